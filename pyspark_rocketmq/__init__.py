@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.spark -*-
+"""Where Spark looks for the data source named rocketmq."""

@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.blocking -*-
+"""A client on a plain socket, without Twisted and without threads."""

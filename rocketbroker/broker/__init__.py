@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.broker -*-
+"""The broker: what answers each request code."""

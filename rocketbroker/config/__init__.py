@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.config -*-
+"""Settings: .properties files and typed, documented options."""

@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.export -*-
+"""Topics as Parquet files, each message exactly once."""

@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.files -*-
+"""The seam to the disk."""

@@ -1,0 +1,91 @@
+# -*- test-case-name: tests.files -*-
+"""Every call that this package makes to a disk.
+
+Two things provide L{IFiles}: L{rocketbroker.files.disk.Disk}, and the memory disk of
+L{rocketbroker.testing.files}, which can tear writes, lose what was not synced, and be
+full.
+Paths are absolute C{str}. All calls raise L{OSError} as the operating system would.
+"""
+
+from __future__ import annotations
+
+import mmap
+
+from zope.interface import Interface
+
+
+class IFile(Interface):
+    """One open file; positions are explicit, so several threads may share it."""
+
+    def pread(size: int, position: int) -> bytes:
+        """Up to C{size} bytes from C{position}."""
+
+    def pwrite(data: bytes, position: int) -> int:
+        """Write all of C{data} at C{position}; the number of bytes, always all."""
+
+    def allocate(position: int, size: int) -> None:
+        """Reserve blocks; the file grows to C{position + size} and reads as zeros."""
+
+    def truncate(size: int) -> None:
+        """Cut or extend the file."""
+
+    def size() -> int:
+        """The file's length in bytes."""
+
+    def datasync() -> None:
+        """Wait until its bytes are on the disk."""
+
+    def map(size: int, writable: bool) -> mmap.mmap | memoryview:
+        """A shared mapping of the first C{size} bytes."""
+
+    def lock() -> bool:
+        """Take the POSIX record lock of byte 0, as Java does; False if it is taken."""
+
+    def close() -> None:
+        """Close it (and so release its lock); idempotent."""
+
+
+class IFiles(Interface):
+    """A file system."""
+
+    def open(path: str, create: bool = False) -> IFile:
+        """Open for reading and writing; C{create} makes it if it is missing."""
+
+    def open_readonly(path: str) -> IFile:
+        """Open for reading."""
+
+    def exists(path: str) -> bool:
+        """Whether there is a file or directory."""
+
+    def size(path: str) -> int:
+        """A file's length in bytes."""
+
+    def modified_ms(path: str) -> int:
+        """When a file was last changed."""
+
+    def list(path: str) -> list[str]:
+        """The names in a directory, sorted; empty if there is no such directory."""
+
+    def is_dir(path: str) -> bool:
+        """Whether it is a directory."""
+
+    def make_dirs(path: str) -> None:
+        """Make a directory and those above it."""
+
+    def remove(path: str) -> None:
+        """Remove a file."""
+
+    def remove_dir(path: str) -> None:
+        """Remove an empty directory."""
+
+    def rename(old: str, new: str) -> None:
+        """Rename, replacing C{new}."""
+
+    def sync_dir(path: str) -> None:
+        """Wait until the directory's entries are on the disk."""
+
+    def read(path: str) -> bytes:
+        """A whole small file."""
+
+    def usage(path: str) -> tuple[int, int]:
+        """C{(total, usable)} bytes of the disk that holds C{path}."""

@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.filtering -*-
+"""Which messages a subscription wants."""

@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.records -*-
+"""What a message is, in memory and as bytes."""

@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.remoting -*-
+"""The remoting protocol on a reactor."""

@@ -1,0 +1,87 @@
+# -*- test-case-name: tests.remoting -*-
+"""What a responder sees of a connection, whichever way its bytes travel.
+
+Two things provide L{IConnection}: a connection of the hub (one epoll for all data
+connections) and one on a Twisted transport (TLS, no epoll, the memory network of
+tests).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from twisted.internet.defer import Deferred
+from zope.interface import Attribute, Interface
+
+from rocketbroker.wire.command import Command
+
+
+class IConnection(Interface):
+    """One client of a server, or one server of a client."""
+
+    peer: str = Attribute("The other side, as tables and logs show it: 1.2.3.4:5678.")
+    peer_host: bytes = Attribute(
+        "The other side as a record stores it: 4 or 16 bytes of address, then the port "
+        "as 32 bits big-endian."
+    )
+    closed: bool = Attribute("Whether it is gone.")
+    congested: bool = Attribute(
+        "Whether so much waits to be sent that nothing is read from it any more."
+    )
+
+    def send(frame: bytes) -> None:
+        """Send one whole frame, at the end of this turn; nothing once it is closed."""
+
+    def request(command: Command, timeout: float) -> Deferred[Command]:
+        """Send a request over this connection and wait for the answer.
+
+        The command gets an opaque of its own here.
+
+        @param timeout: in seconds.
+        @return: fires with the response, whatever its code; fails with RequestTimeout
+            or ConnectionLost.
+        """
+
+    def oneway(command: Command) -> None:
+        """Send a request that wants no answer."""
+
+    def on_close(callback: Callable[[IConnection], None]) -> None:
+        """Call C{callback} once, when it is closed; at once if it is already."""
+
+    def close() -> None:
+        """Close it; what has been sent before still goes out if the peer takes it."""
+
+
+#: What a responder returns: the response; a Deferred of it; or None: no answer now, the
+#: responder itself sends one later, or never. The server sets the opaque and the
+#: response flag, drops answers to oneway requests, and turns a BrokerError into a
+#: response with its code and remark and any other failure into SYSTEM_ERROR.
+Answer: TypeAlias = "Command | Deferred[Command | None] | None"
+
+#: What answers a request code.
+Responder: TypeAlias = Callable[[IConnection, Command], Answer]
+
+#: What answers a request code within the turn, without a L{Command} for each request:
+#: it is given the connection, the bytes of a JSON header that begins with its code, and
+#: the body. True: it took the request and sends the answer itself, now or later. False: it
+#: cannot read this header; the request then goes the general way, to the responder
+#: registered for the same code.
+HotResponder: TypeAlias = Callable[[IConnection, bytes, bytes], bool]
+
+
+class IResponderTable(Interface):
+    """What one port answers. The broker fills one for the main port and one for VIP."""
+
+    def register(code: int, responder: Responder) -> None:
+        """Answer C{code} with C{responder}."""
+
+    def register_hot(code: int, responder: HotResponder) -> None:
+        """Let C{responder} try first when a data connection brings C{code} as JSON."""
+
+
+class ITurns(Interface):
+    """The turns of the hub: all that one wake-up brought, answered together."""
+
+    def at_turn_end(callback: Callable[[], None]) -> None:
+        """Call C{callback} at the end of each turn, before the answers are written."""

@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.spark -*-
+"""Topics as Spark data: ranges, decoder, source."""

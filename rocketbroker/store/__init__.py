@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.store -*-
+"""The message store: commit log, consume queues, recovery."""

@@ -1,0 +1,280 @@
+# -*- test-case-name: tests.store -*-
+"""The store as the services see it: steps they take, and values that go in and out.
+
+A step is bounded and does not wait for anybody; the caller decides when and in which
+thread. Those marked I{blocking} may wait for the disk and belong in a thread, except
+before the reactor runs. Two things provide L{IStore}: L{rocketbroker.store.store.Store}
+over any L{rocketbroker.files.interfaces.IFiles}, and so the memory store of
+L{rocketbroker.testing}, which is the same over files in memory.
+
+Statuses: the store sheet, sections 5.2 and 16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, final
+
+from zope.interface import Attribute, Interface
+
+# What became of a draft (Draft.status).
+PUT_OK: Final = 0
+NOT_PUT: Final = -1
+MESSAGE_ILLEGAL: Final = 1
+PROPERTIES_SIZE_EXCEEDED: Final = 2
+SERVICE_NOT_AVAILABLE: Final = 3
+CREATE_MAPPED_FILE_FAILED: Final = 4
+UNKNOWN_ERROR: Final = 5
+
+# What a read found (ReadResult.status); the names are the remarks of pull answers.
+FOUND: Final = "FOUND"
+NO_MATCHED_MESSAGE: Final = "NO_MATCHED_MESSAGE"
+MESSAGE_WAS_REMOVING: Final = "MESSAGE_WAS_REMOVING"
+OFFSET_FOUND_NULL: Final = "OFFSET_FOUND_NULL"
+OFFSET_OVERFLOW_BADLY: Final = "OFFSET_OVERFLOW_BADLY"
+OFFSET_OVERFLOW_ONE: Final = "OFFSET_OVERFLOW_ONE"
+OFFSET_TOO_SMALL: Final = "OFFSET_TOO_SMALL"
+NO_MATCHED_LOGIC_QUEUE: Final = "NO_MATCHED_LOGIC_QUEUE"
+NO_MESSAGE_IN_QUEUE: Final = "NO_MESSAGE_IN_QUEUE"
+
+
+class IQueue(Interface):
+    """A handle on one consume queue; always the same object for the same queue."""
+
+    topic: str = Attribute("The topic's name.")
+    topic_bytes: bytes = Attribute("The same as UTF-8.")
+    queue_id: int = Attribute("The number of the queue in its topic.")
+    min_offset: int = Attribute("The first queue offset that can be read.")
+    max_offset: int = Attribute("One more than the last offset that can be read.")
+    next_offset: int = Attribute(
+        "The offset of the next message to be appended; ahead of max_offset by what is "
+        "not dispatched yet."
+    )
+
+
+@final
+class Draft:
+    """A message on its way into the log; the store fills in what it decides.
+
+    An outer batch is one draft with C{parts}: it becomes as many records with
+    consecutive offsets, all or none, all in one segment.
+
+    @ivar queue: where it goes.
+    @ivar body: the body as sent (of a batch: unused).
+    @ivar properties: the properties string as bytes (of a batch: unused).
+    @ivar flag: the producer's flag.
+    @ivar sys_flag: the system flag, without the two host bits, which the store sets.
+    @ivar born_ms: the producer's time stamp.
+    @ivar born_host: 8 or 20 bytes, address and port of the producer.
+    @ivar reconsume_times: how often a consumer has sent it back.
+    @ivar prepared_offset: the physical offset of the half message.
+    @ivar tag_code: the hash of the TAGS property, 0 without one.
+    @ivar parts: of a batch, C{(flag, body, properties, tag_code)} of each message.
+    @ivar wait: whether its answer waits for the disk (property WAIT).
+    @ivar status: L{PUT_OK}, or why it was not stored; L{NOT_PUT} before append.
+    @ivar queue_offset: the queue offset of the (first) record.
+    @ivar position: the physical offset of the (first) record.
+    @ivar positions: of a batch, the physical offset of each record.
+    @ivar end: the physical offset behind it: durable once flushed up to here.
+    @ivar context: the caller's, untouched.
+    """
+
+    __slots__ = (
+        "body",
+        "born_host",
+        "born_ms",
+        "context",
+        "end",
+        "flag",
+        "parts",
+        "position",
+        "positions",
+        "prepared_offset",
+        "properties",
+        "queue",
+        "queue_offset",
+        "reconsume_times",
+        "status",
+        "sys_flag",
+        "tag_code",
+        "wait",
+    )
+
+    def __init__(
+        self,
+        queue: IQueue,
+        body: bytes,
+        properties: bytes,
+        flag: int,
+        sys_flag: int,
+        born_ms: int,
+        born_host: bytes,
+        reconsume_times: int,
+        tag_code: int,
+        context: object,
+        parts: Sequence[tuple[int, bytes, bytes, int]] | None = None,
+        prepared_offset: int = 0,
+        wait: bool = True,
+    ) -> None:
+        self.queue = queue
+        self.body = body
+        self.properties = properties
+        self.flag = flag
+        self.sys_flag = sys_flag
+        self.born_ms = born_ms
+        self.born_host = born_host
+        self.reconsume_times = reconsume_times
+        self.tag_code = tag_code
+        self.context = context
+        self.parts = parts
+        self.prepared_offset = prepared_offset
+        self.wait = wait
+        self.status = NOT_PUT
+        self.queue_offset = 0
+        self.position = 0
+        self.positions: Sequence[int] = ()
+        self.end = 0
+
+
+@final
+class ReadResult:
+    """What L{IStore.read} found.
+
+    @ivar status: one of the names above.
+    @ivar next_offset: where the reader goes on.
+    @ivar min_offset: the queue's first offset at that moment.
+    @ivar max_offset: the queue's end at that moment.
+    @ivar records: the stored records, whole, in order, in one or several pieces.
+    @ivar count: how many records.
+    @ivar size: their bytes.
+    """
+
+    __slots__ = (
+        "count",
+        "max_offset",
+        "min_offset",
+        "next_offset",
+        "records",
+        "size",
+        "status",
+    )
+
+    def __init__(
+        self,
+        status: str,
+        next_offset: int,
+        min_offset: int,
+        max_offset: int,
+        records: list[bytes],
+        count: int,
+        size: int,
+    ) -> None:
+        self.status = status
+        self.next_offset = next_offset
+        self.min_offset = min_offset
+        self.max_offset = max_offset
+        self.records = records
+        self.count = count
+        self.size = size
+
+
+@final
+class Arrival:
+    """What one dispatch step added to one queue.
+
+    @ivar queue: the queue, whose C{max_offset} includes the new entries.
+    @ivar tag_codes: the tag code of each new entry, in order.
+    """
+
+    __slots__ = ("queue", "tag_codes")
+
+    def __init__(self, queue: IQueue, tag_codes: list[int]) -> None:
+        self.queue = queue
+        self.tag_codes = tag_codes
+
+
+class IStore(Interface):
+    """A message store.
+
+    All positions are physical offsets: byte positions in the endless commit log.
+    """
+
+    min_position: int = Attribute("The start of the oldest segment.")
+    published_position: int = Attribute("The end of the log: nothing beyond it exists.")
+    flushed_position: int = Attribute("All before it is on the disk.")
+    dispatched_position: int = Attribute("All before it is in the consume queues.")
+    append_failures: int = Attribute("How many drafts were refused or failed.")
+
+    def open() -> None:
+        """I{Blocking.} Lock, load, recover, mark as running.
+
+        @raise StoreError: locked by another broker, or not writable; one sentence.
+        """
+
+    def close() -> None:
+        """I{Blocking.} Flush everything and remove the mark; idempotent."""
+
+    def refusal() -> str | None:
+        """Why nothing can be appended now (disk full, closed), or None."""
+
+    def queue(topic: str, queue_id: int) -> IQueue:
+        """The handle of a queue, made on first use; files come with the first entry."""
+
+    def queues() -> Sequence[IQueue]:
+        """All queues that have a handle or files."""
+
+    def append(drafts: Sequence[Draft]) -> None:
+        """Append the drafts in order and publish them; each gets its status.
+
+        Nothing is visible to C{read} before it is dispatched. One that cannot be
+        stored does not hinder the others. Raises nothing for what disks do.
+        """
+
+    def dispatch(most: int) -> list[Arrival]:
+        """Enter up to about C{most} published records into their queues.
+
+        With SYNC_FLUSH only what is flushed. Nothing to do returns an empty list.
+        """
+
+    def is_cold(queue: IQueue, offset: int) -> bool:
+        """Whether reading there may wait for the disk, so that it needs a thread."""
+
+    def read(
+        queue: IQueue,
+        offset: int,
+        most_messages: int,
+        most_bytes: int,
+        matches: Callable[[int], bool] | None,
+    ) -> ReadResult:
+        """I{Blocking if cold.} Messages from C{offset} on (the store sheet, 16).
+
+        @param matches: given a tag code, whether the message is wanted; None: all.
+        """
+
+    def record_at(position: int) -> bytes | None:
+        """I{Blocking.} The record that starts there, None if none does."""
+
+    def offset_by_time(queue: IQueue, ms: int, upper: bool) -> int:
+        """I{Blocking.} The queue offset for a store time (the store sheet, 10)."""
+
+    def store_time(queue: IQueue, offset: int) -> int:
+        """I{Blocking.} When that message was stored, in ms; -1 if it cannot be read."""
+
+    def delete_topic(topic: str) -> None:
+        """I{Blocking.} Remove the topic's queues; its records stay in the log."""
+
+    def flush() -> int:
+        """I{Blocking; in a thread while others append.} Put the log on the disk.
+
+        @return: the new flushed position.
+        @raise OSError: the disk refused; the position has not moved.
+        """
+
+    def flush_queues() -> None:
+        """I{Blocking.} Put consume queues and the checkpoint on the disk."""
+
+    def allocate_ahead() -> bool:
+        """I{Blocking.} Make the next segment ready; True if there was one to make."""
+
+    def disk_usage() -> float:
+        """How full the log's disk is, 0 to 1; -1.0 if that cannot be asked."""

@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.testing -*-
+"""Doubles that users and our own tests share: network, files, contract suites."""

@@ -1,0 +1,2 @@
+# -*- test-case-name: tests -*-
+"""Tests, laid out as the packages are."""

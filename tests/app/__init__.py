@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.app -*-
+"""Tests of rocketbroker.app."""

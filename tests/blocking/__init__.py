@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.blocking -*-
+"""Tests of rocketbroker.blocking."""

@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.broker -*-
+"""Tests of rocketbroker.broker."""

@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.config -*-
+"""Tests of rocketbroker.config."""

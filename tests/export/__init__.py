@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.export -*-
+"""Tests of rocketbroker.export."""

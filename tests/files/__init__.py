@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.files -*-
+"""Tests of rocketbroker.files."""

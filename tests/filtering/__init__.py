@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.filtering -*-
+"""Tests of rocketbroker.filtering."""

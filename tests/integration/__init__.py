@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.integration -*-
+"""Tests with real sockets, processes, Java and Spark."""

@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.metrics -*-
+"""Tests of rocketbroker.metrics."""

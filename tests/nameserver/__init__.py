@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.nameserver -*-
+"""Tests of rocketbroker.nameserver."""

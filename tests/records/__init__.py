@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.records -*-
+"""Tests of rocketbroker.records."""

@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.remoting -*-
+"""Tests of rocketbroker.remoting."""

@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.routing -*-
+"""Tests of rocketbroker.routing."""

@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.spark -*-
+"""Tests of rocketbroker.spark."""

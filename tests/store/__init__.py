@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.store -*-
+"""Tests of rocketbroker.store."""

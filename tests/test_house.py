@@ -1,0 +1,133 @@
+"""The rules of the house that a machine can check."""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from twisted.trial.unittest import SynchronousTestCase
+
+ROOT = Path(__file__).resolve().parent.parent
+OURS = ("rocketbroker", "pyspark_rocketmq", "scripts", "tests", "twisted_plugins")
+MOST_LINES = 500
+MOST_LINES_A_FUNCTION = 70
+MOST_COLUMNS = 88
+VAGUE = {"manager", "handler", "engine", "helper", "util", "utils", "common", "base"}
+
+
+def files(*folders: str) -> Iterator[Path]:
+    """All Python files below C{folders}."""
+    for folder in folders or OURS:
+        yield from sorted((ROOT / folder).rglob("*.py"))
+
+
+def name(path: Path) -> str:
+    """A file's path inside the repository."""
+    return str(path.relative_to(ROOT))
+
+
+class HouseTests(SynchronousTestCase):
+    """Size, naming and heads of modules."""
+
+    def test_lines(self) -> None:
+        """No module is longer than a reader holds in the head."""
+        long = [
+            f"{name(path)}: {count}"
+            for path in files()
+            if (count := len(path.read_text("utf-8").splitlines())) > MOST_LINES
+        ]
+        self.assertEqual(long, [])
+
+    def test_columns(self) -> None:
+        """No line is wider than 88 columns."""
+        wide = [
+            f"{name(path)}:{number}"
+            for path in files()
+            for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+            if len(line) > MOST_COLUMNS
+        ]
+        self.assertEqual(wide, [])
+
+    def test_functions(self) -> None:
+        """No function is longer than a screen."""
+        long = []
+        for path in files():
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                    count = (node.end_lineno or 0) - node.lineno + 1
+                    if count > MOST_LINES_A_FUNCTION:
+                        long.append(f"{name(path)}: {node.name}: {count}")
+        self.assertEqual(long, [])
+
+    def test_heads(self) -> None:
+        """A module names its tests, says what it is, and postpones annotations."""
+        wrong = []
+        for path in files("rocketbroker", "pyspark_rocketmq"):
+            text = path.read_text("utf-8")
+            first = text.split("\n", 1)[0]
+            match = re.fullmatch(r"# -\*- test-case-name: ([\w.]+) -\*-", first)
+            if not match:
+                wrong.append(f"{name(path)}: first line")
+                continue
+            tests = ROOT.joinpath(*match[1].split("."))
+            if not tests.with_suffix(".py").exists() and not tests.is_dir():
+                wrong.append(f"{name(path)}: {match[1]} does not exist")
+            tree = ast.parse(text)
+            if ast.get_docstring(tree) is None:
+                wrong.append(f"{name(path)}: no docstring")
+            if path.name == "__init__.py":
+                if len(tree.body) != 1:
+                    wrong.append(f"{name(path)}: code in __init__")
+            elif "from __future__ import annotations" not in text:
+                wrong.append(f"{name(path)}: annotations are not postponed")
+        self.assertEqual(wrong, [])
+
+    def test_names(self) -> None:
+        """No module or class has a name that could mean anything."""
+        wrong = []
+        for path in files("rocketbroker"):
+            if path.stem in VAGUE:
+                wrong.append(name(path))
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                if isinstance(node, ast.ClassDef):
+                    last = re.findall(r"[A-Z][a-z]*", node.name)[-1:]
+                    if last and last[0].lower() in VAGUE:
+                        wrong.append(f"{name(path)}: {node.name}")
+        self.assertEqual(wrong, [])
+
+    def test_testsSayWhat(self) -> None:
+        """Each test method states the behaviour that it shows."""
+        wrong = [
+            f"{name(path)}: {node.name}"
+            for path in files("tests")
+            for node in ast.walk(ast.parse(path.read_text("utf-8")))
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            and node.name.startswith("test_")
+            and not ast.get_docstring(node)
+        ]
+        self.assertEqual(wrong, [])
+
+    def test_packages(self) -> None:
+        """setup.cfg names every package."""
+        config = configparser.ConfigParser()
+        config.read(ROOT / "setup.cfg")
+        named = set(config["options"]["packages"].split()) - {"twisted.plugins"}
+        found = {
+            ".".join(path.parent.relative_to(ROOT).parts)
+            for top in ("rocketbroker", "pyspark_rocketmq")
+            for path in (ROOT / top).rglob("__init__.py")
+        }
+        self.assertEqual(named, found)
+
+    def test_noMocks(self) -> None:
+        """Doubles are verified fakes; a mock accepts a misspelled method."""
+        wrong = [
+            name(path)
+            for path in files("tests", "rocketbroker")
+            if re.search(r"unittest.mock|self\.patch\(", path.read_text("utf-8"))
+            and path.name != "test_house.py"
+        ]
+        self.assertEqual(wrong, [])

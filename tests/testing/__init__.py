@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.testing -*-
+"""Tests of rocketbroker.testing."""

@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.wire -*-
+"""Tests of rocketbroker.wire."""
