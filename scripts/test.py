@@ -3,8 +3,8 @@
 
     python3 scripts/test.py [--no-install] [names of tests ...]
 
-The environment is .env in the checkout. The last line is `N passed, N failed, N skipped`.
-Standard library only.
+The environment is .env in the checkout. The last line is
+`N passed, N failed, N skipped`. Standard library only.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def run(python: Path, names: list[str]) -> int:
         print(line, end="", flush=True)
         tail = [*tail[-9:], line]
     code = process.wait()
-    counts = {kind: 0 for kind in ("successes", "failures", "errors", "skips")}
+    counts = dict.fromkeys(("successes", "failures", "errors", "skips"), 0)
     for kind, number in re.findall(r"(\w+)=(\d+)", "".join(tail)):
         counts[kind] = int(number)
     failed = counts["failures"] + counts["errors"]

@@ -63,10 +63,10 @@ Answer: TypeAlias = "Command | Deferred[Command | None] | None"
 Responder: TypeAlias = Callable[[IConnection, Command], Answer]
 
 #: What answers a request code within the turn, without a L{Command} for each request:
-#: it is given the connection, the bytes of a JSON header that begins with its code, and
-#: the body. True: it took the request and sends the answer itself, now or later. False: it
-#: cannot read this header; the request then goes the general way, to the responder
-#: registered for the same code.
+#: it is given the connection, the bytes of a JSON header that begins with its code,
+#: and the body. True: it took the request and sends the answer itself, now or later.
+#: False: it cannot read this header; the request then goes the general way, to the
+#: responder registered for the same code.
 HotResponder: TypeAlias = Callable[[IConnection, bytes, bytes], bool]
 
 
