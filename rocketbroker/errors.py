@@ -175,10 +175,8 @@ class InvalidParameter(BrokerError):
 
 def all_broker_errors() -> dict[int, type[BrokerError]]:
     """The exception class of each response code that has one."""
-    found: dict[int, type[BrokerError]] = {}
-    for cls in (BrokerError, *BrokerError.__subclasses__()):
-        found[cls.code] = cls
-    return found
+    classes: list[type[BrokerError]] = [BrokerError, *BrokerError.__subclasses__()]
+    return {cls.code: cls for cls in classes}
 
 
 def error_of_response(code: int, remark: str | None) -> BrokerError:

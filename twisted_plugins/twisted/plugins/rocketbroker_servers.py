@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from twisted.application.service import ServiceMaker
 
-broker = ServiceMaker(
+broker = ServiceMaker(  # type: ignore[no-untyped-call]  # Twisted's has no types
     "rocketbroker",
     "rocketbroker.app.broker",
     "A message broker compatible with Apache RocketMQ.",
     "rocketbroker",
 )
 
-namesrv = ServiceMaker(
+namesrv = ServiceMaker(  # type: ignore[no-untyped-call]  # likewise
     "rocketbroker name server",
     "rocketbroker.app.namesrv",
     "A name server compatible with Apache RocketMQ.",
