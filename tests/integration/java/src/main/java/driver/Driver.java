@@ -1,0 +1,273 @@
+package driver;
+
+import com.alibaba.fastjson.JSON;
+import com.alibaba.fastjson.JSONArray;
+import com.alibaba.fastjson.JSONObject;
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.lang.reflect.Method;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.TimeUnit;
+import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
+import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.PullResult;
+import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.exception.MQBrokerException;
+import org.apache.rocketmq.client.exception.MQClientException;
+import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.SendCallback;
+import org.apache.rocketmq.client.producer.SendResult;
+import org.apache.rocketmq.common.TopicConfig;
+import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
+import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.common.message.MessageExt;
+import org.apache.rocketmq.common.message.MessageQueue;
+import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
+
+/**
+ * The official client on a lead: reads one JSON command a line, does it, answers one JSON line. It decides nothing; what is
+ * asserted stands in the Python tests. An answer is {"ok": ...} or {"error": class, "code": response code or 0, "text": ...}.
+ */
+public final class Driver {
+    private final String namesrv;
+    private final Map<String, DefaultMQProducer> producers = new HashMap<>();
+    private final Map<String, DefaultMQPushConsumer> consumers = new HashMap<>();
+    private final Map<String, ConcurrentLinkedQueue<JSONObject>> boxes = new HashMap<>();
+    private DefaultMQAdminExt admin;
+    private int instances;
+
+    private Driver(String namesrv) {
+        this.namesrv = namesrv;
+    }
+
+    public static void main(String[] words) throws Exception {
+        PrintStream out = new PrintStream(System.out, true, "UTF-8");
+        System.setOut(System.err);
+        Driver driver = new Driver(words[0]);
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line; (line = in.readLine()) != null; ) {
+            JSONObject answer = new JSONObject();
+            try {
+                JSONObject command = JSON.parseObject(line);
+                answer.put("ok", driver.carryOut(command.getString("do"), command));
+            } catch (Throwable problem) {
+                describe(problem, answer);
+            }
+            out.println(answer.toJSONString());
+        }
+        System.exit(0);
+    }
+
+    private static void describe(Throwable problem, JSONObject into) {
+        int code = 0;
+        for (Throwable t = problem; t != null; t = t.getCause()) {
+            if (t instanceof MQBrokerException) code = ((MQBrokerException) t).getResponseCode();
+            else if (t instanceof MQClientException && code == 0) code = ((MQClientException) t).getResponseCode();
+        }
+        into.put("error", problem.getClass().getSimpleName());
+        into.put("code", code);
+        into.put("text", String.valueOf(problem.getMessage()));
+    }
+
+    private Object carryOut(String what, JSONObject c) throws Exception {
+        switch (what) {
+            case "producer": return startProducer(c);
+            case "send": return send(c);
+            case "sendBatch": return sendBatch(c);
+            case "consumer": return startConsumer(c);
+            case "received": return received(c);
+            case "queues": return queues(c);
+            case "pull": return pull(c);
+            case "createTopic": return createTopic(c);
+            case "deleteTopic": return deleteTopic(c);
+            case "stop": return stop(c.getString("name"));
+            default: throw new IllegalArgumentException(what);
+        }
+    }
+
+    private DefaultMQAdminExt admin() throws Exception {
+        if (admin == null) {
+            admin = new DefaultMQAdminExt("driver-admin");
+            admin.setNamesrvAddr(namesrv);
+            admin.setInstanceName("admin");
+            admin.start();
+        }
+        return admin;
+    }
+
+    private Object startProducer(JSONObject c) throws Exception {
+        DefaultMQProducer p = new DefaultMQProducer(c.getString("group"));
+        p.setNamesrvAddr(namesrv);
+        p.setInstanceName("producer" + instances++);
+        p.setRetryTimesWhenSendFailed(c.getIntValue("retries"));
+        if (c.containsKey("compressOver")) p.setCompressMsgBodyOverHowmuch(c.getIntValue("compressOver"));
+        if (c.containsKey("maxMessageSize")) p.setMaxMessageSize(c.getIntValue("maxMessageSize"));
+        p.start();
+        producers.put(c.getString("name"), p);
+        return "started";
+    }
+
+    private static Message message(JSONObject c, String topic) {
+        Message m = new Message(topic, c.getString("tags"), c.getString("keys"), Base64.getDecoder().decode(c.getString("body")));
+        JSONObject properties = c.getJSONObject("properties");
+        if (properties != null) for (String name : properties.keySet()) m.putUserProperty(name, properties.getString(name));
+        return m;
+    }
+
+    private static JSONObject result(SendResult r) {
+        JSONObject o = new JSONObject();
+        o.put("status", r.getSendStatus().name());
+        o.put("queue", r.getMessageQueue().getQueueId());
+        o.put("broker", r.getMessageQueue().getBrokerName());
+        o.put("offset", r.getQueueOffset());
+        o.put("msgId", r.getMsgId());
+        o.put("offsetMsgId", r.getOffsetMsgId());
+        return o;
+    }
+
+    private Object send(JSONObject c) throws Exception {
+        DefaultMQProducer p = producers.get(c.getString("name"));
+        Message m = message(c, c.getString("topic"));
+        String mode = c.getString("mode");
+        if ("oneway".equals(mode)) {
+            p.sendOneway(m);
+            return "sent";
+        }
+        if ("async".equals(mode)) {
+            CompletableFuture<SendResult> answer = new CompletableFuture<>();
+            p.send(m, new SendCallback() {
+                @Override public void onSuccess(SendResult r) { answer.complete(r); }
+                @Override public void onException(Throwable t) { answer.completeExceptionally(t); }
+            });
+            return result(answer.get(10, TimeUnit.SECONDS));
+        }
+        if (c.containsKey("queue")) return result(p.send(m, new MessageQueue(m.getTopic(), c.getString("broker"), c.getIntValue("queue"))));
+        return result(p.send(m));
+    }
+
+    private Object sendBatch(JSONObject c) throws Exception {
+        List<Message> all = new ArrayList<>();
+        JSONArray messages = c.getJSONArray("messages");
+        for (int i = 0; i < messages.size(); i++) all.add(message(messages.getJSONObject(i), c.getString("topic")));
+        return result(producers.get(c.getString("name")).send(all));
+    }
+
+    private static JSONObject seen(MessageExt m) {
+        JSONObject o = new JSONObject();
+        o.put("topic", m.getTopic());
+        o.put("body", Base64.getEncoder().encodeToString(m.getBody()));
+        o.put("tags", m.getTags());
+        o.put("keys", m.getKeys());
+        o.put("properties", m.getProperties());
+        o.put("queue", m.getQueueId());
+        o.put("offset", m.getQueueOffset());
+        o.put("msgId", m.getMsgId());
+        o.put("born", m.getBornTimestamp());
+        o.put("stored", m.getStoreTimestamp());
+        o.put("bornHost", m.getBornHostString());
+        o.put("at", System.currentTimeMillis());
+        return o;
+    }
+
+    /** MessageModel lives in another package from 5.x on, so it is found through the setter. */
+    private static void setModel(DefaultMQPushConsumer c, String model) throws Exception {
+        for (Method m : DefaultMQPushConsumer.class.getMethods())
+            if (m.getName().equals("setMessageModel"))
+                for (Object value : m.getParameterTypes()[0].getEnumConstants())
+                    if (value.toString().equals(model)) m.invoke(c, value);
+    }
+
+    private Object startConsumer(JSONObject c) throws Exception {
+        String name = c.getString("name");
+        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(c.getString("group"));
+        consumer.setNamesrvAddr(namesrv);
+        consumer.setInstanceName("consumer" + instances++);
+        consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        if (c.containsKey("model")) setModel(consumer, c.getString("model"));
+        consumer.subscribe(c.getString("topic"), c.containsKey("tags") ? c.getString("tags") : "*");
+        ConcurrentLinkedQueue<JSONObject> box = new ConcurrentLinkedQueue<>();
+        boxes.put(name, box);
+        consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
+            for (MessageExt m : messages) box.add(seen(m));
+            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+        });
+        consumer.start();
+        consumers.put(name, consumer);
+        return "started";
+    }
+
+    /** What has arrived, as soon as there are "atLeast" of them or "timeoutMs" have passed. */
+    private Object received(JSONObject c) throws Exception {
+        ConcurrentLinkedQueue<JSONObject> box = boxes.get(c.getString("name"));
+        long end = System.currentTimeMillis() + c.getLongValue("timeoutMs");
+        while (box.size() < c.getIntValue("atLeast") && System.currentTimeMillis() < end) Thread.sleep(10);
+        return new ArrayList<>(box);
+    }
+
+    /** The queues that the rebalance has given to a consumer, as topic/queue. */
+    private Object queues(JSONObject c) {
+        Set<String> out = new TreeSet<>();
+        for (MessageQueue q : consumers.get(c.getString("name")).getDefaultMQPushConsumerImpl().getRebalanceImpl().getProcessQueueTable().keySet())
+            out.add(q.getTopic() + "/" + q.getQueueId());
+        return out;
+    }
+
+    private Object pull(JSONObject c) throws Exception {
+        DefaultMQPullConsumer consumer = new DefaultMQPullConsumer(c.getString("group"));
+        consumer.setNamesrvAddr(namesrv);
+        consumer.setInstanceName("puller" + instances++);
+        consumer.start();
+        try {
+            MessageQueue queue = new MessageQueue(c.getString("topic"), c.getString("broker"), c.getIntValue("queue"));
+            JSONObject o = new JSONObject();
+            PullResult r = consumer.pull(queue, c.getString("tags"), c.getLongValue("offset"), c.getIntValue("most"));
+            o.put("status", r.getPullStatus().name());
+            o.put("next", r.getNextBeginOffset());
+            o.put("min", r.getMinOffset());
+            o.put("max", r.getMaxOffset());
+            List<JSONObject> found = new ArrayList<>();
+            if (r.getMsgFoundList() != null) for (MessageExt m : r.getMsgFoundList()) found.add(seen(m));
+            o.put("messages", found);
+            return o;
+        } finally {
+            consumer.shutdown();
+        }
+    }
+
+    private Object createTopic(JSONObject c) throws Exception {
+        admin().createAndUpdateTopicConfig(c.getString("address"), new TopicConfig(c.getString("topic"), c.getIntValue("queues"), c.getIntValue("queues"), 6));
+        return "created";
+    }
+
+    private Object deleteTopic(JSONObject c) throws Exception {
+        String topic = c.getString("topic");
+        admin().deleteTopicInBroker(Collections.singleton(c.getString("address")), topic);
+        Set<String> servers = Collections.singleton(namesrv);
+        for (Method m : DefaultMQAdminExt.class.getMethods())
+            if (m.getName().equals("deleteTopicInNameServer") && m.getParameterCount() == 2) {
+                m.invoke(admin, servers, topic);
+                return "deleted";
+            }
+        throw new NoSuchMethodException("deleteTopicInNameServer");
+    }
+
+    private Object stop(String name) {
+        DefaultMQProducer p = producers.remove(name);
+        if (p != null) p.shutdown();
+        DefaultMQPushConsumer c = consumers.remove(name);
+        if (c != null) c.shutdown();
+        return "stopped";
+    }
+}

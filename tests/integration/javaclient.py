@@ -1,0 +1,150 @@
+"""The official Java client on a lead: commands as JSON lines to tests/integration/java.
+
+The Java side decides nothing; what a test asserts, it asserts in Python.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any, cast
+
+from twisted.trial.unittest import SkipTest
+
+PROJECT = Path(__file__).resolve().parent / "java"
+
+#: The oldest and the newest client that we promise to serve.
+VERSIONS = ("4.9.8", "5.3.3")
+
+
+class JavaError(Exception):
+    """What the client raised: its class, the response code (0: none) and its words."""
+
+    def __init__(self, kind: str, code: int, text: str) -> None:
+        super().__init__(f"{kind} {code}: {text}")
+        self.kind = kind
+        self.code = code
+        self.text = text
+
+
+def why_not() -> str | None:
+    """Why Java cannot run here, None if it can."""
+    missing = [name for name in ("java", "javac", "mvn") if shutil.which(name) is None]
+    if missing:
+        return f"needs a JDK with Maven; not found: {', '.join(missing)}"
+    return None
+
+
+def build(version: str) -> str:
+    """Compile the driver against one version of the client; the class path."""
+    target = PROJECT / "target" / version
+    source = PROJECT / "src" / "main" / "java" / "driver" / "Driver.java"
+    stamp = target / "complete"
+    if not stamp.exists() or stamp.stat().st_mtime < source.stat().st_mtime:
+        done = subprocess.run(
+            [
+                "mvn",
+                "-q",
+                "-B",
+                "-f",
+                str(PROJECT / "pom.xml"),
+                f"-Drocketmq.version={version}",
+                f"-DbuildTo={target}",
+                "compile",
+                "dependency:copy-dependencies",
+                f"-DoutputDirectory={target / 'lib'}",
+            ],
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode:
+            raise RuntimeError(f"Maven: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+        stamp.touch()
+    return f"{target / 'classes'}:{target / 'lib'}/*"
+
+
+class JavaClient:
+    """One Java process with the official client inside."""
+
+    def __init__(self, version: str, names: str, folder: Path) -> None:
+        reason = why_not()
+        if reason is not None:
+            raise SkipTest(reason)
+        path = build(version)
+        quiet = folder / "quiet.xml"
+        quiet.write_text('<configuration><root level="OFF"/></configuration>')
+        self._errors = open(folder / f"java-{version}.log", "wb")  # noqa: SIM115
+        self._process = subprocess.Popen(
+            [
+                "java",
+                "-Xmx256m",
+                f"-Duser.home={folder}",
+                f"-Dlogback.configurationFile={quiet}",
+                f"-Drmq.logback.configurationFile={quiet}",
+                "-cp",
+                path,
+                "driver.Driver",
+                names,
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+            encoding="utf-8",
+        )
+
+    def __call__(self, what: str, **words: object) -> Any:
+        """Carry out one command; its answer.
+
+        @raise JavaError: the client raised something.
+        """
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps({"do": what, **words}) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"Java has gone: {self._process.wait()}")
+        answer = cast("dict[str, Any]", json.loads(line))
+        if "error" in answer:
+            raise JavaError(answer["error"], answer["code"], answer["text"])
+        return answer.get("ok")
+
+    def send(self, name: str, topic: str, body: bytes, **words: object) -> Any:
+        """Send one message with the producer called C{name}."""
+        return self("send", name=name, topic=topic, body=encoded(body), **words)
+
+    def received(self, name: str, at_least: int, seconds: float = 20) -> list[Any]:
+        """What a push consumer has, once it has that many or the time is over."""
+        return cast(
+            "list[Any]",
+            self(
+                "received", name=name, atLeast=at_least, timeoutMs=int(seconds * 1000)
+            ),
+        )
+
+    def stop(self) -> None:
+        """End the process."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        self._errors.close()
+
+
+def encoded(body: bytes) -> str:
+    """A body as the driver wants it."""
+    return base64.b64encode(body).decode("ascii")
+
+
+def body_of(message: dict[str, Any]) -> bytes:
+    """The body of a message that the driver has seen."""
+    return base64.b64decode(message["body"])

@@ -1,0 +1,167 @@
+"""Name server and broker as processes, started as a user would."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+#: How long a server may take until it accepts connections, in seconds; generous,
+#: because continuous integration may be busy. Nothing is asserted about it.
+READY_SECONDS = 30.0
+
+
+def free_base() -> int:
+    """A port such that it and the next 19 are free on the loopback address.
+
+    Below the range that the kernel takes ports of outgoing connections from.
+    """
+    start = 12000 + (os.getpid() * 20) % 8000
+    bases: list[int] = [*range(start, 20000, 20), *range(12000, start, 20)]
+    for base in bases:
+        with contextlib.ExitStack() as stack:
+            try:
+                for port in range(base, base + 20):
+                    probe = stack.enter_context(socket.socket())
+                    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                    probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return base
+    raise RuntimeError("no free ports")
+
+
+def environment() -> dict[str, str]:
+    """Variables under which programs of this checkout run."""
+    paths = [str(ROOT), str(ROOT / "twisted_plugins")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+class Server:
+    """One `twistd -n NAME -c FILE`, ready when its port accepts."""
+
+    def __init__(
+        self, name: str, settings: dict[str, object], folder: Path, port: int
+    ) -> None:
+        self.name = name
+        self.port = port
+        self.folder = folder
+        self.log = folder / f"{name}.log"
+        self._file = folder / f"{name}.conf"
+        self._file.write_text("".join(f"{k}={v}\n" for k, v in settings.items()))
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it and wait until it accepts connections."""
+        twistd = Path(sys.executable).parent / "twistd"
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(
+                [
+                    sys.executable,
+                    str(twistd),
+                    "-n",
+                    f"--pidfile={self.folder}/{self.name}.pid",
+                    self.name,
+                    "-c",
+                    str(self._file),
+                ],
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+                env=environment(),
+            )
+        end = time.monotonic() + READY_SECONDS
+        while time.monotonic() < end and self.process.poll() is None:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            time.sleep(0.02)
+        self.stop(signal.SIGKILL)
+        raise RuntimeError(f"{self.name} does not listen:\n{self.log.read_text()}")
+
+    def stop(self, how: int = signal.SIGTERM) -> int | None:
+        """Stop it; its exit status."""
+        if self.process is None:
+            return None
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+            try:
+                self.process.wait(30)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        return self.process.returncode
+
+
+class Cluster:
+    """A name server and a broker with a store of their own.
+
+    @ivar names: the name server, for clients: host and port.
+    @ivar address: the broker's main port: host and port.
+    """
+
+    def __init__(self, **settings: object) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="rocketbroker-"))
+        base = free_base()
+        self.names = f"127.0.0.1:{base}"
+        self.address = f"127.0.0.1:{base + 10}"
+        self.broker_metrics = base + 5
+        self.namesrv_metrics = base + 6
+        self.store = self.folder / "store"
+        self.namesrv = Server(
+            "namesrv",
+            {
+                "listenPort": base,
+                "kvConfigPath": self.folder / "kvConfig.json",
+                "metricsPromExporterPort": self.namesrv_metrics,
+            },
+            self.folder,
+            base,
+        )
+        self.broker = Server(
+            "rocketbroker",
+            {
+                "brokerClusterName": "DefaultCluster",
+                "brokerName": "broker-a",
+                "brokerId": 0,
+                "brokerIP1": "127.0.0.1",
+                "listenPort": base + 10,
+                "namesrvAddr": self.names,
+                "storePathRootDir": self.store,
+                "storePathCommitLog": self.store / "commitlog",
+                "autoCreateTopicEnable": "true",
+                "metricsPromExporterPort": self.broker_metrics,
+                **settings,
+            },
+            self.folder,
+            base + 10,
+        )
+
+    def start(self) -> Cluster:
+        """Start both."""
+        self.namesrv.start()
+        self.broker.start()
+        return self
+
+    def logs(self) -> str:
+        """What both have said."""
+        return "\n".join(
+            server.log.read_text(errors="replace")
+            for server in (self.namesrv, self.broker)
+            if server.log.exists()
+        )
+
+    def stop(self) -> None:
+        """Stop both and remove everything."""
+        self.broker.stop()
+        self.namesrv.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)

@@ -1,0 +1,345 @@
+"""The official Java client, 4.9 and 5.3, against our name server and broker."""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import Any, ClassVar
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.integration.javaclient import JavaClient, JavaError, body_of, encoded
+from tests.integration.servers import Cluster
+
+
+def fresh(prefix: str) -> str:
+    """A name that no other test uses."""
+    return f"{prefix}_{random.getrandbits(40):010x}"
+
+
+def until(what: Any, seconds: float = 30.0) -> bool:
+    """Whether C{what()} becomes true in time."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if what():
+            return True
+        time.sleep(0.1)
+    return False
+
+
+class ClientTests:
+    """What an application does with the client; see the two versions below."""
+
+    version: ClassVar[str]
+    cluster: ClassVar[Cluster]
+    java: ClassVar[JavaClient]
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        """One cluster and one Java process serve all tests of a version."""
+        cls.cluster = Cluster().start()
+        try:
+            cls.java = JavaClient(cls.version, cls.cluster.names, cls.cluster.folder)
+        except BaseException:
+            cls.cluster.stop()
+            raise
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        """Leave nothing running."""
+        cls.java.stop()
+        cls.cluster.stop()
+
+
+class SendAndReceive(ClientTests, SynchronousTestCase):
+    """Sending in all ways; pulling; consuming with and without company."""
+
+    version = "5.3.3"
+
+    def topic(self, queues: int = 4) -> str:
+        """A topic of its own, known to the name server."""
+        name = fresh("T")
+        self.java(
+            "createTopic", topic=name, queues=queues, address=self.cluster.address
+        )
+        return name
+
+    def producer(self, **words: object) -> str:
+        """A started producer."""
+        name = fresh("P")
+        self.java("producer", name=name, group=name, **words)
+        self.addCleanup(self.java, "stop", name=name)
+        return name
+
+    def consumer(self, topic: str, group: str | None = None, **words: object) -> str:
+        """A started push consumer."""
+        name = fresh("C")
+        self.java("consumer", name=name, group=group or name, topic=topic, **words)
+        self.addCleanup(self.java, "stop", name=name)
+        return name
+
+    def test_everyWayOfSending(self) -> None:
+        """Sync, async, oneway and batch: all arrive once, with all they carry."""
+        topic, producer = self.topic(), self.producer()
+        consumer = self.consumer(topic)
+        wanted: dict[bytes, str] = {}
+        for mode in ("sync", "async", "oneway"):
+            for number in range(10):
+                body = f"{mode} {number} \u4e2d".encode()
+                wanted[body] = f"key{mode}{number}"
+                answer = self.java.send(
+                    producer,
+                    topic,
+                    body,
+                    mode=mode,
+                    tags="TagA",
+                    keys=wanted[body],
+                    properties={"colour": f"{mode} red"},
+                )
+                if mode != "oneway":
+                    self.assertEqual(answer["status"], "SEND_OK")
+                    self.assertEqual(len(answer["offsetMsgId"]), 32)
+        batch = [
+            {"body": encoded(b"batch %d" % n), "tags": "TagA", "keys": f"keyb{n}"}
+            for n in range(20)
+        ]
+        answer = self.java("sendBatch", name=producer, topic=topic, messages=batch)
+        self.assertEqual(answer["status"], "SEND_OK")
+        self.assertEqual(len(answer["offsetMsgId"].split(",")), 20)
+        wanted.update({b"batch %d" % n: f"keyb{n}" for n in range(20)})
+
+        got = self.java.received(consumer, len(wanted))
+
+        self.assertEqual({body_of(m): m["keys"] for m in got}, wanted)
+        self.assertEqual(len(got), len(wanted))
+        self.assertEqual({m["tags"] for m in got}, {"TagA"})
+        for message in got:
+            self.assertEqual(message["bornHost"], "127.0.0.1")
+            if not body_of(message).startswith(b"batch"):
+                colour = message["properties"]["colour"]
+                self.assertTrue(body_of(message).startswith(colour.split()[0].encode()))
+
+    def test_offsetsAreDense(self) -> None:
+        """The messages of one queue have the offsets 0, 1, 2 and so on."""
+        topic, producer = self.topic(2), self.producer()
+        answers = [
+            self.java.send(producer, topic, b"x", broker="broker-a", queue=1)
+            for _ in range(20)
+        ]
+        self.assertEqual([a["offset"] for a in answers], list(range(20)))
+        self.assertEqual({a["queue"] for a in answers}, {1})
+
+    def test_autoCreate(self) -> None:
+        """Sending to a topic that nobody made makes it, and all is received."""
+        topic, producer = fresh("AUTO"), self.producer()
+        for number in range(8):
+            self.java.send(producer, topic, b"auto %d" % number)
+        got = self.java.received(self.consumer(topic), 8)
+        self.assertEqual({body_of(m) for m in got}, {b"auto %d" % n for n in range(8)})
+
+    def test_compressed(self) -> None:
+        """A body that the client compresses comes back as it was."""
+        topic, producer = self.topic(), self.producer(compressOver=1024)
+        body = b"compress me " * 5000
+        self.java.send(producer, topic, body)
+        got = self.java.received(self.consumer(topic), 1)
+        self.assertEqual([body_of(m) for m in got], [body])
+
+    def test_tooLarge(self) -> None:
+        """Over 4 MiB is MESSAGE_ILLEGAL; the connection stays good for the next."""
+        topic = self.topic()
+        producer = self.producer(
+            compressOver=1 << 30, maxMessageSize=16 << 20, retries=0
+        )
+        noise = random.Random(1).randbytes((4 << 20) + 1)
+        error = self.assertRaises(JavaError, self.java.send, producer, topic, noise)
+        self.assertEqual(error.code, 13)
+        self.assertEqual(
+            self.java.send(producer, topic, noise[:-1])["status"], "SEND_OK"
+        )
+
+    def test_pull(self) -> None:
+        """A pull gives what is there, in order; behind the end it says so."""
+        topic, producer = self.topic(1), self.producer()
+        for number in range(10):
+            tags = "odd" if number % 2 else "even"
+            self.java.send(producer, topic, b"%d" % number, tags=tags)
+        words = {"group": fresh("G"), "topic": topic, "broker": "broker-a", "queue": 0}
+
+        def pull(offset: int, tags: str = "*") -> Any:
+            return self.java("pull", offset=offset, most=32, tags=tags, **words)
+
+        found = pull(3)
+        self.assertEqual(found["status"], "FOUND")
+        self.assertEqual(
+            [body_of(m) for m in found["messages"]], [b"%d" % n for n in range(3, 10)]
+        )
+        self.assertEqual((found["next"], found["min"], found["max"]), (10, 0, 10))
+        odd = pull(0, "odd")
+        self.assertEqual(
+            [body_of(m) for m in odd["messages"]], [b"1", b"3", b"5", b"7", b"9"]
+        )
+        self.assertEqual(pull(10)["status"], "NO_NEW_MSG")
+        self.assertEqual(pull(99)["status"], "OFFSET_ILLEGAL")
+        self.assertEqual(pull(0, "nobody")["status"], "NO_MATCHED_MSG")
+
+    def test_longPoll(self) -> None:
+        """A waiting consumer has a new message long before its next poll."""
+        topic, producer = self.topic(1), self.producer()
+        consumer = self.consumer(topic)
+        self.java.send(producer, topic, b"first")
+        self.assertEqual(len(self.java.received(consumer, 1, 40)), 1)
+        for number in range(9):
+            time.sleep(0.2)
+            self.java.send(producer, topic, b"%d" % number)
+            self.java.received(consumer, 2 + number)
+        got = self.java.received(consumer, 10)
+        delays = sorted(m["at"] - m["stored"] for m in got[1:])
+        self.assertEqual(len(delays), 9)
+        self.assertLess(delays[len(delays) // 2], 1000)
+
+    def test_pushWithTags(self) -> None:
+        """A subscription to two tags gets those two and no other."""
+        topic, producer = self.topic(), self.producer()
+        consumer = self.consumer(topic, tags="red || blue")
+        for number in range(30):
+            tags = ("red", "green", "blue")[number % 3]
+            self.java.send(producer, topic, b"%d" % number, tags=tags)
+        got = self.java.received(consumer, 20)
+        self.assertEqual(
+            {body_of(m) for m in got}, {b"%d" % n for n in range(30) if n % 3 != 1}
+        )
+
+    def test_clusterShareAndRebalance(self) -> None:
+        """Two members share the queues; when one leaves, the other has them all."""
+        topic, producer, group = self.topic(4), self.producer(), fresh("G")
+        one, two = self.consumer(topic, group), self.consumer(topic, group)
+        mine = {f"{topic}/{n}" for n in range(4)}
+
+        def queues(name: str) -> set[str]:
+            return set(self.java("queues", name=name)) & mine
+
+        self.assertTrue(
+            until(
+                lambda: (
+                    len(queues(one)) == len(queues(two)) == 2
+                    and queues(one) | queues(two) == mine
+                )
+            ),
+            self.cluster.logs()[-2000:],
+        )
+        for number in range(40):
+            self.java.send(producer, topic, b"%d" % number)
+        until(
+            lambda: (
+                len(self.java.received(one, 0)) + len(self.java.received(two, 0)) >= 40
+            )
+        )
+        first, second = self.java.received(one, 0), self.java.received(two, 0)
+        self.assertEqual(len(first) + len(second), 40)
+        self.assertTrue(first)
+        self.assertTrue(second)
+        self.java("stop", name=two)
+        self.assertTrue(until(lambda: queues(one) == mine))
+
+    def test_broadcast(self) -> None:
+        """Each member of a broadcasting group gets every message."""
+        topic, producer, group = self.topic(), self.producer(), fresh("G")
+        members = [self.consumer(topic, group, model="BROADCASTING") for _ in range(2)]
+        time.sleep(1)
+        for number in range(12):
+            self.java.send(producer, topic, b"%d" % number)
+        for member in members:
+            got = self.java.received(member, 12)
+            self.assertEqual(
+                sorted(body_of(m) for m in got), sorted(b"%d" % n for n in range(12))
+            )
+
+    def test_topicLifeCycle(self) -> None:
+        """A deleted topic has no route; made again, it starts at offset 0."""
+        topic, producer = self.topic(1), self.producer(retries=0)
+        self.assertEqual(self.java.send(producer, topic, b"old")["offset"], 0)
+        self.java("deleteTopic", topic=topic, address=self.cluster.address)
+        words = {"group": fresh("G"), "topic": topic, "broker": "broker-a", "queue": 0}
+        error = self.assertRaises(
+            JavaError,
+            lambda: self.java("pull", offset=0, most=32, tags="*", **words),
+        )
+        self.assertEqual(error.code, 17)
+        self.java("createTopic", topic=topic, queues=1, address=self.cluster.address)
+        self.assertEqual(self.java.send(producer, topic, b"new")["offset"], 0)
+
+
+class SendAndReceive49(SendAndReceive):
+    """The same with the oldest client."""
+
+    version = "4.9.8"
+
+
+class BrokerComesAndGoes(SynchronousTestCase):
+    """Clients outlive brokers."""
+
+    def test_clientBeforeBroker(self) -> None:
+        """A consumer that is there first gets all once there is a broker."""
+        cluster = Cluster()
+        self.addCleanup(cluster.stop)
+        cluster.namesrv.start()
+        java = JavaClient("5.3.3", cluster.names, cluster.folder)
+        self.addCleanup(java.stop)
+        topic = fresh("T")
+        java("consumer", name="c", group=fresh("G"), topic=topic)
+        java("producer", name="p", group="P")
+        self.assertRaises(JavaError, java.send, "p", topic, b"too early")
+        cluster.broker.start()
+
+        def sent() -> bool:
+            try:
+                return bool(java.send("p", topic, b"hello")["status"] == "SEND_OK")
+            except JavaError:
+                return False
+
+        self.assertTrue(until(sent, 60), cluster.logs()[-2000:])
+        self.assertEqual([body_of(m) for m in java.received("c", 1, 90)], [b"hello"])
+
+    def test_restartUnderClients(self) -> None:
+        """Broker stopped and killed under them: clients go on, nothing is lost."""
+        cluster = Cluster().start()
+        self.addCleanup(cluster.stop)
+        java = JavaClient("4.9.8", cluster.names, cluster.folder)
+        self.addCleanup(java.stop)
+        topic = fresh("T")
+        java("createTopic", topic=topic, queues=2, address=cluster.address)
+        java("producer", name="p", group="P", retries=2)
+        java("consumer", name="c", group=fresh("G"), topic=topic)
+        acknowledged = set()
+
+        def send(count: int) -> None:
+            done = 0
+            end = time.monotonic() + 60
+            while done < count and time.monotonic() < end:
+                body = b"%d" % random.getrandbits(60)
+                try:
+                    java.send("p", topic, body)
+                except JavaError:
+                    time.sleep(0.2)
+                    continue
+                acknowledged.add(body)
+                done += 1
+            self.assertEqual(done, count, cluster.logs()[-2000:])
+
+        send(50)
+        for how in (15, 9):
+            cluster.broker.stop(how)
+            cluster.broker.start()
+            send(50)
+
+        got = {body_of(m) for m in java.received("c", len(acknowledged), 60)}
+        until(
+            lambda: (
+                acknowledged
+                <= {body_of(m) for m in java.received("c", len(acknowledged), 1)}
+            ),
+            60,
+        )
+        got = {body_of(m) for m in java.received("c", 0)}
+        self.assertEqual(acknowledged - got, set())
