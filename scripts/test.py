@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Bring every Python package needed and run the whole suite.
 
-    python3 scripts/test.py [--no-install] [names of tests ...]
+    python3 scripts/test.py [--no-install] [--no-skips] [names of tests ...]
 
+--no-install uses this Python as it is; --no-skips fails when a test was skipped.
 The environment is .env in the checkout. The last line is
 `N passed, N failed, N skipped`. Standard library only.
 """
@@ -19,6 +20,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = ROOT / ".env"
+
+#: How many of the slowest tests are named.
+MOST_SLOW = 15
 
 
 def environment(extras: str) -> Path:
@@ -43,35 +47,48 @@ def run(python: Path, names: list[str]) -> int:
     """Run trial, pass its output on, and close with the counts; its exit status."""
     variables = dict(os.environ)
     variables["PATH"] = f"{python.parent}{os.pathsep}{variables.get('PATH', '')}"
+    command = [str(python), "-b", "-W", "error", "-m", "twisted.trial"]
     process = subprocess.Popen(
-        [str(python), "-b", "-W", "error", "-m", "twisted.trial", *names],
+        [*command, "--reporter=timing", *names],
         cwd=ROOT,
         env=variables,
         text=True,
+        errors="replace",
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )
     assert process.stdout is not None
     tail: list[str] = []
+    times: list[tuple[float, str]] = []
+    name = ""
     for line in process.stdout:
+        if timed := re.match(r"\(([\d.]+) secs\)$", line):
+            times.append((float(timed[1]), name))
+            continue
+        name = line.split(" ... ")[0].strip()
         print(line, end="", flush=True)
         tail = [*tail[-9:], line]
     code = process.wait()
+    print("the slowest:")
+    for seconds, name in sorted(times, reverse=True)[:MOST_SLOW]:
+        print(f"  {seconds:8.2f} s  {name}")
     counts = dict.fromkeys(("successes", "failures", "errors", "skips"), 0)
     for kind, number in re.findall(r"(\w+)=(\d+)", "".join(tail)):
         counts[kind] = int(number)
     failed = counts["failures"] + counts["errors"]
     if code and not failed:
         failed = 1
+    if counts["skips"] and "--no-skips" in sys.argv:
+        print("tests were skipped, which --no-skips forbids")
+        code = code or 1
     print(f"{counts['successes']} passed, {failed} failed, {counts['skips']} skipped")
     return code
 
 
 def main() -> int:
     """Install unless told not to, then run."""
-    words = sys.argv[1:]
-    if "--no-install" in words:
-        words.remove("--no-install")
+    words = [word for word in sys.argv[1:] if not word.startswith("--no-")]
+    if "--no-install" in sys.argv:
         python = Path(sys.executable)
     else:
         python = environment("spark,test")

@@ -84,7 +84,7 @@ class Server:
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", self.port)) == 0:
                     return
-            time.sleep(0.02)
+            time.sleep(0.005)
         self.stop(signal.SIGKILL)
         raise RuntimeError(f"{self.name} does not listen:\n{self.log.read_text()}")
 
