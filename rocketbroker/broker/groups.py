@@ -1,0 +1,161 @@
+# -*- test-case-name: tests.broker.test_groups -*-
+"""The consumer groups of this broker and what they may do.
+
+Rules: the broker sheet, section 11.8. A L{SubscriptionGroupConfig} in the table is
+never changed, it is replaced; C{generation} tells caches that something was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, final
+
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+
+from rocketbroker.broker.state import TableFile
+from rocketbroker.broker.topics import READ, loaded_version
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.errors import RemoteProtocolError
+from rocketbroker.records.names import SYSTEM_GROUP_PREFIX, group_problem
+from rocketbroker.wire.groups import SubscriptionGroupConfig
+from rocketbroker.wire.topics import DataVersion
+
+#: Groups that are there at every start.
+BUILT_IN: Final = (
+    "TOOLS_CONSUMER",
+    "FILTERSRV_CONSUMER",
+    "SELF_TEST_C_GROUP",
+    "CID_ONS-HTTP-PROXY",
+    "CID_ONSAPI_PULL",
+    "CID_ONSAPI_PERMISSION",
+    "CID_ONSAPI_OWNER",
+    "CID_RMQ_SYS_TRANS",
+)
+
+
+@final
+class GroupTable:
+    """All consumer groups by name.
+
+    @ivar generation: moves with each change.
+    @ivar version: what slaves compare.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self, options: BrokerOptions, file: TableFile, wall_ms: Callable[[], int]
+    ) -> None:
+        self.generation = 0
+        self.version = DataVersion(timestamp=wall_ms())
+        self._options = options
+        self._file = file
+        self._wall_ms = wall_ms
+        self._configs = {
+            name: SubscriptionGroupConfig(group_name=name) for name in BUILT_IN
+        }
+        self._forbidden: dict[str, dict[str, int]] = {}
+
+    def load(self) -> None:
+        """I{Blocking.} Merge the file over the built-in groups."""
+        value = self._file.load()
+        if value is None:
+            return
+        table = value.get("subscriptionGroupTable")
+        for name, entry in table.items() if isinstance(table, dict) else ():
+            try:
+                config = SubscriptionGroupConfig.from_json(entry)
+            except RemoteProtocolError as error:
+                self._log.warn(
+                    "{path}: group {name}: {error}",
+                    path=self._file.path,
+                    name=name,
+                    error=error,
+                )
+            else:
+                self._configs[config.group_name] = config
+        self._forbidden = loaded_masks(value.get("forbiddenTable"))
+        self.version = loaded_version(value, self.version)
+        self.generation += 1
+
+    def config(self, name: str) -> SubscriptionGroupConfig | None:
+        """The group's settings if it is there; nothing is created."""
+        return self._configs.get(name)
+
+    def find(self, name: str) -> SubscriptionGroupConfig | None:
+        """The group's settings, created if that is allowed; None if not."""
+        found = self._configs.get(name)
+        if found is not None:
+            return found
+        options = self._options
+        system = (
+            name.startswith(SYSTEM_GROUP_PREFIX) and options.enable_create_sys_group
+        )
+        if not (options.auto_create_subscription_group or system):
+            return None
+        if group_problem(name) is not None:
+            return None
+        config = SubscriptionGroupConfig(group_name=name)
+        self.put([config])
+        return config
+
+    def configs(self) -> list[SubscriptionGroupConfig]:
+        """All groups."""
+        return list(self._configs.values())
+
+    def put(self, configs: Sequence[SubscriptionGroupConfig]) -> None:
+        """Store groups as they are."""
+        for config in configs:
+            self._configs[config.group_name] = config
+        self._changed()
+
+    def delete(self, name: str) -> bool:
+        """Forget a group and what is forbidden to it; whether it was there."""
+        self._forbidden.pop(name, None)
+        if self._configs.pop(name, None) is None:
+            return False
+        self._changed()
+        return True
+
+    def read_forbidden(self, group: str, topic: str) -> bool:
+        """Whether the group may not read the topic."""
+        if not self._forbidden:
+            return False
+        return bool(self._forbidden.get(group, {}).get(topic, 0) & READ)
+
+    def _changed(self) -> None:
+        self.generation += 1
+        self.version = self.version.next(self._wall_ms())
+        self._file.save_soon(self.to_json)
+
+    def to_json(self) -> dict[str, object]:
+        """The file, and the answer to request 201."""
+        return {
+            "dataVersion": self.version.to_json(),
+            "forbiddenTable": self._forbidden,
+            "subscriptionGroupTable": {
+                name: config.to_json() for name, config in self._configs.items()
+            },
+        }
+
+    def saved(self) -> Deferred[None]:
+        """Fires when all changes so far are in the file."""
+        return self._file.idle()
+
+    def save_now(self) -> None:
+        """I{Blocking.} Write the file."""
+        self._file.save_now(self.to_json)
+
+
+def loaded_masks(value: object) -> dict[str, dict[str, int]]:
+    """C{group -> topic -> forbidden permissions} as a file holds them."""
+    if not isinstance(value, dict):
+        return {}
+    return {
+        str(group): {
+            str(topic): mask for topic, mask in topics.items() if isinstance(mask, int)
+        }
+        for group, topics in value.items()
+        if isinstance(topics, dict)
+    }

@@ -1,0 +1,189 @@
+# -*- test-case-name: tests.broker.test_offsets -*-
+"""How far each group has come in each queue.
+
+Rules: the broker sheet, section 16.2. Offsets are committed on hot paths and written
+every few seconds, the whole file each time, unless nothing was committed since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeAlias, final
+
+from twisted.internet.defer import Deferred, succeed
+from twisted.logger import Logger
+
+from rocketbroker.broker.state import TableFile
+from rocketbroker.broker.topics import loaded_version
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.wire.topics import DataVersion
+
+#: The offset of a queue for which nothing was committed.
+NONE: Final = -1
+
+#: C{topic@group -> queue -> offset}.
+Offsets: TypeAlias = "dict[str, dict[int, int]]"
+
+
+@final
+class OffsetTable:
+    """Consumer offsets (kept), pull offsets and pending resets (in memory only).
+
+    @ivar version: moves every consumerOffsetUpdateVersionStep commits.
+    @ivar commits: how often an offset was committed.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self, options: BrokerOptions, file: TableFile, wall_ms: Callable[[], int]
+    ) -> None:
+        self.version = DataVersion(timestamp=wall_ms())
+        self.commits = 0
+        self._saved_at = 0
+        self._changes = 0
+        self._step = max(1, options.consumer_offset_update_version_step)
+        self._server_side = options.use_server_side_reset_offset
+        self._file = file
+        self._wall_ms = wall_ms
+        self._offsets: Offsets = {}
+        self._pull_offsets: Offsets = {}
+        self._resets: Offsets = {}
+
+    def load(self) -> None:
+        """I{Blocking.} Read the file."""
+        value = self._file.load()
+        if value is None:
+            return
+        self._offsets = loaded_offsets(value.get("offsetTable"))
+        self.version = loaded_version(value, self.version)
+
+    def query(self, group: str, topic: str, queue_id: int) -> int:
+        """A pending reset, else what was committed, else L{NONE}."""
+        key = f"{topic}@{group}"
+        if self._server_side and self._resets:
+            reset = self._resets.get(key, {}).get(queue_id)
+            if reset is not None:
+                return reset
+        queues = self._offsets.get(key)
+        return NONE if queues is None else queues.get(queue_id, NONE)
+
+    def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Remember how far the group has come; lower values are taken too."""
+        key = f"{topic}@{group}"
+        queues = self._offsets.get(key)
+        if queues is None:
+            queues = self._offsets[key] = {}
+        queues[queue_id] = offset
+        self._changes += 1
+        self.commits += 1
+        if self.commits % self._step == 0:
+            self.version = self.version.next(self._wall_ms())
+
+    def commit_pull(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Remember where the group pulls next."""
+        key = f"{topic}@{group}"
+        queues = self._pull_offsets.get(key)
+        if queues is None:
+            queues = self._pull_offsets[key] = {}
+        queues[queue_id] = offset
+
+    def pull_offset(self, group: str, topic: str, queue_id: int) -> int:
+        """Where the group pulls next; L{NONE} if it never did."""
+        return self._pull_offsets.get(f"{topic}@{group}", {}).get(queue_id, NONE)
+
+    def reset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Let the group go on at C{offset} with its next pull; negative: nothing."""
+        if offset < 0:
+            return
+        self._resets.setdefault(f"{topic}@{group}", {})[queue_id] = offset
+        self.commit(group, topic, queue_id, offset)
+
+    def has_reset(self, group: str, topic: str, queue_id: int) -> bool:
+        """Whether a reset waits for the next pull, so that commits are refused."""
+        return self._server_side and queue_id in self._resets.get(
+            f"{topic}@{group}", ()
+        )
+
+    def take_reset(self, group: str, topic: str, queue_id: int) -> int | None:
+        """The pending reset, which is then no longer pending."""
+        if not self._resets:
+            return None
+        key = f"{topic}@{group}"
+        queues = self._resets.get(key)
+        if queues is None:
+            return None
+        offset = queues.pop(queue_id, None)
+        if not queues:
+            del self._resets[key]
+        return offset if self._server_side else None
+
+    def queues(self, group: str, topic: str) -> dict[int, int]:
+        """A copy of the group's committed offsets in a topic."""
+        return dict(self._offsets.get(f"{topic}@{group}", {}))
+
+    def topics_of(self, group: str) -> list[str]:
+        """The topics in which a group has offsets."""
+        return [topic for topic, name in self._pairs() if name == group]
+
+    def groups_of(self, topic: str) -> list[str]:
+        """The groups that have offsets in a topic."""
+        return [group for name, group in self._pairs() if name == topic]
+
+    def _pairs(self) -> list[tuple[str, str]]:
+        pairs = (key.split("@") for key in self._offsets)
+        return [(pair[0], pair[1]) for pair in pairs if len(pair) == 2]
+
+    def forget_group(self, group: str) -> None:
+        """Forget all that is known of a group's progress."""
+        for table in (self._offsets, self._pull_offsets, self._resets):
+            self._forget(table, 1, group)
+
+    def forget_topic(self, topic: str) -> None:
+        """Forget the progress of all groups in a topic.
+
+        A reset or a pull offset of a topic that is gone would apply to the next topic
+        of that name, so they go too.
+        """
+        for table in (self._offsets, self._pull_offsets, self._resets):
+            self._forget(table, 0, topic)
+
+    def _forget(self, table: Offsets, part: int, name: str) -> None:
+        for key in list(table):
+            parts = key.split("@")
+            if len(parts) == 2 and parts[part] == name:
+                del table[key]
+                self._changes += 1
+
+    def to_json(self) -> dict[str, object]:
+        """The file, and the answer to request 43."""
+        return {
+            "dataVersion": self.version.to_json(),
+            "offsetTable": {key: dict(table) for key, table in self._offsets.items()},
+        }
+
+    def save(self) -> Deferred[None]:
+        """Write the file in a thread if anything was committed since the last time."""
+        if self._changes == self._saved_at and not self._file.failed:
+            return succeed(None)
+        self._saved_at = self._changes
+        return self._file.save_soon(self.to_json)
+
+    def save_now(self) -> None:
+        """I{Blocking.} Write the file."""
+        self._file.save_now(self.to_json)
+
+
+def loaded_offsets(value: object) -> Offsets:
+    """The offset table as a file holds it; what makes no sense is left out."""
+    if not isinstance(value, dict):
+        return {}
+    return {
+        str(key): {
+            int(queue_id): offset
+            for queue_id, offset in queues.items()
+            if isinstance(offset, int) and str(queue_id).isdecimal()
+        }
+        for key, queues in value.items()
+        if isinstance(queues, dict)
+    }

@@ -1,0 +1,131 @@
+# -*- test-case-name: tests.broker.test_state -*-
+"""A table of the broker and its file.
+
+Writing a file waits for the disk, so it happens in a thread; how many changes came
+meanwhile does not matter, the next write has them all. Two writes of the same file
+never overlap. Shapes of the files: the broker sheet, section 26.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import final
+
+from twisted.internet.defer import Deferred, succeed
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from rocketbroker.broker.durability import InThread
+from rocketbroker.files.interfaces import IFiles
+from rocketbroker.files.jsonfile import JsonFile
+from rocketbroker.wire import fastjson
+
+
+@final
+class TableFile:
+    """One JSON file and the writes of it.
+
+    @ivar path: where it is.
+    @ivar writes: how many writes succeeded.
+    @ivar failures: how many failed.
+    @ivar failed: whether the last one did, so that the file is behind the table.
+    """
+
+    _log = Logger()
+
+    def __init__(self, files: IFiles, path: str, in_thread: InThread) -> None:
+        self.path = path
+        self.writes = 0
+        self.failures = 0
+        self.failed = False
+        self._files = files
+        self._file = JsonFile(files, path)
+        self._in_thread = in_thread
+        self._writing = False
+        self._wanted: Callable[[], object] | None = None
+        self._waiting: list[Deferred[None]] = []
+        self._next_waiting: list[Deferred[None]] = []
+
+    def load(self) -> dict[object, object] | None:
+        """I{Blocking.} What the file says, or its old copy if it makes no sense.
+
+        An unreadable file is no reason to refuse to start: it is said, and the broker
+        starts without what it held.
+
+        @return: the JSON object; None if there is none that can be read.
+        """
+        for path in (self.path, self.path + ".bak"):
+            try:
+                if not self._files.exists(path):
+                    continue
+                content = self._files.read(path)
+                value = fastjson.loads(content.decode("utf-8"))
+            except (OSError, ValueError, RecursionError) as error:
+                self._log.warn("cannot read {path}: {error}", path=path, error=error)
+                continue
+            if isinstance(value, dict) and value:
+                return value
+            self._log.warn("{path} holds no table", path=path)
+        return None
+
+    def save_soon(self, encode: Callable[[], object]) -> Deferred[None]:
+        """Write the table in a thread, after a write that is under way.
+
+        @param encode: gives the JSON object; called in the reactor's thread, right
+            before the write.
+        @return: fires when a write that has this change has ended; a failed write is
+            logged and does not fail it.
+        """
+        done: Deferred[None] = Deferred()
+        self._next_waiting.append(done)
+        self._wanted = encode
+        if not self._writing:
+            self._write()
+        return done
+
+    def idle(self) -> Deferred[None]:
+        """Fires once every change so far has been written."""
+        if not self._writing:
+            return succeed(None)
+        done: Deferred[None] = Deferred()
+        (self._next_waiting if self._wanted is not None else self._waiting).append(done)
+        return done
+
+    def save_now(self, encode: Callable[[], object]) -> None:
+        """I{Blocking.} Write the table here; not while another write is under way."""
+        try:
+            self._file.save(fastjson.dumps(encode()))
+        except OSError as error:
+            self._failed(error)
+        else:
+            self._saved(None)
+
+    def _write(self) -> None:
+        assert self._wanted is not None
+        content = fastjson.dumps(self._wanted())
+        self._wanted = None
+        self._waiting, self._next_waiting = self._next_waiting, []
+        self._writing = True
+        self._in_thread(lambda: self._file.save(content)).addCallbacks(
+            self._saved, self._not_saved
+        ).addBoth(self._written)
+
+    def _saved(self, _: object) -> None:
+        self.writes += 1
+        self.failed = False
+
+    def _not_saved(self, failure: Failure) -> None:
+        self._failed(failure.value)
+
+    def _failed(self, error: BaseException) -> None:
+        self.failures += 1
+        self.failed = True
+        self._log.error("cannot write {path}: {error}", path=self.path, error=error)
+
+    def _written(self, _: object) -> None:
+        self._writing = False
+        waiting, self._waiting = self._waiting, []
+        if self._wanted is not None:
+            self._write()
+        for done in waiting:
+            done.callback(None)

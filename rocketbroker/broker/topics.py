@@ -1,0 +1,282 @@
+# -*- test-case-name: tests.broker.test_topics -*-
+"""The topics of this broker: what they are, who makes them, where they are kept.
+
+Rules: the broker sheet, section 11. A L{TopicConfig} in the table is never changed, it
+is replaced; C{generation} tells caches that something was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, final
+
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+
+from rocketbroker.broker.state import TableFile
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.errors import RemoteProtocolError
+from rocketbroker.records.names import (
+    AUTO_CREATE_TOPIC,
+    BENCHMARK_TOPIC,
+    HALF_TOPIC,
+    OFFSET_MOVED_TOPIC,
+    OP_HALF_TOPIC,
+    REVIVE_PREFIX,
+    SCHEDULE_TOPIC,
+    SELF_TEST_TOPIC,
+    SYNC_MEMBER_PREFIX,
+    SYSTEM_TOPICS,
+    TIMER_TOPIC,
+    is_retry_topic,
+    is_system_topic,
+    reply_topic,
+)
+from rocketbroker.wire.topics import DataVersion, TopicConfig
+
+READ: Final = 4
+WRITE: Final = 2
+INHERIT: Final = 1
+
+#: Bit of the topic's system flag: it belongs to a unit.
+UNIT: Final = 1
+
+
+#: How many queues built-in topics have that have more than one.
+SCHEDULE_QUEUES: Final = 18
+BENCHMARK_QUEUES: Final = 1024
+CLUSTER_QUEUES: Final = 16
+
+
+@final
+class TopicTable:
+    """All topics by name.
+
+    @ivar generation: moves with each change.
+    @ivar version: what name servers compare.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        options: BrokerOptions,
+        file: TableFile,
+        wall_ms: Callable[[], int],
+        timer: bool = True,
+    ) -> None:
+        """
+        @param timer: timerWheelEnable.
+        """
+        self.generation = 0
+        self.version = DataVersion(timestamp=wall_ms())
+        self._options = options
+        self._file = file
+        self._wall_ms = wall_ms
+        self._configs = {
+            config.topic_name: config for config in built_in_topics(options, timer)
+        }
+        self._built_in = frozenset(self._configs)
+        self._watchers: list[Callable[[list[str]], None]] = []
+
+    def load(self) -> None:
+        """I{Blocking.} Merge the file over the built-in topics."""
+        value = self._file.load()
+        if value is None:
+            return
+        table = value.get("topicConfigTable")
+        for name, entry in table.items() if isinstance(table, dict) else ():
+            try:
+                config = TopicConfig.from_json(entry)
+            except RemoteProtocolError as error:
+                self._log.warn(
+                    "{path}: topic {name}: {error}",
+                    path=self._file.path,
+                    name=name,
+                    error=error,
+                )
+            else:
+                self._configs[config.topic_name] = config
+        self.version = loaded_version(value, self.version)
+        self.generation += 1
+
+    def config(self, name: str) -> TopicConfig | None:
+        """The topic's settings; None if there is no such topic."""
+        return self._configs.get(name)
+
+    def names(self) -> list[str]:
+        """The names of all topics."""
+        return list(self._configs)
+
+    def configs(self) -> list[TopicConfig]:
+        """All topics."""
+        return list(self._configs.values())
+
+    def is_system(self, name: str) -> bool:
+        """Whether the topic belongs to the system (section 11.3)."""
+        return name in self._built_in or is_system_topic(name)
+
+    def system_names(self) -> list[str]:
+        """The topics of the system, sorted."""
+        return sorted(SYSTEM_TOPICS | self._built_in)
+
+    def create_for_send(
+        self, name: str, default_topic: str, queue_nums: int, unit_mode: bool = False
+    ) -> TopicConfig | None:
+        """Create a topic that somebody sends to (section 11.5).
+
+        It is written to the file in the background: a caller that must not lose it
+        answers once L{saved} has fired.
+
+        @param default_topic: whose settings it inherits.
+        @param queue_nums: how many queues the sender wants; the default topic's
+            number is the most it gets.
+        @return: its settings; None if it may not be created.
+        """
+        found = self._configs.get(name)
+        if found is not None:
+            return found
+        default = self._configs.get(default_topic)
+        if default is None:
+            return self._create_retry(name)
+        perm = default.perm
+        if (
+            default_topic == AUTO_CREATE_TOPIC
+            and not self._options.auto_create_topic_enable
+        ):
+            perm &= ~INHERIT
+        if not perm & INHERIT:
+            return self._create_retry(name)
+        queues = max(0, min(queue_nums, default.write_queue_nums))
+        config = TopicConfig(
+            topic_name=name,
+            read_queue_nums=queues,
+            write_queue_nums=queues,
+            perm=perm & ~INHERIT,
+            topic_filter_type=default.topic_filter_type,
+            topic_sys_flag=UNIT if unit_mode else 0,
+        )
+        self.put([config])
+        return config
+
+    def _create_retry(self, name: str) -> TopicConfig | None:
+        if not is_retry_topic(name):
+            return None
+        return self.ensure(name, 1)
+
+    def ensure(
+        self, name: str, queue_nums: int, perm: int = READ | WRITE, order: bool = False
+    ) -> TopicConfig:
+        """The topic, made if it is missing; its order flag becomes C{order}."""
+        config = self._configs.get(name)
+        if config is not None and config.order == order:
+            return config
+        if config is None:
+            config = TopicConfig(
+                topic_name=name,
+                read_queue_nums=queue_nums,
+                write_queue_nums=queue_nums,
+                perm=perm,
+                order=order,
+            )
+        else:
+            config = replace(config, order=order)
+        self.put([config])
+        return config
+
+    def put(self, configs: Sequence[TopicConfig]) -> None:
+        """Store topics as they are, and tell those who watch."""
+        for config in configs:
+            self._configs[config.topic_name] = config
+        self._changed()
+        names = [config.topic_name for config in configs]
+        for watcher in self._watchers:
+            watcher(names)
+
+    def delete(self, name: str) -> bool:
+        """Forget a topic; whether it was there. Name servers hear of it later."""
+        if self._configs.pop(name, None) is None:
+            return False
+        self._changed()
+        return True
+
+    def touch(self) -> None:
+        """Move the version on without a change of a topic."""
+        self.version = self.version.next(self._wall_ms())
+
+    def _changed(self) -> None:
+        self.generation += 1
+        self.touch()
+        self._file.save_soon(self.to_json)
+
+    def to_json(self) -> dict[str, object]:
+        """The file, and what other servers are told."""
+        return {
+            "dataVersion": self.version.to_json(),
+            "topicConfigTable": {
+                name: config.to_json() for name, config in self._configs.items()
+            },
+        }
+
+    def saved(self) -> Deferred[None]:
+        """Fires when all changes so far are in the file."""
+        return self._file.idle()
+
+    def save_now(self) -> None:
+        """I{Blocking.} Write the file."""
+        self._file.save_now(self.to_json)
+
+    def watch(self, changed: Callable[[list[str]], None]) -> None:
+        """Call C{changed} with the names after topics were made or changed."""
+        self._watchers.append(changed)
+
+
+def built_in_topics(options: BrokerOptions, timer: bool) -> list[TopicConfig]:
+    """The topics that are there at every start (section 11.2)."""
+    cluster, broker = options.broker_cluster_name, options.broker_name
+    both = READ | WRITE
+    named = both | INHERIT
+    wanted = [
+        (SELF_TEST_TOPIC, 1, both, True),
+        (
+            AUTO_CREATE_TOPIC,
+            options.default_topic_queue_nums,
+            named,
+            options.auto_create_topic_enable,
+        ),
+        (BENCHMARK_TOPIC, BENCHMARK_QUEUES, both, True),
+        (
+            cluster,
+            CLUSTER_QUEUES,
+            named if options.cluster_topic_enable else INHERIT,
+            True,
+        ),
+        (broker, 1, named if options.broker_topic_enable else INHERIT, True),
+        (OFFSET_MOVED_TOPIC, 1, both, True),
+        (SCHEDULE_TOPIC, SCHEDULE_QUEUES, both, True),
+        (options.msg_trace_topic_name, 1, both, options.trace_topic_enable),
+        (reply_topic(cluster), 1, both, True),
+        (REVIVE_PREFIX + cluster, options.revive_queue_num, both, True),
+        (SYNC_MEMBER_PREFIX + broker, 1, INHERIT, True),
+        (HALF_TOPIC, 1, both, True),
+        (OP_HALF_TOPIC, 1, both, True),
+        (TIMER_TOPIC, 1, both, timer),
+    ]
+    return [
+        TopicConfig(
+            topic_name=name,
+            read_queue_nums=queues,
+            write_queue_nums=queues,
+            perm=perm,
+        )
+        for name, queues, perm, there in wanted
+        if there
+    ]
+
+
+def loaded_version(value: dict[object, object], default: DataVersion) -> DataVersion:
+    """The data version that a file holds; C{default} if it holds none."""
+    try:
+        return DataVersion.from_json(value.get("dataVersion"))
+    except RemoteProtocolError:
+        return default
