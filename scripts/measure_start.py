@@ -5,7 +5,8 @@
 
 Starts `twistd -n namesrv` and `twistd -n rocketbroker` on an empty store, interpreter
 start included, and prints the median of the rounds. With --java, the path of a kit.py
-that runs the Java broker, the same for that, and the ratios. Exit status 1 over the bars.
+that runs the Java broker, the same for that, and the ratios. Exit status 1 over the
+bars.
 """
 
 from __future__ import annotations
@@ -60,11 +61,11 @@ def java(kit: str) -> tuple[float, float]:
     )
     assert names.stdout is not None
     names.stdout.readline()
+    command = [sys.executable, kit, "broker", f"--namesrv=127.0.0.1:{port}"]
     with tempfile.TemporaryDirectory() as store:
         begin = time.monotonic()
         broker = subprocess.Popen(
-            [sys.executable, kit, "broker", f"--namesrv=127.0.0.1:{port}"]
-            + [f"--port={port + 10}", f"--store={store}"],  # noqa: RUF005
+            [*command, f"--port={port + 10}", f"--store={store}"],
             stdout=subprocess.PIPE,
             text=True,
         )

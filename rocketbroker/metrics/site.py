@@ -1,0 +1,139 @@
+# -*- test-case-name: tests.metrics.test_site -*-
+"""What stands behind the metrics port: `/metrics` and `/healthz`.
+
+The text is made on the reactor's thread, from counters that the same thread bumps: no
+lock, and no half-changed table. prometheus-client is imported with the first scrape; a
+broker that nobody scrapes neither waits for it at start nor pays for it in memory.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final, final
+
+from twisted.logger import Logger
+from twisted.web.http import Request as AnyRequest
+from twisted.web.pages import notFound
+from twisted.web.resource import IResource, Resource
+from twisted.web.server import Request, Site
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+#: What reads the parts' counters: the families as they are now.
+Collect = Callable[[], "Iterable[Metric]"]
+
+#: Why the server cannot do its work, in words; None: it can.
+Health = Callable[[], "str | None"]
+
+#: A scrape is one short request; who sends nothing for so long (in seconds) is gone.
+IDLE_SECONDS: Final = 60
+
+
+class _Families:
+    """Lets prometheus-client see a function as one of its collectors.
+
+    @param names: the samples that are wanted, by their final names; empty: all.
+    """
+
+    def __init__(self, collect: Collect, names: frozenset[str]) -> None:
+        self._collect = collect
+        self._names = names
+
+    def collect(self) -> Iterable[Metric]:
+        """The families as they are now."""
+        for family in self._collect():
+            if self._names:
+                family.samples = [s for s in family.samples if s.name in self._names]
+            if family.samples:
+                yield family
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing: registering must not collect."""
+        return ()
+
+
+@final
+class MetricsResource(Resource):
+    """`/metrics` in Prometheus's text format, or OpenMetrics if that is asked for.
+
+    `?name[]=` picks families; the answer is compressed if the scraper takes that.
+    """
+
+    isLeaf = True
+    _log = Logger()
+
+    def __init__(self, collect: Collect) -> None:
+        super().__init__()
+        self._collect = collect
+
+    def render_GET(self, request: Request) -> bytes:
+        """One scrape."""
+        from prometheus_client.exposition import choose_encoder
+        from prometheus_client.registry import CollectorRegistry
+
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(_Families(self._collect, wanted_names(request)))
+        encode, kind = choose_encoder(
+            (request.getHeader(b"Accept") or b"").decode("latin-1")
+        )
+        text = encode(registry)
+        request.setHeader(b"Content-Type", kind.encode())
+        if b"gzip" in (request.getHeader(b"Accept-Encoding") or b""):
+            request.setHeader(b"Content-Encoding", b"gzip")
+            text = gzip.compress(text, 1)
+        return text
+
+
+def wanted_names(request: Request) -> frozenset[str]:
+    """The values of `name[]` in the query."""
+    arguments: dict[bytes, list[bytes]] = request.args or {}
+    return frozenset(n.decode("utf-8", "replace") for n in arguments.get(b"name[]", []))
+
+
+@final
+class HealthResource(Resource):
+    """`/healthz`: 200 `ok`, or 503 and the reason."""
+
+    isLeaf = True
+
+    def __init__(self, health: Health) -> None:
+        super().__init__()
+        self._health = health
+
+    def render_GET(self, request: Request) -> bytes:
+        """One look."""
+        request.setHeader(b"Content-Type", b"text/plain; charset=utf-8")
+        reason = self._health()
+        if reason is None:
+            return b"ok\n"
+        request.setResponseCode(503)
+        return reason.encode() + b"\n"
+
+
+class _Root(Resource):
+    """Nothing but the children that it is given."""
+
+    def getChild(self, path: bytes, request: AnyRequest) -> IResource:
+        """What is not there: 404."""
+        return notFound()
+
+
+class _QuietSite(Site):
+    """A site that does not write a line for each scrape."""
+
+    noisy = False
+
+    def log(self, request: AnyRequest) -> None:
+        """Nothing: Prometheus asks every few seconds."""
+
+
+def metrics_site(collect: Collect, health: Health) -> Site:
+    """The site to listen with on the metrics port."""
+    root = _Root()
+    root.putChild(b"metrics", MetricsResource(collect))
+    root.putChild(b"healthz", HealthResource(health))
+    site = _QuietSite(root)
+    site.timeOut = IDLE_SECONDS
+    return site
