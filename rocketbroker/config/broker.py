@@ -1,0 +1,352 @@
+# -*- test-case-name: tests.config.test_broker -*-
+"""The settings of a broker: all keys of the broker sheet, sections 25.1 and 25.2.
+
+Where we differ from the reference: metrics are on unless a setting says otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+import attrs
+
+from rocketbroker.config import machine
+from rocketbroker.config.keyed import EXPORTERS, LONG, PORT, POSITIVE, KeyedOptions
+
+#: Attributes that are a long in Java, and have no bounds of their own.
+_LONGS: Final = (
+    "wait_time_mills_in_send_queue",
+    "wait_time_mills_in_pull_queue",
+    "wait_time_mills_in_lite_pull_queue",
+    "wait_time_mills_in_heartbeat_queue",
+    "wait_time_mills_in_transaction_queue",
+    "wait_time_mills_in_ack_queue",
+    "wait_time_mills_in_admin_broker_queue",
+    "start_accept_send_request_time_stamp",
+    "fetch_namesrv_addr_interval",
+    "consumer_fallbehind_threshold",
+    "filter_data_clean_time_span",
+    "broker_not_active_timeout_millis",
+    "broadcast_offset_expire_second",
+    "broadcast_offset_expire_max_second",
+    "max_pop_polling_size",
+    "revive_interval",
+    "revive_max_slow",
+    "revive_scan_time",
+    "revive_ack_wait_ms",
+    "pop_long_polling_force_notify_interval",
+    "pop_inflight_message_threshold",
+    "load_balance_poll_name_server_interval",
+    "transaction_time_out",
+    "transaction_check_interval",
+    "transaction_metric_flush_interval",
+    "forward_timeout",
+    "consumer_offset_update_version_step",
+    "delay_offset_update_version_step",
+    "sync_broker_metadata_period",
+    "check_sync_state_set_period",
+    "sync_controller_metadata_period",
+    "controller_heart_beat_timeout_mills",
+    "metric_grpc_exporter_time_out_in_mills",
+    "metric_grpc_exporter_interval_in_mills",
+    "metric_logging_exporter_interval_in_mills",
+    "subscription_expired_timeout",
+    "cg_cold_read_threshold",
+    "global_cold_read_threshold",
+)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class BrokerOptions(KeyedOptions):
+    """What a broker does."""
+
+    IRREGULAR: ClassVar = {
+        "broker_ip1": "brokerIP1",
+        "broker_ip2": "brokerIP2",
+        "pop_consumer_fs_service_init": "popConsumerFSServiceInit",
+        "pop_consumer_kv_service_log": "popConsumerKVServiceLog",
+        "pop_consumer_kv_service_init": "popConsumerKVServiceInit",
+        "pop_consumer_kv_service_enable": "popConsumerKVServiceEnable",
+        "skip_when_ck_re_put_reach_max_times": "skipWhenCKRePutReachMaxTimes",
+        "use_pid_cold_ctr_strategy": "usePIDColdCtrStrategy",
+    }
+    BOUNDS: ClassVar = {
+        **dict.fromkeys(_LONGS, LONG),
+        "listen_port": PORT,
+        "metrics_prom_exporter_port": PORT,
+        "broker_id": (0, LONG[1]),
+        "broker_permission": (0, 15),
+        "default_topic_queue_nums": POSITIVE,
+        "flush_consumer_offset_interval": POSITIVE,
+        "register_broker_timeout_mills": POSITIVE,
+        "register_name_server_period": POSITIVE,
+        "update_name_server_addr_period": POSITIVE,
+        "channel_expired_timeout": (1, LONG[1]),
+        "short_polling_time_mills": (0, LONG[1]),
+    }
+    CHOICES: ClassVar = {
+        "default_message_request_mode": ("PULL", "POP"),
+        "metrics_exporter_type": EXPORTERS,
+    }
+    ABOUT: ClassVar = {
+        "broker_name": "the name clients and name servers know this broker by",
+        "broker_cluster_name": "the cluster it joins",
+        "broker_id": "0, the master",
+        "namesrv_addr": "name servers, host:port;host:port",
+        "broker_ip1": "the address it registers, for clients",
+        "broker_ip2": "the address it registers, for replication",
+        "broker_permission": "4 read, 2 write",
+        "default_topic_queue_nums": "most queues of a topic that a send creates",
+        "auto_create_topic_enable": "whether a send may create its topic",
+        "cluster_topic_enable": "whether the cluster name is a topic",
+        "broker_topic_enable": "whether the broker name is a topic",
+        "auto_create_subscription_group": "whether a consumer may create its group",
+        "msg_trace_topic_name": "the topic of message traces",
+        "trace_topic_enable": "whether that topic is made at start",
+        "start_accept_send_request_time_stamp": "sends before it (ms) are refused",
+        "flush_consumer_offset_interval": "ms between writes of consumerOffset.json",
+        "long_polling_enable": "whether a pull waits for messages",
+        "short_polling_time_mills": "how long it waits when long polling is off, ms",
+        "notify_consumer_ids_changed_enable": "members learn of changes at once",
+        "region_id": "the region told to clients with each send",
+        "trace_on": "the trace switch told to clients with each send",
+        "register_broker_timeout_mills": "ms to wait for a name server",
+        "force_register": "register without asking for the data version first",
+        "register_name_server_period": "ms between registrations, 10000 to 60000",
+        "update_name_server_addr_period": "ms between looks at namesrvAddr",
+        "reject_pull_consumer_enable": "refuse consumers that pull",
+        "reject_transaction_message": "refuse half messages",
+        "channel_expired_timeout": "ms of silence after which a client is gone",
+        "validate_system_topic_when_update_topic": "system topics cannot be changed",
+        "metrics_exporter_type": "PROM, or DISABLE; the others export nothing yet",
+        "metrics_prom_exporter_port": "the port of /metrics and /healthz, 0 for none",
+        "metrics_prom_exporter_host": "its address, by default all",
+        "metrics_label": "labels on every sample, key:value,key:value",
+        "config_black_list": "keys that request 25 may not change",
+        "enable_property_filter": "allow SQL92 filters",
+        "enable_create_sys_group": "whether groups with system names may be made",
+        "transfer_msg_by_heap": "join pulled messages before sending",
+        "slave_read_enable": "whether slow readers are sent to a slave",
+        "enable_detail_stat": "statistics for each topic and group",
+        "use_server_side_reset_offset": "offsets are reset on the broker",
+    }
+
+    broker_name: str = attrs.field(factory=machine.host_name)
+    broker_cluster_name: str = "DefaultCluster"
+    broker_id: int = 0
+    broker_config_path: str | None = None
+    rocketmq_home: str | None = attrs.field(factory=machine.rocketmq_home)
+    namesrv_addr: str | None = attrs.field(factory=machine.name_servers)
+    listen_port: int = 6888
+    broker_ip1: str = attrs.field(factory=machine.local_address)
+    broker_ip2: str = attrs.field(factory=machine.local_address)
+    recover_concurrently: bool = False
+    broker_permission: int = 6
+    default_topic_queue_nums: int = 8
+    auto_create_topic_enable: bool = True
+    cluster_topic_enable: bool = True
+    broker_topic_enable: bool = True
+    auto_create_subscription_group: bool = True
+    message_store_plug_in: str = ""
+    msg_trace_topic_name: str = "RMQ_SYS_TRACE_TOPIC"
+    trace_topic_enable: bool = False
+    trace_on: bool = True
+    send_message_thread_pool_nums: int = attrs.field(factory=machine.few_processors)
+    put_message_future_thread_pool_nums: int = attrs.field(
+        factory=machine.few_processors
+    )
+    pull_message_thread_pool_nums: int = attrs.field(factory=machine.twice_and_16)
+    lite_pull_message_thread_pool_nums: int = attrs.field(factory=machine.twice_and_16)
+    ack_message_thread_pool_nums: int = 16
+    process_reply_message_thread_pool_nums: int = attrs.field(
+        factory=machine.twice_and_16
+    )
+    query_message_thread_pool_nums: int = attrs.field(factory=machine.eight_more)
+    admin_broker_thread_pool_nums: int = 16
+    client_manage_thread_pool_nums: int = 32
+    consumer_manage_thread_pool_nums: int = 32
+    load_balance_processor_thread_pool_nums: int = 32
+    heartbeat_thread_pool_nums: int = attrs.field(factory=machine.at_most_32)
+    recover_thread_pool_nums: int = 32
+    end_transaction_thread_pool_nums: int = attrs.field(
+        factory=machine.transaction_threads
+    )
+    send_thread_pool_queue_capacity: int = 10000
+    put_thread_pool_queue_capacity: int = 10000
+    pull_thread_pool_queue_capacity: int = 100000
+    lite_pull_thread_pool_queue_capacity: int = 100000
+    ack_thread_pool_queue_capacity: int = 100000
+    reply_thread_pool_queue_capacity: int = 10000
+    query_thread_pool_queue_capacity: int = 20000
+    client_manager_thread_pool_queue_capacity: int = 1000000
+    consumer_manager_thread_pool_queue_capacity: int = 1000000
+    heartbeat_thread_pool_queue_capacity: int = 50000
+    end_transaction_pool_queue_capacity: int = 100000
+    admin_broker_thread_pool_queue_capacity: int = 10000
+    load_balance_thread_pool_queue_capacity: int = 100000
+    broker_fast_failure_enable: bool = True
+    wait_time_mills_in_send_queue: int = 200
+    wait_time_mills_in_pull_queue: int = 5000
+    wait_time_mills_in_lite_pull_queue: int = 5000
+    wait_time_mills_in_heartbeat_queue: int = 31000
+    wait_time_mills_in_transaction_queue: int = 3000
+    wait_time_mills_in_ack_queue: int = 3000
+    wait_time_mills_in_admin_broker_queue: int = 5000
+    start_accept_send_request_time_stamp: int = 0
+    flush_consumer_offset_interval: int = 5000
+    flush_consumer_offset_history_interval: int = 60000
+    reject_transaction_message: bool = False
+    fetch_name_srv_addr_by_dns_lookup: bool = False
+    fetch_namesrv_addr_by_address_server: bool = False
+    fetch_namesrv_addr_interval: int = 10000
+    long_polling_enable: bool = True
+    short_polling_time_mills: int = 1000
+    notify_consumer_ids_changed_enable: bool = True
+    real_time_notify_consumer_change: bool = True
+    high_speed_mode: bool = False
+    commercial_base_count: int = 1
+    commercial_size_per_msg: int = 4096
+    account_stats_enable: bool = True
+    account_stats_print_zero_values: bool = True
+    max_stats_idle_time_in_minutes: int = -1
+    transfer_msg_by_heap: bool = True
+    region_id: str = "DefaultRegion"
+    register_broker_timeout_mills: int = 24000
+    send_heartbeat_timeout_millis: int = 1000
+    slave_read_enable: bool = False
+    disable_consume_if_consumer_read_slowly: bool = False
+    consumer_fallbehind_threshold: int = 17179869184
+    enable_calc_filter_bit_map: bool = False
+    reject_pull_consumer_enable: bool = False
+    expect_consumer_num_use_filter: int = 32
+    max_error_rate_of_bloom_filter: int = 20
+    filter_data_clean_time_span: int = 86400000
+    filter_support_retry: bool = False
+    enable_property_filter: bool = False
+    compressed_register: bool = False
+    force_register: bool = True
+    register_name_server_period: int = 30000
+    update_name_server_addr_period: int = 120000
+    broker_heartbeat_interval: int = 1000
+    broker_not_active_timeout_millis: int = 10000
+    enable_net_work_flow_control: bool = False
+    enable_broadcast_offset_store: bool = True
+    broadcast_offset_expire_second: int = 120
+    broadcast_offset_expire_max_second: int = 300
+    pop_polling_size: int = 1024
+    pop_polling_map_size: int = 100000
+    pop_polling_map_expire_time_seconds: int = 600
+    max_pop_polling_size: int = 100000
+    revive_queue_num: int = 8
+    revive_interval: int = 1000
+    revive_max_slow: int = 3
+    revive_scan_time: int = 10000
+    enable_skip_long_awaiting_ack: bool = False
+    revive_ack_wait_ms: int = 180000
+    enable_pop_log: bool = False
+    enable_pop_buffer_merge: bool = False
+    pop_ck_stay_buffer_time: int = 10000
+    pop_ck_stay_buffer_time_out: int = 3000
+    pop_ck_max_buffer_size: int = 200000
+    pop_ck_offset_max_queue_size: int = 20000
+    enable_pop_batch_ack: bool = False
+    pop_long_polling_force_notify_interval: int = 800
+    enable_notify_before_pop_calculate_lag: bool = True
+    enable_notify_after_pop_order_lock_release: bool = True
+    init_pop_offset_by_check_msg_in_mem: bool = True
+    retrieve_message_from_pop_retry_topic_v1: bool = True
+    enable_retry_topic_v2: bool = False
+    pop_from_retry_probability: int = 20
+    pop_consumer_fs_service_init: bool = True
+    pop_consumer_kv_service_log: bool = False
+    pop_consumer_kv_service_init: bool = False
+    pop_consumer_kv_service_enable: bool = False
+    pop_revive_max_return_size_per_read: int = 16384
+    pop_revive_max_attempt_times: int = 16
+    pop_response_return_actual_retry_topic: bool = False
+    pop_inflight_message_threshold: int = 10000
+    enable_pop_message_threshold: bool = False
+    skip_when_ck_re_put_reach_max_times: bool = False
+    append_ack_async: bool = False
+    append_ck_async: bool = False
+    lite_pull_message_enable: bool = True
+    sync_broker_member_group_period: int = 1000
+    load_balance_poll_name_server_interval: int = 30000
+    clean_offline_broker_interval: int = 30000
+    server_load_balancer_enable: bool = True
+    default_message_request_mode: str = "PULL"
+    default_pop_share_queue_num: int = -1
+    transaction_time_out: int = 6000
+    transaction_check_max: int = 15
+    transaction_check_interval: int = 30000
+    transaction_metric_flush_interval: int = 3000
+    transaction_op_msg_max_size: int = 4096
+    transaction_op_batch_interval: int = 3000
+    acl_enable: bool = False
+    store_reply_message_enable: bool = True
+    enable_detail_stat: bool = True
+    auto_delete_unused_stats: bool = True
+    isolate_log_enable: bool = False
+    forward_timeout: int = 3000
+    enable_slave_acting_master: bool = False
+    enable_remote_escape: bool = False
+    skip_pre_online: bool = False
+    async_send_enable: bool = True
+    use_server_side_reset_offset: bool = True
+    consumer_offset_update_version_step: int = 500
+    delay_offset_update_version_step: int = 200
+    lock_in_strict_mode: bool = False
+    compatible_with_old_name_srv: bool = True
+    enable_controller_mode: bool = False
+    controller_addr: str = ""
+    fetch_controller_addr_by_dns_lookup: bool = False
+    sync_broker_metadata_period: int = 5000
+    check_sync_state_set_period: int = 5000
+    sync_controller_metadata_period: int = 10000
+    controller_heart_beat_timeout_mills: int = 10000
+    broker_election_priority: int = 2147483647
+    validate_system_topic_when_update_topic: bool = True
+    use_static_subscription: bool = False
+    metrics_exporter_type: str = "PROM"
+    metrics_otel_cardinality_limit: int = 50000
+    metrics_grpc_exporter_target: str = ""
+    metrics_grpc_exporter_header: str = ""
+    metric_grpc_exporter_time_out_in_mills: int = 3000
+    metric_grpc_exporter_interval_in_mills: int = 60000
+    metric_logging_exporter_interval_in_mills: int = 10000
+    metrics_prom_exporter_port: int = 5557
+    metrics_prom_exporter_host: str = ""
+    metrics_label: str = ""
+    metrics_in_delta: bool = False
+    enable_remoting_metrics: bool = True
+    enable_message_store_metrics: bool = True
+    enable_pop_metrics: bool = True
+    enable_connection_metrics: bool = True
+    enable_transaction_metrics: bool = True
+    enable_stats_metrics: bool = True
+    enable_request_metrics: bool = True
+    enable_lag_and_dlq_metrics: bool = True
+    channel_expired_timeout: int = 120000
+    subscription_expired_timeout: int = 600000
+    estimate_accumulation: bool = True
+    cold_ctr_strategy_enable: bool = False
+    use_pid_cold_ctr_strategy: bool = True
+    cg_cold_read_threshold: int = 3145728
+    global_cold_read_threshold: int = 104857600
+    enable_single_topic_register: bool = False
+    enable_mixed_message_type: bool = False
+    enable_split_registration: bool = False
+    split_registration_size: int = 800
+    enable_split_metadata: bool = True
+    split_metadata_size: int = 2000
+    enable_fast_channel_event_process: bool = False
+    print_channel_groups: bool = False
+    print_channel_groups_min_num: int = 5
+    config_black_list: str = "configBlackList;brokerConfigPath"
+    clear_retry_topic_when_delete_topic: bool = True
+    enable_lmq_stats: bool = False
+    config_manager_version: str = "V1"
+    allow_recall_when_broker_not_writeable: bool = True
+    recall_message_enable: bool = False
+    enable_register_producer: bool = True
+    enable_create_sys_group: bool = True

@@ -1,0 +1,161 @@
+# -*- test-case-name: tests.config.test_keyed -*-
+"""How a .properties file becomes a frozen object with typed attributes.
+
+Each attribute of an options class is one key of RocketMQ's: C{listen_port} is
+C{listenPort}. A key that this rule does not produce (C{brokerIP1}) stands in the
+class's L{IRREGULAR<KeyedOptions.IRREGULAR>} table. One file feeds several classes; a
+key that two of them have sets both. Binding: the broker sheet, section 1.2, but for one
+thing: a value that does not fit a known key is an error here, and silently ignored
+there, so that an operator believes in a limit that is not in force.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Final, Self
+
+import attrs
+
+from rocketbroker.errors import ConfigurationError
+
+#: What an int setting may be unless its class says otherwise: Java's int.
+INT: Final = (-(2**31), 2**31 - 1)
+
+#: Java's long.
+LONG: Final = (-(2**63), 2**63 - 1)
+
+#: A TCP port, 0 for none or for any free one.
+PORT: Final = (0, 65535)
+
+#: At least one, as a Java int.
+POSITIVE: Final = (1, INT[1])
+
+#: How metrics may leave a server.
+EXPORTERS: Final = ("DISABLE", "OTLP_GRPC", "PROM", "LOG")
+
+_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,20}\Z")
+_DECIMAL: Final = re.compile(r"[+-]?([0-9]{1,20}(\.[0-9]{0,20})?|\.[0-9]{1,20})\Z")
+
+
+def key_of(attribute: str) -> str:
+    """The key that a regular attribute stands for.
+
+    >>> key_of("listen_port")
+    'listenPort'
+    """
+    first, *rest = attribute.split("_")
+    return first + "".join(word[:1].upper() + word[1:] for word in rest)
+
+
+def text_of(value: object) -> str:
+    """A value as RocketMQ prints it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+class KeyedOptions:
+    """Options that know their keys. Subclasses are frozen attrs classes.
+
+    @cvar IRREGULAR: the keys of attributes whose names do not give them.
+    @cvar BOUNDS: least and greatest value of int attributes, where not L{INT}.
+    @cvar CHOICES: the allowed values of string attributes that are not free.
+    @cvar ABOUT: what the attributes in use here mean, for C{--help} and documentation;
+        the others are known, kept and printed, but nothing reads them.
+    """
+
+    IRREGULAR: ClassVar[Mapping[str, str]] = {}
+    BOUNDS: ClassVar[Mapping[str, tuple[int, int]]] = {}
+    CHOICES: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    ABOUT: ClassVar[Mapping[str, str]] = {}
+
+    @classmethod
+    def keys(cls) -> dict[str, str]:
+        """All keys, in the order of declaration, each with its attribute's name."""
+        irregular = cls.IRREGULAR
+        names = [field.name for field in attrs.fields(cls)]  # type: ignore[arg-type]
+        return {irregular.get(name) or key_of(name): name for name in names}
+
+    @classmethod
+    def from_properties(
+        cls, properties: Mapping[str, str], source: str = "settings", **defaults: object
+    ) -> Self:
+        """Options with the values of those keys that this class knows.
+
+        @param properties: what a file said; unknown keys are not looked at.
+        @param source: what to call it in an error: usually the file's path.
+        @param defaults: attributes whose default is another for this program.
+        @raise ConfigurationError: a value that does not fit.
+        """
+        return cls(**{**defaults, **cls._values(properties, source)})
+
+    def changed(self, properties: Mapping[str, str], source: str = "request") -> Self:
+        """A copy with the values of C{properties}, as L{from_properties} reads them.
+
+        @raise ConfigurationError: a value that does not fit.
+        """
+        values = self._values(properties, source)
+        return attrs.evolve(self, **values) if values else self  # type: ignore[misc]
+
+    @classmethod
+    def _values(cls, properties: Mapping[str, str], source: str) -> dict[str, Any]:
+        """The typed values of the keys known here, by attribute."""
+        kinds = {
+            field.name: str(field.type)
+            for field in attrs.fields(cls)  # type: ignore[arg-type]
+            if field.init
+        }
+        values: dict[str, Any] = {}
+        for key, name in cls.keys().items():
+            if key in properties and name in kinds:
+                text = properties[key]
+                try:
+                    values[name] = cls._value(name, kinds[name], text.strip())
+                except ValueError as error:
+                    raise ConfigurationError(
+                        f"{source}: {key} cannot be {text!r}: {error}."
+                    ) from error
+        return values
+
+    @classmethod
+    def _value(cls, name: str, kind: str, text: str) -> object:
+        """One value.
+
+        @raise ValueError: what it must be instead.
+        """
+        if kind == "int":
+            low, high = cls.BOUNDS.get(name, INT)
+            if not _WHOLE.match(text):
+                raise ValueError("it must be a whole number")
+            if not low <= (number := int(text)) <= high:
+                raise ValueError(f"it must lie between {low} and {high}")
+            return number
+        if kind == "bool":
+            if (word := text.lower()) not in ("true", "false"):
+                raise ValueError("it must be true or false")
+            return word == "true"
+        if kind == "float":
+            if not _DECIMAL.match(text):
+                raise ValueError("it must be a decimal number")
+            return float(text)
+        choices = cls.CHOICES.get(name)
+        if choices is not None and text not in choices:
+            raise ValueError(f"it must be one of {', '.join(choices)}")
+        return text
+
+    def as_properties(self) -> dict[str, str]:
+        """All keys and values as RocketMQ prints them; what is not set is left out."""
+        return {
+            key: text_of(value)
+            for key, name in self.keys().items()
+            if (value := getattr(self, name)) is not None
+        }
+
+
+def unknown(
+    properties: Mapping[str, str], classes: Iterable[type[KeyedOptions]]
+) -> dict[str, str]:
+    """Those of C{properties} that none of C{classes} knows."""
+    known = {key for cls in classes for key in cls.keys()}  # noqa: SIM118
+    return {key: text for key, text in properties.items() if key not in known}

@@ -1,0 +1,79 @@
+# -*- test-case-name: tests.config.test_machine -*-
+"""Defaults that depend on the machine: its name, address, processors, environment."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+#: An address of a network reserved for documentation: only the route to it is asked.
+_ELSEWHERE = ("192.0.2.1", 9)
+
+
+def host_name() -> str:
+    """The name of this machine, as a broker is called that was given no name."""
+    return socket.gethostname() or "DEFAULT_BROKER"
+
+
+def local_address() -> str:
+    """The IPv4 address from which this machine would speak to others.
+
+    Nothing is sent: connecting a datagram socket only chooses a route. A machine
+    without any route is reachable at its loopback address alone.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(_ELSEWHERE)
+            return str(probe.getsockname()[0])
+        except OSError:
+            return "127.0.0.1"
+
+
+def processors() -> int:
+    """How many processors there are, at least 1."""
+    return os.cpu_count() or 1
+
+
+def few_processors() -> int:
+    """The same, but at most 4: the reference's sending threads."""
+    return min(processors(), 4)
+
+
+def twice_and_16() -> int:
+    """16 and 2 for each processor: the reference's pulling threads."""
+    return 16 + 2 * processors()
+
+
+def eight_more() -> int:
+    """8 and 1 for each processor: the reference's querying threads."""
+    return 8 + processors()
+
+
+def at_most_32() -> int:
+    """One for each processor up to 32: the reference's heartbeat threads."""
+    return min(32, processors())
+
+
+def transaction_threads() -> int:
+    """What the reference reserves to end transactions."""
+    return max(8 + 2 * processors(), 4 * few_processors())
+
+
+def under_home(*parts: str) -> str:
+    """A path in the user's home directory."""
+    return os.path.join(os.path.expanduser("~"), *parts)
+
+
+def store_root() -> str:
+    """Where a store is unless storePathRootDir says otherwise."""
+    return under_home("store")
+
+
+def rocketmq_home() -> str | None:
+    """ROCKETMQ_HOME; nothing here needs it."""
+    return os.environ.get("ROCKETMQ_HOME")
+
+
+def name_servers() -> str | None:
+    """NAMESRV_ADDR."""
+    return os.environ.get("NAMESRV_ADDR")

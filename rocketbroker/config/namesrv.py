@@ -1,0 +1,135 @@
+# -*- test-case-name: tests.config.test_namesrv -*-
+"""The settings of a name server: all keys of the name server sheet, section 2.
+
+The metrics keys are ours: the reference's name server has no metrics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Final, Self
+
+import attrs
+
+from rocketbroker.config import machine
+from rocketbroker.config.keyed import (
+    EXPORTERS,
+    LONG,
+    PORT,
+    POSITIVE,
+    KeyedOptions,
+    unknown,
+)
+from rocketbroker.config.remoting import RemotingClientOptions, RemotingServerOptions
+
+#: Where a name server listens unless listenPort says otherwise.
+NAMESRV_PORT: Final = 9876
+
+
+def _kv_config_path() -> str:
+    return machine.under_home("namesrv", "kvConfig.json")
+
+
+def _config_store_path() -> str:
+    return machine.under_home("namesrv", "namesrv.properties")
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class NamesrvOptions(KeyedOptions):
+    """What a name server does."""
+
+    BOUNDS: ClassVar = {
+        "metrics_prom_exporter_port": PORT,
+        "scan_not_active_broker_interval": (1, LONG[1]),
+        "un_register_broker_queue_capacity": POSITIVE,
+    }
+    CHOICES: ClassVar = {"metrics_exporter_type": EXPORTERS}
+    ABOUT: ClassVar = {
+        "kv_config_path": "the file of key-value settings",
+        "config_store_path": "where request 318 writes settings",
+        "order_message_enable": "put the order settings of a topic into its route",
+        "return_order_topic_config_to_broker": "answer registrations with them",
+        "scan_not_active_broker_interval": "ms between looks for silent brokers",
+        "un_register_broker_queue_capacity": "unregistrations waiting to be applied",
+        "support_acting_master": "show a slave as master where its group allows it",
+        "enable_all_topic_list": "answer request 206",
+        "enable_topic_list": "answer requests 224, 311, 312 and 313",
+        "notify_min_broker_id_changed": "tell brokers who is the least of their group",
+        "need_wait_for_service": "answer no routes just after the start",
+        "wait_seconds_for_service": "how long not, in seconds",
+        "delete_topic_with_broker_registration": "a topic not registered is gone",
+        "config_black_list": "keys that request 318 may not change",
+        "metrics_exporter_type": "PROM, or DISABLE; the others export nothing",
+        "metrics_prom_exporter_port": "the port of /metrics and /healthz, 0 for none",
+        "metrics_prom_exporter_host": "its address, by default all",
+        "metrics_label": "labels on every sample, key:value,key:value",
+    }
+
+    rocketmq_home: str | None = attrs.field(factory=machine.rocketmq_home)
+    kv_config_path: str = attrs.field(factory=_kv_config_path)
+    config_store_path: str = attrs.field(factory=_config_store_path)
+    product_env_name: str = "center"
+    cluster_test: bool = False
+    order_message_enable: bool = False
+    return_order_topic_config_to_broker: bool = True
+    client_request_thread_pool_nums: int = 8
+    default_thread_pool_nums: int = 16
+    client_request_thread_pool_queue_capacity: int = 50000
+    default_thread_pool_queue_capacity: int = 10000
+    scan_not_active_broker_interval: int = 5000
+    un_register_broker_queue_capacity: int = 3000
+    support_acting_master: bool = False
+    enable_all_topic_list: bool = True
+    enable_topic_list: bool = True
+    notify_min_broker_id_changed: bool = False
+    enable_controller_in_namesrv: bool = False
+    need_wait_for_service: bool = False
+    wait_seconds_for_service: int = 45
+    delete_topic_with_broker_registration: bool = False
+    config_black_list: str = "configBlackList;configStorePath;kvConfigPath"
+    metrics_exporter_type: str = "PROM"
+    metrics_prom_exporter_port: int = 5558
+    metrics_prom_exporter_host: str = ""
+    metrics_label: str = ""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class NamesrvSettings:
+    """All that one file says to a name server.
+
+    @ivar options: the name server's own.
+    @ivar server: its port.
+    @ivar client: its connections to brokers.
+    @ivar unknown: keys that nothing here knows; request 319 shows them.
+    """
+
+    options: NamesrvOptions
+    server: RemotingServerOptions
+    client: RemotingClientOptions
+    unknown: Mapping[str, str]
+
+    @classmethod
+    def from_properties(
+        cls, properties: Mapping[str, str], path: str | None = None
+    ) -> Self:
+        """Settings from what a file said.
+
+        @param path: the file, which then is also where request 318 writes; None if
+            there is none.
+        @raise ConfigurationError: a value that does not fit; one sentence.
+        """
+        source = path or "settings"
+        options = NamesrvOptions.from_properties(properties, source)
+        if path is not None:
+            options = attrs.evolve(options, config_store_path=path)
+        return cls(
+            options=options,
+            server=RemotingServerOptions.from_properties(
+                properties, source, listen_port=NAMESRV_PORT
+            ),
+            client=RemotingClientOptions.from_properties(properties, source),
+            unknown=unknown(
+                properties,
+                (NamesrvOptions, RemotingServerOptions, RemotingClientOptions),
+            ),
+        )

@@ -1,0 +1,113 @@
+# -*- test-case-name: tests.config.test_properties -*-
+"""Java's .properties files, read as C{java.util.Properties} reads them.
+
+  - A line that begins, after blanks, with C{#} or C{!} is a comment.
+  - A line that ends in an odd number of backslashes goes on in the next one, whose
+    leading blanks do not count.
+  - The key ends at the first C{=}, C{:} or blank that has no backslash before it.
+  - Backslash C{t}, C{n}, C{r}, C{f} and C{uXXXX} mean what they mean in Java; before
+    any other character the backslash only vanishes.
+  - The file is ISO-8859-1. Of two equal keys the later one counts.
+
+What a broker sends to change settings (requests 25 and 318) is the same syntax.
+Source: the broker sheet, section 1.2.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from rocketbroker.errors import ConfigurationError
+
+_LINE_END: Final = re.compile(r"\r\n|\r|\n")
+_BLANKS: Final = " \t\f"
+_KEY: Final = re.compile(
+    r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*(?:[=:][ \t\f]*)?(.*)\Z", re.S
+)
+_ESCAPE: Final = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.S)
+_LETTERS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """The lines that say something, joined; each with the number of its first."""
+    pending: list[str] = []
+    first = 0
+    for number, raw in enumerate(_LINE_END.split(text), 1):
+        line = raw.lstrip(_BLANKS)
+        if not pending:
+            if not line or line[0] in "#!":
+                continue
+            first = number
+        if _goes_on(line):
+            pending.append(line[:-1])
+            continue
+        yield first, "".join([*pending, line])
+        pending = []
+    if pending:
+        yield first, "".join(pending)
+
+
+def _unescaped(text: str, where: str) -> str:
+    """C{text} without its backslashes."""
+
+    def one(match: re.Match[str]) -> str:
+        what = match[1]
+        if len(what) == 5:
+            return chr(int(what[1:], 16))
+        if what == "u":
+            raise ConfigurationError(f"{where}: \\u needs four hexadecimal digits.")
+        return _LETTERS.get(what, what)
+
+    if "\\" not in text:
+        return text
+    plain = _ESCAPE.sub(one, text)
+    # Two escapes may be the halves of one character beyond the basic plane.
+    return plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _goes_on(line: str) -> bool:
+    """Whether C{line} ends in an odd number of backslashes."""
+    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
+
+
+def parse(text: str, source: str = "properties") -> dict[str, str]:
+    """The keys and values of a properties text, in order.
+
+    @param text: the text; a file's bytes decoded as ISO-8859-1.
+    @param source: what to call it in an error: usually the file's path.
+    @raise ConfigurationError: a backslash C{u} without four digits.
+    """
+    found: dict[str, str] = {}
+    for number, line in _logical_lines(text):
+        match = _KEY.match(line)
+        assert match is not None, "matches anything"
+        where = f"{source}, line {number}"
+        found[_unescaped(match[1], where)] = _unescaped(match[2], where)
+    return found
+
+
+def render(properties: Mapping[str, str]) -> str:
+    """C{key=value} lines, sorted by key, as requests 26 and 319 answer.
+
+    Nothing is escaped: the reference does not, and its tools split at the first C{=}.
+    """
+    return "".join(f"{key}={properties[key]}\n" for key in sorted(properties))
+
+
+def read(path: str) -> dict[str, str]:
+    """The keys and values of a file.
+
+    @raise ConfigurationError: it cannot be read or is not well formed; one sentence
+        that names the path.
+    """
+    try:
+        with open(path, encoding="iso-8859-1", newline="") as file:
+            text = file.read()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigurationError(
+            f"Cannot read the settings file {path}: {reason}."
+        ) from error
+    return parse(text, path)

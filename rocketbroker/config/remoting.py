@@ -1,0 +1,94 @@
+# -*- test-case-name: tests.config.test_remoting -*-
+"""The settings of ports and connections: the broker sheet, sections 25.3 and 25.4.
+
+The reference sizes thread pools and semaphores with most of them; here they are known
+and printed, and only those in C{ABOUT} do something.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+
+from rocketbroker.config import machine
+from rocketbroker.config.keyed import LONG, PORT, POSITIVE, KeyedOptions
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class RemotingServerOptions(KeyedOptions):
+    """How a server listens."""
+
+    BOUNDS: ClassVar = {
+        "listen_port": PORT,
+        "server_channel_max_idle_time_seconds": POSITIVE,
+        "server_socket_backlog": POSITIVE,
+    }
+    ABOUT: ClassVar = {
+        "bind_address": "the address to listen on",
+        "listen_port": "the port to listen on, 0 for any free one",
+        "server_channel_max_idle_time_seconds": "idle connections are closed after it",
+        "server_socket_snd_buf_size": "bytes; 0 leaves it to the system",
+        "server_socket_rcv_buf_size": "bytes; 0 leaves it to the system",
+        "write_buffer_high_water_mark": "bytes; a peer that lets more wait is paused",
+        "write_buffer_low_water_mark": "bytes; under it the peer is read again",
+        "server_socket_backlog": "connections that wait to be accepted",
+    }
+
+    bind_address: str = "0.0.0.0"
+    listen_port: int = 0
+    server_worker_threads: int = 8
+    server_callback_executor_threads: int = 0
+    server_selector_threads: int = 3
+    server_oneway_semaphore_value: int = 256
+    server_async_semaphore_value: int = 64
+    server_channel_max_idle_time_seconds: int = 120
+    server_socket_snd_buf_size: int = 0
+    server_socket_rcv_buf_size: int = 0
+    write_buffer_high_water_mark: int = 0
+    write_buffer_low_water_mark: int = 0
+    server_socket_backlog: int = 1024
+    server_netty_worker_group_enable: bool = True
+    server_pooled_byte_buf_allocator_enable: bool = True
+    enable_shutdown_gracefully: bool = False
+    shutdown_wait_time_seconds: int = 30
+    use_epoll_native_selector: bool = False
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class RemotingClientOptions(KeyedOptions):
+    """How a server speaks to name servers and brokers."""
+
+    IRREGULAR: ClassVar = {"use_tls": "useTLS"}
+    BOUNDS: ClassVar = {
+        "connect_timeout_millis": POSITIVE,
+        "channel_not_active_interval": LONG,
+        "client_channel_max_idle_time_seconds": POSITIVE,
+        "max_reconnect_interval_time_seconds": LONG,
+    }
+    ABOUT: ClassVar = {
+        "connect_timeout_millis": "ms to wait for a connection",
+        "client_channel_max_idle_time_seconds": "idle connections are closed after it",
+        "scan_available_name_srv": "whether name servers are tried now and then",
+    }
+
+    client_worker_threads: int = 4
+    client_callback_executor_threads: int = attrs.field(factory=machine.processors)
+    client_oneway_semaphore_value: int = 65535
+    client_async_semaphore_value: int = 65535
+    connect_timeout_millis: int = 3000
+    channel_not_active_interval: int = 60000
+    scan_available_name_srv: bool = True
+    client_channel_max_idle_time_seconds: int = 120
+    client_socket_snd_buf_size: int = 0
+    client_socket_rcv_buf_size: int = 0
+    client_pooled_byte_buf_allocator_enable: bool = False
+    client_close_socket_if_timeout: bool = True
+    use_tls: bool = False
+    socks_proxy_config: str = "{}"
+    write_buffer_high_water_mark: int = 0
+    write_buffer_low_water_mark: int = 0
+    disable_callback_executor: bool = False
+    disable_netty_worker_group: bool = False
+    max_reconnect_interval_time_seconds: int = 60
+    enable_reconnect_for_go_away: bool = True

@@ -1,0 +1,290 @@
+# -*- test-case-name: tests.config.test_store -*-
+"""The settings of a store: all keys of the store sheet, section 22, odd spellings kept.
+
+Those without a setter in the reference (C{init=False}) are printed but cannot be set.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+import attrs
+
+from rocketbroker.config import machine
+from rocketbroker.config.keyed import INT, LONG, PORT, POSITIVE, KeyedOptions
+
+#: The delays of levels 1 to 18.
+DELAY_LEVELS: Final = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class StoreOptions(KeyedOptions):
+    """Where messages are kept, and how."""
+
+    IRREGULAR: ClassVar = {
+        "check_crc_on_recover": "checkCRCOnRecover",
+        "enabled_append_prop_crc": "enabledAppendPropCRC",
+        "force_verify_prop_crc": "forceVerifyPropCRC",
+        "clean_rocks_db_dirty_cq_interval_min": "cleanRocksDBDirtyCQIntervalMin",
+        "stat_rocks_dbcq_interval_sec": "statRocksDBCQIntervalSec",
+        "real_time_persist_rocks_db_config": "realTimePersistRocksDBConfig",
+        "enable_rocks_db_log": "enableRocksDBLog",
+        "rocksdb_cq_double_write_enable": "rocksdbCQDoubleWriteEnable",
+        "combine_cq_loading_cq_types": "combineCQLoadingCQTypes",
+        "combine_cq_prefer_cq_type": "combineCQPreferCQType",
+        "combine_assign_offset_cq_type": "combineAssignOffsetCQType",
+        "combine_cq_enable_check_self": "combineCQEnableCheckSelf",
+        "combine_cq_max_extra_search_commit_log_files": (
+            "combineCQMaxExtraSearchCommitLogFiles"
+        ),
+        "use_abs_lock": "useABSLock",
+    }
+    BOUNDS: ClassVar = {
+        "mapped_file_size_commit_log": POSITIVE,
+        "mapped_file_size_consume_queue": POSITIVE,
+        "max_message_size": POSITIVE,
+        "max_filter_message_size": POSITIVE,
+        "flush_interval_commit_log": POSITIVE,
+        "flush_interval_consume_queue": POSITIVE,
+        "sync_flush_timeout": POSITIVE,
+        "slave_timeout": POSITIVE,
+        "ha_listen_port": (INT[0], PORT[1]),
+        "max_transfer_bytes_on_message_in_memory": POSITIVE,
+        "max_transfer_count_on_message_in_memory": POSITIVE,
+        "max_transfer_bytes_on_message_in_disk": POSITIVE,
+        "max_transfer_count_on_message_in_disk": POSITIVE,
+        "access_message_in_memory_max_ratio": (0, 100),
+        "os_page_cache_busy_time_out_mills": LONG,
+        "ha_max_gap_not_in_sync": LONG,
+        "max_ha_transfer_byte_in_second": LONG,
+        "ha_max_time_slave_not_catchup": LONG,
+        "max_checksum_range": LONG,
+    }
+    CHOICES: ClassVar = {
+        "broker_role": ("ASYNC_MASTER", "SYNC_MASTER", "SLAVE"),
+        "flush_disk_type": ("ASYNC_FLUSH", "SYNC_FLUSH"),
+    }
+    ABOUT: ClassVar = {
+        "store_path_root_dir": "the directory of the store",
+        "store_path_commit_log": "the commit log, by default in the root",
+        "mapped_file_size_commit_log": "bytes of a commit log segment",
+        "mapped_file_size_consume_queue": "bytes of a consume queue file",
+        "flush_interval_commit_log": "ms between flushes of the log with ASYNC_FLUSH",
+        "flush_commit_log_least_pages": "pages that are worth a flush",
+        "flush_commit_log_thorough_interval": "ms after which less is flushed too",
+        "flush_interval_consume_queue": "ms between flushes of queues",
+        "flush_consume_queue_least_pages": "pages of a queue that are worth a flush",
+        "flush_consume_queue_thorough_interval": "ms after which less is flushed too",
+        "disk_max_used_space_ratio": "percent of the disk: files are deleted",
+        "disk_space_warning_level_ratio": "percent of the disk: sends fail",
+        "disk_space_clean_forcibly_ratio": "percent of the disk: any may go",
+        "max_message_size": "most bytes of a body",
+        "max_filter_message_size": "bytes of queue entries that one pull looks at",
+        "check_crc_on_recover": "check bodies when recovering",
+        "max_transfer_bytes_on_message_in_memory": "most bytes of a pull",
+        "max_transfer_count_on_message_in_memory": "most messages of a pull",
+        "max_transfer_bytes_on_message_in_disk": "the same of old messages",
+        "max_transfer_count_on_message_in_disk": "the same of old messages",
+        "access_message_in_memory_max_ratio": "percent of memory not yet old",
+        "ha_listen_port": "the port of replication, by default the main port + 1",
+        "broker_role": "ASYNC_MASTER or SYNC_MASTER",
+        "flush_disk_type": "ASYNC_FLUSH, or SYNC_FLUSH: on the disk when answered",
+        "sync_flush_timeout": "ms to wait for the disk with SYNC_FLUSH",
+        "slave_timeout": "ms to wait for slaves with SYNC_MASTER",
+        "message_delay_level": "the delay of each level, s, m, h or d",
+        "auto_message_version_on_topic_len": "allow topics of more than 127 bytes",
+        "os_page_cache_busy_time_out_mills": "ms of a stuck append that refuse sends",
+        "in_sync_replicas": "copies that SYNC_MASTER waits for, this one included",
+    }
+
+    store_path_root_dir: str = attrs.field(factory=machine.store_root)
+    store_path_commit_log: str | None = None
+    store_path_d_ledger_commit_log: str | None = None
+    store_path_epoch_file: str | None = None
+    store_path_broker_identity: str | None = None
+    read_only_commit_log_store_paths: str | None = None
+    mapped_file_size_commit_log: int = 1073741824
+    compaction_mapped_file_size: int = 104857600
+    compaction_cq_mapped_file_size: int = 10485760
+    compaction_schedule_internal: int = 900000
+    max_offset_map_size: int = 104857600
+    compaction_thread_num: int = 6
+    enable_compaction: bool = True
+    mapped_file_size_timer_log: int = 104857600
+    timer_precision_ms: int = 1000
+    timer_roll_window_slot: int = 172800
+    timer_flush_interval_ms: int = 1000
+    timer_get_message_thread_num: int = 3
+    timer_put_message_thread_num: int = 3
+    timer_enable_disruptor: bool = attrs.field(default=False, init=False)
+    timer_enable_check_metrics: bool = True
+    timer_intercept_delay_level: bool = False
+    timer_max_delay_sec: int = 259200
+    timer_wheel_enable: bool = True
+    disappear_time_after_start: int = -1
+    timer_stop_enqueue: bool = False
+    timer_check_metrics_when: str = attrs.field(default="05", init=False)
+    timer_skip_unknown_error: bool = False
+    timer_warm_enable: bool = attrs.field(default=False, init=False)
+    timer_stop_dequeue: bool = attrs.field(default=False, init=False)
+    timer_enable_retry_until_success: bool = False
+    timer_congest_num_each_slot: int = 2147483647
+    timer_metric_small_threshold: int = 1000000
+    timer_progress_log_interval_ms: int = 10000
+    store_type: str = "default"
+    mapped_file_size_consume_queue: int = 6000000
+    enable_consume_queue_ext: bool = False
+    mapped_file_size_consume_queue_ext: int = 50331648
+    mapper_file_size_batch_consume_queue: int = 13800000
+    bit_map_length_consume_queue_ext: int = 64
+    flush_interval_commit_log: int = 500
+    commit_interval_commit_log: int = 200
+    max_recovery_commitlog_files: int = 30
+    disk_space_warning_level_ratio: int = 90
+    disk_space_clean_forcibly_ratio: int = 85
+    use_reentrant_lock_when_put_message: bool = True
+    flush_commit_log_timed: bool = True
+    flush_interval_consume_queue: int = 1000
+    clean_resource_interval: int = 10000
+    delete_commit_log_files_interval: int = 100
+    delete_consume_queue_files_interval: int = 100
+    destroy_maped_file_interval_forcibly: int = 120000
+    redelete_hanged_file_interval: int = 120000
+    delete_when: str = "04"
+    disk_max_used_space_ratio: int = 75
+    file_reserved_time: int = 72
+    delete_file_batch_max: int = 10
+    put_msg_index_hight_water: int = 600000
+    max_message_size: int = 4194304
+    max_filter_message_size: int = 16000
+    check_crc_on_recover: bool = True
+    flush_commit_log_least_pages: int = 4
+    commit_commit_log_least_pages: int = 4
+    flush_least_pages_when_warm_maped_file: int = 4096
+    flush_consume_queue_least_pages: int = 2
+    flush_commit_log_thorough_interval: int = 10000
+    commit_commit_log_thorough_interval: int = 200
+    flush_consume_queue_thorough_interval: int = 60000
+    max_transfer_bytes_on_message_in_memory: int = 262144
+    max_transfer_count_on_message_in_memory: int = 32
+    max_transfer_bytes_on_message_in_disk: int = 65536
+    max_transfer_count_on_message_in_disk: int = 8
+    access_message_in_memory_max_ratio: int = 40
+    message_index_enable: bool = True
+    max_hash_slot_num: int = 5000000
+    max_index_num: int = 20000000
+    max_msgs_num_batch: int = 64
+    message_index_safe: bool = False
+    ha_listen_port: int = 10912
+    ha_send_heartbeat_interval: int = 5000
+    ha_housekeeping_interval: int = 20000
+    ha_transfer_batch_size: int = 32768
+    ha_master_address: str | None = None
+    ha_max_gap_not_in_sync: int = 268435456
+    broker_role: str = "ASYNC_MASTER"
+    flush_disk_type: str = "ASYNC_FLUSH"
+    sync_flush_timeout: int = 5000
+    put_message_timeout: int = 8000
+    slave_timeout: int = 3000
+    message_delay_level: str = DELAY_LEVELS
+    flush_delay_offset_interval: int = 10000
+    clean_file_forcibly_enable: bool = True
+    warm_maped_file_enable: bool = False
+    offset_check_in_slave: bool = False
+    debug_lock_enable: bool = False
+    duplication_enable: bool = False
+    disk_fall_recorded: bool = True
+    os_page_cache_busy_time_out_mills: int = 1000
+    default_query_max_num: int = 32
+    transient_store_pool_enable: bool = False
+    transient_store_pool_size: int = 5
+    fast_fail_if_no_buffer_in_store_pool: bool = False
+    write_without_mmap: bool = False
+    enable_d_leger_commit_log: bool = False
+    d_leger_group: str | None = None
+    d_leger_peers: str | None = None
+    d_leger_self_id: str | None = None
+    preferred_leader_id: str | None = None
+    enable_batch_push: bool = False
+    enable_schedule_message_stats: bool = True
+    enable_lmq: bool = False
+    enable_multi_dispatch: bool = False
+    max_lmq_consume_queue_num: int = 20000
+    enable_schedule_async_deliver: bool = False
+    schedule_async_deliver_max_pending_limit: int = 2000
+    schedule_async_deliver_max_resend_num2_blocked: int = 3
+    max_batch_delete_files_num: int = 50
+    dispatch_cq_threads: int = 10
+    dispatch_cq_cache_num: int = 4096
+    enable_async_reput: bool = True
+    recheck_reput_offset_from_cq: bool = False
+    max_topic_length: int = 127
+    auto_message_version_on_topic_len: bool = True
+    enable_running_flags_in_flush: bool = False
+    enabled_append_prop_crc: bool = False
+    force_verify_prop_crc: bool = False
+    travel_cq_file_num_when_get_message: int = 1
+    correct_logic_min_offset_sleep_interval: int = 1
+    correct_logic_min_offset_force_interval: int = 300000
+    mapped_file_swap_enable: bool = True
+    commit_log_force_swap_map_interval: int = 43200000
+    commit_log_swap_map_interval: int = 3600000
+    commit_log_swap_map_reserve_file_num: int = 100
+    logic_queue_force_swap_map_interval: int = 43200000
+    logic_queue_swap_map_interval: int = 3600000
+    clean_swaped_map_interval: int = 300000
+    logic_queue_swap_map_reserve_file_num: int = 20
+    search_bcq_by_cache_enable: bool = True
+    dispatch_from_sender_thread: bool = False
+    wake_commit_when_put_message: bool = True
+    wake_flush_when_put_message: bool = False
+    enable_clean_expired_offset: bool = False
+    max_async_put_message_requests: int = 5000
+    pull_batch_max_message_count: int = 160
+    total_replicas: int = 1
+    in_sync_replicas: int = 1
+    min_in_sync_replicas: int = 1
+    all_ack_in_sync_state_set: bool = False
+    enable_auto_in_sync_replicas: bool = False
+    ha_flow_control_enable: bool = False
+    max_ha_transfer_byte_in_second: int = 104857600
+    ha_max_time_slave_not_catchup: int = 15000
+    sync_master_flush_offset_when_startup: bool = False
+    max_checksum_range: int = 1073741824
+    replicas_per_disk_partition: int = 1
+    logical_disk_space_clean_forcibly_threshold: float = 0.8
+    max_slave_resend_length: int = 268435456
+    sync_from_last_file: bool = False
+    async_learner: bool = False
+    max_consume_queue_scan: int = 20000
+    sample_count_threshold: int = 5000
+    cold_data_flow_control_enable: bool = False
+    cold_data_scan_enable: bool = False
+    data_read_ahead_enable: bool = True
+    timer_cold_data_check_interval_ms: int = 60000
+    sample_steps: int = 32
+    access_message_in_memory_hot_ratio: int = 26
+    enable_build_consume_queue_concurrently: bool = False
+    batch_dispatch_request_thread_pool_nums: int = 16
+    clean_rocks_db_dirty_cq_interval_min: int = 60
+    stat_rocks_dbcq_interval_sec: int = 10
+    mem_table_flush_interval_ms: int = 3600000
+    real_time_persist_rocks_db_config: bool = True
+    enable_rocks_db_log: bool = False
+    topic_queue_lock_num: int = 32
+    read_un_committed: bool = False
+    put_consume_queue_data_by_file_channel: bool = True
+    rocksdb_cq_double_write_enable: bool = False
+    combine_cq_loading_cq_types: str = "default;defaultRocksDB"
+    combine_cq_prefer_cq_type: str = "default"
+    combine_assign_offset_cq_type: str = "default"
+    combine_cq_enable_check_self: bool = False
+    combine_cq_max_extra_search_commit_log_files: int = 3
+    bottom_most_compression_type_for_consume_queue_store: str = "zstd"
+    rocksdb_compression_type: str = "lz4"
+    rocksdb_flush_wal_frequency: int = 1024
+    rocksdb_wal_file_rolling_threshold: int = 1073741824
+    enable_accelerated_recovery: bool = False
+    spin_lock_collision_retreat_optimal_degree: int = 1000
+    use_abs_lock: bool = False
+    enable_log_consume_queue_repeatedly_build_when_recover: bool = False

@@ -1,0 +1,123 @@
+"""Java's .properties syntax."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.config.properties import parse, read, render
+from rocketbroker.errors import ConfigurationError
+
+
+class ParseTests(SynchronousTestCase):
+    """L{parse} reads what C{java.util.Properties} reads."""
+
+    def test_separators(self) -> None:
+        """A key ends at the first equals sign, colon or blank."""
+        text = "a=1\nb = 2\nc: 3\nd 4\ne\t=\t5\nf==6\ng:=7\nh = = 8\n"
+        self.assertEqual(
+            parse(text),
+            {
+                "a": "1",
+                "b": "2",
+                "c": "3",
+                "d": "4",
+                "e": "5",
+                "f": "=6",
+                "g": "=7",
+                "h": "= 8",
+            },
+        )
+
+    def test_comments(self) -> None:
+        """Lines that begin with # or ! after blanks, and blank ones, say nothing."""
+        self.assertEqual(
+            parse("# a=1\n  ! b=2\n\n \t\f\nc=3 # no comment\n"),
+            {
+                "c": "3 # no comment",
+            },
+        )
+
+    def test_lineEnds(self) -> None:
+        """Lines end in LF, CR or CRLF, and in nothing else that Python would take."""
+        self.assertEqual(
+            parse("a=1\rb=2\r\nc=3\x0b\x85\x1c\n"),
+            {"a": "1", "b": "2", "c": "3\x0b\x85\x1c"},
+        )
+
+    def test_continuation(self) -> None:
+        """An odd number of backslashes at the end joins the next line."""
+        self.assertEqual(
+            parse("a=1,\\\n   2,\\\r\n\t3\nb=x\\\\\nc=\\\n#no comment\n"),
+            {"a": "1,2,3", "b": "x\\", "c": "#no comment"},
+        )
+
+    def test_continuationAtTheEnd(self) -> None:
+        """A backslash that ends the text, and one before a blank line, vanish."""
+        self.assertEqual(parse("a=1\\"), {"a": "1"})
+        self.assertEqual(parse("a=1\\\n\nb=2"), {"a": "1", "b": "2"})
+
+    def test_escapes(self) -> None:
+        """Escapes stand for blanks and for any character; others lose the backslash."""
+        self.assertEqual(
+            parse("a\\=b\\:c\\ d=\\t\\n\\r\\f\\u4e2d\\q\\\\\\#"),
+            {"a=b:c d": "\t\n\r\f中q\\#"},
+        )
+
+    def test_surrogates(self) -> None:
+        """Two escapes that are halves of one character become that character."""
+        self.assertEqual(parse("a=\\ud83d\\ude80"), {"a": "\U0001f680"})
+        self.assertEqual(parse("a=\\ud83d"), {"a": "\ufffd"})
+
+    def test_malformedEscape(self) -> None:
+        """A \\u without four digits is refused with the place where it stands."""
+        error = self.assertRaises(ConfigurationError, parse, "\n#\na=\\u12g4", "f")
+        self.assertEqual(str(error), "f, line 3: \\u needs four hexadecimal digits.")
+
+    def test_leadingAndTrailingBlanks(self) -> None:
+        """Blanks before a value do not belong to it; those behind do."""
+        self.assertEqual(parse("  a =  1  \n"), {"a": "1  "})
+
+    def test_noValue(self) -> None:
+        """A key alone has an empty value; so may a value have no key."""
+        self.assertEqual(parse("a\n=b\n"), {"a": "", "": "b"})
+
+    def test_lastWins(self) -> None:
+        """Of two equal keys the later counts."""
+        self.assertEqual(parse("a=1\na=2"), {"a": "2"})
+
+
+class ReadTests(SynchronousTestCase):
+    """L{read} reads a file."""
+
+    def test_latin1(self) -> None:
+        """A file is ISO-8859-1."""
+        path = self.mktemp()
+        Path(path).write_bytes(b"a=\xe4\r\n")
+        self.assertEqual(read(path), {"a": "ä"})
+
+    def test_missing(self) -> None:
+        """A file that cannot be read is one sentence with its path and the reason."""
+        error = self.assertRaises(ConfigurationError, read, "/nowhere/at/all")
+        self.assertEqual(
+            str(error),
+            "Cannot read the settings file /nowhere/at/all: No such file or directory.",
+        )
+
+    def test_directory(self) -> None:
+        """A directory is no file."""
+        error = self.assertRaises(ConfigurationError, read, "/")
+        self.assertIn("Is a directory", str(error))
+
+    def test_zeroByte(self) -> None:
+        """A path that no system can have is an error in words too."""
+        self.assertRaises(ConfigurationError, read, "a\0b")
+
+
+class RenderTests(SynchronousTestCase):
+    """L{render} writes what requests 26 and 319 answer."""
+
+    def test_sorted(self) -> None:
+        """One line for each key, sorted."""
+        self.assertEqual(render({"b": "2", "a": "x=1"}), "a=x=1\nb=2\n")
