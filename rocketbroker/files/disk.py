@@ -1,0 +1,178 @@
+# -*- test-case-name: tests.files.test_disk -*-
+"""The real disk."""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import stat
+from typing import final
+
+from zope.interface import implementer
+
+from rocketbroker.files.interfaces import IFile, IFiles
+
+#: Where C{posix_fallocate} is missing, blocks are reserved by writing so many zeros
+#: at a time: enough to be quick, not enough to be felt in memory.
+_ZEROS = 1 << 20
+
+
+@final
+@implementer(IFile)
+class DiskFile:
+    """An open file: a descriptor."""
+
+    __slots__ = ("_fd", "_path")
+
+    def __init__(self, fd: int, path: str) -> None:
+        self._fd = fd
+        self._path = path
+
+    def __repr__(self) -> str:
+        return f"<DiskFile {self._path!r}>"
+
+    def pread(self, size: int, position: int) -> bytes:
+        """See L{IFile.pread}."""
+        data = os.pread(self._fd, size, position)
+        if len(data) == size or not data:
+            return data
+        pieces = [data]
+        got = len(data)
+        while got < size:
+            data = os.pread(self._fd, size - got, position + got)
+            if not data:
+                break
+            pieces.append(data)
+            got += len(data)
+        return b"".join(pieces)
+
+    def pwrite(self, data: bytes, position: int) -> int:
+        """See L{IFile.pwrite}."""
+        size = len(data)
+        done = os.pwrite(self._fd, data, position)
+        while done < size:
+            done += os.pwrite(self._fd, data[done:], position + done)
+        return size
+
+    def allocate(self, position: int, size: int) -> None:
+        """See L{IFile.allocate}."""
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(self._fd, position, size)
+            return
+        end = position + size
+        there = self.size()
+        for start in range(max(position, there), end, _ZEROS):
+            self.pwrite(bytes(min(_ZEROS, end - start)), start)
+
+    def truncate(self, size: int) -> None:
+        """See L{IFile.truncate}."""
+        os.ftruncate(self._fd, size)
+
+    def size(self) -> int:
+        """See L{IFile.size}."""
+        return os.fstat(self._fd).st_size
+
+    def datasync(self) -> None:
+        """See L{IFile.datasync}."""
+        if hasattr(os, "fdatasync"):
+            os.fdatasync(self._fd)
+        else:
+            os.fsync(self._fd)
+
+    def map(self, size: int, writable: bool) -> mmap.mmap:
+        """See L{IFile.map}."""
+        protection = mmap.PROT_READ | (mmap.PROT_WRITE if writable else 0)
+        return mmap.mmap(self._fd, size, mmap.MAP_SHARED, protection)
+
+    def lock(self) -> bool:
+        """See L{IFile.lock}."""
+        try:
+            fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
+        except (BlockingIOError, PermissionError):
+            return False
+        return True
+
+    def close(self) -> None:
+        """See L{IFile.close}."""
+        if self._fd >= 0:
+            fd, self._fd = self._fd, -1
+            os.close(fd)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+@final
+@implementer(IFiles)
+class Disk:
+    """The file systems of this machine."""
+
+    def open(self, path: str, create: bool = False) -> DiskFile:
+        """See L{IFiles.open}."""
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        return DiskFile(os.open(path, flags, 0o644), path)
+
+    def open_readonly(self, path: str) -> DiskFile:
+        """See L{IFiles.open_readonly}."""
+        return DiskFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC), path)
+
+    def exists(self, path: str) -> bool:
+        """See L{IFiles.exists}."""
+        return os.path.exists(path)
+
+    def size(self, path: str) -> int:
+        """See L{IFiles.size}."""
+        return os.stat(path).st_size
+
+    def modified_ms(self, path: str) -> int:
+        """See L{IFiles.modified_ms}."""
+        return os.stat(path).st_mtime_ns // 1_000_000
+
+    def list(self, path: str) -> list[str]:
+        """See L{IFiles.list}."""
+        try:
+            return sorted(os.listdir(path))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def is_dir(self, path: str) -> bool:
+        """See L{IFiles.is_dir}."""
+        try:
+            return stat.S_ISDIR(os.stat(path).st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+
+    def make_dirs(self, path: str) -> None:
+        """See L{IFiles.make_dirs}."""
+        os.makedirs(path, exist_ok=True)
+
+    def remove(self, path: str) -> None:
+        """See L{IFiles.remove}."""
+        os.unlink(path)
+
+    def remove_dir(self, path: str) -> None:
+        """See L{IFiles.remove_dir}."""
+        os.rmdir(path)
+
+    def rename(self, old: str, new: str) -> None:
+        """See L{IFiles.rename}."""
+        os.replace(old, new)
+
+    def sync_dir(self, path: str) -> None:
+        """See L{IFiles.sync_dir}."""
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def read(self, path: str) -> bytes:
+        """See L{IFiles.read}."""
+        with open(path, "rb") as file:
+            return file.read()
+
+    def usage(self, path: str) -> tuple[int, int]:
+        """See L{IFiles.usage}."""
+        found = os.statvfs(path)
+        return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize

@@ -1,0 +1,198 @@
+"""What every IFiles does: run against the real disk and against the one in memory."""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+
+from twisted.trial.unittest import SynchronousTestCase
+from zope.interface.verify import verifyObject
+
+from rocketbroker.files.interfaces import IFile, IFiles
+
+
+class FilesContract:
+    """Mixed into a test case that makes C{files} and an empty directory C{root}."""
+
+    def make(self) -> tuple[IFiles, str]:
+        """The files to be tested, and an empty directory of them."""
+        raise AssertionError("a test case makes its own files")
+
+    def case(self) -> SynchronousTestCase:
+        """The test case itself, for its assertions."""
+        assert isinstance(self, SynchronousTestCase)
+        return self
+
+    def test_interfaces(self) -> None:
+        """Files and a file provide what they promise."""
+        files, root = self.make()
+        verifyObject(IFiles, files)
+        file = files.open(f"{root}/a", create=True)
+        verifyObject(IFile, file)
+        file.close()
+
+    def test_writeAndRead(self) -> None:
+        """What was written at a position is read there, by other openings too."""
+        files, root = self.make()
+        file = files.open(f"{root}/a", create=True)
+        self.case().assertEqual(file.pwrite(b"hello", 3), 5)
+        self.case().assertEqual(file.size(), 8)
+        again = files.open_readonly(f"{root}/a")
+        self.case().assertEqual(again.pread(100, 0), b"\0\0\0hello")
+        self.case().assertEqual(again.pread(2, 4), b"el")
+        self.case().assertEqual(again.pread(2, 100), b"")
+        self.case().assertEqual(files.read(f"{root}/a"), b"\0\0\0hello")
+        self.case().assertEqual(files.size(f"{root}/a"), 8)
+        file.datasync()
+        file.close()
+        again.close()
+
+    def test_largeWrite(self) -> None:
+        """A large write arrives whole, and is read whole."""
+        files, root = self.make()
+        file = files.open(f"{root}/a", create=True)
+        content = bytes(range(256)) * 4096
+        self.case().assertEqual(file.pwrite(content, 1), len(content))
+        self.case().assertEqual(file.pread(len(content), 1), content)
+        file.close()
+
+    def test_missing(self) -> None:
+        """A missing file is not opened, read, asked or removed; a missing directory
+        lists nothing."""
+        files, root = self.make()
+        path = f"{root}/a"
+        for call in (files.open, files.open_readonly, files.size, files.read):
+            self.case().assertRaises(FileNotFoundError, call, path)
+        self.case().assertRaises(FileNotFoundError, files.remove, path)
+        self.case().assertRaises(FileNotFoundError, files.modified_ms, path)
+        self.case().assertFalse(files.exists(path))
+        self.case().assertFalse(files.is_dir(path))
+        self.case().assertEqual(files.list(path), [])
+
+    def test_missingDirectory(self) -> None:
+        """No file is made in a directory that is not there, or in a file."""
+        files, root = self.make()
+        self.case().assertRaises(FileNotFoundError, files.open, f"{root}/d/a", True)
+        files.open(f"{root}/f", create=True).close()
+        self.case().assertRaises(NotADirectoryError, files.open, f"{root}/f/a", True)
+        self.case().assertEqual(files.list(f"{root}/f"), [])
+
+    def test_readonly(self) -> None:
+        """An opening for reading cannot write."""
+        files, root = self.make()
+        files.open(f"{root}/a", create=True).close()
+        file = files.open_readonly(f"{root}/a")
+        self.case().assertRaises(OSError, file.pwrite, b"a", 0)
+        file.close()
+
+    def test_truncate(self) -> None:
+        """Cut and extended, a file has zeros where it was cut."""
+        files, root = self.make()
+        file = files.open(f"{root}/a", create=True)
+        file.pwrite(b"x" * 10000, 0)
+        file.truncate(5)
+        self.case().assertEqual(file.size(), 5)
+        file.truncate(10000)
+        self.case().assertEqual(file.pread(20000, 0), b"x" * 5 + bytes(9995))
+        file.close()
+
+    def test_allocate(self) -> None:
+        """Blocks reserved behind the end let the file grow, and keep what is there."""
+        files, root = self.make()
+        file = files.open(f"{root}/a", create=True)
+        file.pwrite(b"ab", 0)
+        file.allocate(0, 5000)
+        self.case().assertEqual(file.size(), 5000)
+        file.allocate(0, 100)
+        self.case().assertEqual(file.pread(6000, 0), b"ab" + bytes(4998))
+        file.close()
+
+    def test_map(self) -> None:
+        """A mapping shows what is written to the file, before or after it was made."""
+        files, root = self.make()
+        file = files.open(f"{root}/a", create=True)
+        file.truncate(8192)
+        shown = file.map(8192, False)
+        file.pwrite(b"new", 4095)
+        self.case().assertEqual(shown[4094:4099], b"\0new\0")
+        written = file.map(8192, True)
+        assert isinstance(written, mmap.mmap)
+        written[0:2] = b"up"
+        self.case().assertEqual(shown[0:3], b"up\0")
+        self.case().assertEqual(file.pread(3, 0), b"up\0")
+        for view in (shown, written):
+            assert isinstance(view, mmap.mmap)
+            view.close()
+        file.close()
+
+    def test_closed(self) -> None:
+        """A closed file can be closed again and nothing else."""
+        files, root = self.make()
+        file = files.open(f"{root}/a", create=True)
+        file.close()
+        file.close()
+        error = self.case().assertRaises(OSError, file.pread, 1, 0)
+        self.case().assertEqual(error.errno, errno.EBADF)
+
+    def test_directories(self) -> None:
+        """Directories are made with those above, listed in order, removed empty."""
+        files, root = self.make()
+        files.make_dirs(f"{root}/d/e")
+        files.make_dirs(f"{root}/d/e")
+        self.case().assertTrue(files.is_dir(f"{root}/d"))
+        self.case().assertTrue(files.exists(f"{root}/d/e"))
+        for name in "cab":
+            files.open(f"{root}/d/{name}", create=True).close()
+        files.sync_dir(f"{root}/d")
+        self.case().assertEqual(files.list(f"{root}/d"), ["a", "b", "c", "e"])
+        self.case().assertFalse(files.is_dir(f"{root}/d/a"))
+        self.case().assertRaises(OSError, files.remove_dir, f"{root}/d")
+        files.remove_dir(f"{root}/d/e")
+        self.case().assertFalse(files.exists(f"{root}/d/e"))
+
+    def test_rename(self) -> None:
+        """A file takes another name, and the place of what had it."""
+        files, root = self.make()
+        for name in "ab":
+            file = files.open(f"{root}/{name}", create=True)
+            file.pwrite(name.encode(), 0)
+            file.close()
+        files.rename(f"{root}/a", f"{root}/b")
+        self.case().assertEqual(files.list(root), ["b"])
+        self.case().assertEqual(files.read(f"{root}/b"), b"a")
+        self.case().assertRaises(
+            FileNotFoundError, files.rename, f"{root}/a", f"{root}/c"
+        )
+
+    def test_removeOpen(self) -> None:
+        """A file that is removed while open can still be read."""
+        files, root = self.make()
+        file = files.open(f"{root}/a", create=True)
+        file.pwrite(b"still", 0)
+        files.remove(f"{root}/a")
+        self.case().assertFalse(files.exists(f"{root}/a"))
+        self.case().assertEqual(file.pread(5, 0), b"still")
+        file.close()
+
+    def test_usage(self) -> None:
+        """The disk says how large it is and what of it can be used."""
+        files, root = self.make()
+        total, usable = files.usage(root)
+        self.case().assertTrue(0 <= usable <= total)
+
+    def test_modified(self) -> None:
+        """The time of a change does not go back."""
+        files, root = self.make()
+        file = files.open(f"{root}/a", create=True)
+        before = files.modified_ms(f"{root}/a")
+        file.pwrite(b"a", 0)
+        self.case().assertTrue(files.modified_ms(f"{root}/a") >= before)
+        file.close()
+
+    def test_pathsAreAsGiven(self) -> None:
+        """A name with any character but the separator is taken as it is."""
+        files, root = self.make()
+        name = "%RETRY%g é"
+        files.open(os.path.join(root, name), create=True).close()
+        self.case().assertEqual(files.list(root), [name])

@@ -1,0 +1,110 @@
+"""The file that is replaced whole."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import random
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.files.jsonfile import JsonFile
+from rocketbroker.testing.files import MemoryDisk
+
+PATH = "/store/config/topics.json"
+
+
+class JsonFileTests(SynchronousTestCase):
+    """Loading, saving, and what a crash leaves."""
+
+    def setUp(self) -> None:
+        """A disk with the directory of the store."""
+        self.disk = MemoryDisk()
+        self.disk.make_dirs("/store/config")
+        for path in ("/", "/store"):
+            self.disk.sync_dir(path)
+
+    def write(self, path: str, content: bytes) -> None:
+        """Put a file there as somebody else would."""
+        file = self.disk.open(path, create=True)
+        file.pwrite(content, 0)
+        file.datasync()
+        file.close()
+        self.disk.sync_dir("/store/config")
+
+    def test_nothing(self) -> None:
+        """No file, no content."""
+        self.assertIsNone(JsonFile(self.disk, PATH).load())
+
+    def test_saveAndLoad(self) -> None:
+        """What was saved is loaded, and the version before stands in .bak."""
+        file = JsonFile(self.disk, PATH)
+        file.save(b'{"a":1}')
+        file.save(b"{}")
+        self.assertEqual(JsonFile(self.disk, PATH).load(json.loads), b"{}")
+        self.assertEqual(self.disk.read(PATH + ".bak"), b'{"a":1}')
+        self.assertFalse(self.disk.exists(PATH + ".tmp"))
+
+    def test_directoryIsMade(self) -> None:
+        """Saving makes the directory."""
+        JsonFile(self.disk, "/store/other/a.json").save(b"{}")
+        self.assertEqual(self.disk.list("/store/other"), ["a.json"])
+
+    def test_fallBack(self) -> None:
+        """A missing, empty or unreadable file is replaced by .bak."""
+        self.write(PATH + ".bak", b"{}")
+        for content in (None, b"", b'{"a":'):
+            if content is not None:
+                self.write(PATH, content)
+            file = JsonFile(self.disk, PATH)
+            self.assertEqual(file.load(json.loads), b"{}")
+            self.assertEqual(file.fallbacks, 1)
+
+    def test_bothBad(self) -> None:
+        """When no version makes sense, the check's own error tells."""
+        self.write(PATH, b'{"a":')
+        file = JsonFile(self.disk, PATH)
+        self.assertRaises(ValueError, file.load, json.loads)
+        self.write(PATH + ".bak", b'{"b":')
+        self.assertRaises(ValueError, file.load, json.loads)
+
+    def test_badFileDoesNotReplaceBak(self) -> None:
+        """After a fall-back the bad file does not become .bak."""
+        self.write(PATH + ".bak", b"{}")
+        self.write(PATH, b'{"a":')
+        file = JsonFile(self.disk, PATH)
+        file.load(json.loads)
+        file.save(b'{"new":1}')
+        self.assertEqual(self.disk.read(PATH), b'{"new":1}')
+        self.assertEqual(self.disk.read(PATH + ".bak"), b"{}")
+
+    def test_leftoverTemporary(self) -> None:
+        """A longer temporary file of a crash before leaves nothing behind."""
+        self.write(PATH + ".tmp", b"x" * 100)
+        JsonFile(self.disk, PATH).save(b"{}")
+        self.assertEqual(self.disk.read(PATH), b"{}")
+
+    def test_fullDisk(self) -> None:
+        """When the disk refuses, the error is told and the old content stands."""
+        file = JsonFile(self.disk, PATH)
+        file.save(b"{}")
+        self.disk.fail("pwrite", errno.ENOSPC)
+        self.assertRaises(OSError, file.save, b'{"a":1}')
+        self.assertEqual(JsonFile(self.disk, PATH).load(), b"{}")
+
+    def test_crashAtEveryCall(self) -> None:
+        """Whichever call fails, whatever the crash then keeps, a version is there."""
+        calls = ("open", "truncate", "pwrite", "datasync", "rename", "sync_dir")
+        for call in calls:
+            for after in range(2):
+                for seed in range(8):
+                    self.setUp()
+                    file = JsonFile(self.disk, PATH)
+                    file.save(b'{"old":1}')
+                    self.disk.fail(call, errno.EIO, after)
+                    with contextlib.suppress(OSError):
+                        file.save(b'{"new":1}')
+                    self.disk.crash(random.Random(seed))
+                    content = JsonFile(self.disk, PATH).load(json.loads)
+                    self.assertIn(content, (b'{"old":1}', b'{"new":1}'))

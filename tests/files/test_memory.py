@@ -1,0 +1,152 @@
+"""The disk in memory: the same as the real one, and what only it can do."""
+
+from __future__ import annotations
+
+import errno
+import random
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.files.interfaces import IFiles
+from rocketbroker.testing.files import BLOCK, MemoryDisk
+from tests.files.contract import FilesContract
+
+
+class MemoryContractTests(FilesContract, SynchronousTestCase):
+    """The contract."""
+
+    def make(self) -> tuple[IFiles, str]:
+        """A new disk with one directory."""
+        disk = MemoryDisk()
+        disk.make_dirs("/root")
+        return disk, "/root"
+
+
+class FaultTests(SynchronousTestCase):
+    """Full disks, failing calls, crashes."""
+
+    def setUp(self) -> None:
+        """A disk with a directory that has been synced."""
+        self.disk = MemoryDisk()
+        self.disk.make_dirs("/d")
+        self.disk.sync_dir("/")
+
+    def test_full(self) -> None:
+        """On a full disk a write fails, after what there was room for."""
+        self.disk.capacity = 2 * BLOCK
+        file = self.disk.open("/d/a", create=True)
+        error = self.assertRaises(OSError, file.pwrite, b"x" * 3 * BLOCK, 10)
+        self.assertEqual(error.errno, errno.ENOSPC)
+        self.assertEqual(file.size(), 2 * BLOCK)
+        self.assertEqual(self.disk.usage("/d"), (2 * BLOCK, 0))
+        file.pwrite(b"y" * BLOCK, 0)
+        error = self.assertRaises(OSError, file.allocate, 0, 3 * BLOCK)
+        self.assertEqual(error.errno, errno.ENOSPC)
+        self.disk.capacity = 4 * BLOCK
+        file.allocate(0, 3 * BLOCK)
+        self.assertEqual(self.disk.used(), 3 * BLOCK)
+        self.disk.remove("/d/a")
+        self.assertEqual(self.disk.used(), 0)
+
+    def test_sparse(self) -> None:
+        """A file that was only extended takes no blocks."""
+        self.disk.capacity = BLOCK
+        file = self.disk.open("/d/a", create=True)
+        file.truncate(100 * BLOCK)
+        file.pwrite(b"x", 50 * BLOCK)
+        self.assertRaises(OSError, file.pwrite, b"x", 51 * BLOCK)
+
+    def test_fail(self) -> None:
+        """The call that was asked for fails, as often as asked for."""
+        file = self.disk.open("/d/a", create=True)
+        self.disk.fail("datasync", errno.EIO, after=1, times=2)
+        file.datasync()
+        for _ in range(2):
+            error = self.assertRaises(OSError, file.datasync)
+            self.assertEqual(error.errno, errno.EIO)
+        file.datasync()
+        self.assertEqual(self.disk.calls["datasync"], 4)
+
+    def test_crashLosesContent(self) -> None:
+        """What was not synced is not there after a crash."""
+        file = self.disk.open("/d/a", create=True)
+        file.pwrite(b"old" + bytes(BLOCK) + b"old", 0)
+        file.datasync()
+        self.disk.sync_dir("/d")
+        file.pwrite(b"new", 0)
+        file.truncate(10)
+        self.disk.crash()
+        self.assertEqual(self.disk.read("/d/a"), b"old" + bytes(BLOCK) + b"old")
+        self.assertRaises(OSError, file.pread, 1, 0)
+
+    def test_crashLosesNames(self) -> None:
+        """A name that the directory was not synced with is lost; a removed one is
+        back."""
+        for name in ("a", "b"):
+            file = self.disk.open(f"/d/{name}", create=True)
+            file.pwrite(name.encode(), 0)
+            file.datasync()
+            if name == "a":
+                self.disk.sync_dir("/d")
+        self.disk.remove("/d/a")
+        self.disk.crash()
+        self.assertEqual(self.disk.list("/d"), ["a"])
+        self.assertEqual(self.disk.read("/d/a"), b"a")
+
+    def test_crashLosesDirectories(self) -> None:
+        """A directory whose parent was not synced is lost with all in it."""
+        self.disk.make_dirs("/d/e")
+        file = self.disk.open("/d/e/a", create=True)
+        file.datasync()
+        self.disk.sync_dir("/d/e")
+        self.disk.crash()
+        self.assertEqual(self.disk.list("/d"), [])
+        self.assertFalse(self.disk.exists("/d/e/a"))
+
+    def test_crashKeepsAll(self) -> None:
+        """When only the processes die, all that was written stays."""
+        file = self.disk.open("/d/a", create=True)
+        file.pwrite(b"x", BLOCK)
+        self.disk.crash(keep_all=True)
+        self.assertEqual(self.disk.read("/d/a"), bytes(BLOCK) + b"x")
+
+    def test_crashTears(self) -> None:
+        """With luck, some of the blocks are new and some are old."""
+        seen = set()
+        for seed in range(40):
+            disk = MemoryDisk()
+            file = disk.open("/a", create=True)
+            file.pwrite(b"o" * 3 * BLOCK, 0)
+            file.datasync()
+            disk.sync_dir("/")
+            file.pwrite(b"n" * 3 * BLOCK, 0)
+            disk.crash(random.Random(seed))
+            content = disk.read("/a")
+            self.assertEqual(len(content), 3 * BLOCK)
+            blocks = [content[at : at + BLOCK] for at in range(0, 3 * BLOCK, BLOCK)]
+            self.assertTrue(all(len(set(block)) == 1 for block in blocks))
+            seen.add(bytes(block[0] for block in blocks))
+        self.assertEqual(len(seen), 8)
+
+    def test_crashTearsNames(self) -> None:
+        """With luck, a directory is as it was synced, or as it was last."""
+        seen = set()
+        for seed in range(20):
+            disk = MemoryDisk()
+            disk.open("/a", create=True).close()
+            disk.sync_dir("/")
+            disk.rename("/a", "/b")
+            disk.crash(random.Random(seed))
+            seen.add(tuple(disk.list("/")))
+        self.assertEqual(seen, {("a",), ("b",)})
+
+    def test_lock(self) -> None:
+        """Another opening does not get the lock before it is released."""
+        first = self.disk.open("/d/lock", create=True)
+        second = self.disk.open("/d/lock")
+        self.assertTrue(first.lock())
+        self.assertFalse(second.lock())
+        first.close()
+        self.assertTrue(second.lock())
+        self.disk.crash(keep_all=True)
+        self.assertTrue(self.disk.open("/d/lock").lock())
