@@ -1,2 +1,21 @@
 # -*- test-case-name: tests.records -*-
-"""What a message is, in memory and as bytes."""
+"""What a message is, in memory and as bytes.
+
+Pure: bytes and values in, bytes and values out; time and chance are arguments.
+
+  - L{record<rocketbroker.records.record>}: one record of the commit log, which is also
+    what a pull brings: encode, decode, check.
+  - L{checking<rocketbroker.records.checking>}: whether a stored record is whole.
+  - L{batches<rocketbroker.records.batches>}: several messages in one request, and
+    several in one record.
+  - L{properties<rocketbroker.records.properties>}: names and values, as one string.
+  - L{sysflags<rocketbroker.records.sysflags>}: the bits of the system flag.
+  - L{compression<rocketbroker.records.compression>}: bodies made small and large.
+  - L{hosts<rocketbroker.records.hosts>}: an address and a port, as a record has them.
+  - L{ids<rocketbroker.records.ids>}: offset ids and unique keys.
+  - L{hashing<rocketbroker.records.hashing>}: Java's hash of a string: tags, index keys.
+  - L{entries<rocketbroker.records.entries>}: the 20 bytes of a consume queue's entry.
+  - L{names<rocketbroker.records.names>}: names of topics and groups, and which are
+    allowed.
+  - L{malformed<rocketbroker.records.malformed>}: the one error that decoding raises.
+"""

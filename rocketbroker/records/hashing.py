@@ -1,0 +1,80 @@
+# -*- test-case-name: tests.records.test_hashing -*-
+"""Java's hash of a string, on which tag filters and the index rest.
+
+C{h = 31 * h + unit} over UTF-16 units, in 32 bits. A loop costs 2.8 us for 42
+characters. For ASCII, a number written in base 31 is the same sum, but for digits above
+30; so each character is cut into C{31 * high + low}, both halves are translated to
+digits, and C{int(digits, 31)} sums each at once. As C{int} is quadratic in the length
+and limited by the interpreter, long strings go in pieces.
+
+The store sheet, sections 7.2 and 12.2; DESIGN 3.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_DIGITS: Final = b"0123456789abcdefghijklmnopqrstu"
+_LOW: Final = bytes(_DIGITS[unit % 31] for unit in range(256))
+_HIGH: Final = bytes(_DIGITS[unit // 31] for unit in range(256))
+
+#: How many characters are summed at once.
+_PIECE: Final = 256
+_POWER: Final = pow(31, _PIECE, 1 << 32)
+
+#: How many tags are remembered. Tags are few in practice; a client that makes up new
+#: ones all the time costs a hash each and no more memory than this.
+MOST_CACHED_TAGS: Final = 4096
+
+_tag_codes: dict[str, int] = {}
+
+
+def _unsigned(text: str) -> int:
+    if not text.isascii():
+        sum32 = 0
+        units = text.encode("utf-16-be", "surrogatepass")
+        for at in range(0, len(units), 2):
+            sum32 = (31 * sum32 + (units[at] << 8) + units[at + 1]) & 0xFFFFFFFF
+        return sum32
+    if not text:
+        return 0
+    characters = text.encode("ascii")
+    low = characters.translate(_LOW)
+    high = characters.translate(_HIGH)
+    if len(characters) <= _PIECE:
+        return (int(low, 31) + 31 * int(high, 31)) & 0xFFFFFFFF
+    at = len(characters) % _PIECE or _PIECE
+    sum32 = int(low[:at], 31) + 31 * int(high[:at], 31)
+    for start in range(at, len(characters), _PIECE):
+        end = start + _PIECE
+        piece = int(low[start:end], 31) + 31 * int(high[start:end], 31)
+        sum32 = (sum32 * _POWER + piece) & 0xFFFFFFFF
+    return sum32 & 0xFFFFFFFF
+
+
+def java_hash(text: str) -> int:
+    """C{String.hashCode} of C{text}: 32 bits, signed."""
+    sum32 = _unsigned(text)
+    return sum32 - 0x100000000 if sum32 & 0x80000000 else sum32
+
+
+def tag_code(tags: str) -> int:
+    """The tag code of a TAGS property, as it stands in a consume queue; 0 for none."""
+    code = _tag_codes.get(tags)
+    if code is None:
+        code = java_hash(tags)
+        if len(_tag_codes) >= MOST_CACHED_TAGS:
+            _tag_codes.clear()
+        _tag_codes[tags] = code
+    return code
+
+
+def positive_hash(text: str) -> int:
+    """The hash without its sign; the one that has no counterpart becomes 0."""
+    code = abs(java_hash(text))
+    return 0 if code == 0x80000000 else code
+
+
+def index_hash(topic: str, key: str) -> int:
+    """The hash under which the index files a key of a topic."""
+    return positive_hash(f"{topic}#{key}")
