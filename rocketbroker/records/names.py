@@ -1,0 +1,164 @@
+# -*- test-case-name: tests.records.test_names -*-
+"""Names of topics and groups: what they mean and which are allowed.
+
+The broker sheet, sections 11.2 to 11.6; the client sheet, section 25.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+RETRY_PREFIX: Final = "%RETRY%"
+DLQ_PREFIX: Final = "%DLQ%"
+SYSTEM_PREFIX: Final = "rmq_sys_"
+SYSTEM_GROUP_PREFIX: Final = "CID_RMQ_SYS_"
+REPLY_SUFFIX: Final = "_REPLY_TOPIC"
+REVIVE_PREFIX: Final = "rmq_sys_REVIVE_LOG_"
+SYNC_MEMBER_PREFIX: Final = "rmq_sys_SYNC_BROKER_MEMBER_"
+
+AUTO_CREATE_TOPIC: Final = "TBW102"
+SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
+BENCHMARK_TOPIC: Final = "BenchmarkTest"
+HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
+OP_HALF_TOPIC: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
+CHECK_MAX_TIME_TOPIC: Final = "TRANS_CHECK_MAX_TIME_TOPIC"
+SELF_TEST_TOPIC: Final = "SELF_TEST_TOPIC"
+OFFSET_MOVED_TOPIC: Final = "OFFSET_MOVED_EVENT"
+CHECKPOINT_TOPIC: Final = "CHECKPOINT_TOPIC"
+TIMER_TOPIC: Final = "rmq_sys_wheel_timer"
+
+#: The topics that are the system's whatever the broker is called.
+SYSTEM_TOPICS: Final = frozenset(
+    {
+        AUTO_CREATE_TOPIC,
+        SCHEDULE_TOPIC,
+        BENCHMARK_TOPIC,
+        HALF_TOPIC,
+        TRACE_TOPIC,
+        OP_HALF_TOPIC,
+        CHECK_MAX_TIME_TOPIC,
+        SELF_TEST_TOPIC,
+        OFFSET_MOVED_TOPIC,
+        CHECKPOINT_TOPIC,
+    }
+)
+
+#: The topics to which clients may not send.
+NO_SEND_TOPICS: Final = frozenset(
+    {
+        SCHEDULE_TOPIC,
+        HALF_TOPIC,
+        OP_HALF_TOPIC,
+        CHECK_MAX_TIME_TOPIC,
+        SELF_TEST_TOPIC,
+        OFFSET_MOVED_TOPIC,
+    }
+)
+
+DEFAULT_PRODUCER: Final = "DEFAULT_PRODUCER"
+DEFAULT_CONSUMER: Final = "DEFAULT_CONSUMER"
+TOOLS_CONSUMER: Final = "TOOLS_CONSUMER"
+SCHEDULE_CONSUMER: Final = "SCHEDULE_CONSUMER"
+INNER_PRODUCER: Final = "CLIENT_INNER_PRODUCER"
+
+#: The groups that are the system's, besides those with the prefix.
+SYSTEM_GROUPS: Final = frozenset(
+    {
+        DEFAULT_PRODUCER,
+        DEFAULT_CONSUMER,
+        TOOLS_CONSUMER,
+        SCHEDULE_CONSUMER,
+        "FILTERSRV_CONSUMER",
+        "__MONITOR_CONSUMER",
+        INNER_PRODUCER,
+        "SELF_TEST_P_GROUP",
+        "SELF_TEST_C_GROUP",
+        "CID_ONS-HTTP-PROXY",
+        "CID_ONSAPI_PERMISSION",
+        "CID_ONSAPI_OWNER",
+        "CID_ONSAPI_PULL",
+        "CID_RMQ_SYS_TRANS",
+    }
+)
+
+#: The length of a topic stands in a signed byte of the record.
+MOST_TOPIC_CHARACTERS: Final = 127
+
+#: Retry topics of long groups may be longer in a record (version 2), up to this.
+MOST_RETRY_TOPIC_BYTES: Final = 255
+
+#: As clients and the automatic creation of groups have it.
+MOST_GROUP_CHARACTERS: Final = 255
+
+_ALLOWED: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
+
+
+def retry_topic(group: str) -> str:
+    """The topic for what a group has to consume again."""
+    return RETRY_PREFIX + group
+
+
+def dlq_topic(group: str) -> str:
+    """The topic for what a group has given up."""
+    return DLQ_PREFIX + group
+
+
+def is_retry_topic(topic: str) -> bool:
+    """Whether a topic is a group's retry topic."""
+    return topic.startswith(RETRY_PREFIX)
+
+
+def is_dlq_topic(topic: str) -> bool:
+    """Whether a topic holds what a group has given up."""
+    return topic.startswith(DLQ_PREFIX)
+
+
+def group_of_retry_topic(topic: str) -> str:
+    """The group whose retry topic it is; of the form C{group+topic}, the group."""
+    assert is_retry_topic(topic)
+    return topic[len(RETRY_PREFIX) :].partition("+")[0]
+
+
+def reply_topic(cluster: str) -> str:
+    """The topic for replies in a cluster."""
+    return cluster + REPLY_SUFFIX
+
+
+def is_system_topic(topic: str) -> bool:
+    """Whether a topic is the system's; a broker knows more, named after itself."""
+    return topic in SYSTEM_TOPICS or topic.startswith(SYSTEM_PREFIX)
+
+
+def is_system_group(group: str) -> bool:
+    """Whether a group is the system's."""
+    return group in SYSTEM_GROUPS or group.startswith(SYSTEM_GROUP_PREFIX)
+
+
+def has_illegal_characters(name: str) -> bool:
+    """Whether a name holds characters that neither topics nor groups may have."""
+    return _ALLOWED.fullmatch(name) is None
+
+
+def topic_problem(topic: str) -> str | None:
+    """Why clients may not use that topic, in the reference's words, or None."""
+    if not topic.strip():
+        return "The specified topic is blank."
+    if has_illegal_characters(topic):
+        return (
+            "The specified topic contains illegal characters, allowing only "
+            "^[%|a-zA-Z0-9_-]+$"
+        )
+    if len(topic) > MOST_TOPIC_CHARACTERS:
+        return "The specified topic is longer than topic max length."
+    return None
+
+
+def group_problem(group: str) -> str | None:
+    """Why a group of that name cannot be made, or None. An empty name passes."""
+    if len(group) > MOST_GROUP_CHARACTERS:
+        return f"The group is longer than {MOST_GROUP_CHARACTERS} characters."
+    if group and has_illegal_characters(group):
+        return "The group contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"
+    return None

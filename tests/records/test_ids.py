@@ -1,0 +1,114 @@
+"""Offset ids and unique keys."""
+
+from __future__ import annotations
+
+import datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.records import hosts, ids
+from rocketbroker.records.malformed import Malformed
+from tests.records.quick import examples
+
+
+def ms(*parts: int) -> int:
+    """A moment in UTC."""
+    moment = datetime.datetime(*parts, tzinfo=datetime.UTC)  # type: ignore[arg-type,misc]
+    return int(moment.timestamp() * 1000)
+
+
+class OffsetIdTests(SynchronousTestCase):
+    """Where a message is stored, as text."""
+
+    def test_vectors(self) -> None:
+        """Both families, as the sheets have them."""
+        for address, position, text in (
+            ("10.0.0.1", 123456, "0A00000100002A9F000000000001E240"),
+            ("10.0.0.2", 4096, "0A00000200002A9F0000000000001000"),
+            (
+                "fe80::1",
+                123456,
+                "FE80000000000000000000000000000100002A9F000000000001E240",
+            ),
+        ):
+            host = hosts.encode(address, 10911)
+            self.assertEqual(ids.offset_id(host, position), text)
+            self.assertEqual(ids.parse_offset_id(text), (host, position))
+            self.assertEqual(ids.parse_offset_id(text.lower()), (host, position))
+
+    @examples
+    @given(st.text())
+    def test_anyText(self, text: str) -> None:
+        """What is not an id is refused."""
+        try:
+            ids.parse_offset_id(text)
+        except Malformed:
+            return
+        self.assertIn(len(text), (32, 56))
+
+    def test_cut(self) -> None:
+        """Part of an id, or more than one, is none."""
+        text = "0A00000100002A9F000000000001E240"
+        for size in range(len(text)):
+            self.assertRaises(Malformed, ids.parse_offset_id, text[:size])
+        self.assertRaises(Malformed, ids.parse_offset_id, text + "00")
+        self.assertRaises(Malformed, ids.parse_offset_id, text[:-2] + " 4")
+
+
+class UniqueKeyTests(SynchronousTestCase):
+    """The id that a producer gives."""
+
+    def make(self, first: int = 0, **settings: int) -> ids.UniqueKeys:
+        """A source of keys whose clock is C{self.now_ms}."""
+        address = bytes([10, 0, 0, 1])
+        return ids.UniqueKeys(
+            address, 0x12345, 0xCAFEBABE, lambda: self.now_ms, first, **settings
+        )
+
+    def test_parts(self) -> None:
+        """Address, process, token, time in the month, counter."""
+        self.now_ms = ms(2026, 11, 2) + 5
+        keys = self.make(first=7)
+        self.assertEqual(keys.make(), "0A0000012345CAFEBABE" + "05265C05" + "0007")
+        self.assertEqual(
+            ids.parse_unique_key(keys.make()),
+            (bytes([10, 0, 0, 1]), 0x2345, 0xCAFEBABE, 86_400_005, 8),
+        )
+        self.assertEqual(keys.made, 2)
+
+    def test_wraps(self) -> None:
+        """The counter begins again behind its last value."""
+        self.now_ms = ms(2026, 11, 2)
+        keys = self.make(first=0xFFFF)
+        self.assertTrue(keys.make().endswith("FFFF"))
+        self.assertTrue(keys.make().endswith("0000"))
+
+    def test_months(self) -> None:
+        """The base moves with the month; a clock set back counts as its start."""
+        self.now_ms = ms(2026, 11, 30, 23, 59, 59)
+        keys = self.make()
+        keys.make()
+        self.now_ms = ms(2026, 12, 1) + 3
+        self.assertEqual(ids.parse_unique_key(keys.make()).month_ms, 3)
+        self.now_ms = ms(2026, 11, 30, 23, 59, 59)
+        self.assertEqual(ids.parse_unique_key(keys.make()).month_ms, 0)
+
+    def test_localTime(self) -> None:
+        """The month begins by local time."""
+        self.now_ms = ms(2026, 11, 30, 23)
+        keys = self.make(utc_offset_ms=2 * 3_600_000)
+        self.assertEqual(ids.parse_unique_key(keys.make()).month_ms, 3_600_000)
+
+    def test_v6(self) -> None:
+        """An IPv6 address makes it 56 characters."""
+        keys = ids.UniqueKeys(bytes(16), 1, 2, lambda: ms(2026, 1, 1))
+        key = keys.make()
+        self.assertEqual(len(key), 56)
+        self.assertEqual(ids.parse_unique_key(key), (bytes(16), 1, 2, 0, 0))
+
+    def test_notOne(self) -> None:
+        """Other texts are refused."""
+        for text in ("", "zz" * 16, "0A" * 15, "0A" * 17):
+            self.assertRaises(Malformed, ids.parse_unique_key, text)
