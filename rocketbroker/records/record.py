@@ -1,0 +1,492 @@
+# -*- test-case-name: tests.records.test_record -*-
+"""One message as the commit log keeps it, and as a pull brings it.
+
+    ==  ==========================================  =============  ======
+    #   field                                       width          offset
+    ==  ==========================================  =============  ======
+    1   total size, this field included             i32            0
+    2   magic                                       i32            4
+    3   CRC of the body, 31 bits                    i32            8
+    4   queue id                                    i32            12
+    5   flag of the producer                        i32            16
+    6   queue offset                                i64            20
+    7   physical offset                             i64            28
+    8   system flag                                 i32            36
+    9   born time                                   i64            40
+    10  born host: address, port as i32             8 or 20        48
+    11  store time                                  i64            56
+    12  store host                                  8 or 20        64
+    13  reconsume times                             i32            72
+    14  physical offset of the half message         i64            76
+    15  length of the body, body                    i32 + n        84
+    16  length of the topic, topic                  i8 or i16 + n
+    17  length of the properties, properties        i16 + n
+    ==  ==========================================  =============  ======
+
+Offsets are those of two IPv4 hosts; bits of the system flag say otherwise. The topic's
+length has 8 bits in version 1 and 16 in version 2, which the magic tells apart.
+
+The store sheet, sections 3 and 15.6.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Final, final
+from zlib import crc32
+
+from rocketbroker.records import compression, hosts, ids, sysflags
+from rocketbroker.records import properties as names
+from rocketbroker.records.malformed import Malformed
+
+MAGIC_V1: Final = -626843481
+MAGIC_V2: Final = -626843477
+
+#: The filler at the end of a segment.
+MAGIC_BLANK: Final = -875286124
+
+#: Longer topics need version 2.
+MOST_V1_TOPIC_BYTES: Final = 127
+
+#: The size of a record of version 1 with IPv4 hosts, without body, topic, properties.
+LEAST_SIZE: Final = 91
+
+#: At most this many bytes besides the body: hosts, a topic of 32767, properties.
+MOST_OVERHEAD: Final = LEAST_SIZE + 1 + 24 + 32767 + names.MOST_BYTES
+
+#: All before the born host.
+HEAD: Final = struct.Struct(
+    ">"
+    "i"  # total size
+    "i"  # magic
+    "i"  # CRC of the body
+    "i"  # queue id
+    "i"  # flag
+    "q"  # queue offset
+    "q"  # physical offset
+    "i"  # system flag
+    "q"  # born time
+)
+
+#: All before the body, with two IPv4 hosts.
+HEAD_V4: Final = struct.Struct(
+    ">"
+    "i"  # total size
+    "i"  # magic
+    "i"  # CRC of the body
+    "i"  # queue id
+    "i"  # flag
+    "q"  # queue offset
+    "q"  # physical offset
+    "i"  # system flag
+    "q"  # born time
+    "8s"  # born host
+    "q"  # store time
+    "8s"  # store host
+    "i"  # reconsume times
+    "q"  # physical offset of the half message
+    "i"  # length of the body
+)
+
+#: Behind the store host.
+TAIL: Final = struct.Struct(
+    ">"
+    "i"  # reconsume times
+    "q"  # physical offset of the half message
+    "i"  # length of the body
+)
+
+I16: Final = struct.Struct(">h")
+I32: Final = struct.Struct(">i")
+I64: Final = struct.Struct(">q")
+SIZE_AND_MAGIC: Final = struct.Struct(">ii")
+
+#: Where the fields stand that are known only when the record is placed.
+QUEUE_OFFSET_AT: Final = 20
+POSITION_AT: Final = 28
+
+#: The property with the CRC of the whole record: name, 0x01, ten digits, 0x02.
+CRC_PROPERTY_SIZE: Final = 20
+_CRC_PREFIX: Final = names.CRC32.encode("ascii") + b"\x01"
+
+
+def body_crc(body: bytes) -> int:
+    """The CRC of a body: 31 bits of the usual one."""
+    return crc32(body) & 0x7FFFFFFF
+
+
+def record_size(
+    body: int, topic: int, properties: int, born_host: int = 8, store_host: int = 8
+) -> int:
+    """How long a record becomes, from the lengths of its parts."""
+    extra = 1 if topic > MOST_V1_TOPIC_BYTES else 0
+    hosts_beyond_v4 = born_host + store_host - 2 * hosts.V4_SIZE
+    return LEAST_SIZE + body + topic + properties + extra + hosts_beyond_v4
+
+
+def encode(
+    topic: bytes,
+    body: bytes,
+    properties: bytes,
+    queue_id: int,
+    queue_offset: int,
+    position: int,
+    born_ms: int,
+    born_host: bytes,
+    store_ms: int,
+    store_host: bytes,
+    flag: int = 0,
+    sys_flag: int = 0,
+    reconsume_times: int = 0,
+    prepared_offset: int = 0,
+    append_crc: bool = False,
+) -> bytes:
+    """One record.
+
+    Lengths are those of the arguments; who calls has checked that they are allowed.
+
+    @param born_host: 8 or 20 bytes; the two host bits of the system flag follow.
+    @param store_host: the same.
+    @param append_crc: add the property with the CRC of the record.
+    """
+    if append_crc:
+        properties = _with_room_for_crc(properties)
+    sys_flag = sysflags.with_hosts(sys_flag, born_host, store_host)
+    topic_size = len(topic)
+    if topic_size > MOST_V1_TOPIC_BYTES:
+        magic = MAGIC_V2
+        topic_length = I16.pack(topic_size)
+    else:
+        magic = MAGIC_V1
+        topic_length = bytes((topic_size,))
+    size = record_size(
+        len(body), topic_size, len(properties), len(born_host), len(store_host)
+    )
+    head = HEAD.pack(
+        size,
+        magic,
+        crc32(body) & 0x7FFFFFFF,
+        queue_id,
+        flag,
+        queue_offset,
+        position,
+        sys_flag,
+        born_ms,
+    )
+    record = b"".join(
+        (
+            head,
+            born_host,
+            I64.pack(store_ms),
+            store_host,
+            TAIL.pack(reconsume_times, prepared_offset, len(body)),
+            body,
+            topic_length,
+            topic,
+            I16.pack(len(properties)),
+            properties,
+        )
+    )
+    return _with_crc(record) if append_crc else record
+
+
+def _with_room_for_crc(properties: bytes) -> bytes:
+    return names.joined(properties, b"\x00" * CRC_PROPERTY_SIZE)
+
+
+def crc_property(crc: int) -> bytes:
+    """The 20 bytes of the property: the digits come least significant first."""
+    return _CRC_PREFIX + str(crc)[::-1].ljust(10, "0").encode("ascii") + b"\x02"
+
+
+def _with_crc(record: bytes) -> bytes:
+    content = record[:-CRC_PROPERTY_SIZE]
+    return content + crc_property(crc32(content) & 0x7FFFFFFF)
+
+
+@final
+class StoredMessage:
+    """A message as it is stored.
+
+    @ivar topic: the name.
+    @ivar queue_id: the number of the queue.
+    @ivar queue_offset: its place in the queue.
+    @ivar position: its physical offset.
+    @ivar size: the length of its record.
+    @ivar body: as stored, perhaps compressed.
+    @ivar body_crc: of that.
+    @ivar flag: the producer's.
+    @ivar sys_flag: see L{rocketbroker.records.sysflags}.
+    @ivar born_ms: when it was made.
+    @ivar born_host: where, as 8 or 20 bytes.
+    @ivar store_ms: when it was stored.
+    @ivar store_host: where, as 8 or 20 bytes.
+    @ivar reconsume_times: how often a consumer has sent it back.
+    @ivar prepared_offset: the physical offset of its half message.
+    @ivar property_bytes: the properties as stored.
+    """
+
+    __slots__ = (
+        "_properties",
+        "body",
+        "body_crc",
+        "born_host",
+        "born_ms",
+        "flag",
+        "position",
+        "prepared_offset",
+        "property_bytes",
+        "queue_id",
+        "queue_offset",
+        "reconsume_times",
+        "size",
+        "store_host",
+        "store_ms",
+        "sys_flag",
+        "topic",
+    )
+
+    def __init__(
+        self,
+        topic: str,
+        queue_id: int,
+        queue_offset: int,
+        position: int,
+        size: int,
+        body: bytes,
+        body_crc: int,
+        flag: int,
+        sys_flag: int,
+        born_ms: int,
+        born_host: bytes,
+        store_ms: int,
+        store_host: bytes,
+        reconsume_times: int,
+        prepared_offset: int,
+        property_bytes: bytes,
+    ) -> None:
+        self.topic = topic
+        self.queue_id = queue_id
+        self.queue_offset = queue_offset
+        self.position = position
+        self.size = size
+        self.body = body
+        self.body_crc = body_crc
+        self.flag = flag
+        self.sys_flag = sys_flag
+        self.born_ms = born_ms
+        self.born_host = born_host
+        self.store_ms = store_ms
+        self.store_host = store_host
+        self.reconsume_times = reconsume_times
+        self.prepared_offset = prepared_offset
+        self.property_bytes = property_bytes
+        self._properties: dict[str, str] | None = None
+
+    def _fields(
+        self,
+    ) -> tuple[
+        str,
+        int,
+        int,
+        int,
+        int,
+        bytes,
+        int,
+        int,
+        int,
+        int,
+        bytes,
+        int,
+        bytes,
+        int,
+        int,
+        bytes,
+    ]:
+        return (
+            self.topic,
+            self.queue_id,
+            self.queue_offset,
+            self.position,
+            self.size,
+            self.body,
+            self.body_crc,
+            self.flag,
+            self.sys_flag,
+            self.born_ms,
+            self.born_host,
+            self.store_ms,
+            self.store_host,
+            self.reconsume_times,
+            self.prepared_offset,
+            self.property_bytes,
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return StoredMessage, self._fields()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, StoredMessage):
+            return NotImplemented
+        return self._fields() == other._fields()
+
+    def __hash__(self) -> int:
+        return hash((self.position, self.queue_offset, self.topic))
+
+    def __repr__(self) -> str:
+        return (
+            f"<message {self.topic} {self.queue_id}@{self.queue_offset} "
+            f"position={self.position} body={len(self.body)} bytes>"
+        )
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """Names and values; decoded once."""
+        found = self._properties
+        if found is None:
+            found = self._properties = names.decode(self.property_bytes)
+        return found
+
+    @property
+    def tags(self) -> str | None:
+        """The tag, None if it has none."""
+        return self.properties.get(names.TAGS)
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys under which it can be found."""
+        return [key for key in self.properties.get(names.KEYS, "").split(" ") if key]
+
+    @property
+    def unique_key(self) -> str | None:
+        """The id that its producer gave it."""
+        return self.properties.get(names.UNIQUE_KEY)
+
+    @property
+    def offset_id(self) -> str:
+        """The id that says where it is stored."""
+        return ids.offset_id(self.store_host, self.position)
+
+    @property
+    def message_id(self) -> str:
+        """The id that users see: the producer's, else the offset id."""
+        return self.unique_key or self.offset_id
+
+    @property
+    def is_compressed(self) -> bool:
+        """Whether the body is compressed."""
+        return bool(self.sys_flag & sysflags.COMPRESSED)
+
+    def plain_body(self, most: int = compression.MOST_PLAIN_BYTES) -> bytes:
+        """The body as the producer's user gave it.
+
+        @param most: how large it may become.
+        @raise Malformed: it cannot be decompressed, or becomes too large.
+        """
+        if not self.sys_flag & sysflags.COMPRESSED:
+            return self.body
+        kind = sysflags.compression_kind(self.sys_flag)
+        return compression.decompress(self.body, kind, most)
+
+
+def decode(data: bytes, start: int = 0) -> StoredMessage:
+    """The record that starts at C{start}; what follows it is not looked at.
+
+    Its CRC is not compared: L{check} does.
+
+    @raise Malformed: there is none, or it is not whole.
+    """
+    limit = len(data)
+    if limit - start < LEAST_SIZE:
+        raise Malformed(f"a record of {max(limit - start, 0)} bytes")
+    (
+        size,
+        magic,
+        crc,
+        queue_id,
+        flag,
+        queue_offset,
+        position,
+        sys_flag,
+        born_ms,
+        born_host,
+        store_ms,
+        store_host,
+        reconsume_times,
+        prepared_offset,
+        body_size,
+    ) = HEAD_V4.unpack_from(data, start)
+    end = start + size
+    if not LEAST_SIZE <= size <= limit - start:
+        raise Malformed(f"a record that claims {size} of {limit - start} bytes")
+    if magic not in (MAGIC_V1, MAGIC_V2):
+        raise Malformed(f"a record with magic {magic & 0xFFFFFFFF:08x}")
+    at = start + 88
+    if sys_flag & sysflags.HOST_MASK:
+        born_host, store_ms, store_host, at = _long_hosts(data, start, end, sys_flag)
+        reconsume_times, prepared_offset, body_size = TAIL.unpack_from(data, at - 16)
+    body_end = at + max(body_size, 0)
+    topic_at = body_end + (2 if magic == MAGIC_V2 else 1)
+    if topic_at + 2 > end:
+        raise Malformed(f"a body of {body_size} bytes in a record of {size}")
+    if magic == MAGIC_V2:
+        topic_size = I16.unpack_from(data, body_end)[0]
+    else:
+        topic_size = data[body_end]
+    topic_end = topic_at + topic_size
+    if not 0 <= topic_size <= (32767 if magic == MAGIC_V2 else 127):
+        raise Malformed(f"a topic of {topic_size} bytes")
+    if topic_end + 2 > end:
+        raise Malformed(f"a topic of {topic_size} bytes in a record of {size}")
+    properties_size = max(I16.unpack_from(data, topic_end)[0], 0)
+    if topic_end + 2 + properties_size != end:
+        raise Malformed(f"the parts of a record of {size} bytes have another sum")
+    return StoredMessage(
+        data[topic_at:topic_end].decode("utf-8", "replace"),
+        queue_id,
+        queue_offset,
+        position,
+        size,
+        data[at:body_end],
+        crc,
+        flag,
+        sys_flag,
+        born_ms,
+        born_host,
+        store_ms,
+        store_host,
+        reconsume_times,
+        prepared_offset,
+        data[topic_end + 2 : end],
+    )
+
+
+def _long_hosts(
+    data: bytes, start: int, end: int, sys_flag: int
+) -> tuple[bytes, int, bytes, int]:
+    """Born host, store time, store host, and where the body starts."""
+    born_size = 20 if sys_flag & sysflags.BORN_HOST_V6 else 8
+    store_size = 20 if sys_flag & sysflags.STORE_HOST_V6 else 8
+    at = start + HEAD.size
+    if at + born_size + 8 + store_size + TAIL.size > end:
+        raise Malformed(f"a record of {end - start} bytes with IPv6 hosts")
+    born_host = data[at : at + born_size]
+    at += born_size
+    store_ms = I64.unpack_from(data, at)[0]
+    at += 8
+    store_host = data[at : at + store_size]
+    return born_host, store_ms, store_host, at + store_size + TAIL.size
+
+
+def decode_all(data: bytes) -> Iterator[StoredMessage]:
+    """The records of a pull's answer, in order.
+
+    @raise Malformed: one of them is not whole; those before it have been given.
+    """
+    start = 0
+    limit = len(data)
+    while start < limit:
+        message = decode(data, start)
+        start += message.size
+        yield message
