@@ -1,0 +1,161 @@
+# -*- test-case-name: tests.wire.test_emitting -*-
+"""Values as text in the form of the reference's JSON library, byte for byte.
+
+Two forms (the remoting sheet, sections 2, 16.2 and 16.6):
+
+  - L{dumps}: integer keys without quotes, objects as keys, raw UTF-8. The form of files
+    and nearly all bodies. It has no white space: the Go client takes brokers' addresses
+    apart by splitting the text.
+  - L{dumps_standard}: JSON as the standard has it, in ASCII: the answer to a request
+    for a route by anyone since 4.9.4.
+
+In both, keys are sorted, members whose value is null are left out, and bytes become
+Base64.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Final, Protocol, runtime_checkable
+
+from rocketbroker.errors import LocalProtocolError
+from rocketbroker.wire.reading import ObjectKey
+
+_SPECIAL: Final = re.compile('[\x00-\x1f"\\\\\x7f-\x9f\u2028\u2029]')
+_STANDARD_SPECIAL: Final = re.compile('[\x00-\x1f"\\\\/\x7f-\U0010ffff]')
+_SHORT: Final = {
+    "\b": "\\b",
+    "\t": "\\t",
+    "\n": "\\n",
+    "\f": "\\f",
+    "\r": "\\r",
+    '"': '\\"',
+    "\\": "\\\\",
+    "/": "\\/",
+}
+
+#: Beyond these JavaScript cannot count; the standard form writes strings there.
+_MOST_EXACT: Final = (1 << 53) - 1
+
+
+@runtime_checkable
+class Emitted(Protocol):
+    """What knows its own JSON form."""
+
+    def to_json(self) -> object:
+        """The value as dicts, lists and plain values."""
+
+
+def dumps(value: object) -> bytes:
+    """The text in the library's own form, as UTF-8.
+
+    @raise LocalProtocolError: no such value can be written.
+    """
+    return _bytes(_emit(value, quoted, False))
+
+
+def dumps_standard(value: object) -> bytes:
+    """The text as standard JSON in ASCII.
+
+    @raise LocalProtocolError: no such value can be written.
+    """
+    return _bytes(_emit(value, _quoted_standard, True))
+
+
+def quoted(text: str) -> str:
+    """A string with its quotes, in the library's own form."""
+    if _SPECIAL.search(text) is None:
+        return f'"{text}"'
+    return f'"{_SPECIAL.sub(_escaped, text)}"'
+
+
+def _quoted_standard(text: str) -> str:
+    if _STANDARD_SPECIAL.search(text) is None:
+        return f'"{text}"'
+    return f'"{_STANDARD_SPECIAL.sub(_escaped, text)}"'
+
+
+def _escaped(match: re.Match[str]) -> str:
+    char = match[0]
+    short = _SHORT.get(char)
+    if short is not None:
+        return short
+    code = ord(char)
+    if code < 0x10000:
+        return f"\\u{code:04X}"
+    code -= 0x10000
+    return f"\\u{0xD800 | code >> 10:04X}\\u{0xDC00 | code & 0x3FF:04X}"
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as e:
+        raise LocalProtocolError(f"a string that is not Unicode: {e.reason}") from e
+
+
+def _emit(value: object, quote: Callable[[str], str], standard: bool) -> str:
+    """The text of any value."""
+    if value is None:
+        return "null"
+    if isinstance(value, str):
+        return quote(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        if standard and not -_MOST_EXACT <= value <= _MOST_EXACT:
+            return f'"{int(value)}"'
+        return str(int(value))
+    if isinstance(value, float):
+        return java_double(value)
+    if isinstance(value, bytes):
+        return quote(b64encode(value).decode("ascii"))
+    if isinstance(value, ObjectKey):
+        value = value.members()
+    if isinstance(value, Mapping):
+        return _object(value, quote, standard)
+    if isinstance(value, list | tuple | set | frozenset):
+        return f"[{','.join([_emit(item, quote, standard) for item in value])}]"
+    if isinstance(value, Emitted):
+        return _emit(value.to_json(), quote, standard)
+    raise LocalProtocolError(f"JSON has no {type(value).__name__}")
+
+
+def _object(
+    members: Mapping[object, object], quote: Callable[[str], str], standard: bool
+) -> str:
+    """An object with its members sorted: numbers first, in their order."""
+    pairs: list[tuple[tuple[int, int, str], str, object]] = []
+    for key, value in members.items():
+        if value is None:
+            continue
+        if isinstance(key, str):
+            pairs.append(((1, 0, key), quote(key), value))
+        elif isinstance(key, int):
+            text = f'"{int(key)}"' if standard else str(int(key))
+            pairs.append(((0, key, ""), text, value))
+        else:
+            text = _emit(key, quote, standard)
+            pairs.append(((2, 0, text), quote(text) if standard else text, value))
+    pairs.sort(key=lambda pair: pair[0])
+    texts = [f"{text}:{_emit(value, quote, standard)}" for _, text, value in pairs]
+    return f"{{{','.join(texts)}}}"
+
+
+def java_double(value: float) -> str:
+    """A number as Java writes a double; what is none becomes null."""
+    if not math.isfinite(value):
+        return "null"
+    if value == 0:
+        return "-0.0" if math.copysign(1, value) < 0 else "0.0"
+    if 1e-3 <= abs(value) < 1e7:
+        plain = format(Decimal(repr(value)), "f")
+        return plain if "." in plain else f"{plain}.0"
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    text = "".join(map(str, digits))
+    power = int(exponent) + len(text) - 1
+    return f"{'-' * sign}{text[0]}.{text[1:] or '0'}E{power}"

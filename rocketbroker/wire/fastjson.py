@@ -1,0 +1,21 @@
+# -*- test-case-name: tests.wire.test_fastjson -*-
+"""The dialect of JSON of the reference's bodies and files, in and out.
+
+How it is read stands in L{rocketbroker.wire.reading}, how it is written in
+L{rocketbroker.wire.emitting}.
+"""
+
+from __future__ import annotations
+
+from rocketbroker.wire.emitting import Emitted, dumps, dumps_standard, quoted
+from rocketbroker.wire.reading import MOST_DEPTH, ObjectKey, loads
+
+__all__ = [
+    "loads",
+    "dumps",
+    "dumps_standard",
+    "quoted",
+    "Emitted",
+    "ObjectKey",
+    "MOST_DEPTH",
+]
