@@ -1,0 +1,102 @@
+# -*- test-case-name: tests.wire.test_connection -*-
+"""One connection as bytes in, commands out; it knows no socket and no role.
+
+What arrives is cut into frames. A frame that is whole in what just arrived is decoded
+from there, without a copy; only the rest behind the last whole frame is kept, in one
+bytearray that grows in place. So each byte is moved at most once, however many reads
+a frame takes (joining what is held on each read would move a frame of n bytes n / 2
+times over when it comes byte by byte).
+
+The first mistake is the last: after it nothing can be trusted, least of all where the
+next frame begins, so the connection stays poisoned and the caller closes it, as the
+reference does.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final, final
+
+from rocketbroker.errors import RemoteProtocolError
+from rocketbroker.wire.command import Command
+from rocketbroker.wire.frames import MOST_BYTES, decode
+
+#: The first word of a frame: the length of the rest.
+_LENGTH: Final = Struct(
+    ">i"  # length, does not count itself
+)
+
+
+@final
+class Connection:
+    """The receiving side of one connection.
+
+    @ivar before_error: once C{receive} has raised: the commands that came whole before
+        the mistake in the same bytes. The reference still serves them.
+    """
+
+    __slots__ = ("_error", "_held", "_most_bytes", "_wanted", "before_error")
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        """
+        @param most_bytes: the longest frame, its first word included.
+        """
+        self._most_bytes = most_bytes
+        self._held = bytearray()
+        self._wanted = 4
+        self._error: RemoteProtocolError | None = None
+        self.before_error: list[Command] = []
+
+    @property
+    def held(self) -> int:
+        """How many bytes of an unfinished frame are waiting for the rest."""
+        return len(self._held)
+
+    def receive(self, data: bytes) -> list[Command]:
+        """Take what has arrived.
+
+        @return: the commands that are whole now, in order.
+        @raise RemoteProtocolError: this is not the protocol; also on each later call.
+        """
+        if self._error is not None:
+            raise self._error
+        commands: list[Command] = []
+        try:
+            if self._held:
+                self._held += data
+                if len(self._held) < self._wanted:
+                    return commands
+                # The view must be gone before the bytearray is cut.
+                with memoryview(self._held) as view:
+                    used = self._cut(view, commands)
+                del self._held[:used]
+            else:
+                used = self._cut(memoryview(data), commands)
+                if used < len(data):
+                    self._held += memoryview(data)[used:]
+        except RemoteProtocolError as error:
+            self._error = error
+            self._held = bytearray()
+            self.before_error = commands
+            raise
+        return commands
+
+    def _cut(self, view: memoryview, commands: list[Command]) -> int:
+        """Decode all whole frames; the number of bytes they took."""
+        start = 0
+        end = len(view)
+        while end - start >= 4:
+            (length,) = _LENGTH.unpack_from(view, start)
+            if length < 4:
+                raise RemoteProtocolError(f"a frame of length {length}")
+            if length + 4 > self._most_bytes:
+                raise RemoteProtocolError(
+                    f"a frame of {length + 4} bytes, the most is {self._most_bytes}"
+                )
+            if end - start < length + 4:
+                self._wanted = length + 4
+                return start
+            commands.append(decode(view[start + 4 : start + 4 + length]))
+            start += length + 4
+        self._wanted = 4
+        return start
