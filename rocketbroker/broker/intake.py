@@ -1,0 +1,282 @@
+# -*- test-case-name: tests.broker.test_intake -*-
+"""The sends of a turn become one append, and their answers go out when they may.
+
+Senders put drafts in; L{Intake.flush}, at the end of each turn, appends all of them at
+once. What the disk mode lets go is answered in one loop over the drafts; the rest waits
+in L{Durability}. A draft's context says how it is answered:
+
+  - a L{Quick} tuple: the template of its queue, straight to its connection. This is the
+    way of all ordinary sends; it costs half a microsecond and allocates no object but
+    the answer;
+  - a function, called with the draft and the response code: whatever else there is.
+
+Two bounds protect the memory when the disk cannot follow; both are answered with
+SYSTEM_BUSY before a draft is made, so that the client tries elsewhere: the number of
+drafts that wait (sendThreadPoolQueueCapacity, as the reference bounds its queue of
+sends) and their bytes (L{MOST_WAITING_BYTES}).
+
+Statuses and remarks: the broker sheet, sections 7 and 10.5.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable
+from typing import Final, TypeAlias, final
+
+from rocketbroker.broker.durability import Durability
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.errors import (
+    BrokerError,
+    MessageIllegal,
+    ServiceNotAvailable,
+    SystemBusy,
+    SystemFailure,
+)
+from rocketbroker.remoting.interfaces import IConnection
+from rocketbroker.store.interfaces import (
+    CREATE_MAPPED_FILE_FAILED,
+    MESSAGE_ILLEGAL,
+    PROPERTIES_SIZE_EXCEEDED,
+    PUT_OK,
+    SERVICE_NOT_AVAILABLE,
+    Draft,
+    IQueue,
+    IStore,
+)
+from rocketbroker.wire.command import RESPONSE, Command
+from rocketbroker.wire.frames import encode
+from rocketbroker.wire.hot import HEADS, MOST_READY_HEADS, SEND_ANSWER, frame_of
+
+#: How many bytes of messages may wait for the disk. A turn brings 64 KiB from each
+#: connection, so this is two seconds of what a disk of 100 MB/s writes.
+MOST_WAITING_BYTES: Final = 256 << 20
+
+OVERLOAD: Final = "[OVERLOAD]system busy, start flow control for a while"
+BROKER_BUSY: Final = "[PC_SYNCHRONIZED]broker busy, start flow control for a while"
+
+#: Upper bounds of the message sizes that metrics count, the last class is open.
+SIZE_BOUNDS: Final = (1024, 4096, 524288, 1048576, 2097152, 4194304)
+
+
+@final
+class QueueSends:
+    """What is sent to one queue, as one type of message.
+
+    @ivar queue: the store's handle.
+    @ivar topic: the topic's name.
+    @ivar message_type: C{normal} or C{fifo}, as metrics name them.
+    @ivar start: the first part of the answers (L{wire.hot.send_answer_start}).
+    @ivar messages: how many messages were stored.
+    @ivar bytes: how many bytes of the log they are.
+    @ivar sizes: how many appends fell into each class of C{SIZE_BOUNDS}; those of the
+        first class are in L{small}.
+    @ivar small: how many appends were of at most 1024 bytes.
+    """
+
+    __slots__ = (
+        "bytes",
+        "message_type",
+        "messages",
+        "queue",
+        "sizes",
+        "small",
+        "start",
+        "topic",
+    )
+
+    def __init__(
+        self, queue: IQueue, topic: str, message_type: str, start: bytes
+    ) -> None:
+        self.queue = queue
+        self.topic = topic
+        self.message_type = message_type
+        self.start = start
+        self.messages = 0
+        self.bytes = 0
+        self.small = 0
+        self.sizes = [0] * (len(SIZE_BOUNDS) + 1)
+
+    def go_on_from(self, other: QueueSends) -> None:
+        """Take over the counts of a queue that this one replaces."""
+        self.messages = other.messages
+        self.bytes = other.bytes
+        self.small = other.small
+        self.sizes = other.sizes
+
+    def count(self, messages: int, size: int) -> None:
+        """Count one append of C{messages} messages in C{size} bytes."""
+        self.messages += messages
+        self.bytes += size
+        each = size // messages
+        if each <= SIZE_BOUNDS[0]:
+            self.small += 1
+        else:
+            self.sizes[bisect_left(SIZE_BOUNDS, each)] += 1
+
+
+#: Connection (None: a oneway send), opaque, the field transactionId or nothing, queue.
+Quick: TypeAlias = tuple[IConnection | None, int, bytes, QueueSends]
+
+#: Answers a draft in its own way.
+Answer: TypeAlias = Callable[[Draft, int], None]
+
+
+def problem_of(draft: Draft, store: IStore, most_bytes: int) -> BrokerError:
+    """What the sender of a draft hears that was not stored.
+
+    @param most_bytes: maxMessageSize.
+    """
+    status = draft.status
+    if status in (MESSAGE_ILLEGAL, PROPERTIES_SIZE_EXCEEDED):
+        return MessageIllegal(
+            "the message is illegal, maybe msg body or properties length not matched. "
+            f"msg body length limit {most_bytes}B, msg properties length limit 32KB."
+        )
+    if status == SERVICE_NOT_AVAILABLE:
+        return ServiceNotAvailable(
+            "service not available now. It may be caused by one of the following "
+            "reasons: the broker's disk is full "
+            f"[CL: {max(store.disk_usage(), 0.0):5.2f} CQ: -1.00 INDEX: -1.00], "
+            f"messages are put to the slave, message store has been shut down, etc. "
+            f"{store.refusal() or ''}".rstrip()
+        )
+    if status == CREATE_MAPPED_FILE_FAILED:
+        return SystemFailure("create mapped file failed, server is busy or broken.")
+    return SystemFailure("UNKNOWN_ERROR")
+
+
+@final
+class Intake:
+    """Collects drafts, appends them together and answers them.
+
+    @ivar drafts: those of this turn. Senders append to it themselves.
+    @ivar refused: how many sends were turned away for being too many.
+    @ivar failed: how many drafts the store did not take.
+    """
+
+    def __init__(
+        self,
+        store: IStore,
+        durability: Durability,
+        options: BrokerOptions,
+        most_bytes: int,
+        appended: Callable[[], None],
+    ) -> None:
+        """
+        @param most_bytes: maxMessageSize, for remarks.
+        @param appended: called after each append.
+        """
+        self.drafts: list[Draft] = []
+        self.refused = 0
+        self.failed = 0
+        self._store = store
+        self._durability = durability
+        self._most_waiting = options.send_thread_pool_queue_capacity
+        self._most_bytes = most_bytes
+        self._appended = appended
+
+    def is_full(self) -> bool:
+        """Whether no other send may wait now."""
+        durability = self._durability
+        return durability.synchronous and (
+            durability.waiting + len(self.drafts) >= self._most_waiting
+            or durability.waiting_bytes >= MOST_WAITING_BYTES
+        )
+
+    def overload(self) -> SystemBusy:
+        """What a send is answered with while L{is_full}; counts it."""
+        self.refused += 1
+        if self._durability.waiting_bytes >= MOST_WAITING_BYTES:
+            return SystemBusy(BROKER_BUSY)
+        return SystemBusy(OVERLOAD)
+
+    def flush(self) -> None:
+        """Append all drafts; answer those that need not wait."""
+        drafts = self.drafts
+        if not drafts:
+            return
+        self.drafts = []
+        self._store.append(drafts)
+        self._appended()
+        durability = self._durability
+        if not durability.synchronous:
+            self.settle(drafts, 0)
+            return
+        waiting = [d for d in drafts if d.wait and d.status == PUT_OK]
+        if len(waiting) < len(drafts):
+            rest = [d for d in drafts if not d.wait or d.status != PUT_OK]
+            self.settle(rest, 0)
+            durability.flush()
+        if waiting:
+            durability.admit(waiting, self.settle)
+
+    def settle(self, drafts: list[Draft], code: int) -> None:
+        """Answer drafts that were appended or refused.
+
+        @param code: what became of the waiting: SUCCESS, FLUSH_DISK_TIMEOUT.
+        """
+        heads = HEADS
+        for draft in drafts:
+            context = draft.context
+            if type(context) is not tuple:
+                assert callable(context)
+                context(draft, code)
+                continue
+            if draft.status or code:
+                self._settle_slowly(context, draft, code)
+                continue
+            connection, opaque, transaction, sends = context
+            size = draft.end - draft.position
+            sends.messages += 1
+            sends.bytes += size
+            if size <= 1024:
+                sends.small += 1
+            else:
+                sends.sizes[bisect_left(SIZE_BOUNDS, size)] += 1
+            if connection is None:
+                continue
+            header = SEND_ANSWER % (
+                sends.start,
+                draft.position,
+                draft.queue_offset,
+                transaction,
+                opaque,
+            )
+            length = len(header)
+            if length < MOST_READY_HEADS:
+                connection.send(heads[length] + header)
+            else:
+                connection.send(frame_of(header))
+
+    def _settle_slowly(self, quick: Quick, draft: Draft, code: int) -> None:
+        connection, opaque, transaction, sends = quick
+        if draft.status == PUT_OK:
+            sends.count(1, draft.end - draft.position)
+            if connection is None:
+                return
+            header = SEND_ANSWER % (
+                stored_start(sends.start, code),
+                draft.position,
+                draft.queue_offset,
+                transaction,
+                opaque,
+            )
+            connection.send(frame_of(header))
+            return
+        self.failed += 1
+        if connection is not None:
+            refuse(connection, opaque, problem_of(draft, self._store, self._most_bytes))
+
+
+def refuse(connection: IConnection, opaque: int, error: BrokerError) -> None:
+    """Answer a request that came as JSON with an error."""
+    command = Command(
+        error.code, opaque=opaque, flag=RESPONSE, remark=error.remark or None
+    )
+    connection.send(encode(command))
+
+
+def stored_start(start: bytes, code: int) -> bytes:
+    """The first part of the answer to a message that is stored, with C{code}."""
+    return start.replace(b'"code":0', b'"code":%d' % code, 1) if code else start

@@ -1,0 +1,211 @@
+# -*- test-case-name: tests.broker.test_send_checks -*-
+"""What a send is checked for, in the reference's order, and what it is told.
+
+Rules: the broker sheet, sections 10.1, 10.4 and 11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, final
+
+from rocketbroker.broker.groups import GroupTable
+from rocketbroker.broker.topics import WRITE, TopicTable
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.errors import (
+    InvalidParameter,
+    MessageIllegal,
+    NoPermission,
+    SubscriptionGroupNotExist,
+    SystemFailure,
+    TopicNotExist,
+)
+from rocketbroker.records import names
+from rocketbroker.remoting.interfaces import IConnection
+from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.command import Command
+from rocketbroker.wire.hot import SendFields
+from rocketbroker.wire.send_headers import (
+    SendMessageRequestHeader,
+    SendMessageRequestHeaderV2,
+)
+from rocketbroker.wire.topics import TopicConfig
+
+TIMER_NAMES: Final = ("TIMER_DELIVER_MS", "TIMER_DELAY_SEC", "TIMER_DELAY_MS")
+
+#: Bits of the system flag.
+_MULTI_TAGS: Final = 0x2
+_TRANSACTION_BITS: Final = 0xC
+_HOST_BITS: Final = 0x30
+_INNER_BATCH_BITS: Final = 0xC0
+
+#: The filter type of topics whose messages have several tags.
+MULTI_TAG: Final = "MULTI_TAG"
+
+_FAQ: Final = (
+    "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
+)
+
+
+def fields_of(request: Command) -> SendFields:
+    """The fields of a request 10, 310 or 320, whatever its serialization.
+
+    @raise SystemFailure: it has no extension fields at all, or a number is none.
+    """
+    if request.ext is None:
+        raise SystemFailure("the request has no header fields")
+    header = (
+        SendMessageRequestHeader.from_ext(request.ext)
+        if request.code == RequestCode.SEND_MESSAGE
+        else SendMessageRequestHeaderV2.from_ext(request.ext)
+    )
+    return SendFields(
+        b=header.topic,
+        c=header.default_topic,
+        d=header.default_topic_queue_nums,
+        e=header.queue_id,
+        f=header.sys_flag,
+        g=header.born_timestamp,
+        h=header.flag,
+        i=header.properties or "",
+        j=header.reconsume_times or 0,
+        k=bool(header.unit_mode),
+        m=bool(header.batch),
+    )
+
+
+@final
+class SendChecks:
+    """Checks sends."""
+
+    def __init__(
+        self,
+        topics: TopicTable,
+        groups: GroupTable,
+        options: BrokerOptions,
+        most_bytes: int,
+        wall_ms: Callable[[], int],
+    ) -> None:
+        """
+        @param most_bytes: maxMessageSize.
+        """
+        self._topics = topics
+        self._groups = groups
+        self._options = options
+        self._most_bytes = most_bytes
+        self._wall_ms = wall_ms
+        self._accept_after = options.start_accept_send_request_time_stamp
+        self._next_queue = 0
+
+    def topic(self, fields: SendFields) -> TopicConfig:
+        """The topic's settings; it is created if that is allowed."""
+        topic, options = fields.b, self._options
+        if self._wall_ms() < self._accept_after:
+            until = self._accept_after
+            raise SystemFailure(f"broker unable to service, until {until} ms")
+        config = self._topics.config(topic)
+        if (
+            config is not None
+            and config.order
+            and not options.broker_permission & WRITE
+        ):
+            raise NoPermission(
+                f"the broker[{options.broker_ip1}] sending message is forbidden"
+            )
+        problem = names.topic_problem(topic)
+        if problem is not None:
+            raise InvalidParameter(problem)
+        if topic in names.NO_SEND_TOPICS:
+            raise NoPermission(f"Sending message to topic[{topic}] is forbidden.")
+        if config is None:
+            config = self._topics.create_for_send(topic, fields.c, fields.d, fields.k)
+        if config is None:
+            raise TopicNotExist(f"topic[{topic}] not exist, apply first please!{_FAQ}")
+        return config
+
+    def queue_id(
+        self, fields: SendFields, config: TopicConfig, connection: IConnection
+    ) -> int:
+        """The queue that is meant; each in turn if the sender does not mind."""
+        queue_id = fields.e
+        if queue_id >= max(config.write_queue_nums, config.read_queue_nums):
+            raise InvalidParameter(
+                f"request queueId[{queue_id}] is illegal, {config} "
+                f"Producer: {connection.peer}"
+            )
+        if queue_id < 0:
+            if config.write_queue_nums <= 0:
+                raise InvalidParameter(f"topic[{fields.b}] has no queue to write to")
+            self._next_queue += 1
+            queue_id = self._next_queue % config.write_queue_nums
+        return queue_id
+
+    def sys_flag(self, fields: SendFields, config: TopicConfig) -> int:
+        """The system flag to store."""
+        group = names.is_retry_topic(fields.b)
+        if group and self._groups.find(names.group_of_retry_topic(fields.b)) is None:
+            raise SubscriptionGroupNotExist(
+                "subscription group not exist, "
+                f"{names.group_of_retry_topic(fields.b)} {_FAQ}"
+            )
+        if config.attributes.get("queue.type") == "BatchCQ":
+            raise SystemFailure(f"topic[{fields.b}]: batch queues are not supported")
+        if fields.f & _TRANSACTION_BITS:
+            raise MessageIllegal("transactional messages are not supported")
+        if fields.f & _INNER_BATCH_BITS:
+            raise MessageIllegal("an inner batch for a topic without batch queues")
+        flag = fields.f & ~_HOST_BITS
+        return flag | _MULTI_TAGS if config.topic_filter_type == MULTI_TAG else flag
+
+    def check_properties(
+        self, fields: SendFields, config: TopicConfig, own: dict[str, str]
+    ) -> None:
+        """Refuse what cannot be done with a message yet, or ever."""
+        if own.get("TRAN_MSG", "").lower() == "true":
+            raise NoPermission(
+                f"the broker[{self._options.broker_ip1}] sending transaction message "
+                "is forbidden: not supported yet"
+            )
+        if delay_level(own) > 0:
+            raise SystemFailure("delay levels are not supported yet")
+        if "TIMER_OUT_MS" not in own and any(name in own for name in TIMER_NAMES):
+            raise SystemFailure("timer messages are not supported yet")
+        if "INNER_NUM" in own:
+            raise MessageIllegal("INNER_NUM of a message that is no inner batch")
+        if config.attributes.get("cleanup.policy") == "COMPACTION" and not own.get(
+            "KEYS"
+        ):
+            raise MessageIllegal("Required message key is missing")
+
+    def check_batch(self, fields: SendFields, own: dict[str, str], body: bytes) -> None:
+        """Refuse what cannot be done with a batch."""
+        if names.is_retry_topic(fields.b):
+            raise MessageIllegal("batch request does not support retry group")
+        if own.get("TRAN_MSG", "").lower() == "true" or delay_level(own) > 0:
+            raise MessageIllegal("a batch can be neither transactional nor delayed")
+        if any(name in own for name in TIMER_NAMES) or "INNER_NUM" in own:
+            raise MessageIllegal("a batch can be neither timed nor nested")
+        if len(body) > self._most_bytes:
+            raise MessageIllegal(
+                f"a batch of {len(body)} bytes, at most {self._most_bytes}"
+            )
+
+
+def is_hot(config: TopicConfig) -> bool:
+    """Whether ordinary messages to a topic need no rule of its own."""
+    return (
+        not names.is_retry_topic(config.topic_name)
+        and config.topic_filter_type != MULTI_TAG
+        and not config.attributes
+    )
+
+
+def delay_level(own: dict[str, str]) -> int:
+    """The delay level of a message.
+
+    @raise SystemFailure: it is no number.
+    """
+    try:
+        return int(own.get("DELAY", "0"))
+    except ValueError:
+        raise SystemFailure("the DELAY property is no number") from None

@@ -1,0 +1,412 @@
+# -*- test-case-name: tests.broker.test_sending -*-
+"""Requests 10, 310 and 320: from a request to a draft.
+
+Two ways lead to the intake. The I{general} way takes a L{Command} of any serialization,
+makes all checks in the reference's order, creates topics, and answers through a
+Deferred. The I{hot} way takes what nine of ten requests are: JSON, a topic and queue
+that the general way has approved before, properties without any name that the broker
+acts on. It decides with a few substring searches and reads no property that it does not
+need; whatever it is not sure of it leaves to the general way by returning False, so
+that there is one place for each rule.
+
+What the broker adds to the properties stands at their end, where it wins against equal
+names: region, trace switch, cluster.
+
+Not here yet, and so refused instead of stored as something else: transactions, delay
+levels, timers, inner batches.
+
+Rules: the broker sheet, sections 10.1, 10.4, 10.5 and 11.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Final, final
+
+from twisted.internet.defer import Deferred
+
+from rocketbroker.broker.batching import Part, split
+from rocketbroker.broker.groups import GroupTable
+from rocketbroker.broker.intake import (
+    Intake,
+    QueueSends,
+    problem_of,
+    refuse,
+    stored_start,
+)
+from rocketbroker.broker.send_checks import SendChecks, fields_of, is_hot
+from rocketbroker.broker.topics import TopicTable
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.errors import (
+    MessageIllegal,
+    SystemFailure,
+)
+from rocketbroker.records import properties
+from rocketbroker.records.hashing import tag_code
+from rocketbroker.records.ids import UniqueKeys, offset_id
+from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
+from rocketbroker.store.interfaces import PUT_OK, Draft, IStore
+from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.command import ONEWAY, Command
+from rocketbroker.wire.hot import (
+    SEND_ANSWER,
+    SendFields,
+    SendHeader,
+    frame_of,
+    read_send,
+    send_answer_start,
+    transaction_id,
+)
+from rocketbroker.wire.topics import TopicConfig
+
+NORMAL: Final = "normal"
+FIFO: Final = "fifo"
+
+#: Names on which the broker acts, or which it sets itself; a text that holds none of
+#: them, wherever, needs no closer look.
+_SPECIAL: Final = re.compile(b"DELAY|TRAN_MSG|TIMER_|POP_CK|INNER_|MSG_REGION|TRACE_ON")
+
+#: Bits of the system flag: those that the store sets, and all but those of compression
+#: and of several tags.
+_HOST_BITS: Final = 0x30
+_NOT_HOT_BITS: Final = ~(0x700 | 0x3)
+
+
+@final
+class Sending:
+    """Answers sends.
+
+    @ivar hot_sends: how many requests went the hot way.
+    @ivar general_sends: how many went the general way.
+    """
+
+    def __init__(
+        self,
+        store: IStore,
+        topics: TopicTable,
+        groups: GroupTable,
+        intake: Intake,
+        options: BrokerOptions,
+        most_bytes: int,
+        store_host: bytes,
+        unique_keys: UniqueKeys,
+        wall_ms: Callable[[], int],
+    ) -> None:
+        """
+        @param most_bytes: maxMessageSize.
+        @param store_host: where this broker is reached, as records have it.
+        @param unique_keys: makes ids for messages that come without one.
+        """
+        self.hot_sends = 0
+        self.general_sends = 0
+        self._store = store
+        self._topics = topics
+        self._intake = intake
+        self._options = options
+        self._most_bytes = most_bytes
+        self._store_host = store_host
+        self._host_text = store_host.hex().upper().encode()
+        self._unique_keys = unique_keys
+        self._checks = SendChecks(topics, groups, options, most_bytes, wall_ms)
+        self._added = {
+            "MSG_REGION": options.region_id,
+            "TRACE_ON": "true" if options.trace_on else "false",
+            "CLUSTER": options.broker_cluster_name,
+        }
+        self._added_bytes = properties.encode(self._added)
+        self._added_after = b"\x02" + self._added_bytes
+        self._generation = -1
+        self._ready: dict[str, dict[int, QueueSends]] = {}
+        self._counted: dict[tuple[str, int, str], QueueSends] = {}
+
+    def register(self, table: IResponderTable) -> None:
+        """Answer sends on a port."""
+        table.register(RequestCode.SEND_MESSAGE, self.respond)
+        table.register(RequestCode.SEND_MESSAGE_V2, self.respond)
+        table.register(RequestCode.SEND_BATCH_MESSAGE, self.respond)
+        table.register_hot(RequestCode.SEND_MESSAGE_V2, self.hot)
+        table.register_hot(RequestCode.SEND_BATCH_MESSAGE, self.hot)
+
+    def counters(self) -> list[QueueSends]:
+        """What was sent, by queue and type of message."""
+        return list(self._counted.values())
+
+    # The hot way.
+
+    def hot(self, connection: IConnection, header: bytes, body: bytes) -> bool:
+        """Take a send that came as JSON if everything about it is ordinary."""
+        call = read_send(header)
+        if call is None or not body:
+            return False
+        if self._generation != self._topics.generation:
+            self._forget()
+        fields = call.extFields
+        queues = self._ready.get(fields.b)
+        if queues is None:
+            return False
+        sends = queues.get(fields.e)
+        intake = self._intake
+        if sends is None or fields.f & _NOT_HOT_BITS or intake.is_full():
+            return False
+        own = fields.i.encode()
+        if own.count(b"_") != 1 or b"DELAY" in own:
+            if _SPECIAL.search(own) is not None:
+                return False
+            if b"__SHARDINGKEY\x01" in own:
+                sends = self._sends(fields.b, fields.e, FIFO)
+        if fields.m:
+            return self._hot_batch(connection, call, body, own, sends)
+        at = own.rfind(b"UNIQ_KEY\x01")
+        if at < 0 or (at and own[at - 1] != 2):
+            return False
+        end = own.find(b"\x02", at)
+        unique = own[at + 9 : end] if end > 0 else own[at + 9 :]
+        if not unique:
+            return False
+        at = own.rfind(b"TAGS\x01")
+        if at < 0:
+            code = 0
+        elif at and own[at - 1] != 2:
+            return False
+        else:
+            end = own.find(b"\x02", at)
+            tags = own[at + 5 : end] if end > 0 else own[at + 5 :]
+            code = tag_code(tags.decode())
+        self.hot_sends += 1
+        intake.drafts.append(
+            Draft(
+                sends.queue,
+                body,
+                own + (self._added_bytes if own[-1] == 2 else self._added_after),
+                fields.h,
+                fields.f,
+                fields.g,
+                connection.peer_host,
+                fields.j,
+                code,
+                (
+                    None if call.flag & ONEWAY else connection,
+                    call.opaque,
+                    transaction_id(unique),
+                    sends,
+                ),
+                None,
+                0,
+                wants_disk(own),
+            )
+        )
+        return True
+
+    def _hot_batch(
+        self,
+        connection: IConnection,
+        call: SendHeader,
+        body: bytes,
+        own: bytes,
+        sends: QueueSends,
+    ) -> bool:
+        if len(body) > self._most_bytes:
+            return False
+        try:
+            parts = split(body, self._batch_properties(own))
+        except MessageIllegal:
+            return False
+        self.hot_sends += 1
+        fields = call.extFields
+        unique = properties.find(own, b"UNIQ_KEY")
+        answer = partial(
+            self._answer_hot_batch,
+            None if call.flag & ONEWAY else connection,
+            call.opaque,
+            b"" if unique is None else transaction_id(unique),
+            sends,
+        )
+        self._intake.drafts.append(
+            self._batch_draft(connection, fields, own, parts, sends, answer)
+        )
+        return True
+
+    def _answer_hot_batch(
+        self,
+        connection: IConnection | None,
+        opaque: int,
+        transaction: bytes,
+        sends: QueueSends,
+        draft: Draft,
+        code: int,
+    ) -> None:
+        if draft.status != PUT_OK:
+            self._intake.failed += 1
+            if connection is not None:
+                problem = problem_of(draft, self._store, self._most_bytes)
+                refuse(connection, opaque, problem)
+            return
+        positions = draft.positions
+        sends.count(len(positions), draft.end - draft.position)
+        if connection is None:
+            return
+        host = self._host_text
+        ids = b"".join([b"%016X,%b" % (position, host) for position in positions[:-1]])
+        header = SEND_ANSWER % (
+            stored_start(sends.start, code) + ids,
+            positions[-1],
+            draft.queue_offset,
+            transaction,
+            opaque,
+        )
+        connection.send(frame_of(header))
+
+    def _forget(self) -> None:
+        """The topics changed: the general way approves queues anew."""
+        self._generation = self._topics.generation
+        self._ready.clear()
+
+    # The general way.
+
+    def respond(self, connection: IConnection, request: Command) -> Answer:
+        """Take a send of any form, or say why not."""
+        self.general_sends += 1
+        if not request.body:
+            raise SystemFailure("the message has no body")
+        fields = fields_of(request)
+        if self._intake.is_full():
+            raise self._intake.overload()
+        config = self._checks.topic(fields)
+        queue_id = self._checks.queue_id(fields, config, connection)
+        own = properties.parse(fields.i)
+        own.pop("POP_CK", None)
+        sys_flag = self._checks.sys_flag(fields, config)
+        message_type = FIFO if "__SHARDINGKEY" in own else NORMAL
+        sends = self._sends(fields.b, queue_id, message_type)
+        done: Deferred[Command | None] = Deferred()
+        if fields.m:
+            draft = self._batch(connection, fields, config, own, request.body, sends)
+            unique = own.get("UNIQ_KEY")
+        else:
+            self._checks.check_properties(fields, config, own)
+            unique = own.setdefault("UNIQ_KEY", "") or self._unique_keys.make()
+            own.update(self._added, UNIQ_KEY=unique)
+            draft = Draft(
+                sends.queue,
+                request.body,
+                properties.encode(own),
+                fields.h,
+                sys_flag,
+                fields.g,
+                connection.peer_host,
+                fields.j,
+                tag_code(own.get("TAGS", "")),
+                None,
+                wait=own.get("WAIT", "true").lower() == "true",
+            )
+        draft.context = partial(self._answer, done, unique, sends)
+        self._intake.drafts.append(draft)
+        if is_hot(config):
+            self._approve(fields.b, queue_id)
+        return done
+
+    def _approve(self, topic: str, queue_id: int) -> None:
+        """Let the hot way take sends to that queue, until the topics change."""
+        if self._generation != self._topics.generation:
+            self._forget()
+        queues = self._ready.setdefault(topic, {})
+        queues[queue_id] = self._sends(topic, queue_id, NORMAL)
+
+    def _answer(
+        self,
+        done: Deferred[Command | None],
+        unique: str | None,
+        sends: QueueSends,
+        draft: Draft,
+        code: int,
+    ) -> None:
+        if draft.status != PUT_OK:
+            self._intake.failed += 1
+            problem = problem_of(draft, self._store, self._most_bytes)
+            done.callback(Command(problem.code, remark=problem.remark))
+            return
+        positions = draft.positions if draft.parts is not None else [draft.position]
+        sends.count(len(positions), draft.end - draft.position)
+        ids = [offset_id(self._store_host, position) for position in positions]
+        ext = {
+            "MSG_REGION": self._added["MSG_REGION"],
+            "TRACE_ON": self._added["TRACE_ON"],
+            "msgId": ",".join(ids),
+            "queueId": str(draft.queue.queue_id),
+            "queueOffset": str(draft.queue_offset),
+        }
+        if unique:
+            ext["transactionId"] = unique
+        done.callback(Command(code, ext))
+
+    # Batches, either way.
+
+    def _batch(
+        self,
+        connection: IConnection,
+        fields: SendFields,
+        config: TopicConfig,
+        own: dict[str, str],
+        body: bytes,
+        sends: QueueSends,
+    ) -> Draft:
+        """The draft of a batch."""
+        self._checks.check_batch(fields, own, body)
+        for name in self._added:
+            own.pop(name, None)
+        text = properties.encode(own)
+        parts = split(body, self._batch_properties(text))
+        return self._batch_draft(connection, fields, text, parts, sends, None)
+
+    def _batch_properties(self, own: bytes) -> bytes:
+        """What each message of a batch has, before its own properties."""
+        return properties.joined(own, self._added_bytes)
+
+    def _batch_draft(
+        self,
+        connection: IConnection,
+        fields: SendFields,
+        own: bytes,
+        parts: list[Part],
+        sends: QueueSends,
+        context: object,
+    ) -> Draft:
+        return Draft(
+            sends.queue,
+            b"",
+            b"",
+            fields.h,
+            fields.f & ~_HOST_BITS,
+            fields.g,
+            connection.peer_host,
+            fields.j,
+            0,
+            context,
+            parts,
+            wait=wants_disk(own),
+        )
+
+    def _sends(self, topic: str, queue_id: int, message_type: str) -> QueueSends:
+        """The counters and the template of one queue and type of message."""
+        key = topic, queue_id, message_type
+        sends = self._counted.get(key)
+        queue = self._store.queue(topic, queue_id)
+        if sends is None or sends.queue is not queue:
+            start = send_answer_start(
+                self._options.region_id,
+                self._options.trace_on,
+                queue_id,
+                self._store_host,
+            )
+            fresh = QueueSends(queue, topic, message_type, start)
+            if sends is not None:
+                fresh.go_on_from(sends)
+            sends = self._counted[key] = fresh
+        return sends
+
+
+def wants_disk(own: bytes) -> bool:
+    """Whether a message's sender waits for the disk: property WAIT is not false."""
+    return b"WAIT\x01false" not in own or properties.find(own, b"WAIT") != b"false"

@@ -1,0 +1,199 @@
+# -*- test-case-name: tests.broker.test_upkeep -*-
+"""Who calls which step of the store, and when.
+
+  - I{Dispatch}: a millisecond after an append, as the reference's dispatcher does, so
+    that the entries of all turns of that time go into the queues together; and at once
+    when a pull asks at the end of a queue. What arrived wakes held pulls.
+  - I{Flush} (ASYNC_FLUSH): every flushIntervalCommitLog, if flushCommitLogLeastPages
+    have been written, and every flushCommitLogThoroughInterval whatever there is.
+    SYNC_FLUSH flushes when somebody waits (L{Durability}).
+  - I{Queues and checkpoint}: every flushIntervalConsumeQueue.
+  - I{The next segment}: twice a second; making one takes a disk seconds, filling one
+    longer.
+
+What blocks runs in a thread, each step at most once at a time.
+
+Intervals: the store sheet, sections 2.6, 6 and 13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, final
+
+from twisted.internet.defer import Deferred, DeferredList
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
+from twisted.internet.task import LoopingCall
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from rocketbroker.broker.durability import Durability, InThread
+from rocketbroker.config.store import StoreOptions
+from rocketbroker.store.interfaces import Arrival, IStore
+
+#: How long entries wait for others before they are dispatched together.
+DISPATCH_SECONDS: Final = 0.001
+
+#: Records of one dispatch step: about 2 ms, after which connections get their turn.
+MOST_DISPATCHED: Final = 4096
+
+#: How long to wait after a dispatch that the disk refused.
+RETRY_SECONDS: Final = 1.0
+
+#: How often to look whether the next segment has to be made.
+ALLOCATE_SECONDS: Final = 0.5
+
+_PAGE: Final = 4096
+
+
+@final
+class Upkeep:
+    """Runs the store's steps.
+
+    @ivar dispatches: how many dispatch steps found something.
+    @ivar failures: how many steps failed.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        clock: IReactorTime,
+        store: IStore,
+        options: StoreOptions,
+        durability: Durability,
+        wake: Callable[[Arrival], None],
+        in_thread: InThread,
+    ) -> None:
+        """
+        @param wake: told what arrived in a queue.
+        """
+        self.dispatches = 0
+        self.failures = 0
+        self._clock = clock
+        self._store = store
+        self._options = options
+        self._durability = durability
+        self._wake = wake
+        self._in_thread = in_thread
+        self._soon: IDelayedCall | None = None
+        self._stopped = False
+        self._dispatching = False
+        self._thorough_at = clock.seconds()
+        self._loops: list[tuple[LoopingCall, float]] = []
+        self._running: dict[str, Deferred[None]] = {}
+        if not durability.synchronous:
+            self._every(options.flush_interval_commit_log / 1000.0, self._flush)
+        self._every(options.flush_interval_consume_queue / 1000.0, self._flush_queues)
+        self._every(ALLOCATE_SECONDS, self._allocate)
+        durability.on_flush(self.appended)
+
+    def _every(self, seconds: float, step: Callable[[], None]) -> None:
+        loop = LoopingCall(step)
+        loop.clock = self._clock
+        self._loops.append((loop, seconds))
+
+    def start(self) -> None:
+        """Begin all regular work; the next segment is made now."""
+        for loop, seconds in self._loops:
+            loop.start(seconds, now=False)
+        self._allocate()
+        self.appended()
+
+    def stop(self) -> Deferred[None]:
+        """End all regular work; fires when no thread works for it any more."""
+        self._stopped = True
+        for loop, _ in self._loops:
+            if loop.running:
+                loop.stop()
+        if self._soon is not None:
+            self._soon.cancel()
+            self._soon = None
+        self.dispatch()
+        waiting: list[Deferred[None]] = []
+        for step in list(self._running):
+            done: Deferred[None] = Deferred()
+            self._running[step].chainDeferred(done)
+            waiting.append(done)
+        return DeferredList(waiting).addCallback(lambda _: None)
+
+    def appended(self) -> None:
+        """Something was appended or flushed: dispatch it soon."""
+        if self._soon is None and not self._stopped:
+            self._soon = self._clock.callLater(DISPATCH_SECONDS, self._dispatch_soon)
+
+    def dispatch(self) -> None:
+        """Dispatch now, one step.
+
+        Does nothing when called from within, by a pull that a dispatch has woken.
+        """
+        store = self._store
+        if self._dispatching or store.dispatched_position >= store.published_position:
+            return
+        self._dispatching = True
+        try:
+            arrivals = store.dispatch(MOST_DISPATCHED)
+            if arrivals:
+                self.dispatches += 1
+                wake = self._wake
+                for arrival in arrivals:
+                    wake(arrival)
+        finally:
+            self._dispatching = False
+
+    def _dispatch_soon(self) -> None:
+        self._soon = None
+        before = self.dispatches
+        try:
+            self.dispatch()
+        except OSError as error:
+            self._failed("dispatch", str(error))
+            self._soon = self._clock.callLater(RETRY_SECONDS, self._dispatch_soon)
+            return
+        store = self._store
+        if (
+            self.dispatches > before
+            and store.dispatched_position < store.published_position
+            and self._soon is None
+        ):
+            self._soon = self._clock.callLater(0, self._dispatch_soon)
+
+    def _flush(self) -> None:
+        store, options = self._store, self._options
+        behind = store.published_position - store.flushed_position
+        if behind <= 0:
+            return
+        now = self._clock.seconds()
+        thorough = options.flush_commit_log_thorough_interval / 1000.0
+        if now - self._thorough_at >= thorough:
+            self._thorough_at = now
+        elif behind < options.flush_commit_log_least_pages * _PAGE:
+            return
+        self._durability.flush()
+
+    def _flush_queues(self) -> None:
+        self._run("flush_queues", self._store.flush_queues)
+
+    def _allocate(self) -> None:
+        self._run("allocate_ahead", self._store.allocate_ahead)
+
+    def _run(self, name: str, step: Callable[[], object]) -> None:
+        """Run a step in a thread unless it still runs."""
+        if name in self._running:
+            return
+        over: Deferred[None] = Deferred()
+        self._running[name] = over
+
+        def ended(result: object) -> None:
+            del self._running[name]
+            if isinstance(result, Failure):
+                self._failed(name, result.getErrorMessage())
+            over.callback(None)
+
+        self._in_thread(step).addBoth(ended)
+
+    def _failed(self, step: str, reason: str) -> None:
+        self.failures += 1
+        self._log.error(
+            "The store's step {step} failed: {reason}", step=step, reason=reason
+        )

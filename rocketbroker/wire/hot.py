@@ -1,0 +1,187 @@
+# -*- test-case-name: tests.wire.test_hot -*-
+"""The headers of sends and pulls at the least cost: typed in, templates out.
+
+A typed decoder takes 0.7 us for a header of a send, a general one and the conversion of
+its fields five times that; a template takes 0.3 us for an answer, a general encoder ten
+times that. Only what such a decoder reads the same way as the reference is read here;
+for all else L{read_send} and L{read_pull} return None, and the request goes the general
+way, where every leniency of the reference is known.
+
+Numbers of the protocol have 32 or 64 bits; what does not fit goes the general way too,
+so that nothing behind this module meets one that cannot be packed.
+
+Fields: the remoting sheet, sections 2, 5 and 20.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Annotated, Final, TypeAlias
+
+import msgspec
+
+from rocketbroker.wire.command import RESPONSE, VERSION
+
+Int32: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
+Int64: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+
+
+class SendFields(msgspec.Struct, gc=False):
+    """The extension fields of requests 310 and 320 that a broker looks at.
+
+    The letters are the protocol's: b topic, c defaultTopic, d defaultTopicQueueNums,
+    e queueId, f sysFlag, g bornTimestamp, h flag, i properties, j reconsumeTimes,
+    k unitMode, m batch.
+    """
+
+    b: str
+    e: Int32
+    f: Int32
+    g: Int64
+    h: Int32
+    i: str = ""
+    j: Int32 = 0
+    m: bool = False
+    c: str = ""
+    d: Int32 = 0
+    k: bool = False
+
+
+class SendHeader(msgspec.Struct, gc=False):
+    """The header of request 310 or 320."""
+
+    extFields: SendFields
+    opaque: Int32
+    flag: Int32 = 0
+
+
+class PullFields(msgspec.Struct, gc=False):
+    """The extension fields of request 11.
+
+    C{queueOffset} may come with leading zeros, which a typed decoder refuses and the
+    load generators send: it is text, or a number from clients that quote none.
+    """
+
+    consumerGroup: str
+    topic: str
+    queueId: Int32
+    queueOffset: str | Int64
+    maxMsgNums: Int32
+    sysFlag: Int32
+    commitOffset: Int64 = 0
+    suspendTimeoutMillis: Int64 = 0
+    subVersion: Int64 = 0
+    subscription: str | None = None
+    expressionType: str | None = None
+    maxMsgBytes: Int32 | None = None
+
+
+class PullHeader(msgspec.Struct, gc=False):
+    """The header of request 11."""
+
+    extFields: PullFields
+    opaque: Int32
+    flag: Int32 = 0
+
+
+_decode_send = msgspec.json.Decoder(SendHeader, strict=False).decode
+_decode_pull = msgspec.json.Decoder(PullHeader, strict=False).decode
+
+#: Decimal digits that surely fit into 64 bits.
+_SAFE_DIGITS: Final = 18
+
+
+def read_send(header: bytes) -> SendHeader | None:
+    """The header of request 310 or 320; None if it has to go the general way."""
+    try:
+        found = _decode_send(header)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    return None if found.flag & RESPONSE else found
+
+
+def read_pull(header: bytes) -> PullHeader | None:
+    """The header of request 11; None if it has to go the general way.
+
+    C{queueOffset} is a number in what is returned.
+    """
+    try:
+        found = _decode_pull(header)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    if found.flag & RESPONSE:
+        return None
+    fields = found.extFields
+    offset = fields.queueOffset
+    if type(offset) is str:
+        if len(offset) > _SAFE_DIGITS or not offset.isascii() or not offset.isdigit():
+            return None
+        fields.queueOffset = int(offset)
+    return found
+
+
+#: The first 8 bytes of a frame without a body, by the length of its JSON header: its
+#: total length and the header's, with serialization JSON (0) in the upper byte.
+MOST_READY_HEADS: Final = 2048
+HEADS: Final[Sequence[bytes]] = [
+    struct.pack(">II", size + 4, size) for size in range(MOST_READY_HEADS)
+]
+
+_END: Final = (
+    b',"serializeTypeCurrentRPC":"JSON","version":' + str(VERSION).encode() + b"}"
+)
+
+#: The answer to a send: what L{send_answer_start} gives, physical offset as 16 hex
+#: digits, queue offset, the field transactionId or nothing, opaque.
+SEND_ANSWER: Final = (
+    b'%b%016X","queueOffset":"%d"%b},"flag":1,"language":"JAVA","opaque":%d' + _END
+)
+
+#: The answer to a pull: response code, suggested broker, next, min and max offset, the
+#: two system flags, opaque, remark.
+PULL_ANSWER: Final = (
+    b'{"code":%d,"extFields":{"suggestWhichBrokerId":"%d","nextBeginOffset":"%d",'
+    b'"minOffset":"%d","maxOffset":"%d","topicSysFlag":"%d","groupSysFlag":"%d"},'
+    b'"flag":1,"language":"JAVA","opaque":%d,"remark":"%b"' + _END
+)
+
+
+def send_answer_start(
+    region: str, trace_on: bool, queue_id: int, store_host: bytes
+) -> bytes:
+    """What all answers to sends into one queue begin with, for C{SEND_ANSWER}.
+
+    @param store_host: 8 or 20 bytes; its hex digits are the first part of the ids.
+    """
+    fields = {
+        "MSG_REGION": region,
+        "TRACE_ON": "true" if trace_on else "false",
+        "queueId": str(queue_id),
+    }
+    text = msgspec.json.encode(fields)[:-1]
+    return (
+        b'{"code":0,"extFields":'
+        + text
+        + b',"msgId":"'
+        + store_host.hex().upper().encode()
+    )
+
+
+def transaction_id(unique: bytes) -> bytes:
+    """The field that C{SEND_ANSWER} takes fourth.
+
+    @param unique: the message's id, in UTF-8. What known clients make is upper-case hex
+        and stands in JSON as it is.
+    """
+    if unique.isalnum():
+        return b',"transactionId":"%b"' % unique
+    return b',"transactionId":' + msgspec.json.encode(unique.decode("utf-8", "replace"))
+
+
+def frame_of(header: bytes, body: bytes = b"") -> bytes:
+    """A whole frame with a JSON header."""
+    size = len(header)
+    if not body and size < MOST_READY_HEADS:
+        return HEADS[size] + header
+    return b"".join([struct.pack(">II", size + 4 + len(body), size), header, body])
