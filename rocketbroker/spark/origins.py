@@ -1,0 +1,92 @@
+# -*- test-case-name: tests.spark.test_reading -*-
+"""Where messages come from, whether over the network or out of a store's files.
+
+Two things provide L{Origin}: L{rocketbroker.spark.network.NetworkOrigin} and
+L{rocketbroker.spark.offline.StoreOrigin}. A job's driver asks one for queues and
+bounds, its tasks ask one for pieces of ranges; none is ever pickled, only the options
+are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+from rocketbroker.errors import RocketbrokerError
+from rocketbroker.spark.options import ReadOptions
+from rocketbroker.spark.ranges import Queue, Range
+
+#: Connections outlive a task: workers are reused, and a task costs as much as a
+#: connection does.
+_open: dict[ReadOptions, Origin] = {}
+
+
+class DataLoss(RocketbrokerError):
+    """Messages that were asked for are not there any more."""
+
+
+class CountMismatch(RocketbrokerError):
+    """A range did not give the messages that it must have."""
+
+
+class Piece(NamedTuple):
+    """What one step of reading a range brought.
+
+    @ivar records: whole records, perhaps none.
+    @ivar start: the first queue offset that this step covers.
+    @ivar until: the queue offset up to which, exclusive, the range is done.
+    @ivar lost: these offsets no longer exist.
+    """
+
+    records: bytes
+    start: int
+    until: int
+    lost: bool
+
+
+class Origin(Protocol):
+    """Queues, and what is in them."""
+
+    def queues(self, topic: str) -> list[Queue]:
+        """The readable queues of a topic, sorted.
+
+        @raise RocketbrokerError: there is no such topic, or nobody answers.
+        """
+
+    def bounds(self, queue: Queue) -> tuple[int, int]:
+        """The first offset that can be read, and one more than the last."""
+
+    def offset_at(self, queue: Queue, ms: int) -> int:
+        """The offset of the first message stored at C{ms} or later; else the end."""
+
+    def pieces(self, wanted: Range, tags: str) -> Iterator[Piece]:
+        """The messages of a range, in order, piece by piece.
+
+        The first piece starts at C{wanted.start}, each next one where the one before
+        ended, the last one ends at C{wanted.until}. A piece may hold records outside
+        its offsets; these do not count.
+
+        @param tags: a tag expression; C{*} is all.
+        """
+
+    def close(self) -> None:
+        """Give back what is open."""
+
+
+def open_origin(options: ReadOptions) -> Origin:
+    """A new origin for these options."""
+    if options.store:
+        from rocketbroker.spark.offline import StoreOrigin
+
+        return StoreOrigin(options)
+    from rocketbroker.spark.network import NetworkOrigin
+
+    return NetworkOrigin(options)
+
+
+def shared_origin(options: ReadOptions) -> Origin:
+    """The origin for these options in this process, opened once."""
+    origin = _open.get(options)
+    if origin is None:
+        origin = _open[options] = open_origin(options)
+    return origin
