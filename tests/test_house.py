@@ -15,6 +15,8 @@ OURS = ("rocketbroker", "pyspark_rocketmq", "scripts", "tests", "twisted_plugins
 MOST_LINES = 500
 MOST_LINES_A_FUNCTION = 70
 MOST_COLUMNS = 88
+#: Spark takes its data source from the top of a package, and from nowhere else.
+CODE_IN_INIT = {"pyspark_rocketmq/__init__.py"}
 VAGUE = {"manager", "handler", "engine", "helper", "util", "utils", "common", "base"}
 
 
@@ -79,7 +81,7 @@ class HouseTests(SynchronousTestCase):
             if ast.get_docstring(tree) is None:
                 wrong.append(f"{name(path)}: no docstring")
             if path.name == "__init__.py":
-                if len(tree.body) != 1:
+                if len(tree.body) != 1 and name(path) not in CODE_IN_INIT:
                     wrong.append(f"{name(path)}: code in __init__")
             elif "from __future__ import annotations" not in text:
                 wrong.append(f"{name(path)}: annotations are not postponed")

@@ -1,0 +1,81 @@
+"""The data source as Spark's processes call it, without Spark."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import BinaryType, LongType, StructType
+from twisted.trial.unittest import SynchronousTestCase
+
+import pyspark_rocketmq
+from rocketbroker.errors import ConfigurationError
+from rocketbroker.spark.columns import KAFKA, NATIVE, ddl
+from rocketbroker.spark.source import RocketMQDataSource, RocketMQReader
+
+ROOT = Path(__file__).resolve().parents[2]
+LEAST = {"nameServer": "127.0.0.1:1", "subscribe": "T"}
+
+
+class SourceTests(SynchronousTestCase):
+    """L{RocketMQDataSource}."""
+
+    def test_found(self) -> None:
+        """Spark finds it by the name of a package and of a class in it."""
+        self.assertIs(pyspark_rocketmq.DefaultSource, RocketMQDataSource)
+        self.assertEqual(RocketMQDataSource.name(), "rocketmq")
+
+    def test_light(self) -> None:
+        """Finding it imports neither pyarrow nor numpy."""
+        code = (
+            "import sys, pyspark.sql.datasource; before = set(sys.modules)\n"
+            "import pyspark_rocketmq\n"
+            "print({'numpy', 'pyarrow'} & (set(sys.modules) - before))\n"
+        )
+        said = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        self.assertEqual(said.stdout, "set()\n")
+
+    def test_schema(self) -> None:
+        """The schema is that of the set of columns."""
+        self.assertEqual(RocketMQDataSource(LEAST).schema(), ddl(NATIVE))
+        kafka = RocketMQDataSource({**LEAST, "columns": "kafka"})
+        self.assertEqual(kafka.schema(), ddl(KAFKA))
+
+    def test_reader(self) -> None:
+        """A reader gives the columns of the schema asked for, and can be pickled."""
+        schema = StructType().add("queueOffset", LongType()).add("body", BinaryType())
+        reader = RocketMQDataSource(LEAST).reader(schema)
+        assert isinstance(reader, RocketMQReader)
+        self.assertEqual(reader.columns, ("queueOffset", "body"))
+        again = pickle.loads(pickle.dumps(reader))
+        self.assertEqual(again.options, reader.options)
+
+    def test_unknownColumn(self) -> None:
+        """A column that does not exist is refused in one sentence."""
+        schema = StructType().add("bdy", BinaryType())
+        error = self.assertRaises(
+            ConfigurationError, RocketMQDataSource(LEAST).reader, schema
+        )
+        self.assertIn("there is no column 'bdy'", str(error))
+
+    def test_noPartition(self) -> None:
+        """Spark reads one partition without a value where there are none."""
+        reader = RocketMQDataSource(LEAST).reader(
+            StructType().add("body", BinaryType())
+        )
+        self.assertEqual(list(reader.read(InputPartition(None))), [])
+
+    def test_writer(self) -> None:
+        """Writing is refused in one sentence."""
+        self.assertRaises(
+            ConfigurationError, RocketMQDataSource(LEAST).writer, StructType(), False
+        )
