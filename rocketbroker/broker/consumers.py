@@ -66,9 +66,9 @@ class ConsumerGroup:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.consume_type = ""
-        self.message_model = ""
-        self.consume_from_where = ""
+        self.consume_type: str | None = None
+        self.message_model: str | None = None
+        self.consume_from_where: str | None = None
         self.fingerprint: int | None = None
         self.subscriptions: dict[str, SubscriptionData] = {}
         self.members: dict[IConnection, Member] = {}

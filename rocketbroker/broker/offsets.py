@@ -169,6 +169,10 @@ class OffsetTable:
         self._saved_at = self._changes
         return self._file.save_soon(self.to_json)
 
+    def saved(self) -> Deferred[None]:
+        """Fires when no write of the file is under way."""
+        return self._file.idle()
+
     def save_now(self) -> None:
         """I{Blocking.} Write the file."""
         self._file.save_now(self.to_json)

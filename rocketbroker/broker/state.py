@@ -16,9 +16,10 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from rocketbroker.broker.durability import InThread
+from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.jsonfile import JsonFile
-from rocketbroker.wire import fastjson
+from rocketbroker.wire.fastjson import dumps, loads
 
 
 @final
@@ -38,7 +39,6 @@ class TableFile:
         self.writes = 0
         self.failures = 0
         self.failed = False
-        self._files = files
         self._file = JsonFile(files, path)
         self._in_thread = in_thread
         self._writing = False
@@ -54,19 +54,18 @@ class TableFile:
 
         @return: the JSON object; None if there is none that can be read.
         """
-        for path in (self.path, self.path + ".bak"):
-            try:
-                if not self._files.exists(path):
-                    continue
-                content = self._files.read(path)
-                value = fastjson.loads(content.decode("utf-8"))
-            except (OSError, ValueError, RecursionError) as error:
-                self._log.warn("cannot read {path}: {error}", path=path, error=error)
-                continue
-            if isinstance(value, dict) and value:
-                return value
-            self._log.warn("{path} holds no table", path=path)
-        return None
+        try:
+            content = self._file.load(table_of)
+        except (OSError, ValueError) as error:
+            self._log.warn(
+                "{path} and its old copy cannot be read; starting without: {error}",
+                path=self.path,
+                error=error,
+            )
+            return None
+        if self._file.fallbacks:
+            self._log.warn("{path} cannot be read; its old copy is", path=self.path)
+        return None if content is None else table_of(content)
 
     def save_soon(self, encode: Callable[[], object]) -> Deferred[None]:
         """Write the table in a thread, after a write that is under way.
@@ -94,7 +93,7 @@ class TableFile:
     def save_now(self, encode: Callable[[], object]) -> None:
         """I{Blocking.} Write the table here; not while another write is under way."""
         try:
-            self._file.save(fastjson.dumps(encode()))
+            self._file.save(dumps(encode()))
         except OSError as error:
             self._failed(error)
         else:
@@ -102,7 +101,7 @@ class TableFile:
 
     def _write(self) -> None:
         assert self._wanted is not None
-        content = fastjson.dumps(self._wanted())
+        content = dumps(self._wanted())
         self._wanted = None
         self._waiting, self._next_waiting = self._next_waiting, []
         self._writing = True
@@ -117,7 +116,7 @@ class TableFile:
     def _not_saved(self, failure: Failure) -> None:
         self._failed(failure.value)
 
-    def _failed(self, error: BaseException) -> None:
+    def _failed(self, error: BaseException | None) -> None:
         self.failures += 1
         self.failed = True
         self._log.error("cannot write {path}: {error}", path=self.path, error=error)
@@ -129,3 +128,17 @@ class TableFile:
             self._write()
         for done in waiting:
             done.callback(None)
+
+
+def table_of(content: bytes) -> dict[object, object]:
+    """The JSON object that a file holds.
+
+    @raise ValueError: it holds none.
+    """
+    try:
+        value = loads(content)
+    except RemoteProtocolError as error:
+        raise ValueError(str(error)) from error
+    if not isinstance(value, dict):
+        raise ValueError("not a JSON object")
+    return value

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, final
 
+import attrs
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
@@ -180,7 +181,7 @@ class TopicTable:
                 order=order,
             )
         else:
-            config = replace(config, order=order)
+            config = attrs.evolve(config, order=order)
         self.put([config])
         return config
 

@@ -1,0 +1,336 @@
+# -*- test-case-name: tests.broker.test_broker -*-
+"""All parts of a broker, put together, and the order in which they start and stop.
+
+Start, before the reactor runs: tables and store are read (L{Broker.open}), then the
+ports listen (L{Broker.listen}), so that nobody is answered from half a store. With the
+reactor: regular work begins, and the name servers are told (L{Broker.start}).
+
+Stop: the name servers are told first, so that clients go elsewhere; then the ports
+close, what was accepted is appended, flushed and answered, the tables are written, and
+the store closes last. The broker sheet, sections 3 and 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Protocol, final
+
+from twisted.internet.defer import Deferred, gatherResults
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
+from twisted.internet.task import LoopingCall
+from twisted.logger import Logger
+
+from rocketbroker.broker.consumer_requests import ConsumerRequests
+from rocketbroker.broker.consumers import ConsumerRegistry
+from rocketbroker.broker.durability import Durability, InThread
+from rocketbroker.broker.group_admin import GroupAdmin
+from rocketbroker.broker.groups import GroupTable
+from rocketbroker.broker.heartbeats import Heartbeats
+from rocketbroker.broker.holding import Holding
+from rocketbroker.broker.intake import Intake
+from rocketbroker.broker.message_queries import MessageQueries
+from rocketbroker.broker.notices import LATE_SECONDS, Notices
+from rocketbroker.broker.offsets import OffsetTable
+from rocketbroker.broker.outer import Caller, NameServerCalls
+from rocketbroker.broker.producers import ProducerRegistry
+from rocketbroker.broker.registration import Registration
+from rocketbroker.broker.sending import Sending
+from rocketbroker.broker.settings_requests import SettingsRequests
+from rocketbroker.broker.state import TableFile
+from rocketbroker.broker.topic_admin import TopicAdmin
+from rocketbroker.broker.topics import TopicTable
+from rocketbroker.broker.upkeep import Upkeep
+from rocketbroker.config.broker_settings import BrokerSettings
+from rocketbroker.files.interfaces import IFiles
+from rocketbroker.records.ids import UniqueKeys
+from rocketbroker.remoting.addresses import host_bytes
+from rocketbroker.remoting.interfaces import IResponderTable, ITurns
+from rocketbroker.remoting.table import ResponderTable
+from rocketbroker.store.interfaces import IStore
+
+#: The VIP port is so far below the main port.
+VIP_DISTANCE: Final = 2
+
+#: How often silent clients are looked for.
+SCAN_SECONDS: Final = 10.0
+
+#: The first write of offsets comes so long after the start.
+FIRST_SAVE_SECONDS: Final = 10.0
+
+#: Producers that are silent for so long are gone; for consumers a setting says it.
+PRODUCER_SILENCE_SECONDS: Final = 120.0
+
+
+class Part(Protocol):
+    """What answers requests."""
+
+    def register(self, table: IResponderTable) -> None:
+        """Answer on a port."""
+
+
+class Server(Protocol):
+    """What is asked of L{rocketbroker.remoting.server.RemotingServer}."""
+
+    def listen(self, port: int | None = None) -> int:
+        """Accept connections from now on; the port."""
+
+    def stop(self) -> Deferred[None]:
+        """Accept nobody any more, let answers go out, close all."""
+
+
+@final
+class Outside:
+    """What a broker has of the world; the programs and the tests make it.
+
+    @ivar clock: the reactor, to tell monotonic time and call later.
+    @ivar wall_ms: the time of day.
+    @ivar files: the disk.
+    @ivar store: the store, not opened yet.
+    @ivar in_thread: runs what may wait for the disk.
+    @ivar client: calls name servers.
+    @ivar turns: where to register for the end of turns.
+    @ivar unique_keys: makes ids for messages that come without one.
+    """
+
+    def __init__(
+        self,
+        clock: IReactorTime,
+        wall_ms: Callable[[], int],
+        files: IFiles,
+        store: IStore,
+        in_thread: InThread,
+        client: Caller,
+        turns: ITurns,
+        unique_keys: UniqueKeys,
+    ) -> None:
+        self.clock = clock
+        self.wall_ms = wall_ms
+        self.files = files
+        self.store = store
+        self.in_thread = in_thread
+        self.client = client
+        self.turns = turns
+        self.unique_keys = unique_keys
+
+
+@final
+class Broker:
+    """A broker.
+
+    Its parts are attributes, for who counts what they did.
+
+    @ivar main: what the main port answers.
+    @ivar vip: what the VIP port answers: all but pulls.
+    """
+
+    _log = Logger()
+
+    def __init__(self, outside: Outside, settings: BrokerSettings, port: int) -> None:
+        """
+        @param port: the main port, which becomes part of message ids.
+        """
+        self.settings = settings
+        self.port = port
+        self.store = outside.store
+        self._outside = outside
+        self._make_tables()
+        self._make_registries()
+        self._make_data_path()
+        self._make_registration()
+        self.main = ResponderTable()
+        self.vip = ResponderTable()
+        self._fill_tables()
+        self._loops: list[LoopingCall] = []
+        self._firsts: list[IDelayedCall] = []
+        self._servers: list[Server] = []
+
+    def _make_tables(self) -> None:
+        """What is kept beside the messages."""
+        outside, options = self._outside, self.settings.broker
+        folder = f"{self.settings.store.store_path_root_dir}/config"
+
+        def file(name: str) -> TableFile:
+            return TableFile(outside.files, f"{folder}/{name}", outside.in_thread)
+
+        wall_ms = outside.wall_ms
+        self.topics = TopicTable(
+            options,
+            file("topics.json"),
+            wall_ms,
+            self.settings.store.timer_wheel_enable,
+        )
+        self.groups = GroupTable(options, file("subscriptionGroup.json"), wall_ms)
+        self.offsets = OffsetTable(options, file("consumerOffset.json"), wall_ms)
+        self._tables = (self.topics, self.groups, self.offsets)
+
+    def _make_registries(self) -> None:
+        """Who is there."""
+        seconds = self._outside.clock.seconds
+        self.notices = Notices(self.settings.broker)
+        self.consumers = ConsumerRegistry(seconds, self.notices.consumer_ids_changed)
+        self.producers = ProducerRegistry(seconds)
+
+    def _make_data_path(self) -> None:
+        """Messages in and out."""
+        outside, settings = self._outside, self.settings
+        clock, store, in_thread = outside.clock, outside.store, outside.in_thread
+        self.durability = Durability(clock, store, settings.store, in_thread)
+        self.holding = Holding(clock, settings.broker)
+        self.upkeep = Upkeep(
+            clock, store, settings.store, self.durability, self.holding.wake, in_thread
+        )
+        self.intake = Intake(
+            store,
+            self.durability,
+            settings.broker,
+            settings.store.max_message_size,
+            self.upkeep.appended,
+        )
+        outside.turns.at_turn_end(self.intake.flush)
+        self.sending = Sending(
+            store,
+            self.topics,
+            self.groups,
+            self.intake,
+            settings.broker,
+            settings.store.max_message_size,
+            host_bytes(settings.broker.broker_ip1, self.port),
+            outside.unique_keys,
+            outside.wall_ms,
+        )
+
+    def _make_registration(self) -> None:
+        """What name servers hear."""
+        settings = self.settings
+        options = settings.broker
+        calls = NameServerCalls(
+            self._outside.client,
+            options,
+            f"{options.broker_ip1}:{self.port}",
+            f"{options.broker_ip2}:{settings.store.ha_listen_port}",
+        )
+        self.registration = Registration(
+            self._outside.clock, calls, settings.name_servers, options, self.topics
+        )
+
+    def _fill_tables(self) -> None:
+        """Which port answers what (the broker sheet, 6.2): VIP all but pulls."""
+        outside, options, store = self._outside, self.settings.broker, self.store
+        self.heartbeats = Heartbeats(
+            options, self.topics, self.groups, self.consumers, self.producers
+        )
+        both: list[Part] = [
+            self.sending,
+            self.heartbeats,
+            ConsumerRequests(
+                self.topics, self.groups, self.offsets, self.consumers, store
+            ),
+            TopicAdmin(
+                outside.clock,
+                store,
+                options,
+                self.topics,
+                self.offsets,
+                outside.in_thread,
+                self.registration.announced,
+            ),
+            GroupAdmin(self.groups, self.offsets, self.consumers, self.producers),
+            SettingsRequests(
+                self.settings, store, self.topics, self.sending, outside.wall_ms
+            ),
+            MessageQueries(store, self.topics, outside.in_thread),
+        ]
+        for part in both:
+            part.register(self.main)
+            part.register(self.vip)
+        self.pulling.register(self.main)
+
+    def open(self) -> None:
+        """I{Blocking.} Read the tables, open and recover the store.
+
+        @raise StoreError: it cannot be opened; one sentence.
+        """
+        self.store.open()
+        for table in self._tables:
+            table.load()
+
+    def listen(self, main: Server, vip: Server) -> None:
+        """Accept connections on both ports.
+
+        @raise ConfigurationError: a port cannot be had; one sentence.
+        """
+        main.listen(self.port)
+        self._servers.append(main)
+        vip.listen(vip_port(self.port))
+        self._servers.append(vip)
+
+    def start(self) -> Deferred[None]:
+        """Begin regular work and tell the name servers.
+
+        @return: fires when they know this broker, or could not be reached.
+        """
+        self.upkeep.start()
+        self.holding.start()
+        options = self.settings.broker
+        self._every(SCAN_SECONDS, SCAN_SECONDS, self._scan)
+        self._every(
+            FIRST_SAVE_SECONDS,
+            options.flush_consumer_offset_interval / 1000,
+            self.offsets.save,
+        )
+        self._every(2 * LATE_SECONDS, LATE_SECONDS, self.notices.deliver)
+        return self.registration.start().addCallback(lambda _: self._ready())
+
+    def _every(self, first: float, period: float, work: Callable[[], object]) -> None:
+        """Do C{work} after C{first} seconds and then every C{period}."""
+        clock = self._outside.clock
+        loop = LoopingCall(work)
+        loop.clock = clock
+        self._loops.append(loop)
+        self._firsts.append(clock.callLater(first, loop.start, period))
+
+    def _scan(self) -> None:
+        self.consumers.scan(self.settings.broker.channel_expired_timeout / 1000)
+        self.producers.scan(PRODUCER_SILENCE_SECONDS)
+
+    def _ready(self) -> None:
+        """The reference's sentence, which scripts wait for."""
+        options, servers = self.settings.broker, self.settings.name_servers
+        self._log.info(
+            "The broker[{name}, {ip}:{port}] boot success. serializeType=JSON{servers}",
+            name=options.broker_name,
+            ip=options.broker_ip1,
+            port=self.port,
+            servers=f" and name server is {';'.join(servers)}" if servers else "",
+        )
+
+    def stop(self) -> Deferred[None]:
+        """Stop: see the head of this module; fires when all is on the disk."""
+        return Deferred.fromCoroutine(self._stop())
+
+    async def _stop(self) -> None:
+        for call in self._firsts:
+            if call.active():
+                call.cancel()
+        for loop in self._loops:
+            if loop.running:
+                loop.stop()
+        await self.registration.stop()
+        self.holding.stop()
+        await gatherResults([server.stop() for server in self._servers])
+        self.intake.flush()
+        await self.upkeep.stop()
+        await self.durability.stop()
+        await gatherResults([table.saved() for table in self._tables])
+        await self._outside.in_thread(self._close)
+
+    def _close(self) -> None:
+        """I{Blocking.} The tables as they are now, then the store."""
+        for table in self._tables:
+            table.save_now()
+        self.store.close()
+
+
+def vip_port(main: int) -> int:
+    """The VIP port of a main port; any free one where there is none below."""
+    return main - VIP_DISTANCE if main > VIP_DISTANCE else 0

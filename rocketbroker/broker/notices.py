@@ -1,0 +1,59 @@
+# -*- test-case-name: tests.broker.test_notices -*-
+"""What the broker tells its clients unasked: that they have to rebalance.
+
+NOTIFY_CONSUMER_IDS_CHANGED: the broker sheet, section 21.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from rocketbroker.broker.consumers import ConsumerGroup
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.wire.client_headers import NotifyConsumerIdsChangedRequestHeader
+from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.command import ONEWAY, Command
+
+#: How often groups are told that were not told at once.
+LATE_SECONDS: Final = 15
+
+
+@final
+class Notices:
+    """Tells the members of groups that these have changed.
+
+    @ivar sent: how many members were told.
+    """
+
+    def __init__(self, options: BrokerOptions) -> None:
+        self.sent = 0
+        self._enabled = options.notify_consumer_ids_changed_enable
+        self._at_once = options.real_time_notify_consumer_change
+        self._late: dict[str, ConsumerGroup] = {}
+
+    def consumer_ids_changed(self, group: ConsumerGroup) -> None:
+        """Tell all members of a group, now or with the next L{deliver}."""
+        if not self._enabled:
+            return
+        if self._at_once:
+            self._tell(group)
+        else:
+            self._late[group.name] = group
+
+    def deliver(self) -> None:
+        """Tell the groups that wait, each once."""
+        late, self._late = self._late, {}
+        for group in late.values():
+            self._tell(group)
+
+    def _tell(self, group: ConsumerGroup) -> None:
+        header = NotifyConsumerIdsChangedRequestHeader(consumer_group=group.name)
+        for connection in list(group.members):
+            self.sent += 1
+            connection.oneway(
+                Command(
+                    RequestCode.NOTIFY_CONSUMER_IDS_CHANGED,
+                    header.to_ext(),
+                    flag=ONEWAY,
+                )
+            )
