@@ -1,0 +1,129 @@
+# -*- test-case-name: tests.broker.test_message_queries -*-
+"""Requests about single messages and about where queues begin and end.
+
+29 offset by time, 30 max offset, 31 min offset, 32 store time of the oldest message,
+33 a message by its offset id. What may read the disk does so in a thread.
+
+A queue or a topic that is not there has offsets 0 and no time, as in the reference,
+which however makes up the queue.
+
+Rules: the broker sheet, section 14; the admin sheet; the store sheet, sections 9, 10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import final
+
+from rocketbroker.broker.durability import InThread
+from rocketbroker.broker.topics import TopicTable
+from rocketbroker.errors import SystemFailure
+from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
+from rocketbroker.store.interfaces import IQueue, IStore
+from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.command import Command
+from rocketbroker.wire.pull_headers import (
+    GetEarliestMsgStoretimeRequestHeader,
+    GetMaxOffsetRequestHeader,
+    GetMinOffsetRequestHeader,
+    SearchOffsetRequestHeader,
+    ViewMessageRequestHeader,
+)
+
+
+@final
+class MessageQueries:
+    """Answers requests 29 to 33."""
+
+    def __init__(
+        self,
+        store: IStore,
+        topics: TopicTable,
+        dispatch: Callable[[], None],
+        in_thread: InThread,
+    ) -> None:
+        """
+        @param dispatch: enters what was appended into the queues, now.
+        """
+        self._store = store
+        self._topics = topics
+        self._dispatch = dispatch
+        self._in_thread = in_thread
+
+    def register(self, table: IResponderTable) -> None:
+        """Answer on a port."""
+        table.register(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, self.search_offset)
+        table.register(RequestCode.GET_MAX_OFFSET, self.max_offset)
+        table.register(RequestCode.GET_MIN_OFFSET, self.min_offset)
+        table.register(RequestCode.GET_EARLIEST_MSG_STORETIME, self.earliest_time)
+        table.register(RequestCode.VIEW_MESSAGE_BY_ID, self.view_message)
+
+    def _queue(self, topic: str, queue_id: int) -> IQueue | None:
+        """The queue if the topic has it; none is made for one that it has not."""
+        config = self._topics.config(topic)
+        if config is None:
+            return None
+        if 0 <= queue_id < max(config.read_queue_nums, config.write_queue_nums):
+            self._dispatch()
+            return self._store.queue(topic, queue_id)
+        return None
+
+    def max_offset(self, connection: IConnection, request: Command) -> Answer:
+        """Where the queue ends (30)."""
+        header = GetMaxOffsetRequestHeader.from_ext(request.ext)
+        queue = self._queue(header.topic, header.queue_id)
+        return offset_answer(0 if queue is None else queue.max_offset)
+
+    def min_offset(self, connection: IConnection, request: Command) -> Answer:
+        """Where the queue begins (31)."""
+        header = GetMinOffsetRequestHeader.from_ext(request.ext)
+        queue = self._queue(header.topic, header.queue_id)
+        return offset_answer(0 if queue is None else queue.min_offset)
+
+    def search_offset(self, connection: IConnection, request: Command) -> Answer:
+        """The first offset stored at or after a time, or the last before it (29)."""
+        header = SearchOffsetRequestHeader.from_ext(request.ext)
+        queue = self._queue(header.topic, header.queue_id)
+        if queue is None:
+            return offset_answer(0)
+        store, ms = self._store, header.timestamp
+        upper = header.boundary_type == "UPPER"
+        found = self._in_thread(lambda: store.offset_by_time(queue, ms, upper))
+        return found.addCallback(offset_answer)
+
+    def earliest_time(self, connection: IConnection, request: Command) -> Answer:
+        """When the queue's first message was stored, -1 without one (32)."""
+        header = GetEarliestMsgStoretimeRequestHeader.from_ext(request.ext)
+        queue = self._queue(header.topic, header.queue_id)
+        if queue is None or queue.min_offset >= queue.max_offset:
+            return time_answer(-1)
+        store, offset = self._store, queue.min_offset
+        found = self._in_thread(lambda: store.store_time(queue, offset))
+        return found.addCallback(time_answer)
+
+    def view_message(self, connection: IConnection, request: Command) -> Answer:
+        """The record at a physical offset (33)."""
+        position = ViewMessageRequestHeader.from_ext(request.ext).offset
+        store = self._store
+        found = self._in_thread(lambda: store.record_at(position))
+        return found.addCallback(record_answer, position)
+
+
+def offset_answer(offset: int) -> Command:
+    """An answer with an offset."""
+    return Command(0, {"offset": str(offset)})
+
+
+def time_answer(ms: int) -> Command:
+    """An answer with a time."""
+    return Command(0, {"timestamp": str(ms)})
+
+
+def record_answer(record: bytes | None, position: int) -> Command:
+    """An answer with a record, if there is one.
+
+    @raise SystemFailure: there is none.
+    """
+    if record is None:
+        raise SystemFailure(f"can not find message by the offset, {position}")
+    return Command(0, body=record)

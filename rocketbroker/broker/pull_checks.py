@@ -1,0 +1,303 @@
+# -*- test-case-name: tests.broker.test_pull_checks -*-
+"""What a pull is checked for, in the reference's order, and what it is told.
+
+Rules: the broker sheet, section 12.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar, Final, final
+
+from rocketbroker.broker.consumers import ConsumerRegistry
+from rocketbroker.broker.groups import GroupTable
+from rocketbroker.broker.topics import READ, TopicTable
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.errors import (
+    InvalidParameter,
+    NoPermission,
+    SubscriptionGroupNotExist,
+    SubscriptionNotExist,
+    SubscriptionNotLatest,
+    SubscriptionParseFailed,
+    SystemFailure,
+    TopicNotExist,
+)
+from rocketbroker.filtering import tags
+from rocketbroker.records.names import is_system_group
+from rocketbroker.remoting.interfaces import IConnection
+from rocketbroker.store.interfaces import IQueue, IStore
+from rocketbroker.wire.groups import SubscriptionGroupConfig
+from rocketbroker.wire.heartbeats import SubscriptionData
+from rocketbroker.wire.hot import PullFields
+
+# Bits of a pull's system flag.
+COMMIT: Final = 1
+SUSPEND: Final = 2
+SUBSCRIPTION: Final = 4
+
+#: How many outcomes are kept. Subscriptions come from clients, so their number has no
+#: other bound; beyond it all are forgotten and made again.
+MOST_ROUTES: Final = 8192
+
+BROADCASTING: Final = "BROADCASTING"
+ACTIVELY: Final = "CONSUME_ACTIVELY"
+
+#: How much of a peer's text a remark repeats.
+MOST_QUOTED: Final = 64
+
+#: Stands in the key of a route for "as the group is registered".
+_REGISTERED: Final = "\0registered"
+
+_FAQ: Final = (
+    "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
+)
+
+
+class PullForbidden(NoPermission):
+    """NO_PERMISSION, with the reason as a number that newer clients look at.
+
+    @ivar kind: 1 broker, 2 group, 3 topic, 4 broadcasting, 5 group and topic.
+    """
+
+    code: ClassVar[int] = NoPermission.code
+
+    def __init__(self, kind: int, remark: str) -> None:
+        super().__init__(remark)
+        self.kind = kind
+
+
+@final
+class PullCounts:
+    """What one group has pulled of one topic.
+
+    @ivar messages: how many messages were handed out.
+    @ivar bytes: how many bytes of records they are.
+    """
+
+    __slots__ = ("bytes", "group", "messages", "topic")
+
+    def __init__(self, group: str, topic: str) -> None:
+        self.group = group
+        self.topic = topic
+        self.messages = 0
+        self.bytes = 0
+
+
+@final
+class Route:
+    """The outcome of the checks for one group, topic and subscription.
+
+    @ivar matches: the filter on tag codes, None for all.
+    @ivar subscription: the registered subscription that it rests on; None if the pull
+        carries its own.
+    @ivar read_queues: how many queues may be read.
+    @ivar queues: the store's handles, by queue id.
+    """
+
+    __slots__ = (
+        "broker_id",
+        "counts",
+        "group",
+        "group_flag",
+        "matches",
+        "message_model",
+        "queues",
+        "read_queues",
+        "slow_broker_id",
+        "sub_version",
+        "subscription",
+        "topic",
+        "topic_flag",
+    )
+
+    def __init__(self, group: str, topic: str, counts: PullCounts) -> None:
+        self.group = group
+        self.topic = topic
+        self.counts = counts
+        self.matches: Callable[[int], bool] | None = None
+        self.subscription: SubscriptionData | None = None
+        self.sub_version = 0
+        self.message_model = ""
+        self.read_queues = 0
+        self.topic_flag = 0
+        self.group_flag = 0
+        self.broker_id = 0
+        self.slow_broker_id = 0
+        self.queues: dict[int, IQueue] = {}
+
+
+@final
+class PullChecks:
+    """Checks pulls and remembers what came of it."""
+
+    def __init__(
+        self,
+        store: IStore,
+        topics: TopicTable,
+        groups: GroupTable,
+        consumers: ConsumerRegistry,
+        options: BrokerOptions,
+    ) -> None:
+        self._store = store
+        self._topics = topics
+        self._groups = groups
+        self._consumers = consumers
+        self._options = options
+        self._generations = (-1, -1)
+        self._routes: dict[tuple[str, str, str | None, str | None], Route] = {}
+        self._counts: dict[tuple[str, str], PullCounts] = {}
+
+    def counters(self) -> list[PullCounts]:
+        """What was pulled, by group and topic."""
+        return list(self._counts.values())
+
+    def check(
+        self, connection: IConnection, fields: PullFields
+    ) -> tuple[Route, IQueue]:
+        """The route of a pull and the queue that it reads.
+
+        @raise BrokerError: it fails a check.
+        """
+        generations = self._topics.generation, self._groups.generation
+        if generations != self._generations:
+            self._routes.clear()
+            self._generations = generations
+        own = fields.sysFlag & SUBSCRIPTION
+        if own:
+            key = (
+                fields.consumerGroup,
+                fields.topic,
+                fields.subscription,
+                fields.expressionType,
+            )
+        else:
+            key = fields.consumerGroup, fields.topic, None, _REGISTERED
+        route = self._routes.get(key)
+        if route is None or not (own or self._is_latest(route, fields)):
+            route = self._make(connection, fields)
+            if len(self._routes) >= MOST_ROUTES:
+                self._routes.clear()
+            self._generations = self._topics.generation, self._groups.generation
+            self._routes[key] = route
+        if self._options.reject_pull_consumer_enable:
+            self._check_member(connection, fields.consumerGroup)
+        queue = route.queues.get(fields.queueId)
+        if queue is None:
+            check_queue_id(connection, fields, route.read_queues)
+            queue = self._store.queue(fields.topic, fields.queueId)
+            route.queues[fields.queueId] = queue
+        return route, queue
+
+    def _is_latest(self, route: Route, fields: PullFields) -> bool:
+        """Whether a route still rests on what the group is subscribed to."""
+        online = self._consumers.group(fields.consumerGroup)
+        return (
+            online is not None
+            and route.subscription is online.subscriptions.get(fields.topic)
+            and route.message_model == (online.message_model or "")
+            and route.sub_version >= fields.subVersion
+        )
+
+    def _make(self, connection: IConnection, fields: PullFields) -> Route:
+        """All checks, in the reference's order."""
+        name, topic = fields.consumerGroup, fields.topic
+        broker = f"the broker[{self._options.broker_ip1}]"
+        if not self._options.broker_permission & READ:
+            raise PullForbidden(1, f"{broker} pulling message is forbidden")
+        group = self._groups.find(name)
+        if group is None:
+            raise SubscriptionGroupNotExist(
+                f"subscription group [{name}] does not exist, {_FAQ}"
+            )
+        if not group.consume_enable:
+            raise PullForbidden(2, f"subscription group no permission, {name}")
+        config = self._topics.config(topic)
+        if config is None:
+            raise TopicNotExist(f"topic[{topic}] not exist, apply first please!{_FAQ}")
+        if not config.perm & READ:
+            raise PullForbidden(3, f"the topic[{topic}] pulling message is forbidden")
+        check_queue_id(connection, fields, config.read_queue_nums)
+        counts = self._counts.setdefault((name, topic), PullCounts(name, topic))
+        route = Route(name, topic, counts)
+        if fields.sysFlag & SUBSCRIPTION:
+            self._filter(route, fields.subscription, fields.expressionType)
+        else:
+            self._filter_as_registered(route, group, fields)
+        route.read_queues = config.read_queue_nums
+        route.topic_flag = config.topic_sys_flag
+        route.group_flag = group.group_sys_flag
+        if self._options.slave_read_enable:
+            route.broker_id = group.broker_id
+            route.slow_broker_id = group.which_broker_when_consume_slowly
+        return route
+
+    def _filter_as_registered(
+        self, route: Route, group: SubscriptionGroupConfig, fields: PullFields
+    ) -> None:
+        """Filter by the subscription that the group's heartbeats brought."""
+        name, topic = route.group, route.topic
+        online = self._consumers.group(name)
+        if online is None:
+            raise SubscriptionNotExist(f"the consumer's group info not exist{_FAQ}")
+        if not group.consume_broadcast_enable and online.message_model == BROADCASTING:
+            raise PullForbidden(
+                4, f"the consumer group[{name}] can not consume by broadcast way"
+            )
+        if self._groups.read_forbidden(name, topic):
+            raise PullForbidden(
+                5, f"the consumer group[{name}] is forbidden for topic[{topic}]"
+            )
+        found = online.subscriptions.get(topic)
+        if found is None:
+            raise SubscriptionNotExist(f"the consumer's subscription not exist{_FAQ}")
+        if found.sub_version < fields.subVersion:
+            raise SubscriptionNotLatest("the consumer's subscription not latest")
+        self._filter(route, found.sub_string, found.expression_type)
+        route.subscription = found
+        route.sub_version = found.sub_version
+        route.message_model = online.message_model or ""
+
+    def _filter(self, route: Route, text: str | None, kind: str | None) -> None:
+        if not tags.is_tag_type(kind):
+            if not text:
+                raise SubscriptionParseFailed(
+                    "parse the consumer's subscription failed"
+                )
+            raise SystemFailure(
+                "The broker does not support consumer to filter message by "
+                f"{(kind or '')[:MOST_QUOTED]}"
+            )
+        try:
+            route.matches = tags.parse(text, kind).matcher()
+        except SubscriptionParseFailed:
+            raise SubscriptionParseFailed(
+                "parse the consumer's subscription failed"
+            ) from None
+
+    def _check_member(self, connection: IConnection, name: str) -> None:
+        """With rejectPullConsumerEnable: only registered push consumers may pull."""
+        online = self._consumers.group(name)
+        if online is not None and (
+            online.consume_type != ACTIVELY or connection in online.members
+        ):
+            return
+        if not is_system_group(name):
+            raise SubscriptionNotExist(
+                f"the consumer's group info not exist, or the pull consumer is "
+                f"rejected by server.{_FAQ}"
+            )
+
+
+def check_queue_id(
+    connection: IConnection, fields: PullFields, read_queues: int
+) -> None:
+    """Refuse a queue that the topic does not have.
+
+    @raise InvalidParameter: it does not.
+    """
+    if not 0 <= fields.queueId < read_queues:
+        raise InvalidParameter(
+            f"queueId[{fields.queueId}] is illegal, topic:[{fields.topic}] "
+            f"topicConfig.readQueueNums:[{read_queues}] consumer:[{connection.peer}]"
+        )

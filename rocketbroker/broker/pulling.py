@@ -1,0 +1,388 @@
+# -*- test-case-name: tests.broker.test_pulling -*-
+"""Requests 11 and 361: messages of one queue, now or when they come.
+
+What a pull is checked for hangs on its group, its topic and its subscription, hardly
+ever on the pull itself; so the outcome is kept as a L{Route} until the topics or groups
+change, and an ordinary pull costs a look-up, a read and a template. What fails a check
+is answered by the general way alone.
+
+A pull at the end of a queue has what was appended before dispatched first. One that
+finds nothing may be held (L{Holding}); it is then answered from a dispatch or a timer.
+Old messages, which the disk would have to bring, are read in a thread, a bounded number
+of them at a time.
+
+The reference gives 32 messages at most, whatever a client asks for. We do too as long
+as it asks for no more than that; who asks for more knows us, and gets up to
+L{MOST_MESSAGES} and L{MOST_BYTES}.
+
+Rules: the broker sheet, sections 12 and 13.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct
+from typing import Final, final
+
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from rocketbroker.broker.durability import InThread
+from rocketbroker.broker.holding import Held, Holding
+from rocketbroker.broker.intake import OVERLOAD, refuse
+from rocketbroker.broker.offsets import OffsetTable
+from rocketbroker.broker.pull_checks import (
+    COMMIT,
+    SUSPEND,
+    PullChecks,
+    PullForbidden,
+    Route,
+)
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.errors import BrokerError, SystemBusy, SystemFailure
+from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
+from rocketbroker.store.interfaces import (
+    FOUND,
+    MESSAGE_WAS_REMOVING,
+    NO_MATCHED_LOGIC_QUEUE,
+    NO_MATCHED_MESSAGE,
+    NO_MESSAGE_IN_QUEUE,
+    OFFSET_FOUND_NULL,
+    OFFSET_OVERFLOW_BADLY,
+    OFFSET_OVERFLOW_ONE,
+    OFFSET_TOO_SMALL,
+    IQueue,
+    IStore,
+    ReadResult,
+)
+from rocketbroker.wire.codes import RequestCode, ResponseCode
+from rocketbroker.wire.command import ONEWAY, Command
+from rocketbroker.wire.hot import PULL_ANSWER, PullFields, read_pull
+from rocketbroker.wire.pull_headers import (
+    PullMessageRequestHeader,
+    PullMessageResponseHeader,
+)
+
+#: More than this many messages are not given at once, whatever is asked for.
+MOST_MESSAGES: Final = 65_536
+
+#: What the reference gives at most (its clients do not know more).
+STOCK_MESSAGES: Final = 32
+
+#: Bytes of one answer if the pull does not say.
+ORDINARY_BYTES: Final = 256 << 10
+
+#: Bytes of one answer, whatever is asked for: half of the largest frame.
+MOST_BYTES: Final = 8 << 20
+
+#: Pulls of old messages that wait for the disk at the same time. Each holds a place in
+#: the queue of the thread pool; beyond it the client is told to slow down.
+MOST_COLD: Final = 1024
+
+#: The status of a pull that was sent elsewhere by an operator.
+OFFSET_RESET: Final = "OFFSET_RESET"
+
+_SIZES: Final = Struct(
+    ">I"  # length of the frame, without these 4 bytes
+    "I"  # serialization (JSON: 0), length of the header
+)
+
+_CODES: Final = {
+    FOUND: ResponseCode.SUCCESS,
+    MESSAGE_WAS_REMOVING: ResponseCode.PULL_RETRY_IMMEDIATELY,
+    NO_MATCHED_MESSAGE: ResponseCode.PULL_RETRY_IMMEDIATELY,
+    NO_MATCHED_LOGIC_QUEUE: ResponseCode.PULL_OFFSET_MOVED,
+    NO_MESSAGE_IN_QUEUE: ResponseCode.PULL_OFFSET_MOVED,
+    OFFSET_FOUND_NULL: ResponseCode.PULL_NOT_FOUND,
+    OFFSET_OVERFLOW_ONE: ResponseCode.PULL_NOT_FOUND,
+    OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_OFFSET_MOVED,
+    OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
+    OFFSET_RESET: ResponseCode.PULL_OFFSET_MOVED,
+}
+
+
+def code_of(status: str, offset: int) -> int:
+    """The response code for what a read at C{offset} found."""
+    if status in (NO_MESSAGE_IN_QUEUE, NO_MATCHED_LOGIC_QUEUE) and offset == 0:
+        return ResponseCode.PULL_NOT_FOUND
+    return _CODES[status]
+
+
+def fields_of(request: Command) -> PullFields:
+    """The fields of a request 11 or 361, whatever its serialization.
+
+    @raise SystemFailure: it has no extension fields, or a number is none.
+    """
+    if request.ext is None:
+        raise SystemFailure("the request has no header fields")
+    header = PullMessageRequestHeader.from_ext(request.ext)
+    return PullFields(
+        consumerGroup=header.consumer_group,
+        topic=header.topic,
+        queueId=header.queue_id,
+        queueOffset=header.queue_offset,
+        maxMsgNums=header.max_msg_nums,
+        sysFlag=header.sys_flag,
+        commitOffset=header.commit_offset,
+        suspendTimeoutMillis=header.suspend_timeout_millis,
+        subVersion=header.sub_version,
+        subscription=header.subscription,
+        expressionType=header.expression_type,
+        maxMsgBytes=header.max_msg_bytes,
+    )
+
+
+@final
+class Pull:
+    """One pull on its way, and where its answer goes.
+
+    @ivar opaque: of a request that came the hot way.
+    @ivar done: takes the answer of one that came the general way.
+    """
+
+    __slots__ = ("connection", "done", "fields", "opaque", "queue", "route")
+
+    def __init__(
+        self,
+        connection: IConnection,
+        fields: PullFields,
+        route: Route,
+        queue: IQueue,
+        opaque: int,
+        done: Deferred[Command | None] | None,
+    ) -> None:
+        self.connection = connection
+        self.fields = fields
+        self.route = route
+        self.queue = queue
+        self.opaque = opaque
+        self.done = done
+
+
+@final
+class Pulling:
+    """Answers pulls.
+
+    @ivar hot_pulls: how many requests went the hot way.
+    @ivar general_pulls: how many went the general way.
+    @ivar cold: how many wait for the disk now.
+    @ivar cold_pulls: how many had to.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        store: IStore,
+        checks: PullChecks,
+        offsets: OffsetTable,
+        holding: Holding,
+        options: BrokerOptions,
+        dispatch: Callable[[], None],
+        in_thread: InThread,
+    ) -> None:
+        """
+        @param dispatch: enters what was appended into the queues, now.
+        """
+        self.hot_pulls = 0
+        self.general_pulls = 0
+        self.cold = 0
+        self.cold_pulls = 0
+        self._store = store
+        self._checks = checks
+        self._offsets = offsets
+        self._holding = holding
+        self._options = options
+        self._dispatch = dispatch
+        self._in_thread = in_thread
+
+    def register(self, table: IResponderTable) -> None:
+        """Answer pulls on a port; the reference's VIP port does not."""
+        table.register(RequestCode.PULL_MESSAGE, self.respond)
+        table.register(RequestCode.LITE_PULL_MESSAGE, self.respond)
+        table.register_hot(RequestCode.PULL_MESSAGE, self.hot)
+
+    def hot(self, connection: IConnection, header: bytes, body: bytes) -> bool:
+        """Take a pull that came as JSON and passes all checks."""
+        call = read_pull(header)
+        if call is None or call.flag & ONEWAY:
+            return False
+        fields = call.extFields
+        try:
+            route, queue = self._checks.check(connection, fields)
+        except BrokerError:
+            return False
+        self.hot_pulls += 1
+        pull = Pull(connection, fields, route, queue, call.opaque, None)
+        self._serve(pull)
+        return True
+
+    def respond(self, connection: IConnection, request: Command) -> Answer:
+        """Take a pull of any form, or say why not."""
+        self.general_pulls += 1
+        fields = fields_of(request)
+        lite = request.code == RequestCode.LITE_PULL_MESSAGE
+        if lite and not self._options.lite_pull_message_enable:
+            return forbidden(PullForbidden(1, "lite pull is forbidden"))
+        try:
+            route, queue = self._checks.check(connection, fields)
+        except PullForbidden as error:
+            return forbidden(error)
+        done: Deferred[Command | None] = Deferred()
+        self._serve(Pull(connection, fields, route, queue, 0, done))
+        return done
+
+    def _serve(self, pull: Pull) -> None:
+        """Read for a pull that has just come."""
+        fields, queue, route = pull.fields, pull.queue, pull.route
+        offset = fields.queueOffset
+        assert type(offset) is int
+        reset = self._offsets.take_reset(route.group, route.topic, fields.queueId)
+        if reset is not None:
+            result = ReadResult(
+                OFFSET_RESET, reset, queue.min_offset, queue.max_offset, [], 0, 0
+            )
+            self._found(pull, result, True)
+            return
+        if offset >= queue.max_offset:
+            self._dispatch()
+        elif self._store.is_cold(queue, offset):
+            self._read_cold(pull, True)
+            return
+        self._found(pull, self._read(pull), True)
+
+    def _read(self, pull: Pull) -> ReadResult:
+        fields = pull.fields
+        most = fields.maxMsgNums
+        size = ORDINARY_BYTES
+        if most > STOCK_MESSAGES:
+            most = min(most, MOST_MESSAGES)
+            size = min(fields.maxMsgBytes or size, MOST_BYTES)
+        offset = fields.queueOffset
+        assert type(offset) is int
+        return self._store.read(
+            pull.queue, offset, most if most > 0 else 1, size, pull.route.matches
+        )
+
+    def _read_cold(self, pull: Pull, first: bool) -> None:
+        """Read in a thread."""
+        if self.cold >= MOST_COLD:
+            self._refuse(pull, SystemBusy(OVERLOAD))
+            return
+        self.cold += 1
+        self.cold_pulls += 1
+
+        def ended(result: ReadResult | Failure) -> None:
+            self.cold -= 1
+            if isinstance(result, Failure):
+                self._log.error("A read failed: {why}", why=result.getErrorMessage())
+                self._refuse(pull, SystemFailure(result.getErrorMessage()))
+            else:
+                self._found(pull, result, first)
+
+        done = self._in_thread(lambda: self._read(pull))
+        done.addBoth(ended).addErrback(self._unexpected)
+
+    def _unexpected(self, failure: Failure) -> None:
+        self._log.failure("A pull could not be answered.", failure=failure)
+
+    def _found(self, pull: Pull, result: ReadResult, first: bool) -> None:
+        """Commit, then answer or hold.
+
+        @param first: whether the pull has just come: committed once, held once.
+        """
+        fields, route = pull.fields, pull.route
+        offset = fields.queueOffset
+        assert type(offset) is int
+        flag = fields.sysFlag
+        group, topic, queue_id = route.group, route.topic, fields.queueId
+        code = code_of(result.status, offset)
+        self._offsets.commit_pull(group, topic, queue_id, result.next_offset)
+        if first:
+            if flag & COMMIT:
+                self._offsets.commit(group, topic, queue_id, fields.commitOffset)
+            if code == ResponseCode.PULL_NOT_FOUND and flag & SUSPEND:
+                held = Held(
+                    pull.connection,
+                    pull.queue,
+                    offset,
+                    route.matches,
+                    fields.suspendTimeoutMillis / 1000.0,
+                    self._resume,
+                    pull,
+                )
+                if self._holding.hold(held):
+                    return
+        self._answer(pull, code, result)
+
+    def _resume(self, held: Held) -> None:
+        """A held pull was woken: answer whatever there is."""
+        pull = held.request
+        assert isinstance(pull, Pull)
+        connection, queue, offset = held.connection, held.queue, held.offset
+        if connection.closed:
+            return
+        if connection.congested:
+            # What it has asked for before waits to be sent: let it ask again.
+            result = ReadResult(
+                NO_MATCHED_MESSAGE, offset, queue.min_offset, queue.max_offset, [], 0, 0
+            )
+            self._answer(pull, ResponseCode.PULL_RETRY_IMMEDIATELY, result)
+            return
+        if self._store.is_cold(queue, offset):
+            self._read_cold(pull, False)
+            return
+        self._found(pull, self._read(pull), False)
+
+    def _answer(self, pull: Pull, code: int, result: ReadResult) -> None:
+        """Send the answer."""
+        route = pull.route
+        broker_id = route.broker_id
+        if route.slow_broker_id and self._store.is_cold(pull.queue, result.next_offset):
+            broker_id = route.slow_broker_id
+        if result.count:
+            route.counts.messages += result.count
+            route.counts.bytes += result.size
+        if pull.done is not None:
+            pull.done.callback(self._command(pull, code, result, broker_id))
+            return
+        header = PULL_ANSWER % (
+            code,
+            broker_id,
+            result.next_offset,
+            result.min_offset,
+            result.max_offset,
+            route.topic_flag,
+            route.group_flag,
+            pull.opaque,
+            result.status.encode(),
+        )
+        size = len(header)
+        sizes = _SIZES.pack(size + 4 + result.size, size)
+        pull.connection.send(b"".join([sizes, header, *result.records]))
+
+    def _command(
+        self, pull: Pull, code: int, result: ReadResult, broker_id: int
+    ) -> Command:
+        header = PullMessageResponseHeader(
+            suggest_which_broker_id=broker_id,
+            next_begin_offset=result.next_offset,
+            min_offset=result.min_offset,
+            max_offset=result.max_offset,
+            topic_sys_flag=pull.route.topic_flag,
+            group_sys_flag=pull.route.group_flag,
+        )
+        body = b"".join(result.records)
+        return Command(code, header.to_ext(), body, remark=result.status)
+
+    def _refuse(self, pull: Pull, error: BrokerError) -> None:
+        if pull.done is not None:
+            pull.done.callback(Command(error.code, remark=error.remark))
+        else:
+            refuse(pull.connection, pull.opaque, error)
+
+
+def forbidden(error: PullForbidden) -> Command:
+    """The answer to a pull that is not allowed."""
+    return Command(error.code, {"forbiddenType": str(error.kind)}, remark=error.remark)
