@@ -1,0 +1,90 @@
+# -*- test-case-name: tests.remoting.test_table -*-
+"""What the connections of one port count while they work.
+
+Plain integers, counted where it happens; C{metrics} reads them when it is asked.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import Final, final
+
+#: Upper bounds, in milliseconds, of the histogram rocketmq_rpc_latency; the
+#: security-metrics sheet, section 5.3. What is longer goes into one more bucket.
+LATENCY_BOUNDS_MS: Final = (1, 3, 5, 7, 10, 100, 1000, 2000, 3000)
+
+
+@final
+class Latencies:
+    """How long the answers with one code to requests with one code took.
+
+    @ivar count: how many.
+    @ivar total_ms: the sum, in milliseconds.
+    @ivar buckets: how many lie at or below each of L{LATENCY_BOUNDS_MS} and above the
+        bound before it, and at last those above all.
+    """
+
+    __slots__ = ("buckets", "count", "total_ms")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.total_ms = 0.0
+        self.buckets = [0] * (len(LATENCY_BOUNDS_MS) + 1)
+
+    def add(self, elapsed_ms: float, count: int = 1) -> None:
+        """Count C{count} answers that took C{elapsed_ms} each."""
+        self.count += count
+        self.total_ms += elapsed_ms * count
+        self.buckets[bisect_left(LATENCY_BOUNDS_MS, elapsed_ms)] += count
+
+
+@final
+class Counts:
+    """Counters of one port, or of one client.
+
+    @ivar accepted: connections made, ever.
+    @ivar broken: connections closed because the peer broke the protocol.
+    @ivar idle: connections closed because nothing moved on them for too long.
+    @ivar refused: connections that could not be accepted (no more descriptors).
+    @ivar lost: connections that the peer closed or the network broke.
+    @ivar frames_in: whole frames received.
+    @ivar frames_out: frames given to the kernel or the transport.
+    @ivar bytes_in: bytes received.
+    @ivar bytes_out: bytes given to the kernel or the transport.
+    @ivar stray: responses that nobody waits for; dropped.
+    @ivar failed: requests whose responder failed in a way it does not know.
+    @ivar overloaded: requests answered SYSTEM_BUSY because too many were under way on
+        their connection.
+    @ivar congestions: how often a connection was not read because its peer did not.
+    """
+
+    __slots__ = (
+        "accepted",
+        "broken",
+        "bytes_in",
+        "bytes_out",
+        "congestions",
+        "failed",
+        "frames_in",
+        "frames_out",
+        "idle",
+        "lost",
+        "overloaded",
+        "refused",
+        "stray",
+    )
+
+    def __init__(self) -> None:
+        self.accepted = 0
+        self.broken = 0
+        self.idle = 0
+        self.refused = 0
+        self.lost = 0
+        self.frames_in = 0
+        self.frames_out = 0
+        self.bytes_in = 0
+        self.bytes_out = 0
+        self.stray = 0
+        self.failed = 0
+        self.overloaded = 0
+        self.congestions = 0

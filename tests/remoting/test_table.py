@@ -1,0 +1,62 @@
+"""The responder table and its counters."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+from zope.interface.verify import verifyObject
+
+from rocketbroker.remoting.counts import Latencies
+from rocketbroker.remoting.interfaces import IConnection, IResponderTable
+from rocketbroker.remoting.table import ResponderTable
+from rocketbroker.wire.command import Command
+from rocketbroker.wire.frames import encode
+
+
+def take(connection: IConnection, header: bytes, body: bytes) -> bool:
+    """A hot responder."""
+    return True
+
+
+class TableTests(SynchronousTestCase):
+    """Of responders."""
+
+    def test_interface(self) -> None:
+        """It is what services register with."""
+        verifyObject(IResponderTable, ResponderTable())
+
+    def test_hotKeys(self) -> None:
+        """A hot responder stands under the first bytes of a header with its code."""
+        for code in (10, 11, 310, 320, 999):
+            table = ResponderTable()
+            table.register_hot(code, take)
+            header = encode(Command(code, {"a": "b"}))[8:]
+            self.assertEqual(list(table.hot), [header[:12]])
+
+    def test_hotCodes(self) -> None:
+        """A code whose first bytes do not tell it apart cannot be hot."""
+        for code in (9, 1000):
+            with self.assertRaises(AssertionError):
+                ResponderTable().register_hot(code, take)
+
+    def test_turns(self) -> None:
+        """What hot responders took in a turn counts with the turn's duration."""
+        table = ResponderTable()
+        table.register_hot(310, take)
+        (entry,) = table.hot.values()
+        entry.taken += 3
+        table.turn_ended(0.002)
+        table.turn_ended(5.0)
+        latencies = table.latencies[310, 0]
+        self.assertEqual((latencies.count, latencies.total_ms), (3, 6.0))
+
+
+class LatenciesTests(SynchronousTestCase):
+    """A histogram."""
+
+    def test_buckets(self) -> None:
+        """A bound belongs to its own bucket; what is longer than all to the last."""
+        latencies = Latencies()
+        for elapsed_ms in (0.2, 1.0, 1.1, 3000.0, 3001.0):
+            latencies.add(elapsed_ms)
+        self.assertEqual(latencies.buckets, [2, 1, 0, 0, 0, 0, 0, 0, 1, 1])
+        self.assertEqual(latencies.count, 5)
