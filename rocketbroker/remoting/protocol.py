@@ -1,0 +1,191 @@
+# -*- test-case-name: tests.remoting.test_contract -*-
+"""A connection on a Twisted transport: TLS, no epoll, clients, the memory network.
+
+It does what a connection of the hub does, through L{rocketbroker.wire.connection} and
+without hot responders: complete, only slower. What one delivery of bytes brought is a
+turn here, answered with one write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, cast, final
+
+from twisted.internet.interfaces import (
+    IAddress,
+    IConsumer,
+    IPushProducer,
+    ITCPTransport,
+)
+from twisted.internet.protocol import Protocol
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from rocketbroker.errors import RemoteProtocolError
+from rocketbroker.remoting.dialogue import Dialogue
+from rocketbroker.remoting.party import Party
+from rocketbroker.wire.connection import Connection
+
+_NOWHERE: Final = ("0.0.0.0", 0)
+
+
+def place(address: IAddress | None) -> tuple[str, int]:
+    """Host and port of a transport's address; zeros if it is of another kind."""
+    host = getattr(address, "host", None)
+    port = getattr(address, "port", None)
+    if isinstance(host, str) and isinstance(port, int):
+        return host, port
+    return _NOWHERE
+
+
+@final
+@implementer(IPushProducer)
+class StreamConnection(Dialogue):
+    """A connection whose bytes a Twisted transport moves.
+
+    To the transport it is the producer of what is written: paused when too much waits,
+    it stops reading from the peer; resumed, it reads again.
+    """
+
+    def __init__(self, party: Party, transport: ITCPTransport) -> None:
+        super().__init__(party, *place(transport.getPeer()))
+        self._transport = transport
+        self._incoming = Connection(party.limits.frame_bytes)
+        self._out: list[bytes] = []
+        self._in_turn = False
+        self._gone = False
+        # Where the transport has such a mark (a plain socket's), it is ours.
+        if hasattr(transport, "bufferSize"):
+            cast(Any, transport).bufferSize = party.limits.high_water
+        cast(IConsumer, transport).registerProducer(self, True)
+        party.joined(self)
+
+    def received(self, data: bytes) -> None:
+        """Bytes came: one turn."""
+        if self.closed:
+            return
+        party = self.party
+        party.counts.bytes_in += len(data)
+        self.last_moved = party.clock.seconds()
+        error: RemoteProtocolError | None = None
+        try:
+            commands = self._incoming.receive(data)
+        except RemoteProtocolError as mistake:
+            error = mistake
+            commands = self._incoming.before_error
+        self._in_turn = True
+        for command in commands:
+            if self.closed:
+                break
+            party.counts.frames_in += 1
+            self.command_received(command)
+        party.turns.end()
+        self._in_turn = False
+        if error is not None and not self.closed:
+            self.break_off(error)
+        self._flush()
+
+    def send(self, frame: bytes) -> None:
+        """Send one whole frame, at the end of this turn; nothing once it is closed."""
+        if self.closed:
+            return
+        self._out.append(frame)
+        if not self._in_turn:
+            self._flush()
+
+    def _flush(self) -> None:
+        out = self._out
+        if out and not self._gone:
+            data = b"".join(out)
+            self.party.counts.frames_out += len(out)
+            self.party.counts.bytes_out += len(data)
+            out.clear()
+            self._transport.write(data)
+
+    def close(self) -> None:
+        """Close it; what has been sent before still goes out if the peer takes it."""
+        if self.closed:
+            return
+        self._flush()
+        self.closed = True
+        cast(IConsumer, self._transport).unregisterProducer()
+        self._transport.loseConnection()
+        self.was_closed()
+
+    def abort(self) -> None:
+        """Close it at once; what was not sent is lost."""
+        self._out.clear()
+        if not self._gone:
+            self._transport.abortConnection()
+        if not self.closed:
+            self.closed = True
+            self.was_closed()
+
+    def lost(self) -> None:
+        """The transport is gone."""
+        self._gone = True
+        self._out.clear()
+        self.party.left(self)
+        if not self.closed:
+            self.party.counts.lost += 1
+            self.closed = True
+            self.was_closed()
+
+    # What the transport calls.
+
+    def pauseProducing(self) -> None:
+        """So much waits to be sent that the peer is not read until it reads."""
+        if not self.congested and not self.closed:
+            self.congested = True
+            self.party.counts.congestions += 1
+            cast(Any, self._transport).pauseProducing()
+
+    def resumeProducing(self) -> None:
+        """All of that has been sent."""
+        self.last_moved = self.party.clock.seconds()
+        if self.congested:
+            self.congested = False
+            if not self.closed:
+                cast(Any, self._transport).resumeProducing()
+
+    def stopProducing(self) -> None:
+        """The transport ends; L{lost} follows."""
+
+
+@final
+class RemotingProtocol(Protocol):
+    """What a Twisted transport talks to: it makes a L{StreamConnection} and feeds it.
+
+    @ivar connection: L{None} until the connection is made.
+    """
+
+    def __init__(
+        self,
+        party: Party,
+        made: Callable[[StreamConnection], None] | None = None,
+    ) -> None:
+        """
+        @param made: called with the connection, when it is there.
+        """
+        self._party = party
+        self._made = made
+        self.connection: StreamConnection | None = None
+
+    def connectionMade(self) -> None:
+        """The transport is connected."""
+        transport = cast(ITCPTransport, self.transport)
+        if hasattr(transport, "setTcpNoDelay"):
+            transport.setTcpNoDelay(True)
+        self.connection = StreamConnection(self._party, transport)
+        if self._made is not None:
+            self._made(self.connection)
+
+    def dataReceived(self, data: bytes) -> None:
+        """Bytes came."""
+        assert self.connection is not None
+        self.connection.received(data)
+
+    def connectionLost(self, reason: Failure | None = None) -> None:
+        """The transport is gone."""
+        if self.connection is not None:
+            self.connection.lost()

@@ -1,0 +1,259 @@
+"""A connection under test, with the test as its peer."""
+
+from __future__ import annotations
+
+import socket
+from abc import ABC, abstractmethod
+from select import select
+from typing import Any, cast
+
+from twisted.internet.interfaces import IAddress
+from twisted.internet.protocol import ClientFactory, Protocol, ServerFactory
+from twisted.internet.testing import MemoryReactorClock
+from twisted.python.failure import Failure
+
+from rocketbroker.remoting.dialogue import Dialogue
+from rocketbroker.remoting.hub import Hub
+from rocketbroker.remoting.party import Limits, Party
+from rocketbroker.remoting.protocol import RemotingProtocol, StreamConnection
+from rocketbroker.remoting.table import ResponderTable
+from rocketbroker.remoting.turns import Turns
+from rocketbroker.testing.network import MemoryNetwork
+from rocketbroker.wire.command import Command
+from rocketbroker.wire.connection import Connection
+
+
+class Wire(ABC):
+    """A connection and its peer.
+
+    @ivar connection: the connection under test.
+    """
+
+    connection: Dialogue
+
+    @abstractmethod
+    def feed(self, data: bytes) -> None:
+        """Send as the peer, and let everything happen."""
+
+    @abstractmethod
+    def taken(self) -> bytes:
+        """Let everything happen; what the peer received since the last time."""
+
+    def commands(self) -> list[Command]:
+        """What the peer received, which must be whole frames."""
+        incoming = Connection()
+        commands = incoming.receive(self.taken())
+        assert not incoming.held, "half a frame"
+        return commands
+
+    @abstractmethod
+    def ended(self) -> bool:
+        """Whether the peer has seen the end of the connection."""
+
+    @abstractmethod
+    def hang_up(self) -> None:
+        """End it as the peer."""
+
+    @abstractmethod
+    def pass_time(self, seconds: float) -> None:
+        """Time passes."""
+
+    @abstractmethod
+    def pause(self) -> None:
+        """The peer reads nothing."""
+
+    @abstractmethod
+    def resume(self) -> None:
+        """The peer reads again."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """The test is over."""
+
+
+class HubWire(Wire):
+    """A connection of a hub; the peer is the other end of a socket pair."""
+
+    def __init__(self, table: ResponderTable, limits: Limits) -> None:
+        self.reactor = MemoryReactorClock()
+        self.hub = Hub(cast(Any, self.reactor))
+        self.party = Party(cast(Any, self.reactor), table, limits, self.hub.turns)
+        self._paused = False
+        self._ended = False
+        self._received = bytearray()
+        self.peer, self.connection = self.another()
+
+    def another(self) -> tuple[socket.socket, Dialogue]:
+        """One more connection of the same hub and party, and its peer."""
+        ours, peer = socket.socketpair()
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8192)
+        peer.setblocking(False)
+        return peer, self.hub.adopt(ours, self.party, "127.0.0.1", 5678)
+
+    def step(self) -> None:
+        """Turns, and what is due, until nothing happens."""
+        while True:
+            self.reactor.advance(0)
+            self._read()
+            if select([self.hub], [], [], 0)[0]:
+                self.hub.doRead()
+            elif not self._due():
+                return
+
+    def _due(self) -> bool:
+        now = self.reactor.seconds()
+        return any(c.getTime() <= now for c in self.reactor.getDelayedCalls())
+
+    def _read(self) -> None:
+        while not self._paused and not self._ended:
+            try:
+                data = self.peer.recv(1 << 20)
+            except BlockingIOError:
+                return
+            except ConnectionResetError:
+                data = b""
+            self._ended = not data
+            self._received += data
+
+    def feed(self, data: bytes) -> None:
+        """Through the socket, as far as it takes it, with turns in between."""
+        rest = memoryview(data)
+        while rest:
+            try:
+                rest = rest[self.peer.send(rest) :]
+            except BlockingIOError:
+                self.step()
+            except BrokenPipeError:
+                break
+        self.step()
+
+    def taken(self) -> bytes:
+        """What came through the socket."""
+        self.step()
+        data = bytes(self._received)
+        self._received.clear()
+        return data
+
+    def ended(self) -> bool:
+        """Whether the socket is at its end."""
+        self.step()
+        return self._ended
+
+    def hang_up(self) -> None:
+        """Close the peer's end."""
+        self.peer.close()
+        self._ended = True
+        self.step()
+
+    def pass_time(self, seconds: float) -> None:
+        """By the reactor's clock."""
+        self.step()
+        self.reactor.advance(seconds)
+        self.step()
+
+    def pause(self) -> None:
+        """Leave it in the socket."""
+        self._paused = True
+
+    def resume(self) -> None:
+        """Take it from the socket."""
+        self._paused = False
+        self.step()
+
+    def end(self) -> None:
+        """Close both ends and the epoll."""
+        self.hub.shut()
+        self.peer.close()
+
+
+class _Peer(Protocol):
+    """Collects."""
+
+    def __init__(self) -> None:
+        self.received = bytearray()
+        self.ended = False
+
+    def dataReceived(self, data: bytes) -> None:
+        self.received += data
+
+    def connectionLost(self, reason: Failure | None = None) -> None:
+        self.ended = True
+
+
+class _Once(ServerFactory):
+    """Serves with the protocol under test."""
+
+    def __init__(self, protocol: RemotingProtocol) -> None:
+        self._protocol = protocol
+
+    def buildProtocol(self, addr: IAddress | None) -> RemotingProtocol:
+        return self._protocol
+
+
+class _Dial(ClientFactory):
+    """Connects the peer."""
+
+    def __init__(self, peer: _Peer) -> None:
+        self._peer = peer
+
+    def buildProtocol(self, addr: IAddress | None) -> _Peer:
+        return self._peer
+
+
+class NetworkWire(Wire):
+    """A connection on a transport of the memory network."""
+
+    def __init__(self, table: ResponderTable, limits: Limits) -> None:
+        self.network = MemoryNetwork()
+        self.party = Party(self.network, table, limits, Turns())
+        protocol = RemotingProtocol(self.party)
+        self._peer = _Peer()
+        self.network.listenTCP(1000, _Once(protocol))
+        self.network.connectTCP("127.0.0.1", 1000, _Dial(self._peer))
+        self.network.settle()
+        assert isinstance(protocol.connection, StreamConnection)
+        self.connection = protocol.connection
+
+    @property
+    def _transport(self) -> Any:
+        return self._peer.transport
+
+    def feed(self, data: bytes) -> None:
+        """Through the transport."""
+        self._transport.write(data)
+        self.network.settle()
+
+    def taken(self) -> bytes:
+        """What came through the transport."""
+        self.network.settle()
+        data = bytes(self._peer.received)
+        self._peer.received.clear()
+        return data
+
+    def ended(self) -> bool:
+        """Whether the transport said so."""
+        self.network.settle()
+        return self._peer.ended
+
+    def hang_up(self) -> None:
+        """Close the peer's end."""
+        self._transport.loseConnection()
+        self.network.settle()
+
+    def pass_time(self, seconds: float) -> None:
+        """By the network's clock."""
+        self.network.settle()
+        self.network.advance(seconds)
+        self.network.settle()
+
+    def pause(self) -> None:
+        """Stop the transport from delivering."""
+        self._transport.pauseProducing()
+
+    def resume(self) -> None:
+        """Let it deliver."""
+        self._transport.resumeProducing()
+        self.network.settle()
+
+    def end(self) -> None:
+        """Nothing is left of it anyway."""
