@@ -1,0 +1,126 @@
+# -*- test-case-name: tests.remoting.test_server -*-
+"""A listening socket that hands what it accepts to somebody who is not Twisted."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Callable
+from typing import Final, final
+
+from twisted.logger import Logger
+
+from rocketbroker.errors import ConfigurationError
+from rocketbroker.remoting.hub import HubReactor
+
+#: Connections accepted at one wake-up, at most; the others wait for the next.
+MOST_ACCEPTED: Final = 64
+
+#: How long to accept nobody when the system has no more descriptors or memory. Without
+#: a pause the reactor would spin on a socket that stays readable.
+PAUSE_SECONDS: Final = 1.0
+
+_EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+
+def cannot_listen(host: str, port: int, error: OSError) -> ConfigurationError:
+    """One sentence for the operator."""
+    where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    if error.errno == errno.EADDRINUSE:
+        return ConfigurationError(f"Cannot listen on {where}: the port is in use.")
+    words = error.strerror or str(error)
+    return ConfigurationError(f"Cannot listen on {where}: {words}.")
+
+
+def listening_socket(host: str, port: int, backlog: int) -> socket.socket:
+    """A socket that listens and does not block.
+
+    @raise ConfigurationError: one sentence, if it cannot.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((host, port))
+        sock.listen(backlog)
+    except OSError as error:
+        sock.close()
+        raise cannot_listen(host, port, error) from error
+    sock.setblocking(False)
+    return sock
+
+
+@final
+class Listener:
+    """Accepts, and hands on.
+
+    @ivar refused: how often nobody could be accepted.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        reactor: HubReactor,
+        sock: socket.socket,
+        accepted: Callable[[socket.socket, str, int], object],
+    ) -> None:
+        """
+        @param reactor: watches the socket.
+        @param sock: listens, and does not block.
+        @param accepted: called with each new socket, and the other side's address and
+            port.
+        """
+        self._reactor = reactor
+        self._socket = sock
+        self._accepted = accepted
+        self._stopped = False
+        self.refused = 0
+        reactor.addReader(self)
+
+    def fileno(self) -> int:
+        """The descriptor that is readable when somebody waits."""
+        return self._socket.fileno()
+
+    def logPrefix(self) -> str:
+        """How log lines begin."""
+        return "listener"
+
+    def doRead(self) -> None:
+        """Somebody waits to be accepted."""
+        for _ in range(MOST_ACCEPTED):
+            try:
+                sock, address = self._socket.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno in _EXHAUSTED:
+                    self._pause(error)
+                    return
+                continue  # that one went away before it was accepted
+            try:
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                self._accepted(sock, address[0], address[1])
+            except OSError:
+                sock.close()
+
+    def _pause(self, error: OSError) -> None:
+        self.refused += 1
+        self._log.warn("Nobody is accepted for a moment: {error}.", error=error)
+        self._reactor.removeReader(self)
+        self._reactor.callLater(PAUSE_SECONDS, self._resume)
+
+    def _resume(self) -> None:
+        if not self._stopped:
+            self._reactor.addReader(self)
+
+    def connectionLost(self, reason: object) -> None:
+        """The reactor stops."""
+        self.stop()
+
+    def stop(self) -> None:
+        """Accept nobody any more; idempotent."""
+        if not self._stopped:
+            self._stopped = True
+            self._reactor.removeReader(self)
+            self._socket.close()

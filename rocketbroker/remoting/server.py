@@ -1,0 +1,181 @@
+# -*- test-case-name: tests.remoting.test_server -*-
+"""One listening port that answers requests from a responder table.
+
+With a hub, what is accepted goes to the hub. Without one, the same connections run on
+the reactor's own transports.
+"""
+
+from __future__ import annotations
+
+import socket
+from typing import Any, Final, cast, final
+
+from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.internet.error import CannotListenError
+from twisted.internet.interfaces import (
+    IAddress,
+    IDelayedCall,
+    IListeningPort,
+    IReactorTCP,
+)
+from twisted.internet.protocol import ServerFactory
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from rocketbroker.config.remoting import RemotingServerOptions
+from rocketbroker.remoting.hub import Hub, HubReactor
+from rocketbroker.remoting.listener import Listener, cannot_listen, listening_socket
+from rocketbroker.remoting.party import Limits, Party
+from rocketbroker.remoting.protocol import RemotingProtocol
+from rocketbroker.remoting.table import ResponderTable
+from rocketbroker.remoting.turns import Turns
+
+#: How long a stopping server waits for answers that are under way, and then again for
+#: peers to take what was sent.
+GRACE_SECONDS: Final = 3.0
+
+#: How often it looks.
+_LOOK_SECONDS: Final = 0.05
+
+
+@final
+class _Accepting(ServerFactory):
+    """Makes connections on the reactor's transports."""
+
+    noisy = False
+
+    def __init__(self, party: Party) -> None:
+        self._party = party
+
+    def buildProtocol(self, addr: IAddress | None) -> RemotingProtocol:
+        """Somebody was accepted."""
+        return RemotingProtocol(self._party)
+
+
+@final
+class RemotingServer:
+    """A port.
+
+    @ivar party: what its connections share: table, limits, counters.
+    @ivar turns: where to register for the end of turns.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        reactor: HubReactor | IReactorTCP,
+        options: RemotingServerOptions,
+        table: ResponderTable,
+        hub: Hub | Turns | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        """
+        @param reactor: tells the time, calls later, watches sockets; without a hub it
+            listens too.
+        @param options: address, backlog, idle time, water marks.
+        @param table: what this port answers; may still be filled later.
+        @param hub: serves the connections; or, where there is no epoll, the turns that
+            a broker has registered with; or nothing.
+        @param limits: instead of those in C{options}.
+        """
+        self._reactor = reactor
+        self._options = options
+        self._hub = hub if isinstance(hub, Hub) else None
+        self.turns = hub.turns if isinstance(hub, Hub) else hub or Turns()
+        self.party = Party(
+            cast(Any, reactor), table, limits or Limits.of_server(options), self.turns
+        )
+        self._listening: Listener | IListeningPort | None = None
+        self._stopping = False
+        self._timer: IDelayedCall | None = None
+
+    @property
+    def refused(self) -> int:
+        """How often the system had no descriptor or memory for one more connection."""
+        listening = self._listening
+        return listening.refused if isinstance(listening, Listener) else 0
+
+    def listen(self, port: int | None = None) -> int:
+        """Accept connections from now on; also before the reactor runs.
+
+        @param port: instead of the options'; 0 for any that is free.
+        @return: the port.
+        @raise ConfigurationError: one sentence, if the port cannot be had.
+        """
+        assert self._listening is None, "it listens already"
+        options = self._options
+        if port is None:
+            port = options.listen_port
+        host = options.bind_address
+        if self._hub is None:
+            tcp = cast(IReactorTCP, self._reactor)
+            backlog = options.server_socket_backlog
+            try:
+                listening = tcp.listenTCP(port, _Accepting(self.party), backlog, host)
+            except CannotListenError as error:
+                raise cannot_listen(host, port, error.socketError) from error
+            self._listening = listening
+            return int(cast(Any, listening.getHost()).port)
+        sock = listening_socket(host, port, options.server_socket_backlog)
+        for option, size in (
+            (socket.SO_SNDBUF, options.server_socket_snd_buf_size),
+            (socket.SO_RCVBUF, options.server_socket_rcv_buf_size),
+        ):
+            if size > 0:  # inherited by what is accepted
+                sock.setsockopt(socket.SOL_SOCKET, option, size)
+        reactor = cast(HubReactor, self._reactor)
+        self._listening = Listener(reactor, sock, self._accepted)
+        return int(sock.getsockname()[1])
+
+    def _accepted(self, sock: socket.socket, host: str, port: int) -> None:
+        assert self._hub is not None
+        self._hub.adopt(sock, self.party, host, port)
+
+    def stop(self) -> Deferred[None]:
+        """Accept nobody any more, let answers under way go out, close all.
+
+        @return: fires when every connection is gone; what holds it up longer than the
+            grace is cut off.
+        """
+        if not self._stopping:
+            self._stopping = True
+            if isinstance(self._listening, Listener):
+                self._listening.stop()
+            elif self._listening is not None:
+                gone = maybeDeferred(self._listening.stopListening)
+                gone.addErrback(self._not_stopped)
+            self._wait_for_answers(0.0)
+        return self.party.when_empty()
+
+    def _not_stopped(self, failure: Failure) -> None:
+        self._log.failure("Listening did not stop.", failure=failure)
+
+    def _wait_for_answers(self, waited: float) -> None:
+        """Close each connection when its answers are out, or the grace is over."""
+        party = self.party
+        answering = False
+        for connection in list(party.connections):
+            if connection.under_way and waited < GRACE_SECONDS:
+                answering = True
+            else:
+                connection.close()
+        if answering:
+            waited += _LOOK_SECONDS
+            self._timer = party.clock.callLater(
+                _LOOK_SECONDS, self._wait_for_answers, waited
+            )
+        elif party.connections:
+            self._timer = party.clock.callLater(GRACE_SECONDS, self._cut_off)
+            party.when_empty().addCallback(self._stopped)
+        else:
+            self._stopped(None)
+
+    def _cut_off(self) -> None:
+        for connection in list(self.party.connections):
+            connection.abort()
+
+    def _stopped(self, _: None) -> None:
+        if self._timer is not None and self._timer.active():
+            self._timer.cancel()
+        self.party.outstanding.stop()
