@@ -1,0 +1,223 @@
+# -*- test-case-name: tests.remoting.test_client -*-
+"""Requests to servers, over one connection per address; the remoting sheet, section 7.
+
+A connection is made when the first request to its address needs it, and again after it
+was lost. The time that takes counts against the requests that wait for it. Requests
+that the server sends are answered from a responder table, as a server answers them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, cast, final
+
+from twisted.internet.defer import Deferred, fail
+from twisted.internet.interfaces import IAddress, IConnector, IReactorTCP
+from twisted.internet.protocol import ClientFactory
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from rocketbroker.config.remoting import RemotingClientOptions
+from rocketbroker.errors import ConfigurationError, ConnectionLost, LocalProtocolError
+from rocketbroker.remoting.addresses import split_address
+from rocketbroker.remoting.interfaces import IConnection
+from rocketbroker.remoting.outstanding import TooManyRequests, Waiting
+from rocketbroker.remoting.party import Limits, Party
+from rocketbroker.remoting.protocol import RemotingProtocol, StreamConnection
+from rocketbroker.remoting.table import ResponderTable
+from rocketbroker.remoting.turns import Turns
+from rocketbroker.wire.command import Command
+
+#: Oneway requests that may wait for one connection to be made; more are dropped. They
+#: hold memory and nobody waits for them, so nothing else bounds them.
+MOST_ONEWAYS_WAITING: Final = 1024
+
+
+@final
+class _Line(ClientFactory):
+    """The one connection to one address: none, being made, or there.
+
+    @ivar connection: while it is there.
+    """
+
+    noisy = False
+
+    def __init__(self, client: RemotingClient, address: str) -> None:
+        self._client = client
+        self._address = address
+        self._connector: IConnector | None = None
+        self._requests: list[tuple[Command, Waiting]] = []
+        self._oneways: list[Command] = []
+        self.connection: StreamConnection | None = None
+
+    def request(self, command: Command, waiting: Waiting) -> None:
+        """Send it now, or when the connection is made."""
+        if self.connection is not None:
+            self.connection.request_waiting(command, waiting)
+        else:
+            self._requests.append((command, waiting))
+            self._connect()
+
+    def oneway(self, command: Command) -> bool:
+        """Send it now, or when the connection is made; False if too many wait."""
+        if self.connection is not None:
+            self.connection.oneway(command)
+        elif len(self._oneways) >= MOST_ONEWAYS_WAITING:
+            return False
+        else:
+            self._oneways.append(command)
+            self._connect()
+        return True
+
+    def close(self) -> None:
+        """Close the connection, or make none."""
+        if self.connection is not None:
+            self.connection.close()
+        elif self._connector is not None:
+            self._connector.disconnect()
+
+    def _connect(self) -> None:
+        if self._connector is None:
+            self._connector = self._client.connect(self._address, self)
+
+    def buildProtocol(self, addr: IAddress | None) -> RemotingProtocol:
+        """The transport is connected."""
+        return RemotingProtocol(self._client.party, self._made)
+
+    def _made(self, connection: StreamConnection) -> None:
+        self._connector = None
+        self.connection = connection
+        connection.on_close(self._closed)
+        requests, self._requests = self._requests, []
+        for command, waiting in requests:
+            if self._client.party.outstanding.is_open(waiting):
+                connection.request_waiting(command, waiting)
+        oneways, self._oneways = self._oneways, []
+        for command in oneways:
+            connection.oneway(command)
+
+    def _closed(self, connection: IConnection) -> None:
+        self.connection = None
+        self._client.forget(self._address)
+
+    def clientConnectionFailed(self, connector: IConnector, reason: Failure) -> None:
+        """It could not be connected: fail what waited for it."""
+        words = f"cannot connect to {self._address}: {reason.getErrorMessage()}"
+        self._connector = None
+        self._client.forget(self._address)
+        self._client.oneways_dropped += len(self._oneways)
+        self._oneways.clear()
+        requests, self._requests = self._requests, []
+        for _, waiting in requests:
+            self._client.party.outstanding.fail(waiting, ConnectionLost(words))
+
+
+@final
+class RemotingClient:
+    """Sends requests to servers.
+
+    @ivar party: what its connections share: table, limits, counters.
+    @ivar oneways_dropped: requests without an answer that were not sent.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        reactor: IReactorTCP,
+        options: RemotingClientOptions,
+        table: ResponderTable | None = None,
+        turns: Turns | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        """
+        @param reactor: connects, tells the time, calls later; a real one, or a
+            L{rocketbroker.testing.network.MemoryNetwork}.
+        @param options: time-outs and limits.
+        @param table: what requests from servers are answered with.
+        @param turns: what is called when bytes of a server were worked through.
+        @param limits: instead of those in C{options}.
+        """
+        self._reactor = reactor
+        self._connect_seconds = options.connect_timeout_millis / 1000
+        self._lines: dict[str, _Line] = {}
+        self._stopping = False
+        self.oneways_dropped = 0
+        self.party = Party(
+            cast(Any, reactor),
+            table or ResponderTable(),
+            limits or Limits.of_client(options),
+            turns or Turns(),
+        )
+
+    def invoke(
+        self, address: str, command: Command, timeout: float
+    ) -> Deferred[Command]:
+        """Send a request and wait for its answer.
+
+        @param address: C{host:port}.
+        @param command: gets an opaque of its own here.
+        @param timeout: in seconds, connecting included.
+        @return: fires with the response, whatever its code; fails with RequestTimeout,
+            ConnectionLost, TooManyRequests, ConfigurationError (no such address), or
+            LocalProtocolError (it cannot be encoded).
+        """
+        words = f"request {int(command.code)} to {address}"
+        if self._stopping:
+            return fail(ConnectionLost(f"stopped: {words}"))
+        try:
+            split_address(address)
+            waiting = self.party.outstanding.open(timeout, words)
+        except (ConfigurationError, TooManyRequests) as error:
+            return fail(error)
+        self._line(address).request(command, waiting)
+        return waiting.answer
+
+    def oneway(self, address: str, command: Command) -> None:
+        """Send a request that wants no answer; what cannot be sent is counted."""
+        try:
+            split_address(address)
+            sent = not self._stopping and self._line(address).oneway(command)
+        except (ConfigurationError, LocalProtocolError) as error:
+            self._log.warn("Not sent: {error}", error=error)
+            sent = False
+        if not sent:
+            self.oneways_dropped += 1
+
+    def connection(self, address: str) -> IConnection | None:
+        """The connection to an address, if there is one now."""
+        line = self._lines.get(address)
+        return None if line is None else line.connection
+
+    def close(self, address: str) -> None:
+        """Close the connection to an address; what waits on it fails."""
+        line = self._lines.get(address)
+        if line is not None:
+            line.close()
+
+    def stop(self) -> Deferred[None]:
+        """Close all connections and make no more.
+
+        @return: fires when all are gone.
+        """
+        self._stopping = True
+        for line in list(self._lines.values()):
+            line.close()
+        self.party.outstanding.stop()
+        return self.party.when_empty()
+
+    def _line(self, address: str) -> _Line:
+        line = self._lines.get(address)
+        if line is None:
+            line = self._lines[address] = _Line(self, address)
+        return line
+
+    # What lines call.
+
+    def connect(self, address: str, line: _Line) -> IConnector:
+        """Begin to connect."""
+        host, port = split_address(address)
+        return self._reactor.connectTCP(host, port, line, self._connect_seconds)
+
+    def forget(self, address: str) -> None:
+        """That line is down; the next request makes another."""
+        self._lines.pop(address, None)
