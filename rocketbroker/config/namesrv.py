@@ -21,6 +21,7 @@ from rocketbroker.config.keyed import (
     unknown,
 )
 from rocketbroker.config.remoting import RemotingClientOptions, RemotingServerOptions
+from rocketbroker.errors import ConfigurationError
 
 #: Where a name server listens unless listenPort says otherwise.
 NAMESRV_PORT: Final = 9876
@@ -100,13 +101,15 @@ class NamesrvSettings:
     @ivar options: the name server's own.
     @ivar server: its port.
     @ivar client: its connections to brokers.
-    @ivar unknown: keys that nothing here knows; request 319 shows them.
+    @ivar unknown: keys that nothing here knows.
+    @ivar properties: all that the file said; request 319 shows it.
     """
 
     options: NamesrvOptions
     server: RemotingServerOptions
     client: RemotingClientOptions
     unknown: Mapping[str, str]
+    properties: Mapping[str, str]
 
     @classmethod
     def from_properties(
@@ -120,6 +123,12 @@ class NamesrvSettings:
         """
         source = path or "settings"
         options = NamesrvOptions.from_properties(properties, source)
+        for key, wanted in (
+            ("clusterTest", options.cluster_test),
+            ("enableControllerInNamesrv", options.enable_controller_in_namesrv),
+        ):
+            if wanted:
+                raise ConfigurationError(f"{source}: {key} is not supported yet.")
         if path is not None:
             options = attrs.evolve(options, config_store_path=path)
         return cls(
@@ -132,4 +141,5 @@ class NamesrvSettings:
                 properties,
                 (NamesrvOptions, RemotingServerOptions, RemotingClientOptions),
             ),
+            properties=dict(properties),
         )

@@ -28,6 +28,7 @@ _KEY: Final = re.compile(
 )
 _ESCAPE: Final = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.S)
 _LETTERS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_NAMES: Final = {char: letter for letter, char in _LETTERS.items()}
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
@@ -94,6 +95,34 @@ def render(properties: Mapping[str, str]) -> str:
     Nothing is escaped: the reference does not, and its tools split at the first C{=}.
     """
     return "".join(f"{key}={properties[key]}\n" for key in sorted(properties))
+
+
+def written(properties: Mapping[str, str]) -> bytes:
+    """A file's content from which L{read} makes the same keys and values."""
+    lines = (
+        f"{_escaped(key, True)}={_escaped(properties[key], False)}\n"
+        for key in sorted(properties)
+    )
+    return "".join(lines).encode("ascii")
+
+
+def _escaped(text: str, whole: bool) -> str:
+    """C{text} as ASCII, with backslashes before what would mean something else.
+
+    @param whole: whether blanks count everywhere, as in a key, or only the first.
+    """
+    out = []
+    for place, char in enumerate(text):
+        if char in _NAMES:
+            out.append("\\" + _NAMES[char])
+        elif char in "\\=:#!" or (char == " " and (whole or place == 0)):
+            out.append("\\" + char)
+        elif " " <= char <= "~":
+            out.append(char)
+        else:
+            units = char.encode("utf-16-be", "surrogatepass").hex()
+            out += ["\\u" + units[i : i + 4] for i in range(0, len(units), 4)]
+    return "".join(out)
 
 
 def read(path: str) -> dict[str, str]:
