@@ -1,2 +1,17 @@
 # -*- test-case-name: tests.nameserver -*-
-"""The name server: who has which topic, and who is alive."""
+"""The name server: who has which topic, and who is alive.
+
+  - L{nameserver<rocketbroker.nameserver.nameserver>}: all parts together, start, stop.
+  - L{brokers<rocketbroker.nameserver.brokers>}: brokers come, speak, go, fall silent.
+  - L{incoming<rocketbroker.nameserver.incoming>}: what a registration says.
+  - L{routes<rocketbroker.nameserver.routes>}: what clients and operators ask.
+  - L{keyvalues<rocketbroker.nameserver.keyvalues>}: key-value settings and their file.
+  - L{settings<rocketbroker.nameserver.settings>}: changing settings while it runs.
+  - L{saving<rocketbroker.nameserver.saving>}: files written without holding up the
+    reactor.
+
+The table itself is pure and stands in L{rocketbroker.routing}. Everything here runs in
+the reactor's thread, so a request sees the table between two others, never within one.
+Requests: the name server sheet, section 10. Not there: the cluster test mode and the
+controller in the same process.
+"""

@@ -1,0 +1,160 @@
+# -*- test-case-name: tests.app.test_namesrv -*-
+"""`twistd namesrv`: a name server as a program.
+
+Everything that can be wrong with its settings, its file and its port is found before
+the reactor runs: then an error is one sentence on standard error and exit status 1.
+Flags and settings: the name server sheet, sections 1 and 2.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from collections.abc import Callable
+from typing import Any, final
+
+from twisted.application.service import MultiService, Service
+from twisted.internet.defer import Deferred
+from twisted.internet.threads import deferToThreadPool
+from twisted.logger import Logger
+
+from rocketbroker.app.options import ServerOptions, or_refuse
+from rocketbroker.config import properties
+from rocketbroker.config.keyed import KeyedOptions, text_of
+from rocketbroker.config.namesrv import NamesrvSettings
+from rocketbroker.files.disk import Disk
+from rocketbroker.nameserver.nameserver import NameServer
+from rocketbroker.remoting.hub import Hub
+from rocketbroker.remoting.server import RemotingServer
+from rocketbroker.wire.command import Command
+
+
+def steady_ms() -> int:
+    """Milliseconds that only ever go forward, whatever is done to the clock."""
+    return time.monotonic_ns() // 1_000_000
+
+
+class Options(ServerOptions):
+    """The command line of a name server; C{-n} is accepted and means nothing."""
+
+    synopsis = "[-c FILE] [-p]"
+
+
+def settings_of(options: Options) -> NamesrvSettings:
+    """What the file that a command line names says.
+
+    @raise ConfigurationError: one sentence.
+    """
+    path = options["configFile"]
+    if path is None:
+        return NamesrvSettings.from_properties({})
+    path = os.path.abspath(path)
+    return NamesrvSettings.from_properties(properties.read(path), path)
+
+
+def printed(settings: NamesrvSettings) -> str:
+    """The settings as C{-p} prints them: name server, server, client."""
+    lines = []
+    parts: tuple[KeyedOptions, ...] = (
+        settings.options,
+        settings.server,
+        settings.client,
+    )
+    for part in parts:
+        for key, name in part.keys().items():
+            value = getattr(part, name)
+            lines.append(f"{key}={'' if value is None else text_of(value)}\n")
+    return "".join(lines)
+
+
+@final
+class NameServerService(Service):
+    """A name server on a reactor.
+
+    @ivar nameserver: its parts are what metrics count.
+    @ivar server: its port, with what is counted there.
+    @ivar port: where it listens.
+    """
+
+    name = "namesrv"
+    _log = Logger()
+
+    def __init__(self, reactor: Any, settings: NamesrvSettings) -> None:
+        """
+        Read the files and listen.
+
+        @param reactor: the reactor, not running yet.
+        @raise ConfigurationError: a file makes no sense or cannot be written, or the
+            port cannot be had; one sentence.
+        """
+        self.settings = settings
+        self._reactor = reactor
+        self._oneways: Callable[[str, Command], None] | None = None
+        self._stop_client: Callable[[], Deferred[None]] | None = None
+        self.nameserver = NameServer(
+            reactor, settings, Disk(), steady_ms, self._in_thread, self._oneway
+        )
+        self.nameserver.load()
+        hub = Hub(reactor) if hasattr(select, "epoll") else None
+        self.server = RemotingServer(
+            reactor, settings.server, self.nameserver.responders, hub
+        )
+        self.port = self.server.listen()
+
+    def _in_thread(self, function: Callable[[], None]) -> Deferred[None]:
+        """Run C{function} in the reactor's thread pool."""
+        reactor = self._reactor
+        return deferToThreadPool(reactor, reactor.getThreadPool(), function)
+
+    def _oneway(self, address: str, command: Command) -> None:
+        """Tell a broker something; few name servers ever do, so the client is late."""
+        if self._oneways is None:
+            from rocketbroker.remoting.client import RemotingClient
+
+            client = RemotingClient(self._reactor, self.settings.client)
+            self._oneways, self._stop_client = client.oneway, client.stop
+        self._oneways(address, command)
+
+    def startService(self) -> None:
+        """The reactor runs: begin to work."""
+        super().startService()  # type: ignore[no-untyped-call]
+        for key in self.settings.unknown:
+            self._log.warn("The setting {key} is not known here.", key=key)
+        self._reactor.callWhenRunning(self._start)
+
+    def _start(self) -> None:
+        self.nameserver.start()
+        self._log.info(
+            "The Name Server boot success. serializeType=JSON, address {host}:{port}",
+            host=self.settings.server.bind_address,
+            port=self.port,
+        )
+
+    async def _stopped(self) -> None:
+        await self.server.stop()
+        if self._stop_client is not None:
+            await self._stop_client()
+        await self.nameserver.stop()
+
+    def stopService(self) -> Deferred[None]:
+        """Stop; fires when all is on the disk."""
+        super().stopService()  # type: ignore[no-untyped-call]
+        return Deferred.fromCoroutine(self._stopped())
+
+
+@or_refuse
+def makeService(options: Options) -> MultiService:
+    """The name server that a command line asks for."""
+    from twisted.internet import reactor
+
+    settings = settings_of(options)
+    if options["printConfigItem"]:
+        print(printed(settings), end="")
+        raise SystemExit(0)
+    services = MultiService()  # type: ignore[no-untyped-call]
+    namesrv = NameServerService(reactor, settings)
+    namesrv.setServiceParent(services)  # type: ignore[no-untyped-call]
+    # The metrics port joins here: one more service, reading the counters of namesrv,
+    # if metricsExporterType is PROM and metricsPromExporterPort is not 0.
+    return services

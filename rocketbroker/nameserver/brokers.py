@@ -1,0 +1,286 @@
+# -*- test-case-name: tests.nameserver.test_brokers -*-
+"""Brokers come, speak, go, fall silent; operators change what they may.
+
+Who goes, of its own will or because its connection or its voice is gone, waits until
+the end of the turn: then all who went meanwhile are taken out of the table at once,
+because each time every topic is looked at. So a success does not yet mean that the
+route is gone, as in the reference.
+
+Requests: the name server sheet, sections 10.2 and 10.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias, TypeVar, final
+
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
+from twisted.logger import Logger
+
+from rocketbroker.errors import BrokerError, RemoteProtocolError, SystemFailure
+from rocketbroker.nameserver.incoming import registration
+from rocketbroker.nameserver.keyvalues import (
+    ORDER_TOPIC_CONFIG,
+    KeyValues,
+    table_body,
+)
+from rocketbroker.nameserver.settings import RunningSettings
+from rocketbroker.remoting.interfaces import IConnection, IResponderTable
+from rocketbroker.routing.registration import MinBrokerChange, Unregistration
+from rocketbroker.routing.table import RouteTable
+from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.command import ONEWAY, Command, response_to
+from rocketbroker.wire.fastjson import dumps
+from rocketbroker.wire.fields import object_of
+from rocketbroker.wire.namesrv_headers import (
+    AddWritePermOfBrokerRequestHeader,
+    AddWritePermOfBrokerResponseHeader,
+    BrokerHeartbeatRequestHeader,
+    DeleteTopicFromNamesrvRequestHeader,
+    NotifyMinBrokerIdChangeRequestHeader,
+    QueryDataVersionRequestHeader,
+    QueryDataVersionResponseHeader,
+    RegisterBrokerResponseHeader,
+    RegisterTopicRequestHeader,
+    UnRegisterBrokerRequestHeader,
+    WipeWritePermOfBrokerRequestHeader,
+    WipeWritePermOfBrokerResponseHeader,
+)
+from rocketbroker.wire.routes import TopicRouteData
+from rocketbroker.wire.topics import DataVersion
+
+T = TypeVar("T")
+
+#: Sends a request that wants no answer to an address.
+Oneway: TypeAlias = Callable[[str, Command], None]
+
+
+@final
+class Brokers:
+    """Keeps the table up to date.
+
+    @ivar table: the routes.
+    @ivar registered: how many registrations were accepted.
+    @ivar refused: how many were not.
+    @ivar expired: how many brokers were silent for too long.
+    @ivar lost: how many lost their connection.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        clock: IReactorTime,
+        table: RouteTable,
+        settings: RunningSettings,
+        keyvalues: KeyValues,
+        now_ms: Callable[[], int],
+        oneway: Oneway,
+    ) -> None:
+        """
+        @param now_ms: a clock that never jumps.
+        @param oneway: how a broker is told that the least id has changed.
+        """
+        self._clock = clock
+        self.table = table
+        self._settings = settings
+        self._keyvalues = keyvalues
+        self._now_ms = now_ms
+        self._oneway = oneway
+        self._leaving: list[Unregistration] = []
+        self._apply_call: IDelayedCall | None = None
+        self._watched: set[IConnection] = set()
+        self.registered = 0
+        self.refused = 0
+        self.expired = 0
+        self.lost = 0
+
+    def register(self, table: IResponderTable) -> None:
+        """Answer the requests of sections 10.2 and 10.3."""
+        table.register(RequestCode.REGISTER_BROKER, self.register_broker)
+        table.register(RequestCode.UNREGISTER_BROKER, self.unregister_broker)
+        table.register(RequestCode.QUERY_DATA_VERSION, self.query_data_version)
+        table.register(RequestCode.BROKER_HEARTBEAT, self.heartbeat)
+        table.register(RequestCode.WIPE_WRITE_PERM_OF_BROKER, self.wipe_write)
+        table.register(RequestCode.ADD_WRITE_PERM_OF_BROKER, self.add_write)
+        table.register(RequestCode.DELETE_TOPIC_IN_NAMESRV, self.delete_topic)
+        table.register(RequestCode.REGISTER_TOPIC_IN_NAMESRV, self.register_topic)
+
+    def stop(self) -> None:
+        """Forget who is about to leave; nothing is kept anyway."""
+        if self._apply_call is not None:
+            self._apply_call.cancel()
+            self._apply_call = None
+
+    # Coming and speaking.
+
+    def register_broker(self, connection: IConnection, request: Command) -> Command:
+        """A broker says what it has (103)."""
+        options = self._settings.options
+        try:
+            new = registration(connection, request)
+        except BrokerError:
+            self.refused += 1
+            raise
+        result = self.table.register(
+            new, self._now_ms(), options.delete_topic_with_broker_registration
+        )
+        if result is None:
+            self.refused += 1
+            raise SystemFailure("register broker failed")
+        self.registered += 1
+        if connection not in self._watched:
+            self._watched.add(connection)
+            connection.on_close(self._closed)
+        if result.change is not None and options.notify_min_broker_id_changed:
+            self._tell(result.change)
+        ordered = None
+        if options.return_order_topic_config_to_broker:
+            ordered = self._keyvalues.namespace(ORDER_TOPIC_CONFIG)
+        return response_to(
+            request,
+            ext=RegisterBrokerResponseHeader(
+                ha_server_addr=result.ha_address, master_addr=result.master_address
+            ).to_ext(),
+            body=b"" if ordered is None else table_body(ordered),
+        )
+
+    def query_data_version(self, connection: IConnection, request: Command) -> Command:
+        """Whether a broker has topics that we do not know (322); it spoke."""
+        header = QueryDataVersionRequestHeader.from_ext(request.ext)
+        theirs = _read(DataVersion.from_json, request.body) if request.body else None
+        cluster, address = header.cluster_name, header.broker_addr
+        ours = self.table.data_version(cluster, address)
+        changed = ours is None or ours != theirs
+        self.table.heard(cluster, address, self._now_ms())
+        return response_to(
+            request,
+            ext=QueryDataVersionResponseHeader(changed=changed).to_ext(),
+            body=b"" if ours is None else dumps(ours),
+        )
+
+    def heartbeat(self, connection: IConnection, request: Command) -> Command:
+        """A broker speaks (904); whether it is known is not said."""
+        header = BrokerHeartbeatRequestHeader.from_ext(request.ext)
+        self.table.heard(header.cluster_name, header.broker_addr, self._now_ms())
+        return response_to(request)
+
+    # Going.
+
+    def unregister_broker(self, connection: IConnection, request: Command) -> Command:
+        """A broker goes (104)."""
+        header = UnRegisterBrokerRequestHeader.from_ext(request.ext)
+        without_id = "brokerId" in header.lacking(request.ext)
+        leaving = Unregistration(
+            cluster=header.cluster_name,
+            name=header.broker_name,
+            address=header.broker_addr,
+            broker_id=None if without_id else header.broker_id,
+        )
+        if not self._leave(leaving):
+            raise SystemFailure("too many brokers are being unregistered")
+        return response_to(request)
+
+    def scan(self) -> None:
+        """Take out who was silent for too long, and close their connections."""
+        for key, channel in self.table.expired(self._now_ms()):
+            leaving = self.table.unregistration(key)
+            self.expired += 1
+            self._log.warn(
+                "The broker at {address} of cluster {cluster} was silent for too long.",
+                cluster=key[0],
+                address=key[1],
+            )
+            if leaving is not None:
+                self._leave(leaving)
+            if IConnection.providedBy(channel):
+                IConnection(channel).close()
+
+    def _closed(self, connection: IConnection) -> None:
+        """A connection over which a broker registered is gone."""
+        self._watched.discard(connection)
+        key = self.table.of_channel(connection)
+        if key is None:
+            return
+        leaving = self.table.unregistration(key)
+        if leaving is not None and leaving not in self._leaving:
+            self.lost += 1
+            self._log.warn(
+                "The broker {name} at {address} lost its connection.",
+                name=leaving.name,
+                address=leaving.address,
+            )
+            self._leave(leaving)
+
+    def _leave(self, leaving: Unregistration) -> bool:
+        """Take somebody out at the end of the turn; False if too many wait for that."""
+        most = self._settings.options.un_register_broker_queue_capacity
+        if len(self._leaving) >= most:
+            return False
+        self._leaving.append(leaving)
+        if self._apply_call is None:
+            self._apply_call = self._clock.callLater(0, self._apply)
+        return True
+
+    def _apply(self) -> None:
+        self._apply_call = None
+        leaving, self._leaving = self._leaving, []
+        changes = self.table.unregister(leaving)
+        if self._settings.options.notify_min_broker_id_changed:
+            for change in changes:
+                self._tell(change)
+
+    def _tell(self, change: MinBrokerChange) -> None:
+        """Tell a group that its least id is another one (905)."""
+        header = NotifyMinBrokerIdChangeRequestHeader(
+            min_broker_id=change.broker_id,
+            min_broker_addr=change.address,
+            offline_broker_addr=change.offline_address,
+            ha_broker_addr=change.ha_address,
+        )
+        for address in change.recipients:
+            command = Command(
+                RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE, header.to_ext(), flag=ONEWAY
+            )
+            self._oneway(address, command)
+
+    # What operators change.
+
+    def wipe_write(self, connection: IConnection, request: Command) -> Command:
+        """Nobody is to send to a broker any more (205)."""
+        header = WipeWritePermOfBrokerRequestHeader.from_ext(request.ext)
+        count = self.table.wipe_write(header.broker_name)
+        answer = WipeWritePermOfBrokerResponseHeader(wipe_topic_count=count)
+        return response_to(request, ext=answer.to_ext())
+
+    def add_write(self, connection: IConnection, request: Command) -> Command:
+        """A broker may be sent to again (327)."""
+        header = AddWritePermOfBrokerRequestHeader.from_ext(request.ext)
+        count = self.table.add_write(header.broker_name)
+        answer = AddWritePermOfBrokerResponseHeader(add_topic_count=count)
+        return response_to(request, ext=answer.to_ext())
+
+    def delete_topic(self, connection: IConnection, request: Command) -> Command:
+        """A topic is gone (216), or from one cluster only."""
+        header = DeleteTopicFromNamesrvRequestHeader.from_ext(request.ext)
+        self.table.delete_topic(header.topic, header.cluster_name or None)
+        return response_to(request)
+
+    def register_topic(self, connection: IConnection, request: Command) -> Command:
+        """A topic is there (217)."""
+        header = RegisterTopicRequestHeader.from_ext(request.ext)
+        if request.body:
+            route = _read(TopicRouteData.from_json, request.body)
+            self.table.add_topic(header.topic, route.queue_datas)
+        return response_to(request)
+
+
+def _read(read: Callable[[object], T], body: bytes) -> T:
+    """A body as a value.
+
+    @raise SystemFailure: it makes no sense.
+    """
+    try:
+        return object_of(body, read)
+    except RemoteProtocolError as error:
+        raise SystemFailure(f"The body cannot be read: {error}.") from error

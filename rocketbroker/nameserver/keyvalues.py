@@ -1,0 +1,164 @@
+# -*- test-case-name: tests.nameserver.test_keyvalues -*-
+"""Key-value settings, kept in one file: section 12 of the name server sheet.
+
+Used for one thing: the namespace L{ORDER_TOPIC_CONFIG} says which topics are ordered,
+and how many queues of which broker each has.
+
+Where we differ: the reference overwrites the file in place and never reads the copy
+that it keeps; here the file is replaced whole, and the copy is read if a crash fell
+between the two renames. And a change that could not be saved is answered with
+SYSTEM_ERROR, not with success.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Final, final
+
+from twisted.internet.defer import Deferred
+
+from rocketbroker.errors import (
+    ConfigurationError,
+    QueryNotFound,
+    RemoteProtocolError,
+    SystemFailure,
+)
+from rocketbroker.files.interfaces import IFiles
+from rocketbroker.files.jsonfile import JsonFile
+from rocketbroker.nameserver.saving import InThread, Saving
+from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
+from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.command import Command, response_to
+from rocketbroker.wire.fastjson import dumps, loads
+from rocketbroker.wire.namesrv_headers import (
+    DeleteKVConfigRequestHeader,
+    GetKVConfigRequestHeader,
+    GetKVConfigResponseHeader,
+    GetKVListByNamespaceRequestHeader,
+    PutKVConfigRequestHeader,
+)
+from rocketbroker.wire.topics import KVTable
+
+#: The namespace whose keys are ordered topics.
+ORDER_TOPIC_CONFIG: Final = "ORDER_TOPIC_CONFIG"
+
+
+def _tables(content: bytes) -> dict[str, dict[str, str]]:
+    """The tables that a file contains.
+
+    @raise ValueError: it is not such a file.
+    """
+    try:
+        whole = loads(content)
+    except RemoteProtocolError as error:
+        raise ValueError(str(error)) from error
+    tables = whole.get("configTable") if isinstance(whole, dict) else None
+    if not isinstance(tables, dict):
+        raise ValueError("there is no configTable")
+    found: dict[str, dict[str, str]] = {}
+    for namespace, table in tables.items():
+        if not isinstance(table, dict):
+            raise ValueError(f"the namespace {namespace} is no table")
+        found[str(namespace)] = {
+            str(key): str(value) for key, value in table.items() if value is not None
+        }
+    return found
+
+
+def table_body(table: Mapping[str, str]) -> bytes:
+    """A table as answers carry it (KVTable)."""
+    return dumps(KVTable(table=dict(table)))
+
+
+@final
+class KeyValues:
+    """The settings and the requests about them."""
+
+    def __init__(self, files: IFiles, path: str, in_thread: InThread) -> None:
+        self._files = files
+        self._path = path
+        self._file = JsonFile(files, path)
+        self._saving = Saving(self._file, in_thread)
+        self._namespaces: dict[str, dict[str, str]] = {}
+
+    def load(self) -> None:
+        """Read the file, and see whether it could be written. Blocking.
+
+        @raise ConfigurationError: neither it nor its copy makes sense, or it cannot be
+            written; one sentence.
+        """
+        try:
+            content = self._file.load(_tables)
+        except ValueError as error:
+            raise ConfigurationError(
+                f"The key-value settings in {self._path} cannot be read: {error}."
+            ) from error
+        self._namespaces = {} if content is None else _tables(content)
+        probe = self._path + ".probe"
+        try:
+            self._files.make_dirs(os.path.dirname(self._path))
+            self._files.open(probe, create=True).close()
+            self._files.remove(probe)
+        except OSError as error:
+            raise ConfigurationError(
+                f"The key-value settings in {self._path} cannot be written: "
+                f"{error.strerror or error}."
+            ) from error
+
+    def stop(self) -> Deferred[None]:
+        """Fires when nothing is being written any more."""
+        return self._saving.idle()
+
+    def namespace(self, namespace: str) -> Mapping[str, str] | None:
+        """The settings of a namespace, None if there never were any."""
+        return self._namespaces.get(namespace)
+
+    def register(self, table: IResponderTable) -> None:
+        """Answer requests 100, 101, 102 and 219."""
+        table.register(RequestCode.PUT_KV_CONFIG, self.put)
+        table.register(RequestCode.GET_KV_CONFIG, self.get)
+        table.register(RequestCode.DELETE_KV_CONFIG, self.delete)
+        table.register(RequestCode.GET_KVLIST_BY_NAMESPACE, self.all_of)
+
+    def put(self, connection: IConnection, request: Command) -> Answer:
+        """Set a value (100)."""
+        lacking = PutKVConfigRequestHeader.lacking(request.ext)
+        if "namespace" in lacking or "key" in lacking:
+            raise SystemFailure("namespace or key is null")
+        if lacking:
+            raise SystemFailure("value is null")
+        header = PutKVConfigRequestHeader.from_ext(request.ext)
+        self._namespaces.setdefault(header.namespace, {})[header.key] = header.value
+        return self._saved(request)
+
+    def get(self, connection: IConnection, request: Command) -> Command:
+        """A value (101)."""
+        header = GetKVConfigRequestHeader.from_ext(request.ext)
+        value = self._namespaces.get(header.namespace, {}).get(header.key)
+        if value is None:
+            raise QueryNotFound(
+                f"No config item, Namespace: {header.namespace} Key: {header.key}"
+            )
+        return response_to(request, ext=GetKVConfigResponseHeader(value=value).to_ext())
+
+    def delete(self, connection: IConnection, request: Command) -> Answer:
+        """Forget a value (102); its namespace stays."""
+        header = DeleteKVConfigRequestHeader.from_ext(request.ext)
+        table = self._namespaces.get(header.namespace)
+        if table is None or table.pop(header.key, None) is None:
+            return response_to(request)
+        return self._saved(request)
+
+    def all_of(self, connection: IConnection, request: Command) -> Command:
+        """All of a namespace (219)."""
+        header = GetKVListByNamespaceRequestHeader.from_ext(request.ext)
+        table = self._namespaces.get(header.namespace)
+        if table is None:
+            raise QueryNotFound(f"No config item, Namespace: {header.namespace}")
+        return response_to(request, body=table_body(table))
+
+    def _saved(self, request: Command) -> Answer:
+        """The answer to a change, when it is on the disk."""
+        content = dumps({"configTable": self._namespaces})
+        return Deferred.fromCoroutine(self._saving.answer(content, request))

@@ -1,0 +1,96 @@
+# -*- test-case-name: tests.nameserver.test_nameserver -*-
+"""All parts of a name server together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import final
+
+from twisted.internet.defer import Deferred, gatherResults
+from twisted.internet.interfaces import IReactorTime
+from twisted.internet.task import LoopingCall
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from rocketbroker.config.namesrv import NamesrvSettings
+from rocketbroker.files.interfaces import IFiles
+from rocketbroker.nameserver.brokers import Brokers, Oneway
+from rocketbroker.nameserver.keyvalues import KeyValues
+from rocketbroker.nameserver.routes import Routes
+from rocketbroker.nameserver.saving import InThread
+from rocketbroker.nameserver.settings import RunningSettings
+from rocketbroker.remoting.table import ResponderTable
+from rocketbroker.routing.table import RouteTable
+
+
+@final
+class NameServer:
+    """A name server without its port: give L{responders} to a server.
+
+    @ivar responders: what it answers.
+    @ivar routes: the table.
+    @ivar brokers: what keeps the table up to date, with its counters.
+    @ivar lookups: what answers from it, with its counters.
+    @ivar keyvalues: key-value settings.
+    @ivar settings: the settings in force.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        clock: IReactorTime,
+        settings: NamesrvSettings,
+        files: IFiles,
+        now_ms: Callable[[], int],
+        in_thread: InThread,
+        oneway: Oneway,
+    ) -> None:
+        """
+        @param clock: calls later.
+        @param settings: as at the start.
+        @param files: where the settings' files are.
+        @param now_ms: a clock that never jumps; the wait for service counts from now.
+        @param in_thread: runs what may wait for the disk.
+        @param oneway: sends a request that wants no answer to a broker.
+        """
+        options = settings.options
+        self.responders = ResponderTable()
+        self.routes = RouteTable()
+        self.settings = RunningSettings(settings, files, in_thread)
+        self.keyvalues = KeyValues(files, options.kv_config_path, in_thread)
+        self.brokers = Brokers(
+            clock, self.routes, self.settings, self.keyvalues, now_ms, oneway
+        )
+        self.lookups = Routes(self.routes, self.settings, self.keyvalues, now_ms)
+        for part in (self.settings, self.keyvalues, self.brokers, self.lookups):
+            part.register(self.responders)
+        self._scan = LoopingCall(self.brokers.scan)
+        self._scan.clock = clock
+        self._scan_seconds = options.scan_not_active_broker_interval / 1000
+
+    def load(self) -> None:
+        """Read the files. Blocking; before the reactor runs.
+
+        @raise ConfigurationError: one sentence, if they cannot be read or written.
+        """
+        self.keyvalues.load()
+
+    def start(self) -> None:
+        """Look for silent brokers from now on."""
+        scanning = self._scan.start(self._scan_seconds, now=False)
+        scanning.addErrback(self._scan_failed)
+
+    def stop(self) -> Deferred[None]:
+        """Stop looking.
+
+        @return: fires when all changes of settings are on the disk.
+        """
+        if self._scan.running:
+            self._scan.stop()
+        self.brokers.stop()
+        parts = [self.keyvalues.stop(), self.settings.stop()]
+        return gatherResults(parts).addCallback(lambda _: None)
+
+    def _scan_failed(self, failure: Failure) -> None:
+        self._log.failure("Nobody looks for silent brokers any more.", failure=failure)
