@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol, TypeAlias, TypeVar, final
 
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
@@ -91,6 +91,7 @@ class Durability:
         self._groups: deque[_Group] = deque()
         self._in_flight = False
         self._again = False
+        self._stopped = False
         self._idle: list[Deferred[None]] = []
         self._timer: IDelayedCall | None = None
         self._retry: IDelayedCall | None = None
@@ -122,26 +123,21 @@ class Durability:
         elif self._retry is None:
             self._start()
 
-    def settled(self) -> Deferred[None]:
-        """Fires when no flush is in flight and nothing is left to flush."""
-        if not self._in_flight and self._retry is None:
-            return succeed(None)
-        done: Deferred[None] = Deferred()
-        self._idle.append(done)
-        return done
-
     def stop(self) -> Deferred[None]:
-        """Answer who still waits with what is known; fires when no thread flushes."""
+        """Let the disk have what waits, and start no other flush after that.
+
+        @return: fires when nobody waits and no thread flushes any more.
+        """
+        self._stopped = True
         if self._retry is not None:
             self._retry.cancel()
             self._retry = None
-        self._again = False
-        self._release(self._store.flushed_position)
-        self._give_up()
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        return self.settled()
+        done: Deferred[None] = Deferred()
+        self._idle.append(done)
+        if self._groups:
+            self.flush()
+        self._rest()
+        return done
 
     def _start(self) -> None:
         self._in_flight = True
@@ -168,7 +164,8 @@ class Durability:
             reason=failure.getErrorMessage(),
         )
         self._give_up()
-        self._retry = self._clock.callLater(RETRY_SECONDS, self._try_again)
+        if not self._stopped:
+            self._retry = self._clock.callLater(RETRY_SECONDS, self._try_again)
         self._rest()
 
     def _broken(self, failure: Failure) -> None:
@@ -179,8 +176,11 @@ class Durability:
         self._start()
 
     def _rest(self) -> None:
-        if self._in_flight or self._retry is not None:
+        if self._in_flight:
             return
+        if self._stopped and self._timer is not None and not self._groups:
+            self._timer.cancel()
+            self._timer = None
         idle, self._idle = self._idle, []
         for done in idle:
             done.callback(None)

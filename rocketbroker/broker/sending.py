@@ -277,7 +277,7 @@ class Sending:
         queue_id = self._checks.queue_id(fields, config, connection)
         own = properties.parse(fields.i)
         own.pop("POP_CK", None)
-        sys_flag = self._checks.sys_flag(fields, config)
+        fields.f = self._checks.sys_flag(fields, config)
         message_type = FIFO if "__SHARDINGKEY" in own else NORMAL
         sends = self._sends(fields.b, queue_id, message_type)
         done: Deferred[Command | None] = Deferred()
@@ -293,7 +293,7 @@ class Sending:
                 request.body,
                 properties.encode(own),
                 fields.h,
-                sys_flag,
+                fields.f,
                 fields.g,
                 connection.peer_host,
                 fields.j,
