@@ -1,0 +1,213 @@
+# -*- test-case-name: tests.blocking.test_connection -*-
+"""One server, and the requests under way to it.
+
+There is no thread that reads: whoever collects an answer reads until it is there, and
+keeps the answers of others for them. So several requests may be in flight, which hides
+the way there and back, and each is collected when its turn comes.
+
+While we send, we read too: a server that is busy sending to us stops reading from us,
+and two that both only send would wait for each other for ever.
+
+What the server asks of us (consumer ids changed, check a transaction) is not for such a
+client: requests that want an answer are refused, the others dropped.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from rocketbroker.blocking.machine import Machine, Stream, split_address
+from rocketbroker.errors import ConnectionLost, RemoteProtocolError, RequestTimeout
+from rocketbroker.wire.codes import ResponseCode
+from rocketbroker.wire.command import ONEWAY, Command, response_to
+from rocketbroker.wire.connection import Connection
+from rocketbroker.wire.frames import MOST_BYTES, encode
+
+#: How long a connection may take to be made.
+CONNECT_SECONDS: Final = 3.0
+
+#: A server that asks and asks, and does not read what it is told, is told no more.
+MOST_REFUSALS: Final = 100
+
+#: Opaques are numbers of 32 bits.
+_OPAQUES: Final = 0x7FFFFFFF
+
+
+@final
+class ServerConnection:
+    """One server. The connection is made with the first request, and again when lost.
+
+    @ivar address: C{host:port}.
+    @ivar connects: how many connections have been made.
+    @ivar requests: how many requests have been sent.
+    @ivar dropped: how many answers nobody waited for any more, and requests of the
+        server.
+    """
+
+    def __init__(
+        self, machine: Machine, address: str, most_bytes: int = MOST_BYTES
+    ) -> None:
+        """
+        @raise ConfigurationError: the address is none.
+        """
+        self.address = address
+        self._host, self._port = split_address(address)
+        self._machine = machine
+        self._most_bytes = most_bytes
+        self._stream: Stream | None = None
+        self._incoming = Connection(most_bytes)
+        self._last_opaque = 0
+        self._deadlines: dict[int, float] = {}
+        self._answers: dict[int, Command] = {}
+        self._refusals: list[bytes] = []
+        self._why_lost = "it was never open"
+        self.connects = 0
+        self.requests = 0
+        self.dropped = 0
+
+    @property
+    def under_way(self) -> int:
+        """How many requests wait for their answers."""
+        return len(self._deadlines)
+
+    def submit(self, command: Command, seconds: float) -> int:
+        """Send a request without waiting for the answer.
+
+        @param seconds: within which the answer has to be there.
+        @return: the ticket for L{collect}.
+        @raise ConnectionLost: there is no connection, or it broke.
+        @raise RequestTimeout: the server does not take it.
+        @raise LocalProtocolError: the protocol cannot carry it.
+        """
+        self._last_opaque = opaque = self._last_opaque % _OPAQUES + 1
+        command.opaque = opaque
+        frame = encode(command, most_bytes=self._most_bytes)
+        deadline = self._machine.monotonic() + seconds
+        self._open(seconds)
+        self._deadlines[opaque] = deadline
+        self._write(frame, deadline)
+        self.requests += 1
+        return opaque
+
+    def collect(self, ticket: int) -> Command:
+        """Wait for the answer to a request.
+
+        @return: the response, whatever its code.
+        @raise ConnectionLost: the connection is gone; so are all requests under way.
+        @raise RequestTimeout: it took too long; the connection is closed, because a
+            server that is silent may be gone without a word.
+        @raise RemoteProtocolError: the server does not speak the protocol; the
+            connection is closed.
+        """
+        while (answer := self._answers.pop(ticket, None)) is None:
+            deadline = self._deadlines.get(ticket)
+            if deadline is None:
+                raise ConnectionLost(
+                    f"the connection to {self.address} is gone: {self._why_lost}"
+                )
+            self._read(deadline)
+        return answer
+
+    def invoke(self, command: Command, seconds: float) -> Command:
+        """L{submit} and L{collect}."""
+        return self.collect(self.submit(command, seconds))
+
+    def oneway(self, command: Command, seconds: float = CONNECT_SECONDS) -> None:
+        """Send a request that wants no answer; raises as L{submit}."""
+        command.flag |= ONEWAY
+        self._last_opaque = command.opaque = self._last_opaque % _OPAQUES + 1
+        frame = encode(command, most_bytes=self._most_bytes)
+        self._open(seconds)
+        self._write(frame, self._machine.monotonic() + seconds)
+        self.requests += 1
+
+    def forget(self, ticket: int) -> None:
+        """Drop the answer to a request, whenever it comes."""
+        self._answers.pop(ticket, None)
+        self._deadlines.pop(ticket, None)
+
+    def close(self, why: str = "it was closed") -> None:
+        """Close it; what is under way is lost, what has come can be collected."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+            self._why_lost = why
+            self._refusals.clear()
+            self._deadlines.clear()
+
+    def _open(self, seconds: float) -> None:
+        if self._stream is None:
+            self._stream = self._machine.connect(
+                self._host, self._port, min(seconds, CONNECT_SECONDS)
+            )
+            self._incoming = Connection(self._most_bytes)
+            self.connects += 1
+
+    def _write(self, frame: bytes, deadline: float) -> None:
+        rest = memoryview(frame)
+        while rest:
+            stream = self._stream
+            if stream is None:
+                raise ConnectionLost(
+                    f"the connection to {self.address} is gone: {self._why_lost}"
+                )
+            try:
+                rest = rest[stream.send(rest) :]
+            except ConnectionLost as problem:
+                self.close(str(problem))
+                raise
+            if rest:
+                self._wait(stream, True, deadline)
+
+    def _read(self, deadline: float) -> None:
+        if self._refusals:
+            # Not when they are made: then half of a frame may have been sent.
+            refusals = b"".join(self._refusals)
+            self._refusals.clear()
+            self._write(refusals, deadline)
+        if self._stream is not None:
+            self._wait(self._stream, False, deadline)
+
+    def _wait(self, stream: Stream, to_write: bool, deadline: float) -> None:
+        """Wait until there is something to do, and read what has come."""
+        left = deadline - self._machine.monotonic()
+        if left <= 0:
+            self.close("a request took too long")
+            raise RequestTimeout(f"{self.address} did not answer in time")
+        if stream.wait(to_write, left).readable:
+            try:
+                data = stream.receive()
+            except ConnectionLost as problem:
+                self.close(str(problem))
+                raise
+            if data:
+                self._take(data)
+            else:
+                self.close("the server closed it")
+
+    def _take(self, data: bytes) -> None:
+        try:
+            commands = self._incoming.receive(data)
+        except RemoteProtocolError as problem:
+            for command in self._incoming.before_error:
+                self._dispatch(command)
+            self.close(str(problem))
+            raise
+        for command in commands:
+            self._dispatch(command)
+
+    def _dispatch(self, command: Command) -> None:
+        if command.is_response:
+            if self._deadlines.pop(command.opaque, None) is None:
+                self.dropped += 1
+            else:
+                self._answers[command.opaque] = command
+            return
+        self.dropped += 1
+        if not command.is_oneway and len(self._refusals) < MOST_REFUSALS:
+            refusal = response_to(
+                command,
+                ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
+                f"request type {command.code} not supported",
+            )
+            self._refusals.append(encode(refusal))

@@ -1,0 +1,52 @@
+# -*- test-case-name: tests.blocking.test_routes -*-
+"""What a client is told."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+from rocketbroker.blocking.machine import Machine, ThisMachine, split_address
+from rocketbroker.errors import ConfigurationError
+from rocketbroker.wire.frames import MOST_BYTES
+
+#: After this long a route is asked for again.
+ROUTE_SECONDS: Final = 30.0
+
+
+def name_server_list(text: str) -> tuple[str, ...]:
+    """The addresses in C{host:port;host:port}; commas separate too.
+
+    @raise ConfigurationError: there is none, or one is not an address.
+    """
+    addresses = tuple(
+        part.strip() for part in text.replace(",", ";").split(";") if part.strip()
+    )
+    if not addresses:
+        raise ConfigurationError("no name server is given")
+    for address in addresses:
+        split_address(address)
+    return addresses
+
+
+@attrs.frozen
+class Settings:
+    """What a client is told; it travels to executors.
+
+    @ivar name_servers: C{host:port}, separated by semicolons.
+    @ivar seconds: how long a request may take.
+    @ivar attempts: how often a request is tried that another try may cure.
+    @ivar pause: seconds between two tries.
+    @ivar route_seconds: how old a route may become.
+    @ivar most_frame_bytes: the longest frame that we send or take.
+    @ivar machine: where we run.
+    """
+
+    name_servers: str
+    seconds: float = 3.0
+    attempts: int = 3
+    pause: float = 0.2
+    route_seconds: float = ROUTE_SECONDS
+    most_frame_bytes: int = MOST_BYTES
+    machine: Machine = attrs.field(factory=ThisMachine)
