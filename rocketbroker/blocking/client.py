@@ -1,0 +1,267 @@
+# -*- test-case-name: tests.blocking.test_client -*-
+"""What a client asks about topics and queues."""
+
+from __future__ import annotations
+
+from typing import Final, TypeVar, final
+
+from rocketbroker.blocking.connections import Connections
+from rocketbroker.blocking.routes import MASTER, MessageQueue, Routes
+from rocketbroker.blocking.settings import Settings
+from rocketbroker.errors import (
+    BrokerError,
+    ConnectionLost,
+    QueryNotFound,
+    RemoteProtocolError,
+    RequestTimeout,
+    RocketbrokerError,
+    TopicNotExist,
+    error_of_response,
+)
+from rocketbroker.records.names import AUTO_CREATE_TOPIC
+from rocketbroker.records.record import StoredMessage, decode
+from rocketbroker.wire.admin_headers import CreateTopicRequestHeader
+from rocketbroker.wire.codes import RequestCode, ResponseCode
+from rocketbroker.wire.command import Command
+from rocketbroker.wire.header import Header
+from rocketbroker.wire.pull_headers import (
+    GetEarliestMsgStoretimeRequestHeader,
+    GetEarliestMsgStoretimeResponseHeader,
+    GetMaxOffsetRequestHeader,
+    GetMaxOffsetResponseHeader,
+    GetMinOffsetRequestHeader,
+    GetMinOffsetResponseHeader,
+    QueryConsumerOffsetRequestHeader,
+    QueryConsumerOffsetResponseHeader,
+    SearchOffsetRequestHeader,
+    SearchOffsetResponseHeader,
+    UpdateConsumerOffsetRequestHeader,
+    ViewMessageRequestHeader,
+)
+
+_H = TypeVar("_H", bound=Header)
+
+#: How long a new topic may take to be known to the name servers.
+TOPIC_SECONDS: Final = 10.0
+
+#: What may be cured by asking again, after a look at the route.
+PASSING: Final = (ConnectionLost, RequestTimeout, RemoteProtocolError)
+
+
+@final
+class Client:
+    """Asks name servers and brokers. No connection is made before the first question.
+
+    It can be pickled: a copy makes its own connections.
+
+    @ivar settings: what it was told.
+    @ivar connections: its connections.
+    @ivar routes: its routes.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        """
+        @raise ConfigurationError: the name servers cannot be addresses.
+        """
+        self.settings = settings
+        self.connections = Connections(settings)
+        self.routes = Routes(settings, self.connections)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Client, (self.settings,)
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections; the next question opens them again."""
+        self.connections.close()
+
+    def queues(self, topic: str) -> list[MessageQueue]:
+        """The queues of a topic that can be read, by broker and number.
+
+        @raise TopicNotExist: there is no such topic.
+        """
+        return list(self.routes.to_read(topic))
+
+    def topics(self) -> list[str]:
+        """The names of all topics."""
+        return self.routes.topics()
+
+    def ask(self, queue: MessageQueue, code: int, header: Header) -> Command:
+        """Ask the master of a queue, and again if that may help.
+
+        @return: the successful answer.
+        @raise BrokerError: it said no.
+        @raise ConnectionLost: it could not be reached, as often as it was tried.
+        @raise RequestTimeout: it did not answer in time, as often as it was tried.
+        """
+        ext = header.to_ext()
+        for left in reversed(range(self.settings.attempts)):
+            try:
+                return self._ask_once(self.routes.address(queue), code, ext)
+            except (*PASSING, BrokerError) as problem:
+                if left == 0 or not may_pass(problem):
+                    raise
+            self.routes.forget(queue.topic)
+            self.settings.machine.sleep(self.settings.pause)
+        raise AssertionError("unreachable: the last try returns or raises")
+
+    def _ask_once(self, address: str, code: int, ext: dict[str, str]) -> Command:
+        answer = self.connections.to(address).invoke(
+            Command(code, ext), self.settings.seconds
+        )
+        if answer.code != ResponseCode.SUCCESS:
+            raise error_of_response(answer.code, answer.remark)
+        return answer
+
+    def min_offset(self, queue: MessageQueue) -> int:
+        """The first queue offset that can be read."""
+        header = GetMinOffsetRequestHeader(topic=queue.topic, queue_id=queue.queue_id)
+        answer = self.ask(queue, RequestCode.GET_MIN_OFFSET, header)
+        return _read(GetMinOffsetResponseHeader, answer).offset
+
+    def max_offset(self, queue: MessageQueue) -> int:
+        """One more than the last queue offset that can be read."""
+        header = GetMaxOffsetRequestHeader(topic=queue.topic, queue_id=queue.queue_id)
+        answer = self.ask(queue, RequestCode.GET_MAX_OFFSET, header)
+        return _read(GetMaxOffsetResponseHeader, answer).offset
+
+    def offset_by_time(self, queue: MessageQueue, ms: int, upper: bool = False) -> int:
+        """The offset of the first message stored at C{ms} or later.
+
+        @param upper: of the last one stored at C{ms} or before.
+        """
+        header = SearchOffsetRequestHeader(
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            timestamp=ms,
+            boundary_type="UPPER" if upper else "LOWER",
+        )
+        answer = self.ask(queue, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header)
+        return _read(SearchOffsetResponseHeader, answer).offset
+
+    def earliest_store_time(self, queue: MessageQueue) -> int:
+        """When the first message that can be read was stored, in ms; -1 for none."""
+        header = GetEarliestMsgStoretimeRequestHeader(
+            topic=queue.topic, queue_id=queue.queue_id
+        )
+        answer = self.ask(queue, RequestCode.GET_EARLIEST_MSG_STORETIME, header)
+        return _read(GetEarliestMsgStoretimeResponseHeader, answer).timestamp
+
+    def committed_offset(self, queue: MessageQueue, group: str) -> int | None:
+        """The offset where a group goes on; None if it has none."""
+        header = QueryConsumerOffsetRequestHeader(
+            consumer_group=group, topic=queue.topic, queue_id=queue.queue_id
+        )
+        try:
+            answer = self.ask(queue, RequestCode.QUERY_CONSUMER_OFFSET, header)
+        except QueryNotFound:
+            return None
+        return _read(QueryConsumerOffsetResponseHeader, answer).offset
+
+    def commit_offset(self, queue: MessageQueue, group: str, offset: int) -> None:
+        """Say where a group goes on."""
+        header = UpdateConsumerOffsetRequestHeader(
+            consumer_group=group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            commit_offset=offset,
+        )
+        self.ask(queue, RequestCode.UPDATE_CONSUMER_OFFSET, header)
+
+    def view(self, address: str, position: int, topic: str = "") -> StoredMessage:
+        """The message stored at a physical offset.
+
+        @param address: the broker, as an offset id names it.
+        @raise BrokerError: there is none.
+        @raise Malformed: what it sent is no message.
+        """
+        header = ViewMessageRequestHeader(topic=topic, offset=position)
+        answer = self._ask_once(
+            address, RequestCode.VIEW_MESSAGE_BY_ID, header.to_ext()
+        )
+        return decode(answer.body)
+
+    def masters(self, cluster: str | None = None) -> dict[str, str]:
+        """The addresses of all masters, or of one cluster's, by broker name."""
+        info = self.routes.clusters()
+        if cluster is None:
+            names = set(info.broker_addr_table)
+        else:
+            names = set(info.cluster_addr_table.get(cluster, ()))
+        return {
+            name: broker.broker_addrs[MASTER]
+            for name, broker in sorted(info.broker_addr_table.items())
+            if name in names and MASTER in broker.broker_addrs
+        }
+
+    def create_topic(
+        self,
+        topic: str,
+        queues: int = 8,
+        perm: int = 6,
+        cluster: str | None = None,
+        wait: float = TOPIC_SECONDS,
+    ) -> None:
+        """Create a topic, or change it, on all masters; wait until it can be found.
+
+        @param queues: how many, for reading and for writing, on each broker.
+        @param perm: 4 read, 2 write.
+        @param cluster: only there.
+        @param wait: how many seconds the name servers may take to know it.
+        @raise TopicNotExist: they still do not know it, or there is no broker.
+        """
+        header = CreateTopicRequestHeader(
+            topic=topic,
+            default_topic=AUTO_CREATE_TOPIC,
+            read_queue_nums=queues,
+            write_queue_nums=queues,
+            perm=perm,
+            topic_filter_type="SINGLE_TAG",
+            topic_sys_flag=0,
+            order=False,
+        )
+        masters = self.masters(cluster)
+        if not masters:
+            raise TopicNotExist(f"there is no broker on which to create {topic}")
+        for address in masters.values():
+            self._ask_once(
+                address, RequestCode.UPDATE_AND_CREATE_TOPIC, header.to_ext()
+            )
+        self._wait_for_topic(topic, set(masters), wait)
+
+    def _wait_for_topic(self, topic: str, brokers: set[str], seconds: float) -> None:
+        machine = self.settings.machine
+        deadline = machine.monotonic() + seconds
+        while True:
+            try:
+                view = self.routes.view(topic, refresh=True)
+                missing = brokers - {one.broker for one in view.read or view.write}
+            except TopicNotExist:
+                missing = brokers
+            if not missing:
+                return
+            if machine.monotonic() >= deadline:
+                raise TopicNotExist(
+                    f"the name servers do not know {topic} on {sorted(missing)}"
+                )
+            machine.sleep(0.1)
+
+
+def may_pass(problem: RocketbrokerError) -> bool:
+    """Whether asking again may help."""
+    return isinstance(problem, PASSING) or (
+        isinstance(problem, BrokerError) and problem.retriable
+    )
+
+
+def _read(kind: type[_H], answer: Command) -> _H:
+    """The header of an answer."""
+    try:
+        return kind.from_ext(answer.ext)
+    except BrokerError as problem:
+        raise RemoteProtocolError(f"an answer without sense: {problem}") from None

@@ -1,0 +1,251 @@
+# -*- test-case-name: tests.blocking.test_routes -*-
+"""Where topics are, as the name servers say.
+
+One name server answers at a time; when it does not, the next one is asked, and stays.
+A route is kept for a while, and asked for again at once by who finds it wrong. The
+client sheet, section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple, final
+
+from rocketbroker.blocking.connections import Connections
+from rocketbroker.blocking.settings import Settings, name_server_list
+from rocketbroker.errors import (
+    ConnectionLost,
+    RemoteProtocolError,
+    RequestTimeout,
+    RocketbrokerError,
+    TopicNotExist,
+    error_of_response,
+)
+from rocketbroker.records.names import AUTO_CREATE_TOPIC
+from rocketbroker.wire import fastjson
+from rocketbroker.wire.codes import RequestCode, ResponseCode
+from rocketbroker.wire.command import Command
+from rocketbroker.wire.routes import ClusterInfo, TopicRouteData
+
+#: Bits of a topic's permission.
+READ: Final = 4
+WRITE: Final = 2
+
+#: The broker id of a master.
+MASTER: Final = 0
+
+#: How many queues a topic gets that the first send creates.
+NEW_TOPIC_QUEUES: Final = 4
+
+
+class MessageQueue(NamedTuple):
+    """One queue of a topic."""
+
+    topic: str
+    broker: str
+    queue_id: int
+
+    def __str__(self) -> str:
+        return f"queue {self.queue_id} of {self.topic} on {self.broker}"
+
+
+def write_queues(topic: str, route: TopicRouteData) -> list[MessageQueue]:
+    """The queues to send to, by broker and number.
+
+    @param topic: whose queues; another than the route's while it does not exist yet.
+    """
+    if route.order_topic_conf:
+        return _ordered_queues(topic, route.order_topic_conf)
+    with_master = {
+        broker.broker_name
+        for broker in route.broker_datas
+        if MASTER in broker.broker_addrs
+    }
+    return [
+        MessageQueue(topic, queues.broker_name, number)
+        for queues in sorted(route.queue_datas, key=lambda one: one.broker_name)
+        if queues.perm & WRITE and queues.broker_name in with_master
+        for number in range(queues.write_queue_nums)
+    ]
+
+
+def _ordered_queues(topic: str, conf: str) -> list[MessageQueue]:
+    """The queues of C{b1:4;b2:4}, in that order."""
+    queues = []
+    for part in conf.split(";"):
+        broker, _, count = part.partition(":")
+        if broker and count.isdecimal() and len(count) < 6:
+            queues += [MessageQueue(topic, broker, n) for n in range(int(count))]
+    return queues
+
+
+def read_queues(topic: str, route: TopicRouteData) -> list[MessageQueue]:
+    """The queues to read, by broker and number."""
+    return [
+        MessageQueue(topic, queues.broker_name, number)
+        for queues in sorted(route.queue_datas, key=lambda one: one.broker_name)
+        if queues.perm & READ
+        for number in range(queues.read_queue_nums)
+    ]
+
+
+@final
+class TopicView:
+    """A route, and what is asked of it again and again.
+
+    @ivar route: as the name server sent it.
+    @ivar write: the queues to send to.
+    @ivar read: the queues to read.
+    @ivar masters: the address of each master, by broker name.
+    @ivar any: the address of the lowest broker id, by broker name.
+    """
+
+    __slots__ = ("any", "expires", "masters", "read", "route", "write")
+
+    def __init__(self, topic: str, route: TopicRouteData, expires: float) -> None:
+        self.route = route
+        self.expires = expires
+        self.write = write_queues(topic, route)
+        self.read = read_queues(topic, route)
+        self.masters = {
+            broker.broker_name: broker.broker_addrs[MASTER]
+            for broker in route.broker_datas
+            if MASTER in broker.broker_addrs
+        }
+        self.any = {
+            broker.broker_name: broker.broker_addrs[min(broker.broker_addrs)]
+            for broker in route.broker_datas
+            if broker.broker_addrs
+        }
+
+
+@final
+class Routes:
+    """The routes of a client. It can be pickled: a copy knows none yet.
+
+    @ivar asked: how many requests have been sent to name servers.
+    """
+
+    def __init__(self, settings: Settings, connections: Connections) -> None:
+        self._settings = settings
+        self._connections = connections
+        self._name_servers = name_server_list(settings.name_servers)
+        self._current = 0
+        self._known: dict[str, TopicView] = {}
+        self.asked = 0
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Routes, (self._settings, self._connections)
+
+    def ask(self, code: int, ext: dict[str, str] | None = None) -> Command:
+        """Ask a name server; those that do not answer are passed over.
+
+        @return: its successful answer.
+        @raise BrokerError: it said no.
+        @raise RequestTimeout: none answered in time.
+        @raise ConnectionLost: none could be reached.
+        """
+        failure: RocketbrokerError | None = None
+        for _ in self._name_servers:
+            address = self._name_servers[self._current]
+            self.asked += 1
+            try:
+                answer = self._connections.to(address).invoke(
+                    Command(code, ext), self._settings.seconds
+                )
+            except (ConnectionLost, RequestTimeout, RemoteProtocolError) as problem:
+                failure = problem
+                self._current = (self._current + 1) % len(self._name_servers)
+                continue
+            if answer.code != ResponseCode.SUCCESS:
+                raise error_of_response(answer.code, answer.remark)
+            return answer
+        assert failure is not None
+        raise failure
+
+    def view(self, topic: str, refresh: bool = False) -> TopicView:
+        """Where a topic is.
+
+        @param refresh: do not go by what is known.
+        @raise TopicNotExist: no name server knows it.
+        """
+        now = self._settings.machine.monotonic()
+        known = self._known.get(topic)
+        if known is not None and not refresh and now < known.expires:
+            return known
+        answer = self.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": topic})
+        route = TopicRouteData.from_json(fastjson.loads(answer.body))
+        view = TopicView(topic, route, now + self._settings.route_seconds)
+        self._known[topic] = view
+        return view
+
+    def forget(self, topic: str) -> None:
+        """Ask again the next time."""
+        self._known.pop(topic, None)
+
+    def to_write(self, topic: str) -> Sequence[MessageQueue]:
+        """The queues to send to.
+
+        A topic that does not exist gets queues on the brokers that create topics on
+        the first send.
+
+        @raise TopicNotExist: there is no such topic and nobody creates it, or none of
+            its queues can be written.
+        """
+        try:
+            queues = self.view(topic).write
+        except TopicNotExist as problem:
+            queues = self._queues_to_be(topic, problem)
+        if not queues:
+            raise TopicNotExist(f"no queue of {topic} can be written")
+        return queues
+
+    def _queues_to_be(self, topic: str, problem: TopicNotExist) -> list[MessageQueue]:
+        try:
+            default = self.view(AUTO_CREATE_TOPIC)
+        except TopicNotExist:
+            raise problem from None
+        return [
+            MessageQueue(topic, queue.broker, queue.queue_id)
+            for queue in default.write
+            if queue.queue_id < NEW_TOPIC_QUEUES
+        ]
+
+    def to_read(self, topic: str) -> Sequence[MessageQueue]:
+        """The queues to read, by broker and number.
+
+        @raise TopicNotExist: there is no such topic.
+        """
+        return self.view(topic).read
+
+    def address(self, queue: MessageQueue, master_only: bool = True) -> str:
+        """The broker to talk to about a queue.
+
+        @param master_only: otherwise a slave will do where there is no master.
+        @raise TopicNotExist: the queue's broker does not have the topic, or has no
+            master.
+        """
+        try:
+            view = self.view(queue.topic)
+        except TopicNotExist:
+            view = self.view(AUTO_CREATE_TOPIC)
+        address = view.masters.get(queue.broker)
+        if address is None and not master_only:
+            address = view.any.get(queue.broker)
+        if address is None:
+            raise TopicNotExist(f"no broker for {queue} is known")
+        return address
+
+    def clusters(self) -> ClusterInfo:
+        """All brokers, by cluster."""
+        answer = self.ask(RequestCode.GET_BROKER_CLUSTER_INFO)
+        return ClusterInfo.from_json(fastjson.loads(answer.body))
+
+    def topics(self) -> list[str]:
+        """The names of all topics, sorted."""
+        answer = self.ask(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
+        body = fastjson.loads(answer.body)
+        listed = body.get("topicList") if isinstance(body, dict) else None
+        if not isinstance(listed, list):
+            raise RemoteProtocolError("a list of topics that is none")
+        return sorted(str(topic) for topic in listed)
