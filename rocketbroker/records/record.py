@@ -389,6 +389,19 @@ class StoredMessage:
         kind = sysflags.compression_kind(self.sys_flag)
         return compression.decompress(self.body, kind, most)
 
+    def decompressed(self, most: int = compression.MOST_PLAIN_BYTES) -> StoredMessage:
+        """The message with its body made large, and the bit that says so cleared.
+
+        The CRC stays that of the stored body; raises as L{plain_body}.
+        """
+        if not self.sys_flag & sysflags.COMPRESSED:
+            return self
+        plain = self.plain_body(most)
+        fields = list(self._fields())
+        fields[5] = plain
+        fields[8] = self.sys_flag & ~sysflags.COMPRESSED
+        return StoredMessage(*fields)  # type: ignore[arg-type]  # as they were
+
 
 def decode(data: bytes, start: int = 0) -> StoredMessage:
     """The record that starts at C{start}; what follows it is not looked at.

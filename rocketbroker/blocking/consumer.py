@@ -1,0 +1,167 @@
+# -*- test-case-name: tests.blocking.test_consumer -*-
+"""A consumer that is alone in its group: it reads all queues, or those it is given.
+
+It does not register, so it takes no part in a rebalance: who runs several gives each
+its queues.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Final, final
+
+from rocketbroker.blocking.client import PASSING, Client, may_pass
+from rocketbroker.blocking.puller import (
+    FOUND,
+    OFFSET_MOVED,
+    PendingPull,
+    Pulled,
+    Puller,
+    messages,
+)
+from rocketbroker.blocking.routes import MessageQueue
+from rocketbroker.errors import BrokerError, RemoteProtocolError
+from rocketbroker.records.malformed import Malformed
+from rocketbroker.records.record import StoredMessage
+
+#: How long to wait before looking again when nothing came.
+IDLE_SECONDS: Final = 0.05
+
+# Where to begin in a queue for which the group has no offset.
+EARLIEST: Final = "earliest"
+LATEST: Final = "latest"
+
+
+@final
+class Consumer:
+    """Reads the queues of a topic in turn.
+
+    @ivar positions: the offset where each queue goes on.
+    @ivar received: how many messages have been given.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        group: str,
+        topic: str,
+        expression: str = "*",
+        begin: str = EARLIEST,
+        queues: Sequence[MessageQueue] | None = None,
+        most_messages: int = 1024,
+    ) -> None:
+        """
+        @param expression: tags to read, as in C{a || b}.
+        @param begin: L{EARLIEST} or L{LATEST}.
+        @param queues: which; all of the topic's unless said otherwise.
+        @param most_messages: how many to ask a queue for at once.
+        """
+        self._client = client
+        self._group = group
+        self._topic = topic
+        self._begin = begin
+        self._wanted: frozenset[str] | None = None
+        if expression not in ("", "*"):
+            self._wanted = frozenset(tag.strip() for tag in expression.split("||"))
+        self._puller = Puller(client, group, expression, most_messages)
+        self._queues = queues
+        self._failures = 0
+        self._committed: dict[MessageQueue, int] = {}
+        self.positions: dict[MessageQueue, int] = {}
+        self.received = 0
+
+    def start(self) -> None:
+        """Find out where to go on; L{poll} does it by itself.
+
+        @raise TopicNotExist: there is no such topic.
+        """
+        queues = self._queues
+        if queues is None:
+            queues = self._client.queues(self._topic)
+        for queue in queues:
+            offset = self._client.committed_offset(queue, self._group)
+            if offset is None:
+                if self._begin == LATEST:
+                    offset = self._client.max_offset(queue)
+                else:
+                    offset = self._client.min_offset(queue)
+            else:
+                self._committed[queue] = offset
+            self.positions[queue] = offset
+
+    def poll(self, seconds: float = 1.0) -> list[StoredMessage]:
+        """The next messages of all queues; of each queue in order.
+
+        @param seconds: how long to wait for some; then there are none.
+        @raise BrokerError: a broker said no.
+        @raise ConnectionLost: one could not be reached, again and again.
+        @raise RequestTimeout: one did not answer, again and again.
+        """
+        machine = self._client.settings.machine
+        deadline = machine.monotonic() + seconds
+        if not self.positions:
+            self.start()
+        while True:
+            found = self._look()
+            if found or machine.monotonic() >= deadline:
+                self.received += len(found)
+                return found
+            machine.sleep(IDLE_SECONDS)
+
+    def _look(self) -> list[StoredMessage]:
+        """Ask all queues at once, and take what there is."""
+        puller = self._puller
+        found: list[StoredMessage] = []
+        asked: deque[tuple[MessageQueue, PendingPull]] = deque()
+        try:
+            for queue, offset in self.positions.items():
+                asked.append((queue, puller.submit(queue, offset)))
+            while asked:
+                queue, pending = asked.popleft()
+                found += self._take(queue, puller.collect(pending))
+            self._failures = 0
+        except (*PASSING, BrokerError) as problem:
+            settings = self._client.settings
+            self._failures += 1
+            hopeless = self._failures >= settings.attempts or not may_pass(problem)
+            if hopeless and not found:
+                raise
+            # What other queues gave is given first: they have moved on already.
+            self._client.routes.forget(self._topic)
+            if not found:
+                settings.machine.sleep(settings.pause)
+        finally:
+            for _, pending in asked:
+                pending.forget()
+        return found
+
+    def _take(self, queue: MessageQueue, pulled: Pulled) -> list[StoredMessage]:
+        """Go on in a queue.
+
+        An offset that is not there any more goes to where the broker says.
+        """
+        start = self.positions[queue]
+        if pulled.status != FOUND and pulled.status != OFFSET_MOVED:
+            self.positions[queue] = max(start, pulled.next_offset)
+            return []
+        if pulled.status == OFFSET_MOVED:
+            self.positions[queue] = pulled.next_offset
+            return []
+        try:
+            found = list(messages(pulled.data))
+        except Malformed as problem:
+            raise RemoteProtocolError(
+                f"{queue} gives no message at {start}: {problem}"
+            ) from None
+        self.positions[queue] = pulled.next_offset
+        if self._wanted is not None:
+            found = [message for message in found if message.tags in self._wanted]
+        return found
+
+    def commit(self) -> None:
+        """Say how far we are, so that the group goes on there."""
+        for queue, offset in self.positions.items():
+            if self._committed.get(queue) != offset:
+                self._client.commit_offset(queue, self._group, offset)
+                self._committed[queue] = offset
