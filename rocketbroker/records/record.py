@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import Final, final
+from typing import Any, Final, final
 from zlib import crc32
 
 from rocketbroker.records import compression, hosts, ids, sysflags
@@ -284,26 +284,7 @@ class StoredMessage:
         self.property_bytes = property_bytes
         self._properties: dict[str, str] | None = None
 
-    def _fields(
-        self,
-    ) -> tuple[
-        str,
-        int,
-        int,
-        int,
-        int,
-        bytes,
-        int,
-        int,
-        int,
-        int,
-        bytes,
-        int,
-        bytes,
-        int,
-        int,
-        bytes,
-    ]:
+    def _fields(self) -> tuple[Any, ...]:
         return (
             self.topic,
             self.queue_id,
@@ -400,7 +381,7 @@ class StoredMessage:
         fields = list(self._fields())
         fields[5] = plain
         fields[8] = self.sys_flag & ~sysflags.COMPRESSED
-        return StoredMessage(*fields)  # type: ignore[arg-type]  # as they were
+        return StoredMessage(*fields)
 
 
 def decode(data: bytes, start: int = 0) -> StoredMessage:

@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records import batches, compression, hashing, record, sysflags
 from rocketbroker.records.malformed import Malformed
-from tests.records.quick import examples
+from tests.examples import examples
 from tests.records.test_record import VECTOR, example
 
 PARTS = [(5, b"one", b"TAGS\1a\2"), (0, b"", b""), (-1, b"three", b"k\1v")]
@@ -29,7 +29,7 @@ class OuterBatchTests(SynchronousTestCase):
         )
         self.assertEqual(batches.part_size(2, 4), 28)
 
-    @examples
+    @examples()
     @given(
         st.lists(
             st.tuples(
@@ -55,7 +55,7 @@ class OuterBatchTests(SynchronousTestCase):
         """No message at all is not a batch."""
         self.assertRaises(Malformed, batches.decode, b"")
 
-    @examples
+    @examples()
     @given(st.integers(min_value=0), st.binary(min_size=1, max_size=8))
     def test_mutated(self, at: int, patch: bytes) -> None:
         """Changed bytes give messages or the declared error."""

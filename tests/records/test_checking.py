@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records.checking import BLANK, ERROR, GOOD, HALF, check
-from tests.records.quick import examples
+from tests.examples import examples
 from tests.records.test_record import SHAPES, VECTOR, example
 
 
@@ -94,7 +94,7 @@ class CheckTests(SynchronousTestCase):
         """A view is as good as bytes."""
         self.assertEqual(check(memoryview(VECTOR)), (GOOD, 101))
 
-    @examples
+    @examples()
     @given(
         st.sampled_from(sorted(SHAPES)),
         st.integers(min_value=0),

@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records import compression
 from rocketbroker.records.malformed import Malformed
-from tests.records.quick import examples
+from tests.examples import examples
 
 KINDS = (compression.LZ4, compression.ZSTD, compression.ZLIB)
 BODY = b"to be or not to be, " * 50
@@ -26,7 +26,7 @@ def without_size(body: bytes) -> bytes:
 class CompressionTests(SynchronousTestCase):
     """All three formats."""
 
-    @examples
+    @examples()
     @given(st.binary(), st.sampled_from(KINDS))
     def test_roundTrip(self, body: bytes, kind: int) -> None:
         """What was made small becomes the same again."""
@@ -58,7 +58,7 @@ class CompressionTests(SynchronousTestCase):
             small = compression.compress(BODY, kind)
             self.assertEqual(compression.decompress(small + b"rest", kind), BODY)
 
-    @examples
+    @examples()
     @given(st.sampled_from(KINDS), st.integers(min_value=0), st.integers(0, 255))
     def test_mutated(self, kind: int, at: int, byte: int) -> None:
         """A changed byte gives a body or the declared error."""

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records import hashing
-from tests.records.quick import examples
+from tests.examples import examples
 
 
 def by_loop(text: str) -> int:
@@ -33,7 +33,7 @@ class HashTests(SynchronousTestCase):
         }.items():
             self.assertEqual(hashing.java_hash(text), code, text)
 
-    @examples
+    @examples()
     @given(st.text())
     def test_anyText(self, text: str) -> None:
         """Any text has the hash of the definition."""

@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records import hosts, ids
 from rocketbroker.records.malformed import Malformed
-from tests.records.quick import examples
+from tests.examples import examples
 
 
 def ms(*parts: int) -> int:
@@ -38,7 +38,7 @@ class OffsetIdTests(SynchronousTestCase):
             self.assertEqual(ids.parse_offset_id(text), (host, position))
             self.assertEqual(ids.parse_offset_id(text.lower()), (host, position))
 
-    @examples
+    @examples()
     @given(st.text())
     def test_anyText(self, text: str) -> None:
         """What is not an id is refused."""

@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records import properties
 from rocketbroker.records.malformed import Malformed
-from tests.records.quick import examples
+from tests.examples import examples
 
 NAMES = st.text(st.characters(exclude_characters="\1\2", codec="utf-8"), min_size=1)
 VALUES = st.text(st.characters(exclude_characters="\2", codec="utf-8"), min_size=1)
@@ -23,7 +23,7 @@ class PropertiesTests(SynchronousTestCase):
         self.assertEqual(properties.encode({"TAGS": "a"}), data)
         self.assertEqual(properties.decode(data), {"TAGS": "a"})
 
-    @examples
+    @examples()
     @given(st.dictionaries(NAMES, VALUES))
     def test_roundTrip(self, mapping: dict[str, str]) -> None:
         """What can be carried comes back, with and without the last separator."""
@@ -31,7 +31,7 @@ class PropertiesTests(SynchronousTestCase):
         self.assertEqual(properties.decode(data), mapping)
         self.assertEqual(properties.decode(data.removesuffix(b"\2")), mapping)
 
-    @examples
+    @examples()
     @given(st.binary())
     def test_anyBytes(self, data: bytes) -> None:
         """Any bytes are some properties, none of them empty."""
@@ -48,7 +48,7 @@ class PropertiesTests(SynchronousTestCase):
         """Of equal names the last counts, unless it has no value."""
         self.assertEqual(properties.decode(b"a\1x\2a\1y\2a\1\2"), {"a": "y"})
 
-    @examples
+    @examples()
     @given(st.lists(st.sampled_from([b"a", b"b", b"ab", b"\1", b"\2", b"xyz"])))
     def test_find(self, pieces: list[bytes]) -> None:
         """Looking for one name gives what decoding gives."""

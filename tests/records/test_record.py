@@ -13,7 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records import hosts, record, sysflags
 from rocketbroker.records.malformed import Malformed
-from tests.records.quick import examples
+from tests.examples import examples
 
 BORN = hosts.encode("10.0.0.1", 50000)
 STORE = hosts.encode("10.0.0.2", 10911)
@@ -130,7 +130,7 @@ class DecodeTests(SynchronousTestCase):
         self.assertEqual(message.offset_id, "0A00000200002A9F0000000000001000")
         self.assertEqual(message.size, 101)
 
-    @examples
+    @examples()
     @given(
         st.binary(max_size=300),
         st.text(max_size=200),
@@ -189,7 +189,7 @@ class DecodeTests(SynchronousTestCase):
                 with self.assertRaises(Malformed, msg=f"{shape} {size}"):
                     record.decode(data[:size])
 
-    @examples
+    @examples()
     @given(
         st.sampled_from(sorted(SHAPES)),
         st.integers(min_value=0),
@@ -203,7 +203,7 @@ class DecodeTests(SynchronousTestCase):
         with contextlib.suppress(Malformed):
             list(record.decode_all(bytes(data)))
 
-    @examples
+    @examples()
     @given(st.binary(max_size=200))
     def test_garbage(self, data: bytes) -> None:
         """Any bytes give messages or the declared error."""
@@ -274,3 +274,12 @@ class StoredMessageTests(SynchronousTestCase):
         self.assertNotEqual(message, record.decode(example(body=b"ho")))
         self.assertNotEqual(message, 5)
         self.assertIn("T 3@7", repr(message))
+
+    def test_decompressed(self) -> None:
+        """A copy with the body made large; only the bit for compression is cleared."""
+        small = zlib.compress(b"hello")
+        message = record.decode(example(body=small, sys_flag=0x301))
+        plain = message.decompressed()
+        self.assertEqual((plain.body, plain.sys_flag), (b"hello", 0x300))
+        self.assertEqual(plain.queue_offset, message.queue_offset)
+        self.assertIs(plain.decompressed(), plain)
