@@ -105,6 +105,8 @@ class Registration:
                 call.cancel()
         if self._loop.running:
             self._loop.stop()
+        self._changed.clear()
+        self._release()
         return gather(
             [
                 self._calls.unregister(server).addErrback(
@@ -244,8 +246,11 @@ class Registration:
             for name in names
             if (config := self._topics.config(name)) is not None
         ]
-        batch = (configs, self._topics.version)
         self._announcing += 1
+        if not configs:
+            self._told(None)
+            return
+        batch = (configs, self._topics.version)
         gather(
             [self._tell(server, batch) for server in self._name_servers]
         ).addCallback(self._told)
@@ -259,8 +264,11 @@ class Registration:
 
     def _told(self, _: None) -> None:
         self._announcing -= 1
-        if self._announcing or self._changed:
-            return
+        if not self._announcing and not self._changed:
+            self._release()
+
+    def _release(self) -> None:
+        """Who waits for name servers waits no longer."""
         waiting, self._waiting = self._waiting, []
         for done in waiting:
             done.callback(None)

@@ -1,0 +1,205 @@
+"""Heartbeats of clients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.broker.consumers import ConsumerRegistry
+from rocketbroker.broker.groups import GroupTable
+from rocketbroker.broker.heartbeats import Heartbeats
+from rocketbroker.broker.notices import Notices
+from rocketbroker.broker.producers import ProducerRegistry
+from rocketbroker.broker.state import TableFile
+from rocketbroker.broker.topics import TopicTable
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.errors import SystemFailure
+from rocketbroker.remoting.table import ResponderTable
+from rocketbroker.testing.connections import RecordedConnection
+from rocketbroker.testing.files import MemoryDisk
+from rocketbroker.testing.threads import at_once
+from rocketbroker.wire.command import Command
+from rocketbroker.wire.fastjson import dumps
+from rocketbroker.wire.groups import SubscriptionGroupConfig
+from rocketbroker.wire.topics import TopicConfig
+
+
+def body(topics: list[str] | None = None, **changes: Any) -> bytes:
+    """A heartbeat as the Java client writes it."""
+    consumer = {
+        "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
+        "consumeType": changes.pop("consumeType", "CONSUME_PASSIVELY"),
+        "groupName": changes.pop("group", "G"),
+        "messageModel": "CLUSTERING",
+        "subscriptionDataSet": [
+            {
+                "classFilterMode": False,
+                "codeSet": [],
+                "expressionType": "TAG",
+                "subString": "*",
+                "subVersion": 1700000000000,
+                "tagsSet": [],
+                "topic": topic,
+            }
+            for topic in topics or ["T"]
+        ],
+        "unitMode": False,
+    }
+    value: dict[str, object] = {
+        "clientID": "10.0.0.9@1",
+        "consumerDataSet": [consumer],
+        "heartbeatFingerprint": 0,
+        "producerDataSet": [{"groupName": "P"}],
+        "withoutSub": False,
+    }
+    return dumps({**value, **changes})
+
+
+class HeartbeatTests(SynchronousTestCase):
+    """Requests 34, 35 and 46."""
+
+    def setUp(self) -> None:
+        """A broker without clients."""
+        self.make(BrokerOptions())
+
+    def make(self, options: BrokerOptions) -> None:
+        """The parts that heartbeats touch."""
+        disk = MemoryDisk()
+        clock = Clock()
+
+        def file(name: str) -> TableFile:
+            return TableFile(disk, f"/config/{name}", at_once)
+
+        self.topics = TopicTable(options, file("topics"), lambda: 1000)
+        self.groups = GroupTable(options, file("groups"), lambda: 1000)
+        self.consumers = ConsumerRegistry(
+            clock.seconds, Notices(options).consumer_ids_changed
+        )
+        self.producers = ProducerRegistry(clock.seconds)
+        self.heartbeats = Heartbeats(
+            options, self.topics, self.groups, self.consumers, self.producers
+        )
+        self.connection = RecordedConnection()
+
+    def beat(self, content: bytes | None = None) -> dict[str, str]:
+        """The extension fields that answer a heartbeat."""
+        request = Command(34, {}, body() if content is None else content, opaque=7)
+        answer = self.heartbeats.heart_beat(self.connection, request)
+        self.assertEqual((answer.code, answer.opaque), (0, 7))
+        assert answer.ext is not None
+        self.assertEqual(answer.ext["IS_SUPPORT_HEART_BEAT_V2"], "true")
+        return answer.ext
+
+    def test_codes(self) -> None:
+        """It answers heartbeats, farewells and the check of a subscription."""
+        table = ResponderTable()
+        self.heartbeats.register(table)
+        self.assertEqual(sorted(table.responders), [34, 35, 46])
+
+    def test_registered(self) -> None:
+        """Consumers and producers are known after it, the group and its retry topic."""
+        self.assertEqual(self.beat()["IS_SUB_CHANGE"], "true")
+        group = self.consumers.group("G")
+        assert group is not None
+        self.assertEqual(group.client_ids(), ["10.0.0.9@1"])
+        self.assertIn("T", group.subscriptions)
+        self.assertEqual(len(self.producers.members("P")), 1)
+        self.assertIsNotNone(self.groups.config("G"))
+        retry = self.topics.config("%RETRY%G")
+        assert retry is not None
+        self.assertEqual((retry.read_queue_nums, retry.perm), (1, 6))
+        self.assertEqual(self.heartbeats.received, 1)
+
+    def test_retryQueues(self) -> None:
+        """The retry topic has the group's number of queues, and order like its topics.
+
+        The order flag follows with each heartbeat.
+        """
+        self.groups.put([SubscriptionGroupConfig(group_name="G", retry_queue_nums=3)])
+        self.topics.put([TopicConfig(topic_name="T", order=True)])
+        self.beat()
+        retry = self.topics.config("%RETRY%G")
+        assert retry is not None
+        self.assertEqual((retry.write_queue_nums, retry.order), (3, True))
+        self.topics.put([TopicConfig(topic_name="T", order=False)])
+        self.beat()
+        retry = self.topics.config("%RETRY%G")
+        assert retry is not None
+        self.assertFalse(retry.order)
+
+    def test_unknownGroup(self) -> None:
+        """A consumer of a group that may not be is skipped; the answer says nothing."""
+        self.make(BrokerOptions(auto_create_subscription_group=False))
+        self.beat()
+        self.assertIsNone(self.consumers.group("G"))
+        self.assertIsNone(self.topics.config("%RETRY%G"))
+        self.assertEqual(len(self.producers.members("P")), 1)
+
+    def test_pullConsumersRejected(self) -> None:
+        """rejectPullConsumerEnable skips consumers that pull."""
+        self.make(BrokerOptions(reject_pull_consumer_enable=True))
+        self.beat(body(consumeType="CONSUME_ACTIVELY"))
+        self.assertIsNone(self.consumers.group("G"))
+        self.beat()
+        self.assertIsNotNone(self.consumers.group("G"))
+
+    def test_secondVersion(self) -> None:
+        """A fingerprint that is another one than before asks for all again."""
+        self.assertEqual(
+            self.beat(body(heartbeatFingerprint=5))["IS_SUB_CHANGE"], "false"
+        )
+        without = body(heartbeatFingerprint=5, withoutSub=True)
+        self.assertEqual(self.beat(without)["IS_SUB_CHANGE"], "false")
+        other = body(heartbeatFingerprint=6)
+        self.assertEqual(self.beat(other)["IS_SUB_CHANGE"], "true")
+        self.assertEqual(self.beat(other)["IS_SUB_CHANGE"], "false")
+
+    def test_secondVersionAfterRestart(self) -> None:
+        """A heartbeat without subscriptions that nobody told here asks for them."""
+        without = body(heartbeatFingerprint=5, withoutSub=True)
+        self.assertEqual(self.beat(without)["IS_SUB_CHANGE"], "true")
+        self.assertEqual(self.beat(without)["IS_SUB_CHANGE"], "true")
+        full = body(heartbeatFingerprint=5)
+        self.assertEqual(self.beat(full)["IS_SUB_CHANGE"], "false")
+        self.assertEqual(self.beat(without)["IS_SUB_CHANGE"], "false")
+        self.assertIsNotNone(self.consumers.subscription("G", "T"))
+
+    def test_wrongBody(self) -> None:
+        """A body that is no heartbeat is answered, in words."""
+        for content in (b"", b"{", b"[]", b'{"consumerDataSet":7}'):
+            with self.assertRaises(SystemFailure):
+                self.beat(content)
+
+    def test_unregister(self) -> None:
+        """Who leaves is gone; who never was there is told the same."""
+        self.beat()
+        ext = {"clientID": "10.0.0.9@1", "producerGroup": "P", "consumerGroup": "G"}
+        for _ in range(2):
+            answer = self.heartbeats.unregister(self.connection, Command(35, ext))
+            self.assertEqual(answer.code, 0)
+        self.assertIsNone(self.consumers.group("G"))
+        self.assertEqual(self.producers.members("P"), [])
+
+    def test_unregisterNothing(self) -> None:
+        """Nothing is left where nothing is named."""
+        self.beat()
+        self.heartbeats.unregister(self.connection, Command(35, {"clientID": "x"}))
+        self.assertIsNotNone(self.consumers.group("G"))
+
+    def test_checkClient(self) -> None:
+        """Tags can be checked; other filters are not supported."""
+        for kind in ("TAG", "SQL92"):
+            value = {
+                "clientId": "c",
+                "group": "G",
+                "subscriptionData": {"topic": "T", "expressionType": kind},
+            }
+            request = Command(46, {}, dumps(value))
+            if kind == "TAG":
+                answer = self.heartbeats.check_client(self.connection, request)
+                self.assertEqual(answer.code, 0)
+            else:
+                with self.assertRaisesRegex(SystemFailure, "by SQL92"):
+                    self.heartbeats.check_client(self.connection, request)
