@@ -1,0 +1,127 @@
+"""Settings asked for and changed while the name server runs."""
+
+from __future__ import annotations
+
+import errno
+
+from rocketbroker.config.properties import parse
+from rocketbroker.nameserver.settings import AT_NEXT_START, AT_ONCE
+from rocketbroker.wire.codes import RequestCode
+from tests.nameserver.case import KV_PATH, SETTINGS_PATH, NameServerTestCase
+
+UPDATE = RequestCode.UPDATE_NAMESRV_CONFIG
+GET = RequestCode.GET_NAMESRV_CONFIG
+
+
+class SettingsTests(NameServerTestCase):
+    """Requests 318 and 319."""
+
+    def shown(self) -> dict[str, str]:
+        """What 319 answers."""
+        return parse(self.ask(GET).body.decode("utf-8"))
+
+    def saved(self) -> dict[str, str]:
+        """What the settings file says."""
+        return parse(self.files.read(SETTINGS_PATH).decode("iso-8859-1"))
+
+    def test_get(self) -> None:
+        """All settings are shown, sorted, those of the file too."""
+        self.begin(color="blue", useTLS="false", listenPort="5")
+        text = self.ask(GET).body.decode("utf-8")
+        lines = text.splitlines()
+        self.assertEqual(lines, sorted(lines))
+        for line in (
+            "color=blue",
+            "useTLS=false",
+            "listenPort=5",
+            "orderMessageEnable=false",
+            f"kvConfigPath={KV_PATH}",
+            f"configStorePath={SETTINGS_PATH}",
+        ):
+            self.assertIn(line, lines)
+        self.assertNotIn("connectTimeoutMillis", text)
+
+    def test_update(self) -> None:
+        """A change is in force at once, shown, and saved with all others."""
+        response = self.ask(UPDATE, body=b"orderMessageEnable=true\n")
+        self.assertEqual((response.code, response.remark), (0, None))
+        self.assertTrue(self.nameserver.settings.options.order_message_enable)
+        self.assertEqual(self.shown()["orderMessageEnable"], "true")
+        self.assertEqual(self.saved(), self.shown())
+
+    def test_nothing(self) -> None:
+        """No body is a success that changes nothing."""
+        self.assertEqual(self.ask(UPDATE).code, 0)
+        self.assertFalse(self.files.exists(SETTINGS_PATH))
+
+    def test_allowed(self) -> None:
+        """Each key of the allow-list exists and can be set to what it is."""
+        shown = self.shown()
+        for key in (*AT_ONCE, *AT_NEXT_START):
+            body = f"{key}={shown[key]}".encode()
+            self.assertEqual(self.ask(UPDATE, body=body).code, 0, key)
+
+    def test_blackList(self) -> None:
+        """Keys of the black list are refused, and all others of that request."""
+        self.begin(configBlackList="waitSecondsForService; enableTopicList")
+        for key in (
+            "configBlackList",
+            "configStorePath",
+            "kvConfigPath",
+            "rocketmqHome",
+            "waitSecondsForService",
+            "enableTopicList",
+        ):
+            body = f"orderMessageEnable=true\n{key}=1".encode()
+            self.assertEqual(
+                self.refusal(UPDATE, body=body),
+                (16, "Can not update config in black list."),
+            )
+        self.assertFalse(self.nameserver.settings.options.order_message_enable)
+
+    def test_notAllowed(self) -> None:
+        """Known keys that are not on the allow-list are refused by name."""
+        self.begin(connectTimeoutMillis="5")
+        for key in ("listenPort", "metricsPromExporterPort", "connectTimeoutMillis"):
+            self.assertEqual(
+                self.refusal(UPDATE, body=f"{key}=1".encode()),
+                (16, f"Can not update config {key} while running."),
+            )
+
+    def test_unknown(self) -> None:
+        """Unknown keys change if the file had them, and are ignored otherwise."""
+        self.begin(color="blue")
+        self.assertEqual(self.ask(UPDATE, body=b"color=red\nshape=round").code, 0)
+        self.assertEqual(self.shown()["color"], "red")
+        self.assertNotIn("shape", self.shown())
+
+    def test_badValue(self) -> None:
+        """A value that does not fit is refused, and nothing is changed."""
+        self.assertEqual(
+            self.refusal(UPDATE, body=b"orderMessageEnable=true\nenableTopicList=x"),
+            (1, "request: enableTopicList cannot be 'x': it must be true or false."),
+        )
+        self.assertFalse(self.nameserver.settings.options.order_message_enable)
+
+    def test_notProperties(self) -> None:
+        """What is not a properties text is refused."""
+        for body in (b"a=\\u12", b"\xff"):
+            self.assertEqual(
+                self.refusal(UPDATE, body=body), (1, "string2Properties error")
+            )
+
+    def test_noSecondLine(self) -> None:
+        """A value cannot smuggle another key into the file."""
+        self.begin(color="blue")
+        body = b"color=x\\nkvConfigPath=/evil\\\\"
+        self.assertEqual(self.ask(UPDATE, body=body).code, 0)
+        self.assertEqual(self.saved()["color"], "x\nkvConfigPath=/evil\\")
+        self.assertEqual(self.saved()["kvConfigPath"], KV_PATH)
+
+    def test_diskFull(self) -> None:
+        """A change that cannot be saved is in force, and the answer says so."""
+        self.files.fail("pwrite", errno.ENOSPC)
+        code, remark = self.refusal(UPDATE, body=b"orderMessageEnable=true")
+        self.assertEqual(code, 1)
+        self.assertIn("could not be saved", str(remark))
+        self.assertTrue(self.nameserver.settings.options.order_message_enable)
