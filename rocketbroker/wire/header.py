@@ -144,9 +144,9 @@ class Header(msgspec.Struct, rename="camel", kw_only=True, omit_defaults=True):
         @raise SystemFailure: a strict header has a value that it cannot have.
         """
         values: dict[str, object] = {}
-        ext = ext or {}
+        given = ext or {}
         for field in _plan(cls):
-            text = ext.get(field.key)
+            text = given.get(field.key)
             value: object = text
             if text is not None and field.read is not None:
                 value = field.read(text)
@@ -154,7 +154,7 @@ class Header(msgspec.Struct, rename="camel", kw_only=True, omit_defaults=True):
                     raise SystemFailure(f"{field.key} is not a number: {text[:40]!r}")
             values[field.attribute] = field.missing if value is None else value
         header = cls(**values)
-        if ext:
+        if ext is not None:
             header.check()
         return header
 
