@@ -30,6 +30,10 @@ from rocketbroker.errors import RemoteProtocolError
 #: they hold is walked by recursion, and so a peer must not choose its depth.
 MOST_DEPTH: Final = 100
 
+#: How many characters references may stand for, with 16 for each value: as many as the
+#: longest frame has. Without a limit a short text could mean gigabytes.
+MOST_EXPANSION: Final = 16 * 1024 * 1024
+
 _STRICT: Final = msgspec.json.Decoder()
 
 _SPACE: Final = re.compile(r"(?:[\s\ufeff\x08]+|//[^\n]*|/\*.*?\*/)*", re.S)
@@ -43,6 +47,7 @@ _IDENTIFIER: Final = re.compile(r"[^\W\d][\w$]*|\$[\w$]*")
 _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.S)
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _STEP: Final = re.compile(r"\.((?:[^.\[\\]|\\.)+)|\[([0-9]+)\]", re.S)
+_INDEX: Final = re.compile("[0-9]{1,18}")
 _BACKSLASH: Final = re.compile(r"\\(.)", re.S)
 
 _ESCAPES: Final = {
@@ -131,7 +136,7 @@ def _check_depth(value: object) -> None:
     depth = 0
     while level:
         depth += 1
-        if depth > MOST_DEPTH + 1:
+        if depth > MOST_DEPTH:
             raise _too_deep()
         below: list[object] = []
         for item in level:
@@ -292,12 +297,44 @@ def _resolve(root: object) -> object:
     """Put the targets in the place of references."""
     found: list[_Found] = []
     _find(root, found)
-    # All targets are looked up before any reference is replaced, so that the check for
+    # All targets are looked up before any reference is replaced, so that the search for
     # references in a target sees the text as it was.
-    targets = [_target(root, path) for _, _, path in found]
+    weights: dict[int, int | None] = {}
+    targets: list[object] = []
+    total = 0
+    for _, _, path in found:
+        target = _target(root, path)
+        if id(target) not in weights:
+            weights[id(target)] = _weight(target)
+        weight = weights[id(target)]
+        total += weight or 0
+        if total > MOST_EXPANSION:
+            raise RemoteProtocolError("JSON: references to too much")
+        targets.append({} if target is None or weight is None else target)
     for (place, key, _), target in zip(found, targets, strict=True):
         place[key] = target
     return {} if _reference(root) is not None else root
+
+
+def _weight(value: object) -> int | None:
+    """About how much text a value makes; None if it holds a reference."""
+    if isinstance(value, str):
+        return 16 + len(value)
+    if isinstance(value, dict):
+        if _reference(value) is not None:
+            return None
+        items = [*value.keys(), *value.values()]
+    elif isinstance(value, list):
+        items = value
+    else:
+        return 16
+    total = 16
+    for item in items:
+        weight = _weight(item)
+        if weight is None:
+            return None
+        total += weight
+    return total
 
 
 def _reference(value: object) -> str | None:
@@ -325,33 +362,22 @@ def _find(place: object, found: list[_Found]) -> None:
 
 
 def _target(root: object, path: str) -> object:
-    """What a path leads to, an empty object if it cannot be resolved."""
+    """What a path leads to, None if it cannot be resolved."""
     if not path.startswith("$"):
-        return {}
+        return None
     at = 1
     value = root
     while at < len(path):
         step = _STEP.match(path, at)
         if step is None:
-            return {}
+            return None
         at = step.end()
-        if step[2] is not None and isinstance(value, list):
-            number = int(step[2]) if len(step[2]) < 10 else -1
-            if not 0 <= number < len(value):
-                return {}
-            value = value[number]
-            continue
         name = _BACKSLASH.sub(r"\1", step[1] or step[2])
-        if not isinstance(value, dict):
-            return {}
-        if name in value:
-            value = value[name]
-        elif name.isascii() and name.isdigit() and len(name) < 20:
-            value = value.get(int(name))
+        number = int(name) if _INDEX.fullmatch(name) else -1
+        if isinstance(value, list) and step[2] is not None:
+            value = value[number] if 0 <= number < len(value) else None
+        elif isinstance(value, dict):
+            value = value.get(name, value.get(number))
         else:
-            return {}
-    if _reference(value) is not None:
-        return {}
-    inner: list[_Found] = []
-    _find(value, inner)
-    return {} if inner or value is None else value
+            return None
+    return value

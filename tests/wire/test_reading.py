@@ -4,12 +4,281 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.wire.reading import loads
+from rocketbroker.errors import RemoteProtocolError
+from rocketbroker.wire.reading import MOST_DEPTH, MOST_EXPANSION, ObjectKey, loads
 
 
-class ReadingTests(SynchronousTestCase):
-    """What fastjson takes."""
+class DialectTests(SynchronousTestCase):
+    """What is taken although it is no JSON."""
+
+    def check(self, text: str, value: object) -> None:
+        """Both as text and as bytes, C{text} is read as C{value}."""
+        self.assertEqual(loads(text), value)
+        self.assertEqual(loads(text.encode()), value)
+
+    def test_strict(self) -> None:
+        """What is JSON is read as JSON."""
+        self.check(
+            '{"a":[1,-2.5,"x",true,false,null,{}]}',
+            {"a": [1, -2.5, "x", True, False, None, {}]},
+        )
 
     def test_integerKeys(self) -> None:
-        """An integer without quotes may be a key."""
-        self.assertEqual(loads('{"a":{0:"x",1:"y"}}'), {"a": {0: "x", 1: "y"}})
+        """An integer without quotes may be a key; one in quotes is a string."""
+        self.check('{"a":{0:"x",-1:"y","2":"z"}}', {"a": {0: "x", -1: "y", "2": "z"}})
+
+    def test_objectKeys(self) -> None:
+        """An object may be a key, with white space in it too."""
+        key = ObjectKey((("brokerName", "b1"), ("queueId", 0), ("topic", "T1")))
+        self.check('{{"brokerName":"b1","queueId":0,"topic":"T1"}:5}', {key: 5})
+        self.check(
+            '{\n{ "topic" : "T1",\n"queueId" : 0, "brokerName" : "b1" }\n:\t5 }',
+            {key: 5},
+        )
+
+    def test_objectKeyMembers(self) -> None:
+        """A key can be nested, and gives its members back."""
+        value = loads('{{"a":{"b":[1,{}]}}:1}')
+        assert isinstance(value, dict)
+        (key,) = value
+        self.assertEqual(
+            key, ObjectKey((("a", ObjectKey((("b", (1, ObjectKey())),))),))
+        )
+        self.assertEqual(key.members()["a"].members(), {"b": (1, ObjectKey())})
+
+    def test_identifiers(self) -> None:
+        """A key may be a bare identifier."""
+        self.check("{a:1,_b2:2,$c:3,null:4}", {"a": 1, "_b2": 2, "$c": 3, "null": 4})
+
+    def test_singleQuotes(self) -> None:
+        """A string, also as a key, may have single quotes, with double ones in it."""
+        self.check("{'a':'say \"x\"','b':'it\\'s'}", {"a": 'say "x"', "b": "it's"})
+
+    def test_trailingCommas(self) -> None:
+        """A comma may stand before a closing bracket, but not alone."""
+        self.check('{"a":[1,2,],}', {"a": [1, 2]})
+        for text in ("[,]", "{,}", "[1,,2]", '{"a":1,,"b":2}'):
+            with self.assertRaises(RemoteProtocolError):
+                loads(text)
+
+    def test_comments(self) -> None:
+        """Comments of both kinds are skipped."""
+        self.check(
+            '/* a */{// b\n"a"/**/:/* * / */1// c\n,"b":[/*d*/]}// end',
+            {"a": 1, "b": []},
+        )
+
+    def test_whiteSpace(self) -> None:
+        """White space around everything is skipped, and so is a byte order mark."""
+        self.check("\ufeff \b\f\r\n\t{ a : [ 1 , 2 ] }\n", {"a": [1, 2]})
+
+    def test_numbers(self) -> None:
+        """Numbers may have a suffix for their type, and a point with nothing behind."""
+        self.check(
+            "[1L,2S,3B,1.5F,2.5D,1.,-0,007,1E3]", [1, 2, 3, 1.5, 2.5, 1.0, 0, 7, 1e3]
+        )
+        self.check("[1.7E12,9223372036854775808,]", [1.7e12, 1 << 63])
+
+    def test_words(self) -> None:
+        """NaN and undefined are null."""
+        self.check("[NaN,undefined,null,true,false,]", [None, None, None, True, False])
+
+    def test_escapes(self) -> None:
+        """All escapes of strings are understood."""
+        self.check(
+            r"""['\b\t\n\v\f\F\r\"\'\/\\','\0\1\7','\x41\u0042']""",
+            ["\b\t\n\v\f\f\r\"'/\\", "\0\1\7", "AB"],
+        )
+
+    def test_surrogates(self) -> None:
+        """Two halves of a pair are a character; a half alone is a replacement."""
+        self.check(r"['\ud83d\ude00']", ["\U0001f600"])
+        self.check(r"['\ud83dx']", ["\ufffdx"])
+        self.check('["\\ud83d"]', ["\ufffd"])
+        self.check(r"['\ud83d','\ude00']", ["\ufffd", "\ufffd"])
+
+    def test_noUtf8(self) -> None:
+        """Bytes that are not UTF-8 become replacements."""
+        self.assertEqual(loads(b'{"a":"\xff\xfe"}'), {"a": "\ufffd\ufffd"})
+
+    def test_duplicates(self) -> None:
+        """Of two equal keys the last wins."""
+        self.check('{"a":1,"a":2}', {"a": 2})
+        self.check("{a:1,a:2}", {"a": 2})
+
+    def test_refused(self) -> None:
+        """What makes no sense is refused, by one error, wherever it ends."""
+        for text in (
+            "",
+            " ",
+            "{",
+            "[",
+            "}",
+            "[1",
+            "[1 2]",
+            "{a}",
+            "{a:}",
+            "{a:1",
+            "{a 1}",
+            "{:1}",
+            "{[1]:1}",
+            '"',
+            "'a",
+            "'\\q'",
+            "'\\u12'",
+            "'\\xg1'",
+            "-",
+            "+1",
+            ".5",
+            "tru",
+            "nul",
+            "x",
+            "/",
+            "/*",
+            "[/*]",
+            "1 1",
+            "{} {}",
+            "{}x",
+            "\0",
+            "٣",
+            "1e",
+            "-x",
+            "new Date(1)",
+        ):
+            for form in (text, text.encode()):
+                with self.assertRaises(RemoteProtocolError):
+                    self.fail(f"{text!r} was read as {loads(form)!r}")
+
+
+class LimitTests(SynchronousTestCase):
+    """How deep and how long."""
+
+    def test_depth(self) -> None:
+        """One level more than the limit is refused, strict or not."""
+        for opening, closing, inner in (
+            ("[", "]", ""),
+            ('{"a":', "}", "1"),
+            ("{a:", "}", "1"),
+            ("{'a':[", "]}", "1"),
+        ):
+            levels = sum(opening.count(bracket) for bracket in "[{")
+            most = MOST_DEPTH // levels
+            text = opening * most + inner + closing * most
+            loads(text)
+            for more in (1, 10000):
+                text = opening * (most + more) + inner + closing * (most + more)
+                for form in (text, text.encode()):
+                    with self.assertRaises(RemoteProtocolError):
+                        loads(form)
+
+    def test_depthOfKeys(self) -> None:
+        """Objects in keys count as levels too."""
+        with self.assertRaises(RemoteProtocolError):
+            loads("{" * 1000 + "}:1}" * 999)
+
+    def test_unfinishedDepth(self) -> None:
+        """Many opening brackets and nothing else are refused, and quickly."""
+        for opening in ("[", "{", '{"a":', "{{"):
+            with self.assertRaises(RemoteProtocolError):
+                loads(opening * 100000)
+
+    def test_longNumbers(self) -> None:
+        """A number of more digits than Python converts is refused."""
+        with self.assertRaises(RemoteProtocolError):
+            loads("{1:" + "9" * 5000 + "}")
+        with self.assertRaises(RemoteProtocolError):
+            loads("{" + "9" * 5000 + ":1}")
+
+    def test_manyItems(self) -> None:
+        """Width is not depth."""
+        value = loads("[" + "[],{}," * 1000 + "]")
+        assert isinstance(value, list)
+        self.assertEqual(len(value), 2000)
+        strict = loads("[" + ",".join(["[]", "{}"] * 1000) + "]")
+        self.assertEqual(strict, value)
+
+
+class ReferenceTests(SynchronousTestCase):
+    """References to what stood before."""
+
+    def test_paths(self) -> None:
+        """Names and numbers of elements lead to the target."""
+        text = (
+            '{"a":{"b":{"c":{"k":"v"}},"l":[{"m":{"n":1}}]},'
+            '"x":{"$ref":"$.a.b.c"},"y":[{"$ref":"$.a.l[0].m"}]}'
+        )
+        value = loads(text)
+        assert isinstance(value, dict)
+        self.assertEqual(value["x"], {"k": "v"})
+        self.assertEqual(value["y"], [{"n": 1}])
+
+    def test_escapedPath(self) -> None:
+        """A backslash makes the next character part of a name."""
+        text = (
+            '{"t":{"%RETRY%g-1":{"a":{"k":"v"}},"x.y":{"a":{"k":"w"}}},'
+            '"p":{"$ref":"$.t.%RETRY%g\\\\-1.a"},"q":{"$ref":"$.t.x\\\\.y.a"}}'
+        )
+        value = loads(text)
+        assert isinstance(value, dict)
+        self.assertEqual((value["p"], value["q"]), ({"k": "v"}, {"k": "w"}))
+
+    def test_numberedPath(self) -> None:
+        """An integer key is found by its text."""
+        value = loads('{"t":{3:{"k":"v"}},"p":{"$ref":"$.t.3"},"q":{"$ref":"$.t[3]"}}')
+        assert isinstance(value, dict)
+        self.assertEqual((value["p"], value["q"]), ({"k": "v"}, {"k": "v"}))
+
+    def test_unresolvable(self) -> None:
+        """A reference that leads nowhere is an empty object."""
+        for path in (
+            "$.nothing",
+            "$.a.b.c",
+            "$.l[7]",
+            "$.l[99999999999999999999]",
+            "$.l.x",
+            "$.l[x]",
+            "$.none",
+            "$x",
+            "..",
+            "@",
+            "x",
+            "",
+            "$.",
+            "$..a",
+        ):
+            reference = f'{{"$ref":"{path}"}}'
+            value = loads(f'{{"a":{{}},"l":[1],"none":null,"x":{reference}}}')
+            assert isinstance(value, dict)
+            self.assertEqual(value["x"], {}, path)
+
+    def test_cycles(self) -> None:
+        """A reference to what holds a reference is an empty object: no cycles."""
+        value = loads('{"a":{"b":{"$ref":"$.c"}},"c":{"d":{"$ref":"$.a"}}}')
+        self.assertEqual(value, {"a": {"b": {}}, "c": {"d": {}}})
+        self.assertEqual(loads('{"a":{"$ref":"$"}}'), {"a": {}})
+        self.assertEqual(
+            loads('{"a":{"$ref":"$.b"},"b":{"$ref":"$.a"}}'), {"a": {}, "b": {}}
+        )
+
+    def test_expansion(self) -> None:
+        """References to too much are refused; the same target counts again."""
+        target = "[" + ",".join(['"' + "x" * 1000 + '"'] * 64) + "]"
+        weight = 16 + 64 * 1016
+        most = MOST_EXPANSION // weight
+        references = ",".join(['{"$ref":"$.a"}'] * most)
+        value = loads(f'{{"a":{target},"b":[{references}]}}')
+        assert isinstance(value, dict)
+        self.assertEqual(len(value["b"]), most)
+        self.assertIs(value["b"][-1], value["a"])
+        with self.assertRaises(RemoteProtocolError):
+            loads(f'{{"a":{target},"b":[{references},{{"$ref":"$.a"}}]}}')
+
+    def test_root(self) -> None:
+        """A text that is only a reference is an empty object."""
+        self.assertEqual(loads('{"$ref":"$"}'), {})
+
+    def test_noReference(self) -> None:
+        """With another member beside it, or no string, it is an ordinary member."""
+        for text in ('{"a":{"$ref":"$","b":1}}', '{"a":{"$ref":1}}', '{"$refs":"$"}'):
+            loaded = loads(text)
+            self.assertIn("$ref", str(loaded))
