@@ -19,6 +19,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
+from rocketbroker.app.metricsport import MetricsPort, namesrv_site
 from rocketbroker.app.options import ServerOptions, or_refuse
 from rocketbroker.config import properties
 from rocketbroker.config.keyed import KeyedOptions, text_of
@@ -75,6 +76,7 @@ class NameServerService(Service):
     @ivar nameserver: its parts are what metrics count.
     @ivar server: its port, with what is counted there.
     @ivar port: where it listens.
+    @ivar metrics: the port of /metrics.
     """
 
     name = "namesrv"
@@ -101,6 +103,12 @@ class NameServerService(Service):
             reactor, settings.server, self.nameserver.responders, hub
         )
         self.port = self.server.listen()
+        self.metrics = MetricsPort(
+            reactor,
+            settings.options,
+            namesrv_site(self.nameserver, {"main": self.server.party}),
+        )
+        self.metrics.listen()
 
     def _in_thread(self, function: Callable[[], None]) -> Deferred[None]:
         """Run C{function} in the reactor's thread pool."""
@@ -132,6 +140,7 @@ class NameServerService(Service):
         )
 
     async def _stopped(self) -> None:
+        await self.metrics.stop()
         await self.server.stop()
         if self._stop_client is not None:
             await self._stop_client()
@@ -155,6 +164,4 @@ def makeService(options: Options) -> MultiService:
     services = MultiService()  # type: ignore[no-untyped-call]
     namesrv = NameServerService(reactor, settings)
     namesrv.setServiceParent(services)  # type: ignore[no-untyped-call]
-    # The metrics port joins here: one more service, reading the counters of namesrv,
-    # if metricsExporterType is PROM and metricsPromExporterPort is not 0.
     return services

@@ -72,9 +72,12 @@ class QueueSends:
     @ivar sizes: how many appends fell into each class of C{SIZE_BOUNDS}; those of the
         first class are in L{small}.
     @ivar small: how many appends were of at most 1024 bytes.
+    @ivar beyond_average: of batches, their bytes less those of one average message, so
+        that C{bytes} without them is the sum of what C{sizes} counts.
     """
 
     __slots__ = (
+        "beyond_average",
         "bytes",
         "message_type",
         "messages",
@@ -95,6 +98,7 @@ class QueueSends:
         self.messages = 0
         self.bytes = 0
         self.small = 0
+        self.beyond_average = 0
         self.sizes = [0] * (len(SIZE_BOUNDS) + 1)
 
     def go_on_from(self, other: QueueSends) -> None:
@@ -102,6 +106,7 @@ class QueueSends:
         self.messages = other.messages
         self.bytes = other.bytes
         self.small = other.small
+        self.beyond_average = other.beyond_average
         self.sizes = other.sizes
 
     def count(self, messages: int, size: int) -> None:
@@ -109,6 +114,7 @@ class QueueSends:
         self.messages += messages
         self.bytes += size
         each = size // messages
+        self.beyond_average += size - each
         if each <= SIZE_BOUNDS[0]:
             self.small += 1
         else:

@@ -12,17 +12,22 @@ import gzip
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, final
 
+from twisted.internet.defer import Deferred
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 from twisted.web.http import Request as AnyRequest
 from twisted.web.pages import notFound
 from twisted.web.resource import IResource, Resource
-from twisted.web.server import Request, Site
+from twisted.web.server import NOT_DONE_YET, Request, Site
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
 #: What reads the parts' counters: the families as they are now.
 Collect = Callable[[], "Iterable[Metric]"]
+
+#: What reads in a thread whatever C{Collect} cannot wait for.
+Prepare = Callable[[], Deferred[None]]
 
 #: Why the server cannot do its work, in words; None: it can.
 Health = Callable[[], "str | None"]
@@ -64,20 +69,39 @@ class MetricsResource(Resource):
     isLeaf = True
     _log = Logger()
 
-    def __init__(self, collect: Collect) -> None:
+    def __init__(self, collect: Collect, prepare: Prepare) -> None:
         super().__init__()
         self._collect = collect
+        self._prepare = prepare
 
-    def render_GET(self, request: Request) -> bytes:
+    def render_GET(self, request: Request) -> int:
         """One scrape."""
+        gone: list[object] = []
+        request.notifyFinish().addErrback(gone.append)
+
+        def prepared(_: None) -> None:
+            text = self._text(request)
+            if not gone:
+                request.write(text)
+                request.finish()
+
+        def failed(failure: Failure) -> None:
+            self._log.failure("A scrape failed.", failure=failure)
+            if not gone:
+                request.setResponseCode(500)
+                request.finish()
+
+        self._prepare().addCallback(prepared).addErrback(failed)
+        return NOT_DONE_YET
+
+    def _text(self, request: Request) -> bytes:
         from prometheus_client.exposition import choose_encoder
         from prometheus_client.registry import CollectorRegistry
 
+        accepted = (request.getHeader(b"Accept") or b"").decode("latin-1")
+        encode, kind = choose_encoder(accepted)
         registry = CollectorRegistry(auto_describe=False)
         registry.register(_Families(self._collect, wanted_names(request)))
-        encode, kind = choose_encoder(
-            (request.getHeader(b"Accept") or b"").decode("latin-1")
-        )
         text = encode(registry)
         request.setHeader(b"Content-Type", kind.encode())
         if b"gzip" in (request.getHeader(b"Accept-Encoding") or b""):
@@ -129,10 +153,10 @@ class _QuietSite(Site):
         """Nothing: Prometheus asks every few seconds."""
 
 
-def metrics_site(collect: Collect, health: Health) -> Site:
+def metrics_site(collect: Collect, prepare: Prepare, health: Health) -> Site:
     """The site to listen with on the metrics port."""
     root = _Root()
-    root.putChild(b"metrics", MetricsResource(collect))
+    root.putChild(b"metrics", MetricsResource(collect, prepare))
     root.putChild(b"healthz", HealthResource(health))
     site = _QuietSite(root)
     site.timeOut = IDLE_SECONDS

@@ -8,9 +8,11 @@ from collections.abc import Iterable
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
+from twisted.internet.defer import Deferred, fail, succeed
+from twisted.internet.error import ConnectionDone
 from twisted.internet.testing import StringTransport
+from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
-from twisted.web.http import HTTPChannel
 
 from rocketbroker.metrics.site import metrics_site
 
@@ -27,19 +29,24 @@ class SiteTests(SynchronousTestCase):
     """Requests as Prometheus and load balancers send them."""
 
     reason: str | None = None
+    prepared: Deferred[None] | None = None
 
     def get(self, path: str, **headers: str) -> tuple[bytes, bytes]:
         """Head and body of the answer to a GET."""
-        site = metrics_site(families, lambda: self.reason)
+        site = metrics_site(
+            families, lambda: self.prepared or succeed(None), lambda: self.reason
+        )
         site.startFactory()
         self.addCleanup(site.stopFactory)
         channel = site.buildProtocol(None)
-        assert isinstance(channel, HTTPChannel) or channel is not None
+        assert channel is not None
         transport = StringTransport()
         channel.makeConnection(transport)
         lines = [f"GET {path} HTTP/1.0", "Host: x"]
         lines += [f"{k.replace('_', '-')}: {v}" for k, v in headers.items()]
         channel.dataReceived(("\r\n".join(lines) + "\r\n\r\n").encode())
+        if "leave" in headers:
+            channel.connectionLost(Failure(ConnectionDone()))
         head, _, body = transport.value().partition(b"\r\n\r\n")
         return head, body
 
@@ -91,6 +98,22 @@ class SiteTests(SynchronousTestCase):
         head, body = self.get("/healthz")
         self.assertIn(b"503", head)
         self.assertEqual(body, b"disk full: /store\n")
+
+    def test_failed(self) -> None:
+        """A scrape that cannot be prepared is an error of the server, and logged."""
+        self.prepared = fail(OSError("the disk is gone"))
+        head, _ = self.get("/metrics")
+        self.assertIn(b"500", head)
+        self.assertEqual(len(self.flushLoggedErrors(OSError)), 1)
+
+    def test_gone(self) -> None:
+        """A scraper that leaves before the text is ready is not written to."""
+        waiting: Deferred[None] = Deferred()
+        self.prepared = waiting
+        head, _ = self.get("/metrics", leave="yes")
+        waiting.callback(None)
+        self.assertEqual(head, b"")
+        self.assertEqual(self.flushLoggedErrors(), [])
 
     def test_elsewhere(self) -> None:
         """Any other path does not exist."""

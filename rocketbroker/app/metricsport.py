@@ -1,0 +1,144 @@
+# -*- test-case-name: tests.app.test_metricsport -*-
+"""The port of `/metrics` and `/healthz`, for a broker and for a name server.
+
+Everything behind it is imported with the first connection: a server that nobody scrapes
+neither starts later for it nor is larger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, Protocol, final
+
+from twisted.internet.defer import Deferred, maybeDeferred, succeed
+from twisted.internet.error import CannotListenError
+from twisted.internet.interfaces import IAddress, IListeningPort, IReactorTCP
+from twisted.internet.protocol import ServerFactory
+
+from rocketbroker.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from rocketbroker.broker.broker import Broker
+    from rocketbroker.broker.durability import InThread
+    from rocketbroker.nameserver.nameserver import NameServer
+    from rocketbroker.remoting.party import Party
+
+#: The exporter that this port is.
+PROMETHEUS: Final = "PROM"
+
+
+class MetricsOptions(Protocol):
+    """The settings that matter here, of a broker or of a name server."""
+
+    @property
+    def metrics_exporter_type(self) -> str:
+        """How metrics leave the server."""
+
+    @property
+    def metrics_prom_exporter_port(self) -> int:
+        """The port; 0: none."""
+
+    @property
+    def metrics_prom_exporter_host(self) -> str:
+        """The address; empty: all."""
+
+
+@final
+class SiteLater(ServerFactory[Any]):
+    """Makes the site when somebody connects."""
+
+    noisy = False
+
+    def __init__(self, make_site: Callable[[], Any]) -> None:
+        self._make_site = make_site
+        self._site: Any = None
+
+    def buildProtocol(self, addr: IAddress | None) -> Any:
+        """One connection."""
+        if self._site is None:
+            self._site = self._make_site()
+            self._site.doStart()
+        return self._site.buildProtocol(addr)
+
+    def stopFactory(self) -> None:
+        """The port is closed."""
+        if self._site is not None:
+            self._site.doStop()
+            self._site = None
+
+
+@final
+class MetricsPort:
+    """Listens if the settings say so."""
+
+    def __init__(
+        self,
+        reactor: IReactorTCP,
+        options: MetricsOptions,
+        make_site: Callable[[], Any],
+    ) -> None:
+        self._reactor = reactor
+        self._options = options
+        self._make_site = make_site
+        self._listening: IListeningPort | None = None
+
+    def listen(self) -> int:
+        """Accept scrapes; also before the reactor runs.
+
+        @return: the port, 0 if metrics are off.
+        @raise ConfigurationError: one sentence, if the port cannot be had.
+        """
+        options = self._options
+        port = options.metrics_prom_exporter_port
+        if options.metrics_exporter_type != PROMETHEUS or not port:
+            return 0
+        host = options.metrics_prom_exporter_host
+        try:
+            self._listening = self._reactor.listenTCP(
+                port, SiteLater(self._make_site), interface=host
+            )
+        except CannotListenError as error:
+            raise ConfigurationError(
+                f"The metrics port {host or '*'}:{port} cannot be had: "
+                f"{error.socketError.strerror or error.socketError} "
+                "(metricsPromExporterPort; 0 switches metrics off)."
+            ) from error
+        return port
+
+    def stop(self) -> Deferred[None]:
+        """Close the port."""
+        listening, self._listening = self._listening, None
+        if listening is None:
+            return succeed(None)
+        return maybeDeferred(listening.stopListening).addCallback(lambda _: None)
+
+
+def broker_site(
+    broker: Broker,
+    ports: dict[str, Party],
+    wall_ms: Callable[[], int],
+    in_thread: InThread,
+) -> Callable[[], Any]:
+    """What makes the site of a broker."""
+
+    def make() -> Any:
+        from rocketbroker.metrics.broker_families import BrokerFamilies
+        from rocketbroker.metrics.site import metrics_site
+
+        families = BrokerFamilies(broker, ports, wall_ms, in_thread)
+        return metrics_site(families.collect, families.prepare, broker.store.refusal)
+
+    return make
+
+
+def namesrv_site(server: NameServer, ports: dict[str, Party]) -> Callable[[], Any]:
+    """What makes the site of a name server."""
+
+    def make() -> Any:
+        from rocketbroker.metrics.namesrv_families import NameServerFamilies
+        from rocketbroker.metrics.site import metrics_site
+
+        families = NameServerFamilies(server, ports)
+        return metrics_site(families.collect, lambda: succeed(None), lambda: None)
+
+    return make

@@ -1,0 +1,323 @@
+# -*- test-case-name: tests.metrics.test_broker_families -*-
+"""What a broker shows, under the reference's names where it has them.
+
+The security-metrics sheet, sections 5.3 and 5.4; names that begin with rocketbroker_
+are ours. A store time has to be read from the log, which may wait for the disk; so a
+scrape has two steps: L{BrokerFamilies.prepare} reads all that it will need in a thread,
+and L{BrokerFamilies.collect} makes the families on the reactor's thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, final
+
+from twisted.internet.defer import Deferred
+
+from rocketbroker.broker.broker import Broker
+from rocketbroker.broker.consumers import ConsumerGroup
+from rocketbroker.broker.durability import InThread
+from rocketbroker.broker.intake import SIZE_BOUNDS, QueueSends
+from rocketbroker.metrics.lag import (
+    Lag,
+    first_store_time,
+    lags_of,
+    overdue,
+    read_times,
+)
+from rocketbroker.metrics.remoting_families import add_port
+from rocketbroker.metrics.samples import Samples, constant_labels
+from rocketbroker.metrics.versions import version_name
+from rocketbroker.records.names import (
+    is_dlq_topic,
+    is_retry_topic,
+    is_system_group,
+)
+from rocketbroker.remoting.party import Party
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+#: How the reference calls the consume types of a heartbeat.
+CONSUME_MODES: Final = {
+    "CONSUME_ACTIVELY": "pull",
+    "CONSUME_PASSIVELY": "push",
+    "CONSUME_POP": "pop",
+}
+
+#: The labels that all samples of the store have.
+DISK: Final = {"storage_type": "local", "storage_medium": "disk"}
+
+
+def text_of(value: bool) -> str:
+    """A boolean as a label."""
+    return "true" if value else "false"
+
+
+@final
+class BrokerFamilies:
+    """The families of one broker.
+
+    @ivar scrapes: how often they were collected.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        ports: dict[str, Party],
+        wall_ms: Callable[[], int],
+        in_thread: InThread,
+    ) -> None:
+        """
+        @param ports: what each port counts, by its name.
+        @param in_thread: runs what may wait for the disk.
+        """
+        self.scrapes = 0
+        self._broker = broker
+        self._ports = ports
+        self._wall_ms = wall_ms
+        self._in_thread = in_thread
+        self._times: dict[tuple[str, int, int], int] = {}
+        self._oldest = -1
+        options = broker.settings.broker
+        self._options = options
+        self._common = {
+            **constant_labels(options.metrics_label),
+            "cluster": options.broker_cluster_name,
+            "node_type": "broker",
+            "node_id": options.broker_name,
+        }
+
+    def prepare(self) -> Deferred[None]:
+        """Read the store times that the next L{collect} shows."""
+        broker = self._broker
+        store = broker.store
+        wanted = [queue for lag in self._lags() for queue in overdue(lag)]
+
+        def read() -> None:
+            self._times = read_times(store, wanted)
+            self._oldest = first_store_time(store)
+
+        return self._in_thread(read)
+
+    def collect(self) -> list[Metric]:
+        """The families as they are now."""
+        self.scrapes += 1
+        samples = Samples(self._common)
+        options = self._options
+        if options.enable_stats_metrics:
+            self._add_stats(samples)
+        if options.enable_request_metrics:
+            self._add_sends(samples)
+            self._add_pulls(samples)
+        if options.enable_connection_metrics:
+            self._add_connections(samples)
+        if options.enable_lag_and_dlq_metrics:
+            self._add_lags(samples)
+        if options.enable_message_store_metrics:
+            self._add_store(samples)
+        for name, party in self._ports.items():
+            add_port(samples, name, party, options.enable_remoting_metrics)
+        return samples.families()
+
+    def _lags(self) -> list[Lag]:
+        broker = self._broker
+        return lags_of(broker.consumers, broker.topics, broker.offsets, broker.store)
+
+    def _add_stats(self, samples: Samples) -> None:
+        broker = self._broker
+        gauge = samples.gauge
+        for processor, size in (
+            ("send", broker.durability.waiting),
+            ("pull", broker.holding.held),
+        ):
+            gauge(
+                "rocketmq_processor_watermark",
+                "requests that wait: sends for the disk, pulls for messages",
+                size,
+                processor=processor,
+            )
+        gauge(
+            "rocketmq_broker_permission",
+            "brokerPermission",
+            self._options.broker_permission,
+        )
+        gauge("rocketmq_topic_number", "topics", len(broker.topics.names()))
+        gauge(
+            "rocketmq_consumer_group_number",
+            "consumer groups",
+            len(broker.groups.configs()),
+        )
+
+    def _add_sends(self, samples: Samples) -> None:
+        merged: dict[tuple[str, str], list[QueueSends]] = {}
+        for sends in self._broker.sending.counters():
+            if sends.messages and not (
+                is_retry_topic(sends.topic) or is_dlq_topic(sends.topic)
+            ):
+                key = sends.topic, sends.message_type
+                merged.setdefault(key, []).append(sends)
+        for (topic, message_type), parts in merged.items():
+            labels = {
+                "topic": topic,
+                "message_type": message_type,
+                "is_system": text_of(self._broker.topics.is_system(topic)),
+            }
+            samples.counter(
+                "rocketmq_messages_in_total",
+                "messages stored",
+                sum(part.messages for part in parts),
+                **labels,
+            )
+            size = sum(part.bytes for part in parts)
+            samples.counter(
+                "rocketmq_throughput_in_total", "bytes stored", size, **labels
+            )
+            columns = zip(*(part.sizes for part in parts), strict=True)
+            classes = [sum(column) for column in columns]
+            classes[0] += sum(part.small for part in parts)
+            samples.histogram(
+                "rocketmq_message_size",
+                "bytes of a message, averaged over those of one request",
+                SIZE_BOUNDS,
+                classes,
+                size - sum(part.beyond_average for part in parts),
+                **labels,
+            )
+
+    def _add_pulls(self, samples: Samples) -> None:
+        for pulls in self._broker.pull_checks.counters():
+            if is_retry_topic(pulls.topic) or is_dlq_topic(pulls.topic):
+                continue
+            system = self._broker.topics.is_system(pulls.topic)
+            labels = {
+                "topic": pulls.topic,
+                "consumer_group": pulls.group,
+                "is_system": text_of(system or is_system_group(pulls.group)),
+            }
+            samples.counter(
+                "rocketmq_messages_out_total",
+                "messages handed out",
+                pulls.messages,
+                **labels,
+            )
+            samples.counter(
+                "rocketmq_throughput_out_total",
+                "bytes handed out",
+                pulls.bytes,
+                **labels,
+            )
+
+    def _add_connections(self, samples: Samples) -> None:
+        broker = self._broker
+        found: dict[tuple[str, str], int] = {}
+        for name in broker.producers.names():
+            for member in broker.producers.members(name):
+                kind = (member.language or "").lower(), version_name(member.version)
+                found[kind] = found.get(kind, 0) + 1
+        for (language, version), count in found.items():
+            samples.gauge(
+                "rocketmq_producer_connections",
+                "producers that are connected, once per group",
+                count,
+                language=language,
+                version=version,
+                protocol_type="remoting",
+            )
+        for group in broker.consumers.groups():
+            self._add_consumers(samples, group)
+
+    def _add_consumers(self, samples: Samples, group: ConsumerGroup) -> None:
+        found: dict[tuple[str, str], int] = {}
+        for member in group.members.values():
+            kind = (member.language or "").lower(), version_name(member.version)
+            found[kind] = found.get(kind, 0) + 1
+        for (language, version), count in found.items():
+            samples.gauge(
+                "rocketmq_consumer_connections",
+                "consumers that are connected",
+                count,
+                consumer_group=group.name,
+                language=language,
+                version=version,
+                consume_mode=CONSUME_MODES.get(group.consume_type or "", "unknown"),
+                protocol_type="remoting",
+                is_system=text_of(is_system_group(group.name)),
+            )
+
+    def _add_lags(self, samples: Samples) -> None:
+        now = self._wall_ms()
+        for lag in self._lags():
+            system = self._broker.topics.is_system(lag.topic)
+            labels = {
+                "consumer_group": lag.group,
+                "topic": lag.topic,
+                "is_retry": "false",
+                "is_system": text_of(system or is_system_group(lag.group)),
+            }
+            for name, words, value in (
+                ("lag_messages", "stored, not committed", lag.behind),
+                ("inflight_messages", "pulled, not committed", lag.in_flight),
+                ("ready_messages", "stored, not pulled", lag.ready),
+                (
+                    "lag_latency_milliseconds",
+                    "age of the oldest message that is not committed",
+                    lag.age(self._times, now, pulled=False),
+                ),
+                (
+                    "queueing_latency_milliseconds",
+                    "age of the oldest message that is not pulled",
+                    lag.age(self._times, now, pulled=True),
+                ),
+            ):
+                samples.gauge(f"rocketmq_consumer_{name}", words, value, **labels)
+
+    def _add_store(self, samples: Samples) -> None:
+        broker, store = self._broker, self._broker.store
+        published = store.published_position
+        usage = store.disk_usage()
+        for name, words, value in (
+            (
+                "rocketmq_storage_flush_behind_bytes",
+                "bytes of the log that are not on the disk yet",
+                published - store.flushed_position,
+            ),
+            (
+                "rocketmq_storage_dispatch_behind_bytes",
+                "bytes of the log that are not in the queues yet",
+                published - store.dispatched_position,
+            ),
+            (
+                "rocketbroker_storage_log_bytes",
+                "bytes of the log from its oldest segment on",
+                published - store.min_position,
+            ),
+            (
+                "rocketbroker_storage_disk_ratio",
+                "how full the log's disk is, 0 to 1",
+                usage,
+            ),
+            (
+                "rocketbroker_storage_writable",
+                "1 if messages can be stored, 0 if not",
+                float(store.refusal() is None),
+            ),
+        ):
+            samples.gauge(name, words, value, **DISK)
+        for name, words, value in (
+            (
+                "sends_refused",
+                "sends turned away: too many wait",
+                broker.intake.refused,
+            ),
+            ("sends_failed", "sends that were not stored", broker.intake.failed),
+            ("flushes", "times that the log was put on the disk", self._flushes()),
+            ("flush_failures", "flushes that failed", broker.durability.failures),
+            ("upkeep_failures", "store steps that failed", broker.upkeep.failures),
+            ("pulls_held", "held pulls that a message woke", broker.holding.woken),
+            ("pulls_cold", "pulls that waited for the disk", broker.pulling.cold_pulls),
+        ):
+            samples.counter(f"rocketbroker_{name}_total", words, value)
+
+    def _flushes(self) -> int:
+        return self._broker.durability.flushes
