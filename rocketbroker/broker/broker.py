@@ -33,6 +33,8 @@ from rocketbroker.broker.notices import LATE_SECONDS, Notices
 from rocketbroker.broker.offsets import OffsetTable
 from rocketbroker.broker.outer import Caller, NameServerCalls
 from rocketbroker.broker.producers import ProducerRegistry
+from rocketbroker.broker.pull_checks import PullChecks
+from rocketbroker.broker.pulling import Pulling
 from rocketbroker.broker.registration import Registration
 from rocketbroker.broker.sending import Sending
 from rocketbroker.broker.settings_requests import SettingsRequests
@@ -199,6 +201,19 @@ class Broker:
             outside.wall_ms,
         )
 
+        self.pull_checks = PullChecks(
+            store, self.topics, self.groups, self.consumers, settings.broker
+        )
+        self.pulling = Pulling(
+            store,
+            self.pull_checks,
+            self.offsets,
+            self.holding,
+            settings.broker,
+            self.upkeep.dispatch,
+            in_thread,
+        )
+
     def _make_registration(self) -> None:
         """What name servers hear."""
         settings = self.settings
@@ -238,7 +253,7 @@ class Broker:
             SettingsRequests(
                 self.settings, store, self.topics, self.sending, outside.wall_ms
             ),
-            MessageQueries(store, self.topics, outside.in_thread),
+            MessageQueries(store, self.topics, self.upkeep.dispatch, outside.in_thread),
         ]
         for part in both:
             part.register(self.main)

@@ -1,0 +1,212 @@
+# -*- test-case-name: tests.app.test_broker -*-
+"""`twistd rocketbroker`: a broker as a program.
+
+Everything that can be wrong with its settings, its store and its ports is found before
+the reactor runs: then an error is one sentence on standard error and exit status 1.
+Flags and settings: the broker sheet, section 1.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from collections.abc import Callable
+from typing import Any, Final, TypeVar, final
+
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred
+from twisted.internet.threads import deferToThreadPool
+from twisted.logger import Logger
+
+from rocketbroker.app.metricsport import MetricsPort, broker_site
+from rocketbroker.app.options import ServerOptions, or_refuse
+from rocketbroker.broker.broker import Broker, Outside
+from rocketbroker.config import properties
+from rocketbroker.config.broker_settings import BrokerSettings
+from rocketbroker.config.keyed import KeyedOptions, text_of
+from rocketbroker.files.disk import Disk
+from rocketbroker.records.ids import UniqueKeys
+from rocketbroker.remoting.addresses import host_bytes, packed_address
+from rocketbroker.remoting.client import RemotingClient
+from rocketbroker.remoting.hub import Hub
+from rocketbroker.remoting.server import RemotingServer
+from rocketbroker.remoting.turns import Turns
+from rocketbroker.store.store import Store
+
+T = TypeVar("T")
+
+#: Keys that say who the broker is; C{-p} and C{-m} leave them out.
+IDENTITY: Final = ("brokerName", "brokerClusterName", "brokerId")
+
+#: What C{-m} prints, beside the identity.
+IMPORTANT: Final = frozenset(
+    {
+        "namesrvAddr",
+        "listenPort",
+        "brokerIP1",
+        "recoverConcurrently",
+        "autoCreateTopicEnable",
+        "autoCreateSubscriptionGroup",
+        "msgTraceTopicName",
+        "traceTopicEnable",
+        "rejectTransactionMessage",
+        "fetchNameSrvAddrByDnsLookup",
+        "fetchNamesrvAddrByAddressServer",
+        "transactionTimeOut",
+        "transactionCheckMax",
+        "transactionCheckInterval",
+        "aclEnable",
+    }
+)
+
+
+def wall_ms() -> int:
+    """The time of day in milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+class Options(ServerOptions):
+    """The command line of a broker."""
+
+    synopsis = "[-c FILE] [-n HOST:PORT;HOST:PORT] [-p | -m]"
+
+
+def settings_of(options: Options) -> BrokerSettings:
+    """What the command line and the file that it names say.
+
+    @raise ConfigurationError: one sentence.
+    """
+    path = options["configFile"]
+    if path is None:
+        return BrokerSettings.from_properties({}, name_servers=options["namesrvAddr"])
+    path = os.path.abspath(path)
+    return BrokerSettings.from_properties(
+        properties.read(path), path, options["namesrvAddr"]
+    )
+
+
+def printed(settings: BrokerSettings, important: bool) -> str:
+    """The settings as C{-p} or C{-m} print them: broker, server, client, store."""
+    lines = []
+    parts: tuple[KeyedOptions, ...] = (
+        settings.broker,
+        settings.server,
+        settings.client,
+        settings.store,
+    )
+    for part in parts:
+        for key, name in part.keys().items():
+            if key in IDENTITY or (important and key not in IMPORTANT):
+                continue
+            value = getattr(part, name)
+            lines.append(f"{key}={'' if value is None else text_of(value)}\n")
+    return "".join(lines)
+
+
+@final
+class BrokerService(Service):
+    """A broker on a reactor.
+
+    @ivar broker: the broker; its parts are what metrics count.
+    @ivar port: where it listens.
+    @ivar metrics: the port of /metrics.
+    @ivar ready: fires when name servers know it, or could not be reached.
+    """
+
+    name = "rocketbroker"
+    _log = Logger()
+
+    def __init__(self, reactor: Any, settings: BrokerSettings) -> None:
+        """
+        Open the store and listen.
+
+        @param reactor: the reactor, not running yet.
+        @raise ConfigurationError: a port cannot be had; one sentence.
+        @raise StoreError: the store cannot be opened; one sentence.
+        """
+        self.settings = settings
+        self.port = settings.server.listen_port
+        self.ready: Deferred[None] = Deferred()
+        self._reactor = reactor
+        options = settings.broker
+        hub = Hub(reactor) if hasattr(select, "epoll") else Turns()
+        self.client = RemotingClient(reactor, settings.client)
+        files = Disk()
+        store = Store(
+            files,
+            settings.store,
+            wall_ms,
+            host_bytes(options.broker_ip1, self.port),
+        )
+        outside = Outside(
+            reactor,
+            wall_ms,
+            files,
+            store,
+            self._in_thread,
+            self.client,
+            hub,
+            UniqueKeys(
+                packed_address(options.broker_ip1),
+                os.getpid(),
+                int.from_bytes(os.urandom(4), "big"),
+                wall_ms,
+            ),
+        )
+        self.broker = Broker(outside, settings, self.port)
+        self.main = RemotingServer(reactor, settings.server, self.broker.main, hub)
+        self.vip = RemotingServer(reactor, settings.server, self.broker.vip, hub)
+        ports = {"main": self.main.party, "vip": self.vip.party}
+        self.metrics = MetricsPort(
+            reactor,
+            options,
+            broker_site(self.broker, ports, wall_ms, self._in_thread),
+        )
+        self.broker.open()
+        try:
+            self.broker.listen(self.main, self.vip)
+            self.metrics.listen()
+        except BaseException:
+            store.close()
+            raise
+
+    def _in_thread(self, function: Callable[[], T], /) -> Deferred[T]:
+        """Run C{function} in the reactor's thread pool."""
+        reactor = self._reactor
+        return deferToThreadPool(reactor, reactor.getThreadPool(), function)
+
+    def startService(self) -> None:
+        """The reactor runs: begin to work."""
+        super().startService()  # type: ignore[no-untyped-call]
+        for key in self.settings.unknown:
+            self._log.warn("The setting {key} is not known here.", key=key)
+        self._reactor.callWhenRunning(self._start)
+
+    def _start(self) -> None:
+        self.broker.start().chainDeferred(self.ready)
+
+    def stopService(self) -> Deferred[None]:
+        """Stop; fires when all is on the disk."""
+        super().stopService()  # type: ignore[no-untyped-call]
+        return Deferred.fromCoroutine(self._stopped())
+
+    async def _stopped(self) -> None:
+        await self.metrics.stop()
+        try:
+            await self.broker.stop()
+        finally:
+            await self.client.stop()
+
+
+@or_refuse
+def makeService(options: Options) -> BrokerService:
+    """The broker that a command line asks for."""
+    from twisted.internet import reactor
+
+    settings = settings_of(options)
+    for flag, important in (("printConfigItem", False), ("printImportantConfig", True)):
+        if options[flag]:
+            print(printed(settings, important), end="")
+            raise SystemExit(0)
+    return BrokerService(reactor, settings)

@@ -1,0 +1,78 @@
+# -*- test-case-name: tests.app.test_options -*-
+"""What the command lines of all servers share: flags, and how they refuse.
+
+twistd itself answers a wrong flag with the usage on standard output and exit status 0,
+and an exception with a traceback. Servers are started by scripts, so here both end with
+one sentence on standard error and exit status 1.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Final, NoReturn, ParamSpec, TypeVar
+
+from twisted.python import usage
+
+from rocketbroker.errors import ConfigurationError, StoreError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+#: Where twistd writes its process id unless it is told otherwise.
+PID_FILE: Final = "twistd.pid"
+
+
+def refuse(sentence: str) -> NoReturn:
+    """End the program: one sentence on standard error, exit status 1."""
+    sys.stderr.write(sentence.rstrip() + "\n")
+    raise SystemExit(1)
+
+
+def or_refuse(function: Callable[P, T]) -> Callable[P, T]:
+    """Let C{function} end the program where it meets an operator's mistake."""
+
+    @functools.wraps(function)
+    def refusing(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return function(*args, **kwargs)
+        except (ConfigurationError, StoreError) as error:
+            refuse(str(error))
+
+    return refusing
+
+
+class ServerOptions(usage.Options):
+    """Flags of RocketMQ's own start scripts."""
+
+    optParameters: ClassVar[Sequence[Sequence[Any]]] = [
+        ["configFile", "c", None, "The settings, a .properties file."],
+        ["namesrvAddr", "n", None, "Name servers, host:port;host:port."],
+    ]
+    optFlags: ClassVar[Sequence[Sequence[Any]]] = [
+        ["printConfigItem", "p", "Print all settings and exit."],
+        ["printImportantConfig", "m", "Print the important settings and exit."],
+    ]
+
+    def opt_h(self) -> None:
+        """Show this help."""
+        self.opt_help()  # type: ignore[no-untyped-call]
+
+    def parseOptions(self, options: Sequence[str] | None = None) -> None:
+        """Read the flags; end the program if they make no sense."""
+        try:
+            super().parseOptions(options)  # type: ignore[no-untyped-call]
+        except usage.UsageError as error:
+            refuse(f"{error}. Try --help.")
+
+    def parseArgs(self, *args: str) -> None:
+        """Take nothing but flags."""
+        if args:
+            raise usage.UsageError(f"{args[0]!r} is not a flag")
+
+    def postOptions(self) -> None:
+        """Two servers in the foreground may share a working directory."""
+        parent = self.parent
+        if parent is not None and parent["nodaemon"] and parent["pidfile"] == PID_FILE:
+            parent["pidfile"] = None
