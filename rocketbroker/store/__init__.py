@@ -1,2 +1,20 @@
 # -*- test-case-name: tests.store -*-
-"""The message store: commit log, consume queues, recovery."""
+"""The message store: commit log, consume queues, recovery.
+
+What the services see is in L{rocketbroker.store.interfaces};
+L{rocketbroker.store.store} puts it together. From the outside in:
+
+- L{rocketbroker.store.commitlog}: append: reserve, fill, publish; flush.
+- L{rocketbroker.store.encoding}: drafts to records, for the append.
+- L{rocketbroker.store.dispatching}: from the log into the queues.
+- L{rocketbroker.store.reading}: the messages of a queue, for pulls.
+- L{rocketbroker.store.timesearch}: single records; the offset of a time.
+- L{rocketbroker.store.recovery}: from what a stop has left to a store that can go on.
+- L{rocketbroker.store.scanning}: the log from record to record, with all checks.
+- L{rocketbroker.store.consumequeue}: one queue and its files.
+- L{rocketbroker.store.queues}: all queues.
+- L{rocketbroker.store.segments}: the files of the log.
+- L{rocketbroker.store.checkpoint}: up to which time all is on the disk.
+- L{rocketbroker.store.words}: the numbers that processes share.
+- L{rocketbroker.store.lease}: who may append now.
+"""

@@ -1,0 +1,439 @@
+# -*- test-case-name: tests.store.test_commitlog -*-
+"""The log: all messages of all queues, in the order in which they came.
+
+An append has four steps, and each is a function: the drafts are complete when they come
+(parse); under the lease each is given its place and queue offset (reserve); the records
+are encoded and written, one C{pwrite} for each segment touched (fill); and one word
+makes them exist (publish). Filling outside of the lease, with several processes, is
+then a change of L{CommitLog.append} alone.
+
+What fails is undone under the same lease: next offsets go back, zeros take the place of
+what was half written, and the published position has not moved.
+
+The store sheet, sections 4 to 6.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final, final
+
+from rocketbroker.store.consumequeue import Queue
+from rocketbroker.store.encoding import (
+    FILLER,
+    FILLER_BYTES,
+    HOST_V4,
+    HOST_V6,
+    MAGIC_BLANK,
+    MOST_PROPERTIES,
+    encode,
+)
+from rocketbroker.store.interfaces import (
+    CREATE_MAPPED_FILE_FAILED,
+    MESSAGE_ILLEGAL,
+    PROPERTIES_SIZE_EXCEEDED,
+    PUT_OK,
+    SERVICE_NOT_AVAILABLE,
+    UNKNOWN_ERROR,
+    Draft,
+)
+from rocketbroker.store.lease import Lease
+from rocketbroker.store.segments import ALLOCATION, Segment, Segments
+from rocketbroker.store.words import APPENDING, FLUSHED, NEXT, PUBLISHED, Words
+
+#: A record may be so much larger than the largest body (the store sheet, 4.1).
+BESIDE_BODY: Final = 64 << 10
+
+#: Not more is joined and written at once, so that a turn of large bodies does not take
+#: as much memory again.
+MOST_RUN: Final = 4 << 20
+
+#: How many appends are remembered for the dispatch; one that falls further behind reads
+#: the log.
+MOST_HINTS: Final = 4096
+
+#: How often, in ms, an append tries again on a disk that was full.
+RETRY_MS: Final = 500
+
+
+@final
+class Run:
+    """Drafts that stand one after the other in one segment.
+
+    @ivar filler: how many bytes behind them are a filler, 0 for none.
+    """
+
+    __slots__ = ("drafts", "filler", "segment", "start")
+
+    def __init__(self, segment: Segment, start: int) -> None:
+        self.segment = segment
+        self.start = start
+        self.drafts: list[Draft] = []
+        self.filler = 0
+
+
+@final
+class Hint:
+    """What one append published, so that the dispatch need not read it again."""
+
+    __slots__ = ("drafts", "end", "start", "store_ms")
+
+    def __init__(
+        self, start: int, end: int, store_ms: int, drafts: list[Draft]
+    ) -> None:
+        self.start = start
+        self.end = end
+        self.store_ms = store_ms
+        self.drafts = drafts
+
+
+@final
+class CommitLog:
+    """The writing side of the log.
+
+    @ivar hints: what was appended and is not dispatched yet.
+    @ivar refused: why nothing can be appended; empty if it can.
+    @ivar append_failures: how many drafts were refused or failed.
+    @ivar published_ms: the store time of the last record published.
+    @ivar flushed_ms: the same, of the last one that is on the disk.
+    """
+
+    def __init__(
+        self,
+        segments: Segments,
+        words: Words,
+        lease: Lease,
+        wall_ms: Callable[[], int],
+        store_host: bytes,
+        most_body: int,
+    ) -> None:
+        assert len(store_host) in (HOST_V4, HOST_V6), store_host
+        self.segments = segments
+        self.hints: deque[Hint] = deque()
+        self.refused = ""
+        self.append_failures = 0
+        self.published_ms = 0
+        self.flushed_ms = 0
+        self._words = words
+        self._lease = lease
+        self._wall_ms = wall_ms
+        self._store_host = store_host
+        self._most_body = most_body
+        self._most_record = min(most_body + BESIDE_BODY, segments.size - FILLER_BYTES)
+        self._retry_at_ms = 0
+        self._rewrite = False
+
+    # Append.
+
+    def append(self, drafts: Sequence[Draft]) -> None:
+        """See L{rocketbroker.store.interfaces.IStore.append}."""
+        self._lease.acquire()
+        try:
+            store_ms = self._wall_ms()
+            if self.refused and not self._may_retry(store_ms):
+                self._fail(drafts, SERVICE_NOT_AVAILABLE)
+                return
+            runs = self._reserve(drafts)
+            if not runs:
+                return
+            try:
+                self._fill(runs, store_ms)
+            except OSError as error:
+                self._undo(runs, SERVICE_NOT_AVAILABLE)
+                self.refuse(f"the commit log cannot be written: {error.strerror}")
+            except struct.error:
+                self._undo(runs, UNKNOWN_ERROR)
+                self._append_singly(runs, store_ms)
+            else:
+                self._publish(runs, store_ms)
+        finally:
+            self._lease.release()
+
+    def _reserve(self, drafts: Sequence[Draft]) -> list[Run]:
+        """Give each draft its place in the log and its queue offset, or a status."""
+        view = self._words.view
+        position: int = view[PUBLISHED]
+        segment = self._writable(position)
+        if segment is None:
+            self._fail(drafts, CREATE_MAPPED_FILE_FAILED)
+            return []
+        limit = segment.end - FILLER_BYTES
+        run = Run(segment, position)
+        runs = [run]
+        most_body = self._most_body
+        most_record = self._most_record
+        view[APPENDING] = 1
+        for draft in drafts:
+            queue = draft.queue
+            assert type(queue) is Queue
+            if draft.parts is None:
+                body = len(draft.body)
+                properties = len(draft.properties)
+                size = queue.record_bytes + body + properties
+                if len(draft.born_host) != HOST_V4:
+                    size += HOST_V6 - HOST_V4
+                if properties > MOST_PROPERTIES:
+                    self._fail((draft,), PROPERTIES_SIZE_EXCEEDED)
+                    continue
+                if body > most_body or size > most_record or not queue.usable:
+                    self._fail((draft,), MESSAGE_ILLEGAL)
+                    continue
+                count = 1
+            else:
+                size = self._size_of_parts(draft, queue)
+                if size == 0:
+                    continue
+                count = len(draft.parts)
+            if position + size > limit:
+                segment = self._writable(run.segment.end)
+                if segment is None:
+                    self._fail((draft,), CREATE_MAPPED_FILE_FAILED)
+                    continue
+                run.filler = segment.start - position
+                position = segment.start
+                limit = segment.end - FILLER_BYTES
+                run = Run(segment, position)
+                runs.append(run)
+            draft.position = position
+            if count != 1 or draft.parts is not None:
+                _place_parts(draft, position)
+            draft.end = position = position + size
+            draft.status = PUT_OK
+            kind = draft.sys_flag & 12
+            if kind == 0 or kind == 8:
+                at = queue.slot + NEXT
+                draft.queue_offset = offset = view[at]
+                view[at] = offset + count
+            else:
+                # Prepared and rolled back: in no queue.
+                draft.queue_offset = 0
+            run.drafts.append(draft)
+        if len(runs) == 1 and not run.drafts:
+            view[APPENDING] = 0
+            return []
+        return runs
+
+    def _writable(self, position: int) -> Segment | None:
+        """The segment that is to hold C{position}; None if there is no room for it.
+
+        As a rule it is the last one. After an append that failed when it had rolled, a
+        segment stands behind it already.
+        """
+        last = self.segments.all[-1]
+        if last.start <= position < last.end:
+            return last
+        if position < last.start:
+            return self.segments.find(position)
+        try:
+            return self.segments.roll()
+        except OSError as error:
+            self.refuse(f"no commit log segment can be made: {error.strerror}")
+            return None
+
+    def _size_of_parts(self, draft: Draft, queue: Queue) -> int:
+        """The bytes of an outer batch; 0 if it was refused."""
+        assert draft.parts is not None
+        host = HOST_V6 - HOST_V4 if len(draft.born_host) != HOST_V4 else 0
+        each = queue.record_bytes + host
+        sizes = []
+        for _, body, properties, _ in draft.parts:
+            if len(properties) > MOST_PROPERTIES:
+                self._fail((draft,), PROPERTIES_SIZE_EXCEEDED)
+                return 0
+            sizes.append(each + len(body) + len(properties))
+            if len(body) > self._most_body or sizes[-1] > self._most_record:
+                sizes.clear()
+                break
+        total = sum(sizes)
+        if (
+            not sizes
+            or not queue.usable
+            or draft.sys_flag & 12
+            or total > self.segments.size - FILLER_BYTES
+        ):
+            self._fail((draft,), MESSAGE_ILLEGAL)
+            return 0
+        draft.positions = sizes
+        return total
+
+    def _fill(self, runs: list[Run], store_ms: int) -> None:
+        """Encode and write what was reserved."""
+        for run in runs:
+            start = run.segment.start
+            position = run.start
+            for drafts in _chunks(run):
+                content = b"".join(encode(drafts, store_ms, self._store_host))
+                run.segment.file.pwrite(content, position - start)
+                position += len(content)
+            if run.filler:
+                filler = FILLER.pack(run.filler, MAGIC_BLANK)
+                run.segment.file.pwrite(filler, position - start)
+
+    def _publish(self, runs: list[Run], store_ms: int) -> None:
+        """Let what was filled exist."""
+        drafts = runs[0].drafts
+        if len(runs) > 1:
+            drafts = [draft for run in runs for draft in run.drafts]
+        last = runs[-1]
+        end = last.drafts[-1].end if last.drafts else last.start
+        view = self._words.view
+        hint = Hint(view[PUBLISHED], end, store_ms, drafts)
+        view[PUBLISHED] = end
+        view[APPENDING] = 0
+        self.published_ms = store_ms
+        if len(self.hints) < MOST_HINTS:
+            self.hints.append(hint)
+
+    def _undo(self, runs: list[Run], status: int) -> None:
+        """Take back what was reserved, and mark the drafts."""
+        view = self._words.view
+        for run in reversed(runs):
+            for draft in reversed(run.drafts):
+                queue = draft.queue
+                assert type(queue) is Queue
+                if draft.sys_flag & 12 in (0, 8):
+                    view[queue.slot + NEXT] = draft.queue_offset
+            self._fail(run.drafts, status)
+        published = view[PUBLISHED]
+        view[APPENDING] = 0
+        # If this fails too, what is there is overwritten later, or told by recovery.
+        with contextlib.suppress(OSError):
+            for run in runs:
+                run.segment.cut(max(published, run.segment.start))
+
+    def _append_singly(self, runs: list[Run], store_ms: int) -> None:
+        """Append again one by one, as one of them cannot be encoded."""
+        for draft in [draft for run in runs for draft in run.drafts]:
+            self.append_failures -= 1
+            single = self._reserve((draft,))
+            if not single:
+                continue
+            try:
+                self._fill(single, store_ms)
+            except OSError as error:
+                self._undo(single, SERVICE_NOT_AVAILABLE)
+                self.refuse(f"the commit log cannot be written: {error.strerror}")
+            except struct.error:
+                self._undo(single, MESSAGE_ILLEGAL)
+            else:
+                self._publish(single, store_ms)
+
+    def _fail(self, drafts: Sequence[Draft], status: int) -> None:
+        for draft in drafts:
+            draft.status = status
+        self.append_failures += len(drafts)
+
+    # Room.
+
+    def refuse(self, reason: str) -> None:
+        """Let nothing be appended before there is room again."""
+        self.refused = reason
+        self._retry_at_ms = self._wall_ms() + RETRY_MS
+
+    def _may_retry(self, now_ms: int) -> bool:
+        """Whether to try again; a clock that was set back does not put it off."""
+        if self._retry_at_ms - RETRY_MS <= now_ms < self._retry_at_ms:
+            return False
+        self._retry_at_ms = now_ms + RETRY_MS
+        try:
+            self.make_room()
+        except OSError:
+            return False
+        return True
+
+    def make_room(self) -> bool:
+        """Reserve blocks ahead of the writer, and make the next segment.
+
+        @return: whether there was anything to do.
+        @raise OSError: there is no room.
+        """
+        position = self._words.view[PUBLISHED]
+        wanted = position + ALLOCATION
+        segment = self.segments.all[-1]
+        done = False
+        if segment.start + segment.allocated < min(wanted, segment.end):
+            try:
+                done = segment.allocate(wanted + ALLOCATION)
+            except OSError:
+                room = segment.start + segment.allocated - position
+                if room < min(MOST_RUN, segment.end - position):
+                    raise
+        if wanted >= segment.end:
+            # When this fails, the append that needs the segment will tell.
+            with contextlib.suppress(OSError):
+                done = self.segments.prepare() or done
+        self.refused = ""
+        return done
+
+    # Flush.
+
+    def flush(self) -> int:
+        """See L{rocketbroker.store.interfaces.IStore.flush}."""
+        published_ms = self.published_ms
+        view = self._words.view
+        target: int = view[PUBLISHED]
+        flushed: int = view[FLUSHED]
+        if target > flushed or self._rewrite:
+            for segment in self.segments.all:
+                if segment.end <= flushed or segment.start >= target:
+                    continue
+                self._flush_segment(segment, flushed, target)
+            self._rewrite = False
+            view = self._words.view
+            view[FLUSHED] = target
+        self.flushed_ms = published_ms
+        return target
+
+    def _flush_segment(self, segment: Segment, flushed: int, target: int) -> None:
+        """Put one on the disk.
+
+        When a sync has failed, the kernel takes the pages for clean and the next sync
+        would succeed without having written them: so they are written again first.
+        """
+        if self._rewrite:
+            position = max(flushed, segment.start)
+            end = min(target, segment.end)
+            while position < end:
+                size = min(MOST_RUN, end - position)
+                content = segment.file.pread(size, position - segment.start)
+                segment.file.pwrite(content, position - segment.start)
+                position += size
+        try:
+            if not segment.is_named:
+                self.segments.name(segment)
+            segment.file.datasync()
+        except OSError:
+            self._rewrite = True
+            raise
+
+
+def _place_parts(draft: Draft, position: int) -> None:
+    """Turn the sizes of a batch's records into their positions."""
+    positions = []
+    for size in draft.positions:
+        positions.append(position)
+        position += size
+    draft.positions = positions
+
+
+def _chunks(run: Run) -> list[list[Draft]]:
+    """The drafts of a run, so many together as are written at once."""
+    drafts = run.drafts
+    if not drafts:
+        return []
+    if drafts[-1].end - run.start <= MOST_RUN:
+        return [drafts]
+    chunks: list[list[Draft]] = []
+    start = run.start
+    chunk: list[Draft] = []
+    for draft in drafts:
+        if chunk and draft.end - start > MOST_RUN:
+            chunks.append(chunk)
+            chunk = []
+            start = draft.position
+        chunk.append(draft)
+    chunks.append(chunk)
+    return chunks

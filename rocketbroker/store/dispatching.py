@@ -1,0 +1,189 @@
+# -*- test-case-name: tests.store.test_dispatching -*-
+"""From the log into the consume queues.
+
+What this process has appended itself it remembers, so that nothing is read again; the
+log is read only for what was there before the start, and when the dispatch has fallen
+so far behind that hints were not kept. A step writes once for each queue.
+
+The store sheet, section 13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import final
+
+from rocketbroker.records.entries import ENTRY
+from rocketbroker.store.commitlog import CommitLog
+from rocketbroker.store.consumequeue import Queue
+from rocketbroker.store.interfaces import Arrival, Draft
+from rocketbroker.store.scanning import Found, Scan
+from rocketbroker.store.words import DISPATCHED, FLUSHED, PUBLISHED, Words
+
+
+@final
+class Dispatcher:
+    """Enters published records into their queues.
+
+    @ivar dispatched_ms: the store time of the last record entered.
+    @ivar skipped: sentences about what could not be read in the log.
+    @ivar repeated: how many records stood in their queue already.
+    @ivar gaps: how often the records before one were not in its queue.
+    @ivar failures: how many steps the disk has refused.
+    """
+
+    def __init__(
+        self,
+        log: CommitLog,
+        words: Words,
+        find_queue: Callable[[bytes, int], Queue | None],
+        only_flushed: bool,
+    ) -> None:
+        """
+        @param find_queue: the queue of a topic, as bytes, and number.
+        """
+        self._log = log
+        self._words = words
+        self._find_queue = find_queue
+        self._limit_word = FLUSHED if only_flushed else PUBLISHED
+        self._touched: list[Queue] = []
+        self.dispatched_ms = 0
+        self.skipped: list[str] = []
+        self.repeated = 0
+        self.gaps = 0
+        self.failures = 0
+
+    def dispatch(self, most: int) -> list[Arrival]:
+        """See L{rocketbroker.store.interfaces.IStore.dispatch}."""
+        view = self._words.view
+        limit: int = view[self._limit_word]
+        position: int = view[DISPATCHED]
+        if position >= limit:
+            return []
+        hints = self._log.hints
+        while hints and hints[0].start < position:
+            # The log was read that far, when hints were missing.
+            hints.popleft()
+        dispatched_ms = self.dispatched_ms
+        count = 0
+        used = 0
+        for hint in hints:
+            if hint.start != position or hint.end > limit or count >= most:
+                break
+            collect(hint.drafts, self._touched)
+            count += len(hint.drafts)
+            position = hint.end
+            dispatched_ms = hint.store_ms
+            used += 1
+        try:
+            if not used:
+                end = min(limit, hints[0].start) if hints else limit
+                position, dispatched_ms = self._read(position, end, most)
+            arrivals = self.enter()
+        except OSError as error:
+            self._forget()
+            self.failures += 1
+            self._log.refuse(f"a consume queue cannot be written: {error.strerror}")
+            return []
+        for _ in range(used):
+            hints.popleft()
+        self.dispatched_ms = dispatched_ms
+        self._words.view[DISPATCHED] = position
+        return arrivals
+
+    def _read(self, start: int, end: int, most: int) -> tuple[int, int]:
+        """Collect from the log.
+
+        @return: how far, and the store time of the last record.
+        """
+        scan = Scan(self._log.segments, start, end, check_crc=False)
+        store_ms = self.dispatched_ms
+        for count, found in enumerate(scan, 1):
+            self.add(found)
+            store_ms = found.store_ms
+            if count >= most:
+                break
+        if scan.broken:
+            segment = self._log.segments.find(scan.position)
+            next_position = segment.end if segment is not None else end
+            self.skipped.append(
+                f"No record can be read at position {scan.position}: {scan.broken}. "
+                f"What is between it and {min(next_position, end)} is not dispatched."
+            )
+            return min(next_position, end), store_ms
+        return min(scan.position, end), store_ms
+
+    def add(self, found: Found) -> None:
+        """Collect the entry of one record that was read."""
+        if not found.is_queued:
+            return
+        queue = self._find_queue(found.topic, found.queue_id)
+        if queue is None or found.position < queue.from_position:
+            return
+        end = found.position + found.size
+        if end <= queue.max_position:
+            self.repeated += 1
+            return
+        offset = found.queue_offset
+        if queue.pending:
+            expected = queue.pending_offset + len(queue.pending)
+            if offset != expected:
+                queue.enter()
+                queue.pending.clear()
+                queue.pending_offset = offset
+        else:
+            expected = queue.max_offset
+            self._touched.append(queue)
+            queue.pending_offset = offset
+        if offset > expected:
+            self.gaps += 1
+        code = found.tag_code
+        queue.pending.append(ENTRY.pack(found.position, found.size, code))
+        queue.pending_codes.append(code)
+        queue.pending_end = end
+
+    def enter(self) -> list[Arrival]:
+        """Write what was collected into its queues.
+
+        @raise OSError: the disk refused.
+        """
+        arrivals = []
+        for queue in self._touched:
+            if queue.pending:
+                queue.enter()
+            arrivals.append(Arrival(queue, queue.pending_codes))
+        self._forget()
+        return arrivals
+
+    def _forget(self) -> None:
+        for queue in self._touched:
+            queue.pending = []
+            queue.pending_codes = []
+        self._touched.clear()
+
+
+def collect(drafts: list[Draft], touched: list[Queue]) -> None:
+    """Make the entries of drafts that were appended, and note in which queues."""
+    pack = ENTRY.pack
+    for draft in drafts:
+        queue = draft.queue
+        assert type(queue) is Queue
+        kind = draft.sys_flag & 12
+        position = draft.position
+        if (kind != 0 and kind != 8) or position < queue.from_position:
+            continue
+        pending = queue.pending
+        if not pending:
+            touched.append(queue)
+            queue.pending_offset = draft.queue_offset
+        queue.pending_end = end = draft.end
+        if draft.parts is None:
+            code = draft.tag_code
+            pending.append(pack(position, end - position, code))
+            queue.pending_codes.append(code)
+            continue
+        ends = (*draft.positions[1:], end)
+        for part, start, stop in zip(draft.parts, draft.positions, ends, strict=True):
+            code = part[3]
+            pending.append(pack(start, stop - start, code))
+            queue.pending_codes.append(code)

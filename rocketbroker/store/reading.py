@@ -1,0 +1,280 @@
+# -*- test-case-name: tests.store.test_reading -*-
+"""Messages of one queue, from an offset on, for a pull.
+
+The entries come by one read and one unpack. Records that stand one behind the other in
+the log become one slice, others one each; a slice of the mapping is a copy, so nothing
+holds the file. An entry is not believed: one that points outside of the log is passed
+over, as one whose record was deleted.
+
+The store sheet, section 16.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections.abc import Callable
+from typing import Final, final
+
+from rocketbroker.config.store import StoreOptions
+from rocketbroker.records.entries import SIZE
+from rocketbroker.store.consumequeue import Queue
+from rocketbroker.store.interfaces import (
+    FOUND,
+    MESSAGE_WAS_REMOVING,
+    NO_MATCHED_MESSAGE,
+    NO_MESSAGE_IN_QUEUE,
+    OFFSET_FOUND_NULL,
+    OFFSET_OVERFLOW_BADLY,
+    OFFSET_OVERFLOW_ONE,
+    OFFSET_TOO_SMALL,
+    ReadResult,
+)
+from rocketbroker.store.segments import Segment, Segments
+from rocketbroker.store.words import MAX, MIN, MIN_POSITION, PUBLISHED, Words
+
+#: No answer may be larger (the store sheet, 16).
+MOST_BYTES: Final = 128 << 20
+
+#: A caller cannot ask for fewer bytes.
+LEAST_BYTES: Final = 100
+
+#: So many entries are unpacked at once; when a filter passes over more, it goes on.
+ENTRIES_AT_ONCE: Final = 800
+
+_FIRST: Final = struct.Struct(">q")
+_UNPACK: Final = [struct.Struct(">" + "qiq" * count).unpack for count in range(65)]
+
+
+@final
+class Reading:
+    """The reading side of a store."""
+
+    def __init__(
+        self,
+        segments: Segments,
+        words: Words,
+        options: StoreOptions,
+        memory_bytes: int,
+    ) -> None:
+        """
+        @param memory_bytes: the physical memory of the machine.
+        """
+        self._segments = segments
+        self._words = words
+        self._hot_bytes = (
+            memory_bytes * options.access_message_in_memory_max_ratio // 100
+        )
+        self._scan_bytes = options.max_filter_message_size
+        self._most_files = options.travel_cq_file_num_when_get_message
+        self._hot_limits = (
+            options.max_transfer_count_on_message_in_memory,
+            options.max_transfer_bytes_on_message_in_memory,
+        )
+        self._cold_limits = (
+            options.max_transfer_count_on_message_in_disk,
+            options.max_transfer_bytes_on_message_in_disk,
+        )
+
+    def is_cold(self, queue: Queue, offset: int) -> bool:
+        """See L{rocketbroker.store.interfaces.IStore.is_cold}."""
+        view = self._words.view
+        published = view[PUBLISHED]
+        if published - view[MIN_POSITION] <= self._hot_bytes:
+            return False
+        entry = queue.read(max(offset, view[queue.slot + MIN]), 1)
+        if len(entry) < SIZE or offset >= view[queue.slot + MAX]:
+            return False
+        position: int = _FIRST.unpack_from(entry)[0]
+        return bool(published - position > self._hot_bytes)
+
+    def read(
+        self,
+        queue: Queue,
+        offset: int,
+        most_messages: int,
+        most_bytes: int,
+        matches: Callable[[int], bool] | None,
+    ) -> ReadResult:
+        """See L{rocketbroker.store.interfaces.IStore.read}."""
+        view = self._words.view
+        first = view[queue.slot + MIN]
+        end = view[queue.slot + MAX]
+        if end == 0:
+            return _nothing(NO_MESSAGE_IN_QUEUE, 0, first, end)
+        if offset < first:
+            return _nothing(OFFSET_TOO_SMALL, first, first, end)
+        if offset == end:
+            return _nothing(OFFSET_OVERFLOW_ONE, offset, first, end)
+        if offset > end:
+            return _nothing(OFFSET_OVERFLOW_BADLY, end, first, end)
+        cold = self.is_cold(queue, offset)
+        count_limit, bytes_limit = self._cold_limits if cold else self._hot_limits
+        most_messages = max(1, min(most_messages, count_limit))
+        most_bytes = min(max(most_bytes, LEAST_BYTES), bytes_limit, MOST_BYTES)
+        asked = max(1, most_messages)
+        scan_end = min(end, offset + max(-(-self._scan_bytes // SIZE), asked))
+        asked = min(asked, count_limit)
+        collector = Collector(
+            self._segments,
+            view[MIN_POSITION],
+            view[PUBLISHED],
+            asked,
+            min(max(most_bytes, LEAST_BYTES), bytes_limit, MOST_BYTES),
+            cold,
+        )
+        per_file = queue.files.size // SIZE
+        at = offset
+        files = 0
+        while at < scan_end and not collector.is_full:
+            blob = queue.read(at, min(scan_end - at, asked, ENTRIES_AT_ONCE))
+            count = len(blob) // SIZE
+            if count == 0:
+                if collector.count:
+                    break
+                return _nothing(
+                    OFFSET_FOUND_NULL, at - at % per_file + per_file, first, end
+                )
+            at += collector.collect(blob[: count * SIZE], count, matches)
+            asked = ENTRIES_AT_ONCE
+            if at % per_file == 0:
+                files += 1
+                if files >= self._most_files or collector.count:
+                    break
+        return collector.result(at, first, end)
+
+
+@final
+class Collector:
+    """What one read has found so far.
+
+    @ivar count: how many messages.
+    @ivar is_full: whether no further message fits.
+    """
+
+    __slots__ = (
+        "_cold",
+        "_lowest",
+        "_most_bytes",
+        "_most_messages",
+        "_pieces",
+        "_published",
+        "_segments",
+        "_size",
+        "_status",
+        "count",
+        "is_full",
+    )
+
+    def __init__(
+        self,
+        segments: Segments,
+        lowest: int,
+        published: int,
+        most_messages: int,
+        most_bytes: int,
+        cold: bool,
+    ) -> None:
+        self._segments = segments
+        self._lowest = lowest
+        self._published = published
+        self._most_messages = most_messages
+        self._most_bytes = most_bytes
+        self._cold = cold
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._status = NO_MATCHED_MESSAGE
+        self.count = 0
+        self.is_full = False
+
+    def collect(
+        self, blob: bytes, entries: int, matches: Callable[[int], bool] | None
+    ) -> int:
+        """Take what these entries point to.
+
+        @return: how many of them were passed.
+        """
+        if entries < len(_UNPACK):
+            fields = _UNPACK[entries](blob)
+        else:
+            fields = struct.unpack(">" + "qiq" * entries, blob)
+        most_bytes = self._most_bytes
+        most_messages = self._most_messages
+        pieces = self._pieces
+        total = self._size
+        count = self.count
+        passed = 0
+        # The extent that is being gathered, and the segment that it is in.
+        start = end = low = high = 0
+        view: mmap.mmap | None = None
+        for position, size, code in zip(
+            fields[::3], fields[1::3], fields[2::3], strict=True
+        ):
+            if count and (count >= most_messages or total + size > most_bytes):
+                self.is_full = True
+                break
+            passed += 1
+            if matches is not None and not matches(code):
+                continue
+            stop = position + size
+            if position != end or stop > high or size <= 0:
+                if position < low or stop > high or size <= 0 or not count:
+                    found = self._find(position, size)
+                    if found is None:
+                        if not count:
+                            self._status = MESSAGE_WAS_REMOVING
+                        continue
+                    if end > start:
+                        pieces.append(self._slice(start, end))
+                    low = found.start
+                    high = min(found.end, self._published)
+                    view = None if self._cold else found.view()
+                elif end > start:
+                    pieces.append(
+                        self._slice(start, end)
+                        if view is None
+                        else view[start - low : end - low]
+                    )
+                start = position
+            end = stop
+            count += 1
+            total += size
+        if end > start:
+            pieces.append(self._slice(start, end))
+        self._size = total
+        self.count = count
+        self.is_full = self.is_full or count >= most_messages or total >= most_bytes
+        return passed
+
+    def _find(self, position: int, size: int) -> Segment | None:
+        """The segment of a record; None if it is not, or no more, in the log."""
+        if position < self._lowest or size <= 0 or position + size > self._published:
+            return None
+        segment = self._segments.find(position)
+        if segment is None or position + size > segment.end:
+            return None
+        if size > self._most_bytes:
+            # The first one is taken whatever its size: so it had better be a record.
+            said = self._segments.read(position, 4, self._cold)
+            if int.from_bytes(said, "big") != size:
+                return None
+        return segment
+
+    def _slice(self, start: int, end: int) -> bytes:
+        return self._segments.read(start, end - start, self._cold)
+
+    def result(self, next_offset: int, first: int, end: int) -> ReadResult:
+        """What the read has come to."""
+        return ReadResult(
+            FOUND if self.count else self._status,
+            next_offset,
+            first,
+            end,
+            self._pieces,
+            self.count,
+            self._size,
+        )
+
+
+def _nothing(status: str, next_offset: int, first: int, end: int) -> ReadResult:
+    return ReadResult(status, next_offset, first, end, [], 0, 0)

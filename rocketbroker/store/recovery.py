@@ -1,0 +1,366 @@
+# -*- test-case-name: tests.store.test_recovery -*-
+"""From whatever a stop has left to a store that can go on.
+
+After a clean stop the queues are complete up to the end D of the last record that
+stands in one of them; the log is read from there, usually to find nothing. After any
+other stop the queues are believed only for what lies before the last segment that began
+before the checkpoint: their entries from there on are removed, and made again from the
+log, which is read with all checks until the first thing that is no record. What follows
+that is given up, and zeros are put in its place: else a record behind it, which nobody
+was promised, could come back when the log has grown up to it again.
+
+Where this differs from the reference, on purpose:
+
+  - Records I{at} D are dispatched too, not only those beyond it: the reference loses
+    one.
+  - An entry of size 0 is never kept, and entries filled in are told by their size.
+  - Entries are written where the record says that it stands in its queue, so holes that
+    a crash tore into a queue file are mended, and nothing is entered twice.
+  - When the records before one are missing in its queue, everything is built again from
+    the first segment, so a queue whose files were lost comes back.
+  - A short file is extended, and files after a missing one are used; the reference
+    refuses to start. A file that is too long was made with another setting: we too.
+  - A whole segment of records behind the end is set aside, not deleted.
+
+The store sheet, section 15, and its traps 9, 12 and 13.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import partial
+from typing import Final, final
+
+from rocketbroker.errors import StoreError
+from rocketbroker.files.interfaces import IFiles
+from rocketbroker.records.entries import ENTRY, FILLED_SIZE, SIZE
+from rocketbroker.store.checkpoint import Checkpoint
+from rocketbroker.store.consumequeue import Queue
+from rocketbroker.store.dispatching import Dispatcher
+from rocketbroker.store.queues import QueueTable
+from rocketbroker.store.scanning import Blank, Broken, Found, Scan, parse
+from rocketbroker.store.segments import (
+    Segment,
+    Segments,
+    position_of_name,
+)
+from rocketbroker.store.words import (
+    DISPATCHED,
+    FLUSHED,
+    MIN_POSITION,
+    NEXT,
+    PUBLISHED,
+    Words,
+)
+
+#: So many entries are collected before they are written.
+ENTRIES_AT_ONCE: Final = 50_000
+
+#: How far behind the end is looked for something that is given up, to tell of it.
+LOOK_BEHIND: Final = 128 << 20
+
+GIVEN_UP: Final = "given-up"
+
+
+def load_segments(files: IFiles, segments: Segments) -> list[str]:
+    """Open the segments that are there.
+
+    @return: sentences about what was not right.
+    @raise StoreError: a file was made for another size.
+    """
+    said = []
+    found: dict[int, str] = {}
+    for folder in segments.folders:
+        for name in files.list(folder):
+            path = os.path.join(folder, name)
+            if files.is_dir(path):
+                continue
+            start = position_of_name(name)
+            if start < 0:
+                said.append(f"{path} is not a commit log segment; it is ignored.")
+                continue
+            length = files.size(path)
+            if start % segments.size or length > segments.size:
+                raise StoreError(
+                    f"{path} ({length} bytes) does not fit mappedFileSizeCommitLog, "
+                    f"which is {segments.size}."
+                )
+            found[start] = path
+    opened: list[Segment] = []
+    for start, path in sorted(found.items()):
+        length = files.size(path)
+        if length == 0 and start == max(found):
+            files.remove(path)
+            said.append(f"{path} was empty; it is removed.")
+            continue
+        if opened and opened[-1].end != start:
+            said.append(
+                f"Segments are missing between {opened[-1].end} and {start}; "
+                "what was before cannot be read."
+            )
+            for segment in opened:
+                segment.close()
+            opened.clear()
+        file = files.open(path)
+        if length < segments.size:
+            file.truncate(segments.size)
+            said.append(f"{path} had {length} bytes; it has {segments.size} now.")
+        opened.append(Segment(start, segments.size, path, file))
+    segments.all = opened
+    return said
+
+
+@final
+class Recovery:
+    """One start. C{report} has a sentence for each thing that was not right."""
+
+    def __init__(
+        self,
+        files: IFiles,
+        segments: Segments,
+        table: QueueTable,
+        words: Words,
+        checkpoint: Checkpoint,
+        dispatcher: Dispatcher,
+        check_crc: bool,
+    ) -> None:
+        self._files = files
+        self._segments = segments
+        self._table = table
+        self._words = words
+        self._checkpoint = checkpoint
+        self._dispatcher = dispatcher
+        self._check_crc = check_crc
+        self.report: list[str] = []
+        self.records = 0
+        self.given_up_bytes = 0
+        self.last_store_ms = 0
+
+    def run(self, clean: bool) -> None:
+        """Set all numbers of the store right.
+
+        @param clean: whether the last stop was a clean one.
+        """
+        segments = self._segments
+        self.report += load_segments(self._files, segments)
+        self.report += self._table.load()
+        self._checkpoint.load()
+        if not segments.all:
+            self._empty()
+            return
+        view = self._words.view
+        first = segments.all[0].start
+        view[MIN_POSITION] = first
+        start = self._bound_clean() if clean else -1
+        if start < 0:
+            clean = False
+            start = self._start_of_unclean()
+            self._bound(start, cut=True)
+        scan = self._scan(start)
+        if self._dispatcher.gaps and start > first:
+            self.report.append(
+                f"Queue entries before position {start} are missing; they are made "
+                f"again from position {first}."
+            )
+            start = first
+            clean = False
+            self._bound(start, cut=True)
+            scan = self._scan(start)
+        self._cut_log(scan, clean)
+        self._finish(start, scan.position)
+
+    def _empty(self) -> None:
+        """No log: queues make no sense."""
+        for queue in self._table.all():
+            if queue.files.all:
+                self.report.append(
+                    f"{queue.files.folder} is removed, as there is no commit log."
+                )
+                queue.files.drop(0)
+        self._segments.roll()
+
+    # The queues.
+
+    def _bound_clean(self) -> int:
+        """Believe the queues.
+
+        @return: where the records begin that are in none; -1 if they do not fit the
+            log.
+        """
+        self._bound(self._segments.all[-1].end, cut=False)
+        last: Queue | None = None
+        for queue in self._table.all():
+            if last is None or queue.max_position > last.max_position:
+                last = queue
+        first = self._segments.all[0].start
+        if last is None or last.max_position <= first:
+            return first
+        entry = last.read(last.max_offset - 1, 1)
+        position, size, _ = ENTRY.unpack(entry)
+        try:
+            found = self._parse(position)
+        except (Blank, Broken) as error:
+            self.report.append(
+                f"The last record of {last.topic}/{last.queue_id}, at position "
+                f"{position}, cannot be read: {error}. All is checked."
+            )
+            return -1
+        if found.size != size:
+            self.report.append(
+                f"The last entry of {last.topic}/{last.queue_id} does not fit the "
+                f"record at position {position}. All is checked."
+            )
+            return -1
+        return last.max_position
+
+    def _parse(self, position: int) -> Found:
+        segment = self._segments.find(position)
+        if segment is None:
+            raise Broken("there is no file")
+        at = position - segment.start
+        head = segment.file.pread(4, at)
+        size = min(max(8, int.from_bytes(head, "big")), segment.end - position)
+        data = memoryview(segment.file.pread(size, at))
+        return parse(data, 0, position, self._check_crc)
+
+    def _start_of_unclean(self) -> int:
+        """The start of the last segment that began before the checkpoint."""
+        safe_ms = self._checkpoint.safe_ms
+        for segment in reversed(self._segments.all):
+            try:
+                found = self._parse(segment.start)
+            except (Blank, Broken):
+                continue
+            if 0 < found.store_ms <= safe_ms:
+                return segment.start
+        return self._segments.all[0].start
+
+    def _bound(self, before: int, cut: bool) -> None:
+        """Let each queue end with its last entry of a record that starts before a
+        position, and begin with the first whose record is there.
+
+        @param cut: remove what follows.
+        """
+        self._dispatcher.gaps = 0
+        lowest = self._segments.all[0].start
+        for queue in self._table.all():
+            files = queue.files.all
+            if not files:
+                queue.set_offsets(0, 0)
+                queue.max_position = 0
+                continue
+            low = files[0].start // SIZE
+            high = files[-1].start // SIZE + queue.files.size // SIZE
+            end = _first(low, high, partial(_is_not_before, queue, before))
+            if cut:
+                queue.files.cut(end * SIZE)
+            begin = _first(low, end, partial(_is_there, queue, lowest))
+            queue.max_position = 0
+            if begin < end:
+                position, size, _ = ENTRY.unpack(queue.read(end - 1, 1))
+                queue.max_position = position + size
+            elif end == low:
+                # No entry at all: what comes next says where the queue goes on.
+                begin = end = 0
+            queue.set_offsets(begin, end)
+
+    # The log.
+
+    def _scan(self, start: int) -> Scan:
+        """Enter all records from a position on; they end where the scan stands."""
+        scan = Scan(self._segments, start, self._segments.all[-1].end, self._check_crc)
+        dispatcher = self._dispatcher
+        collected = 0
+        self.records = 0
+        for found in scan:
+            dispatcher.add(found)
+            self.last_store_ms = found.store_ms
+            self.records += 1
+            collected += 1
+            if collected == ENTRIES_AT_ONCE:
+                dispatcher.enter()
+                collected = 0
+        dispatcher.enter()
+        return scan
+
+    def _cut_log(self, scan: Scan, clean: bool) -> None:
+        """Give up what stands behind the end."""
+        end = scan.position
+        nothing = scan.broken in ("", "nothing was written")
+        segment = self._segments.find(end)
+        if segment is not None and not (clean and nothing):
+            rest = self._rest(segment, end)
+            if rest or not nothing:
+                self.given_up_bytes += rest
+                self.report.append(
+                    f"The log ends at position {end}: {scan.broken}. "
+                    f"{rest} bytes that follow it are given up."
+                )
+            segment.cut(end)
+        keep = 0
+        while keep < len(self._segments.all) and (
+            self._segments.all[keep].start < end or keep == 0
+        ):
+            keep += 1
+        gone = self._segments.all[keep:]
+        self._segments.all = self._segments.all[:keep]
+        for segment in gone:
+            self._set_aside(segment)
+
+    def _rest(self, segment: Segment, end: int) -> int:
+        """How many bytes behind the end are something, as far as is looked."""
+        last = end
+        stop = min(segment.end, end + LOOK_BEHIND)
+        for start in range(end, stop, 1 << 20):
+            size = min(1 << 20, stop - start)
+            content = segment.file.pread(size, start - segment.start).rstrip(b"\0")
+            if content:
+                last = start + len(content)
+        return last - end
+
+    def _set_aside(self, segment: Segment) -> None:
+        """Remove a segment behind the end, or keep it elsewhere if it has records."""
+        content = segment.file.pread(8, 0)
+        segment.close()
+        if not any(content):
+            self._files.remove(segment.path)
+            return
+        folder = os.path.join(os.path.dirname(segment.path), GIVEN_UP)
+        self._files.make_dirs(folder)
+        path = os.path.join(folder, os.path.basename(segment.path))
+        self._files.rename(segment.path, path)
+        self.given_up_bytes += segment.end - segment.start
+        self.report.append(f"The segment from {segment.start} on is now {path}.")
+
+    def _finish(self, start: int, end: int) -> None:
+        view = self._words.view
+        for queue in self._table.all():
+            view[queue.slot + NEXT] = queue.max_offset
+        view[PUBLISHED] = end
+        view[FLUSHED] = start
+        view[DISPATCHED] = end
+
+
+def _first(low: int, high: int, test: Callable[[int], bool]) -> int:
+    """The first number from C{low} on that passes, C{high} if none does; those that
+    pass are behind those that do not."""
+    while low < high:
+        middle = (low + high) // 2
+        if test(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _is_not_before(queue: Queue, before: int, offset: int) -> bool:
+    """Whether it is no entry, or not of a record that starts before a position."""
+    position, size, _ = ENTRY.unpack(queue.read(offset, 1))
+    return size <= 0 or not 0 <= position < before
+
+
+def _is_there(queue: Queue, lowest: int, offset: int) -> bool:
+    """Whether the entry's record is in the log: not deleted, not filled in."""
+    position, size, _ = ENTRY.unpack(queue.read(offset, 1))
+    return size != FILLED_SIZE and bool(position >= lowest)

@@ -1,0 +1,217 @@
+# -*- test-case-name: tests.store.test_scanning -*-
+"""Reading the log from one record to the next, and telling records from rubbish.
+
+Recovery checks all: magic, CRC of the body, the sum of the lengths, and that the record
+says the position where it stands. Dispatch and single look-ups leave out the CRC, as
+the reference does.
+
+The store sheet, sections 3 and 15.6.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+from zlib import crc32
+
+from rocketbroker.records.hashing import tag_code
+from rocketbroker.records.sysflags import BORN_HOST_V6, STORE_HOST_V6
+from rocketbroker.store.consumequeue import MAGIC_V1, MAGIC_V2
+from rocketbroker.store.encoding import MAGIC_BLANK
+from rocketbroker.store.segments import Segment, Segments
+
+#: How much is read at once; a record larger than this is read by itself.
+PIECE: Final = 4 << 20
+
+#: The smallest record: no body, no topic, no properties.
+SMALLEST: Final = 91
+
+_HEAD: Final = struct.Struct(
+    ">"
+    "i"  # total size
+    "i"  # magic
+    "i"  # CRC of the body
+    "i"  # queue id
+    "i"  # flag
+    "q"  # queue offset
+    "q"  # physical offset
+    "i"  # system flag
+)
+_LONG: Final = struct.Struct(">q")
+_INT: Final = struct.Struct(">i")
+
+
+class Found(NamedTuple):
+    """What a queue needs to know of a record.
+
+    @ivar position: where it starts.
+    @ivar size: its bytes.
+    @ivar queue_offset: its place in its queue.
+    @ivar sys_flag: its system flag.
+    @ivar store_ms: when it was stored.
+    """
+
+    position: int
+    size: int
+    topic: bytes
+    queue_id: int
+    queue_offset: int
+    sys_flag: int
+    store_ms: int
+    properties: bytes
+
+    @property
+    def is_queued(self) -> bool:
+        """Whether it stands in a consume queue: not half, not rolled back."""
+        return self.sys_flag & 12 in (0, 8)
+
+    @property
+    def tag_code(self) -> int:
+        """The tag code of its entry."""
+        return tag_code_of(self.properties)
+
+
+def tag_code_of(properties: bytes) -> int:
+    """The hash of TAGS in a properties string; of two, the last counts."""
+    at = properties.rfind(b"TAGS\x01")
+    while at > 0 and properties[at - 1] != 2:
+        at = properties.rfind(b"TAGS\x01", 0, at)
+    if at < 0:
+        return 0
+    end = properties.find(b"\x02", at)
+    tags = properties[at + 5 : end if end >= 0 else len(properties)]
+    return tag_code(tags.decode("utf-8", "replace"))
+
+
+class Broken(Exception):
+    """No record stands there; the text says why."""
+
+
+class Blank(Exception):
+    """The rest of the segment is a filler."""
+
+
+def parse(data: memoryview, at: int, position: int, check_crc: bool) -> Found:
+    """The record at C{data[at:]}, which is in the log at C{position}.
+
+    @raise Blank: it is a filler.
+    @raise Broken: it is not whole, or no record.
+    """
+    left = len(data) - at
+    if left < 8:
+        raise Broken("the file ends")
+    size, magic = _INT.unpack_from(data, at)[0], _INT.unpack_from(data, at + 4)[0]
+    if magic == MAGIC_BLANK:
+        raise Blank
+    if magic != MAGIC_V1 and magic != MAGIC_V2:
+        raise Broken("nothing was written" if size == magic == 0 else "no magic")
+    if size < SMALLEST or size > left:
+        raise Broken(f"its size is {size}")
+    _, _, crc, queue_id, _, queue_offset, said, sys_flag = _HEAD.unpack_from(data, at)
+    if said != position:
+        raise Broken(f"it says that it stands at {said}")
+    where = at + 56
+    if sys_flag & BORN_HOST_V6:
+        where += 12
+    store_ms = _LONG.unpack_from(data, where)[0]
+    where += 28 if sys_flag & STORE_HOST_V6 else 16
+    end = at + size
+    body = where + 12
+    if body + 4 > end:
+        raise Broken(f"its size is {size}")
+    length = max(0, _INT.unpack_from(data, body)[0])
+    body += 4
+    topic = body + length
+    if topic + 3 > end:
+        raise Broken(f"its body is {length} bytes")
+    if check_crc and length and crc32(data[body:topic]) & 0x7FFFFFFF != crc:
+        raise Broken("the CRC of its body is another")
+    if magic == MAGIC_V1:
+        topic_end = topic + 1 + data[topic]
+        topic += 1
+    else:
+        topic_end = topic + 2 + (data[topic] << 8) + data[topic + 1]
+        topic += 2
+    if topic_end + 2 > end:
+        raise Broken("its topic is longer than the record")
+    properties = topic_end + 2
+    if properties + (data[topic_end] << 8) + data[topic_end + 1] != end:
+        raise Broken("its lengths do not add up")
+    return Found(
+        position,
+        size,
+        bytes(data[topic:topic_end]),
+        queue_id,
+        queue_offset,
+        sys_flag,
+        store_ms,
+        bytes(data[properties:end]),
+    )
+
+
+class Scan:
+    """A walk through the log.
+
+    @ivar position: where the walk stands: behind the last good record.
+    @ivar broken: why it ended there; empty if it came to its end.
+    """
+
+    def __init__(
+        self, segments: Segments, start: int, end: int, check_crc: bool
+    ) -> None:
+        """
+        @param end: nothing is looked at from there on.
+        """
+        self._segments = segments
+        self._end = end
+        self._check_crc = check_crc
+        self.position = start
+        self.broken = ""
+
+    def __iter__(self) -> Iterator[Found]:
+        """The records, until the end or the first that is broken."""
+        while self.position < self._end and not self.broken:
+            segment = self._segments.find(self.position)
+            if segment is None:
+                self.broken = "there is no file"
+                return
+            yield from self._segment(segment)
+
+    def _segment(self, segment: Segment) -> Iterator[Found]:
+        end = min(self._end, segment.end)
+        wanted = PIECE
+        while self.position < end:
+            start = self.position
+            size = min(wanted, end - start)
+            data = memoryview(segment.file.pread(size, start - segment.start))
+            wanted = PIECE
+            try:
+                yield from self._piece(data, start, start + size < end)
+            except Blank:
+                self.position = segment.end
+                return
+            except Broken as error:
+                self.broken = str(error)
+                return
+            if self.position == start:
+                # Not even one fits: read that one alone, if it says a size that can be.
+                wanted = max(SMALLEST, _INT.unpack_from(data)[0])
+                if wanted <= size or wanted > end - start:
+                    self.broken = f"its size is {wanted}"
+                    return
+
+    def _piece(self, data: memoryview, start: int, more: bool) -> Iterator[Found]:
+        """The records of one piece, but for one that only the next holds whole."""
+        at = 0
+        size = len(data)
+        check_crc = self._check_crc
+        while at < size:
+            if more and (size - at < 8 or _INT.unpack_from(data, at)[0] > size - at):
+                if size - at >= 8 and _INT.unpack_from(data, at + 4)[0] == MAGIC_BLANK:
+                    raise Blank
+                return
+            found = parse(data, at, start + at, check_crc)
+            at += found.size
+            self.position = start + at
+            yield found

@@ -1,0 +1,219 @@
+# -*- test-case-name: tests.store.test_segments -*-
+"""The files of the commit log: named by their first position, all of one size.
+
+A segment is made at its full length, as the reference does, but without blocks; these
+are reserved some way ahead of the writer, in a thread, so that a full disk is known
+before it is hit and a write does not wait for the file system. The next segment is made
+under C{commitlog/ahead/}, which the reference does not look into, and moved to its
+place when it is needed: so no file without records ever stands behind the last one.
+
+Written by C{pwrite}: on a full disk that is an error, where a touched mapping is a
+signal that kills the process. Read through a mapping, or by C{pread} where the disk may
+have to work: a page fault holds the interpreter lock as long as the disk takes.
+
+The store sheet, sections 1 and 2.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import threading
+from typing import Final, final
+
+from rocketbroker.files.interfaces import IFile, IFiles
+
+#: How many bytes of blocks are reserved at once, and kept reserved ahead of the writer:
+#: a second of the fastest load, and not a whole GiB for somebody's laptop.
+ALLOCATION: Final = 64 << 20
+
+AHEAD: Final = "ahead"
+
+
+def segment_name(position: int) -> str:
+    """The name of the file that begins at a position."""
+    return f"{position:020d}"
+
+
+def position_of_name(name: str) -> int:
+    """The position that a file's name tells, -1 if it is not such a name."""
+    if len(name) == 20 and name.isascii() and name.isdigit():
+        return int(name)
+    return -1
+
+
+@final
+class Segment:
+    """One file of the log.
+
+    @ivar start: the position of its first byte.
+    @ivar end: the position behind its last byte.
+    @ivar path: where it is.
+    @ivar file: the open file.
+    @ivar allocated: how many of its bytes have blocks for certain.
+    @ivar is_named: whether its directory entry is on the disk.
+    """
+
+    __slots__ = ("_view", "allocated", "end", "file", "is_named", "path", "start")
+
+    def __init__(self, start: int, size: int, path: str, file: IFile) -> None:
+        self.start = start
+        self.end = start + size
+        self.path = path
+        self.file = file
+        self.allocated = 0
+        self.is_named = True
+        self._view: mmap.mmap | None = None
+
+    def view(self) -> mmap.mmap:
+        """A mapping of the whole file. Slices of it are copies."""
+        view = self._view
+        if view is None:
+            view = self._view = self.file.map(self.end - self.start, False)
+        return view
+
+    def allocate(self, until: int) -> bool:
+        """Reserve blocks up to a position, at most to the end.
+
+        @return: whether there was anything to do.
+        @raise OSError: there is no room.
+        """
+        wanted = min(until, self.end) - self.start
+        if wanted <= self.allocated:
+            return False
+        self.file.allocate(self.allocated, wanted - self.allocated)
+        self.allocated = wanted
+        return True
+
+    def cut(self, position: int) -> None:
+        """Let zeros follow a position, whatever was written there."""
+        self.file.truncate(position - self.start)
+        self.file.truncate(self.end - self.start)
+        self.allocated = min(self.allocated, position - self.start)
+
+    def close(self) -> None:
+        """Close file and mapping."""
+        if self._view is not None:
+            self._view.close()
+            self._view = None
+        self.file.close()
+
+
+@final
+class Segments:
+    """The segments of one log, in order and without gaps.
+
+    @ivar size: the bytes of each.
+    @ivar all: the segments; at least one once the log is open.
+    """
+
+    def __init__(self, files: IFiles, folders: list[str], size: int) -> None:
+        """
+        @param folders: where segments are; a new one goes to each in turn.
+        """
+        self._files = files
+        self.folders = folders
+        self.size = size
+        self.all: list[Segment] = []
+        self._ahead: Segment | None = None
+        #: One at a time makes a segment: a thread ahead, or an append that ran into it.
+        self._making = threading.Lock()
+
+    def find(self, position: int) -> Segment | None:
+        """The segment that holds the byte at C{position}."""
+        segments = self.all
+        if not segments or position < segments[0].start:
+            return None
+        index = (position - segments[0].start) // self.size
+        return segments[index] if index < len(segments) else None
+
+    def read(self, position: int, size: int, cold: bool) -> bytes:
+        """Bytes of one segment; fewer if it ends before."""
+        segment = self.find(position)
+        if segment is None:
+            return b""
+        at = position - segment.start
+        if cold:
+            return segment.file.pread(min(size, self.size - at), at)
+        return segment.view()[at : at + size]
+
+    def prepare(self) -> bool:
+        """I{Blocking.} Make the next segment, if that is not done yet.
+
+        @raise OSError: there is no room.
+        """
+        with self._making:
+            start = self.all[-1].end if self.all else 0
+            if self._ahead is not None and self._ahead.start == start:
+                return False
+            self._ahead = self._make(start)
+            return True
+
+    def roll(self) -> Segment:
+        """Put the next segment behind the last; one that is not ready is made now.
+
+        @raise OSError: it cannot be made.
+        """
+        with self._making:
+            return self._roll()
+
+    def _roll(self) -> Segment:
+        start = self.all[-1].end if self.all else 0
+        segment = self._ahead
+        if segment is None or segment.start != start:
+            segment = self._make(start)
+        self._ahead = None
+        folder = self._folder(start)
+        path = os.path.join(folder, segment_name(start))
+        try:
+            self._files.rename(segment.path, path)
+        except OSError:
+            segment.close()
+            raise
+        segment.path = path
+        # Its name reaches the disk with the first flush, not in the turn of an append.
+        segment.is_named = False
+        self.all = [*self.all, segment]
+        return segment
+
+    def _folder(self, start: int) -> str:
+        return self.folders[start // self.size % len(self.folders)]
+
+    def _make(self, start: int) -> Segment:
+        folder = os.path.join(self._folder(start), AHEAD)
+        self._files.make_dirs(folder)
+        path = os.path.join(folder, segment_name(start))
+        file = self._files.open(path, create=True)
+        try:
+            file.truncate(0)
+            file.truncate(self.size)
+            segment = Segment(start, self.size, path, file)
+            segment.allocate(start + ALLOCATION)
+        except OSError:
+            file.close()
+            self._files.remove(path)
+            raise
+        return segment
+
+    def name(self, segment: Segment) -> None:
+        """I{Blocking.} Put a segment's directory entry on the disk."""
+        self._files.sync_dir(os.path.dirname(segment.path))
+        segment.is_named = True
+
+    def close(self) -> None:
+        """Close all; what was prepared and not used is removed."""
+        for segment in self.all:
+            segment.close()
+        if self._ahead is not None:
+            self._ahead.close()
+            self._ahead = None
+        self.remove_ahead()
+
+    def remove_ahead(self) -> None:
+        """Remove what this or an earlier process prepared and did not use."""
+        for folder in self.folders:
+            ahead = os.path.join(folder, AHEAD)
+            if self._files.is_dir(ahead):
+                for name in self._files.list(ahead):
+                    self._files.remove(os.path.join(ahead, name))
+                self._files.remove_dir(ahead)

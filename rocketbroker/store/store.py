@@ -1,0 +1,410 @@
+# -*- test-case-name: tests.store.test_store -*-
+"""The message store: its parts put together.
+
+The file C{lock} keeps other brokers out, C{abort} tells the next start that this one
+did not stop cleanly. What each step promises stands in
+L{rocketbroker.store.interfaces.IStore}.
+
+The store sheet, sections 1 and 14.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Sequence
+from typing import Final, final
+
+from zope.interface import classImplements
+
+from rocketbroker.config.store import StoreOptions
+from rocketbroker.errors import ServiceNotAvailable, StoreError
+from rocketbroker.files.interfaces import IFile, IFiles
+from rocketbroker.store.checkpoint import Checkpoint
+from rocketbroker.store.commitlog import CommitLog
+from rocketbroker.store.consumequeue import Queue
+from rocketbroker.store.dispatching import Dispatcher
+from rocketbroker.store.encoding import HOST_V6
+from rocketbroker.store.interfaces import (
+    SERVICE_NOT_AVAILABLE,
+    Arrival,
+    Draft,
+    IQueue,
+    IStore,
+    ReadResult,
+)
+from rocketbroker.store.lease import Lease, ThreadLease
+from rocketbroker.store.queues import QueueTable
+from rocketbroker.store.reading import Reading
+from rocketbroker.store.recovery import Recovery
+from rocketbroker.store.segments import Segments
+from rocketbroker.store.timesearch import TimeSearch
+from rocketbroker.store.words import (
+    ABORT_MS,
+    DISPATCHED,
+    FLUSHED,
+    MIN_POSITION,
+    OWNER,
+    PUBLISHED,
+    Words,
+)
+
+ABORT: Final = "abort"
+LOCK: Final = "lock"
+LOCK_TEXT: Final = b"lock"
+
+#: How many records are dispatched at once when the store is closed.
+AT_ONCE: Final = 10_000
+
+
+def physical_memory() -> int:
+    """The bytes of this machine's memory."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+@final
+class Store:
+    """A store in one directory.
+
+    @ivar report: sentences about what the start found wrong, and what it gave up.
+    @ivar given_up_bytes: how many bytes that was.
+    @ivar recovered_records: how many records the start has read.
+    """
+
+    def __init__(
+        self,
+        files: IFiles,
+        options: StoreOptions,
+        wall_ms: Callable[[], int],
+        store_host: bytes,
+        lease: Lease | None = None,
+        memory_bytes: int | None = None,
+    ) -> None:
+        """
+        @param wall_ms: the time of day, in ms.
+        @param store_host: the broker's address and port as records have them.
+        @param lease: who may append; by default the threads of this process.
+        @param memory_bytes: the machine's memory; what is further behind is cold.
+        """
+        self._files = files
+        self._options = options
+        self._wall_ms = wall_ms
+        self._store_host = store_host
+        self._root = options.store_path_root_dir
+        self._lease = lease if lease is not None else ThreadLease()
+        self._memory = memory_bytes if memory_bytes is not None else physical_memory()
+        self._lock: IFile | None = None
+        self._is_open = False
+        self._was_open = False
+        self.report: list[str] = []
+        self.given_up_bytes = 0
+        self.recovered_records = 0
+
+    # Opening and closing.
+
+    def open(self) -> None:
+        """See L{IStore.open}."""
+        assert not self._was_open, "a store is opened once"
+        try:
+            self._open()
+        except OSError as error:
+            self._unlock()
+            raise StoreError(
+                f"The store {self._root} cannot be used: {error.strerror}"
+                + (f" ({error.filename})." if error.filename else ".")
+            ) from error
+        except StoreError:
+            self._unlock()
+            raise
+
+    def _open(self) -> None:
+        files = self._files
+        options = self._options
+        root = self._root
+        files.make_dirs(root)
+        self._take_lock()
+        self._was_open = True
+        commit_log = options.store_path_commit_log or os.path.join(root, "commitlog")
+        folders = [folder for folder in commit_log.split(",") if folder]
+        for folder in folders:
+            files.make_dirs(folder)
+            files.sync_dir(os.path.dirname(folder))
+        self._words = words = Words(files, root)
+        self._segments = Segments(files, folders, options.mapped_file_size_commit_log)
+        self._segments.remove_ahead()
+        self._table = QueueTable(
+            files,
+            root,
+            options.mapped_file_size_consume_queue,
+            words,
+            len(self._store_host) == HOST_V6,
+            options.auto_message_version_on_topic_len,
+        )
+        self._log = CommitLog(
+            self._segments,
+            words,
+            self._lease,
+            self._wall_ms,
+            self._store_host,
+            options.max_message_size,
+        )
+        self._dispatcher = Dispatcher(
+            self._log,
+            words,
+            self._table.get_by_bytes,
+            options.flush_disk_type == "SYNC_FLUSH",
+        )
+        self._reading = Reading(self._segments, words, options, self._memory)
+        self._search = TimeSearch(self._segments, words)
+        self._checkpoint = Checkpoint(files, root)
+        self._recover()
+        self._mark()
+        self._is_open = True
+        self.allocate_ahead()
+
+    def _recover(self) -> None:
+        clean = not self._files.exists(os.path.join(self._root, ABORT))
+        recovery = Recovery(
+            self._files,
+            self._segments,
+            self._table,
+            self._words,
+            self._checkpoint,
+            self._dispatcher,
+            self._options.check_crc_on_recover,
+        )
+        recovery.run(clean)
+        self.report += recovery.report
+        self.given_up_bytes = recovery.given_up_bytes
+        self.recovered_records = recovery.records
+        if recovery.records:
+            ms = recovery.last_store_ms
+            self._log.published_ms = self._log.flushed_ms = ms
+            self._dispatcher.dispatched_ms = ms
+        else:
+            self._log.published_ms = self._log.flushed_ms = self._checkpoint.physic_ms
+            self._dispatcher.dispatched_ms = self._checkpoint.logics_ms
+        self._log.flush()
+        self.flush_queues()
+
+    def _take_lock(self) -> None:
+        """Take the lock before anything is changed.
+
+        The reference takes it after recovery; then two brokers both recover.
+        """
+        self._lock = self._files.open(os.path.join(self._root, LOCK), create=True)
+        if not self._lock.lock():
+            raise StoreError(f"The store {self._root} is used by another broker.")
+        self._lock.pwrite(LOCK_TEXT, 0)
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def _mark(self) -> None:
+        """Say that the store is in use."""
+        path = os.path.join(self._root, ABORT)
+        owner = os.getpid()
+        file = self._files.open(path, create=True)
+        file.truncate(0)
+        file.pwrite(str(owner).encode(), 0)
+        file.datasync()
+        file.close()
+        self._files.sync_dir(self._root)
+        view = self._words.view
+        view[OWNER] = owner
+        view[ABORT_MS] = self._files.modified_ms(path)
+
+    def close(self) -> None:
+        """See L{IStore.close}.
+
+        @raise StoreError: not all could be put on the disk; the mark stays, so that the
+            next start checks everything.
+        """
+        if not self._is_open:
+            self._unlock()
+            return
+        self._is_open = False
+        try:
+            self._log.flush()
+            while self._words.view[DISPATCHED] < self._words.view[PUBLISHED]:
+                before = self._words.view[DISPATCHED]
+                self._dispatcher.dispatch(AT_ONCE)
+                if self._words.view[DISPATCHED] == before:
+                    raise StoreError(
+                        f"The store {self._root} is not stopped cleanly: "
+                        f"{self._log.refused}."
+                    )
+            self.flush_queues()
+            self._segments.remove_ahead()
+            self._words.remove()
+            self._files.remove(os.path.join(self._root, ABORT))
+            self._files.sync_dir(self._root)
+        except OSError as error:
+            raise StoreError(
+                f"The store {self._root} is not stopped cleanly: {error.strerror}."
+            ) from error
+        finally:
+            self._table.close()
+            self._segments.close()
+            self._checkpoint.close()
+            self._words.close()
+            self._unlock()
+
+    # Positions.
+
+    @property
+    def min_position(self) -> int:
+        """See L{IStore}."""
+        return int(self._words.view[MIN_POSITION])
+
+    @property
+    def published_position(self) -> int:
+        """See L{IStore}."""
+        return int(self._words.view[PUBLISHED])
+
+    @property
+    def flushed_position(self) -> int:
+        """See L{IStore}."""
+        return int(self._words.view[FLUSHED])
+
+    @property
+    def dispatched_position(self) -> int:
+        """See L{IStore}."""
+        return int(self._words.view[DISPATCHED])
+
+    @property
+    def append_failures(self) -> int:
+        """See L{IStore}."""
+        return self._log.append_failures
+
+    @property
+    def dispatch_failures(self) -> int:
+        """How many dispatch steps the disk has refused."""
+        return self._dispatcher.failures
+
+    # Steps.
+
+    def refusal(self) -> str | None:
+        """See L{IStore.refusal}."""
+        if not self._is_open:
+            return "the store is closed"
+        return self._log.refused or None
+
+    def queue(self, topic: str, queue_id: int) -> Queue:
+        """See L{IStore.queue}.
+
+        @raise ServiceNotAvailable: the disk has no room for another queue's numbers.
+        """
+        try:
+            return self._table.get(topic, queue_id)
+        except OSError as error:
+            raise ServiceNotAvailable(f"no new queue: {error.strerror}") from error
+
+    def queues(self) -> Sequence[Queue]:
+        """See L{IStore.queues}."""
+        return self._table.all()
+
+    def append(self, drafts: Sequence[Draft]) -> None:
+        """See L{IStore.append}."""
+        if not self._is_open:
+            for draft in drafts:
+                draft.status = SERVICE_NOT_AVAILABLE
+            self._log.append_failures += len(drafts)
+            return
+        self._log.append(drafts)
+
+    def dispatch(self, most: int) -> list[Arrival]:
+        """See L{IStore.dispatch}."""
+        if not self._is_open:
+            return []
+        # Against a topic that is deleted meanwhile, in a thread.
+        self._lease.acquire()
+        try:
+            return self._dispatcher.dispatch(most)
+        finally:
+            self._lease.release()
+
+    def is_cold(self, queue: IQueue, offset: int) -> bool:
+        """See L{IStore.is_cold}."""
+        assert type(queue) is Queue
+        return self._is_open and self._reading.is_cold(queue, offset)
+
+    def read(
+        self,
+        queue: IQueue,
+        offset: int,
+        most_messages: int,
+        most_bytes: int,
+        matches: Callable[[int], bool] | None,
+    ) -> ReadResult:
+        """See L{IStore.read}.
+
+        @raise ServiceNotAvailable: the store is closed.
+        """
+        assert type(queue) is Queue
+        if not self._is_open:
+            raise ServiceNotAvailable("the store is closed")
+        return self._reading.read(queue, offset, most_messages, most_bytes, matches)
+
+    def record_at(self, position: int) -> bytes | None:
+        """See L{IStore.record_at}."""
+        return self._search.record_at(position) if self._is_open else None
+
+    def offset_by_time(self, queue: IQueue, ms: int, upper: bool) -> int:
+        """See L{IStore.offset_by_time}."""
+        assert type(queue) is Queue
+        return self._search.offset_by_time(queue, ms, upper)
+
+    def store_time(self, queue: IQueue, offset: int) -> int:
+        """See L{IStore.store_time}."""
+        assert type(queue) is Queue
+        return self._search.store_time(queue, offset) if self._is_open else -1
+
+    def delete_topic(self, topic: str) -> None:
+        """See L{IStore.delete_topic}."""
+        self._lease.acquire()
+        try:
+            position = self._words.view[PUBLISHED]
+            for queue in self._table.of_topic(topic):
+                queue.from_position = position
+                queue.max_position = 0
+                queue.set_offsets(0, 0)
+                queue.files.drop(0)
+        finally:
+            self._lease.release()
+        with contextlib.suppress(OSError):
+            self._table.remove_folder(topic)
+
+    def flush(self) -> int:
+        """See L{IStore.flush}."""
+        return self._log.flush()
+
+    def flush_queues(self) -> None:
+        """See L{IStore.flush_queues}."""
+        dispatched_ms = self._dispatcher.dispatched_ms
+        for queue in self._table.all():
+            queue.files.flush()
+        self._checkpoint.physic_ms = self._log.flushed_ms
+        self._checkpoint.logics_ms = dispatched_ms
+        self._checkpoint.save()
+
+    def allocate_ahead(self) -> bool:
+        """See L{IStore.allocate_ahead}."""
+        try:
+            return self._log.make_room()
+        except OSError as error:
+            self._log.refuse(f"no room for the commit log: {error.strerror}")
+            return False
+
+    def disk_usage(self) -> float:
+        """See L{IStore.disk_usage}."""
+        try:
+            total, usable = self._files.usage(self._segments.folders[0])
+        except OSError:
+            return -1.0
+        return (total - usable) / total if total > 0 else -1.0
+
+
+classImplements(Store, IStore)

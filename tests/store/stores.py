@@ -1,0 +1,114 @@
+"""Stores of 64 KiB segments in memory, and messages for them."""
+
+from __future__ import annotations
+
+from rocketbroker.config.store import StoreOptions
+from rocketbroker.files.interfaces import IFiles
+from rocketbroker.records.entries import SIZE
+from rocketbroker.records.hashing import tag_code
+from rocketbroker.store.interfaces import PUT_OK, Draft, IQueue, IStore
+from rocketbroker.store.store import Store
+from rocketbroker.testing.files import MemoryDisk
+
+ROOT = "/store"
+SEGMENT = 64 << 10
+QUEUE_ENTRIES = 100
+STORE_HOST = bytes([10, 0, 0, 2]) + (10911).to_bytes(4, "big")
+BORN_HOST = bytes([10, 0, 0, 1]) + (50000).to_bytes(4, "big")
+BORN_HOST_V6 = bytes(range(16)) + (50000).to_bytes(4, "big")
+START_MS = 1_700_000_000_000
+
+
+class Wall:
+    """A wall clock that a test sets."""
+
+    def __init__(self, now_ms: int = START_MS) -> None:
+        self.now_ms = now_ms
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+
+def options(**changes: object) -> StoreOptions:
+    """Small files."""
+    given: dict[str, object] = {
+        "store_path_root_dir": ROOT,
+        "mapped_file_size_commit_log": SEGMENT,
+        "mapped_file_size_consume_queue": QUEUE_ENTRIES * SIZE,
+        **changes,
+    }
+    return StoreOptions(**given)  # type: ignore[arg-type]  # tests name real ones
+
+
+def make(
+    disk: IFiles | None = None, wall: Wall | None = None, **changes: object
+) -> Store:
+    """A store that is not open yet."""
+    return Store(
+        disk if disk is not None else MemoryDisk(),
+        options(**changes),
+        wall if wall is not None else Wall(),
+        STORE_HOST,
+        memory_bytes=1 << 40,
+    )
+
+
+def opened(
+    disk: IFiles | None = None, wall: Wall | None = None, **changes: object
+) -> Store:
+    """A store that is open."""
+    store = make(disk, wall, **changes)
+    store.open()
+    return store
+
+
+def draft(
+    queue: IQueue, body: bytes = b"body", tags: str = "", **changes: object
+) -> Draft:
+    """A message with the properties that a client sends."""
+    properties = b"UNIQ_KEY\x01" + b"0" * 32 + b"\x02"
+    if tags:
+        properties = f"TAGS\x01{tags}\x02".encode() + properties
+    given: dict[str, object] = {
+        "properties": properties,
+        "flag": 0,
+        "sys_flag": 0,
+        "born_ms": START_MS - 1,
+        "born_host": BORN_HOST,
+        "reconsume_times": 0,
+        "tag_code": tag_code(tags) if tags else 0,
+        "context": None,
+        **changes,
+    }
+    return Draft(queue, body, **given)  # type: ignore[arg-type]  # as above
+
+
+def put(store: IStore, queue: IQueue, *bodies: bytes, tags: str = "") -> list[Draft]:
+    """Append messages and dispatch them."""
+    drafts = [draft(queue, body, tags) for body in bodies]
+    store.append(drafts)
+    assert all(each.status == PUT_OK for each in drafts), [d.status for d in drafts]
+    while store.dispatch(1000):
+        pass
+    return drafts
+
+
+def bodies(store: IStore, queue: IQueue) -> list[bytes]:
+    """All bodies that a reader gets, from the first offset to the last."""
+    found: list[bytes] = []
+    offset = queue.min_offset
+    while offset < queue.max_offset:
+        result = store.read(queue, offset, 32, 1 << 20, None)
+        data = b"".join(result.records)
+        assert len(data) == result.size
+        at = 0
+        while at < len(data):
+            size = int.from_bytes(data[at : at + 4], "big")
+            v6 = 12 if data[at + 39] & 0x10 else 0
+            start = at + 88 + v6
+            length = int.from_bytes(data[start - 4 : start], "big")
+            found.append(data[start : start + length])
+            at += size
+        assert result.next_offset > offset
+        offset = result.next_offset
+    return found
