@@ -13,22 +13,10 @@ from rocketbroker.broker.batching import (
     tag_code_of,
 )
 from rocketbroker.errors import MessageIllegal
+from rocketbroker.records.batches import encode_part
 from rocketbroker.records.hashing import java_hash
 
 SHARED = b"WAIT\x01true\x02"
-
-
-def item(flag: int, body: bytes, properties: bytes) -> bytes:
-    """One message of a batch, as a client writes it."""
-    size = 22 + len(body) + len(properties)
-    return b"".join(
-        [
-            struct.pack(">iiiii", size, 0, 0, flag, len(body)),
-            body,
-            struct.pack(">h", len(properties)),
-            properties,
-        ]
-    )
 
 
 class SplitTests(SynchronousTestCase):
@@ -36,7 +24,9 @@ class SplitTests(SynchronousTestCase):
 
     def test_messages(self) -> None:
         """Each message has its flag, body, tag code and properties."""
-        body = item(1, b"one", b"TAGS\x01A\x02") + item(-2, b"", b"KEYS\x01k")
+        body = encode_part(1, b"one", b"TAGS\x01A\x02") + encode_part(
+            -2, b"", b"KEYS\x01k"
+        )
         self.assertEqual(
             split(body, SHARED),
             [
@@ -48,7 +38,7 @@ class SplitTests(SynchronousTestCase):
     def test_ownPropertiesCount(self) -> None:
         """Of two equal names the message's own stands last, and so is what is read."""
         shared = b"UNIQ_KEY\x01batch\x02TAGS\x01S\x02"
-        parts = split(item(0, b"x", b"UNIQ_KEY\x01own\x02TAGS\x01O"), shared)
+        parts = split(encode_part(0, b"x", b"UNIQ_KEY\x01own\x02TAGS\x01O"), shared)
         self.assertEqual(parts[0][2], shared + b"UNIQ_KEY\x01own\x02TAGS\x01O\x02")
         self.assertEqual(parts[0][3], java_hash("O"))
 
@@ -56,13 +46,14 @@ class SplitTests(SynchronousTestCase):
         """A message without properties has those of the request."""
         shared = b"TAGS\x01S\x02"
         self.assertEqual(
-            split(item(0, b"x", b""), shared), [(0, b"x", shared, java_hash("S"))]
+            split(encode_part(0, b"x", b""), shared),
+            [(0, b"x", shared, java_hash("S"))],
         )
 
     def test_cut(self) -> None:
         """A batch that ends too early, at whatever byte, is illegal."""
-        first = item(0, b"one", b"A\x01b\x02")
-        body = first + item(0, b"two", b"A\x01b\x02")
+        first = encode_part(0, b"one", b"A\x01b\x02")
+        body = first + encode_part(0, b"two", b"A\x01b\x02")
         for size in range(len(body)):
             if size == len(first):
                 continue
@@ -72,11 +63,11 @@ class SplitTests(SynchronousTestCase):
     def test_leftOver(self) -> None:
         """Bytes behind the last message are illegal."""
         with self.assertRaises(MessageIllegal):
-            split(item(0, b"one", b"") + b"\0", SHARED)
+            split(encode_part(0, b"one", b"") + b"\0", SHARED)
 
     def test_wrongLengths(self) -> None:
         """Lengths that contradict one another are illegal, negative ones too."""
-        good = item(0, b"body", b"A\x01b\x02")
+        good = encode_part(0, b"body", b"A\x01b\x02")
         for at, code, value in (
             (0, ">i", len(good) - 1),
             (0, ">i", -1),
@@ -96,14 +87,14 @@ class SplitTests(SynchronousTestCase):
         """Properties fit into 32767 bytes with those of the request, or are illegal."""
         room = MOST_PROPERTIES_BYTES - len(SHARED)
         fits = b"A\x01" + b"x" * (room - 3)
-        (part,) = split(item(0, b"", fits), SHARED)
+        (part,) = split(encode_part(0, b"", fits), SHARED)
         self.assertEqual(len(part[2]), MOST_PROPERTIES_BYTES)
         with self.assertRaises(MessageIllegal):
-            split(item(0, b"", fits + b"x"), SHARED)
+            split(encode_part(0, b"", fits + b"x"), SHARED)
 
     def test_mostMessages(self) -> None:
         """A batch may have so many messages and no more."""
-        one = item(0, b"", b"")
+        one = encode_part(0, b"", b"")
         self.assertEqual(len(split(one * MOST_MESSAGES, SHARED)), MOST_MESSAGES)
         with self.assertRaises(MessageIllegal):
             split(one * (MOST_MESSAGES + 1), SHARED)

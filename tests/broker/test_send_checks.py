@@ -1,1 +1,206 @@
-"""Tests of L{rocketbroker.broker.send_checks}."""
+"""Tests of L{rocketbroker.broker.send_checks}, through the responder of sends."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.errors import (
+    BrokerError,
+    InvalidParameter,
+    MessageIllegal,
+    NoPermission,
+    SubscriptionGroupNotExist,
+    SystemFailure,
+    TopicNotExist,
+)
+from rocketbroker.records.batches import encode_part
+from rocketbroker.wire.codes import RequestCode
+from tests.broker.rig import Rig, send_ext
+
+SEND = RequestCode.SEND_MESSAGE_V2
+BATCH = RequestCode.SEND_BATCH_MESSAGE
+
+
+class CheckTests(SynchronousTestCase):
+    """What is refused, with which code, in which words."""
+
+    def setUp(self) -> None:
+        """A topic T of four queues."""
+        self.rig = self.make()
+
+    def make(self, **settings: str) -> Rig:
+        """A data path with those settings."""
+        rig = Rig(settings)
+        self.addCleanup(rig.close)
+        rig.topic("T", 4)
+        return rig
+
+    def refused(
+        self,
+        error: type[BrokerError],
+        ext: dict[str, str] | None,
+        body: bytes = b"body",
+        code: int = SEND,
+    ) -> str:
+        """The remark with which a send is refused."""
+        caught = self.assertRaises(error, self.rig.begin, code, ext, body)
+        self.assertEqual(self.rig.intake.drafts, [])
+        return str(caught.remark)
+
+    def test_bodyMissing(self) -> None:
+        """A message without a body is SYSTEM_ERROR, as the reference's null pointer."""
+        self.assertIn("no body", self.refused(SystemFailure, send_ext(), b""))
+
+    def test_fieldsMissing(self) -> None:
+        """So is a request without any fields."""
+        self.assertIn("no header fields", self.refused(SystemFailure, None))
+
+    def test_noNumber(self) -> None:
+        """A number that is none is SYSTEM_ERROR with the short header."""
+        self.assertIn("e is not a number", self.refused(SystemFailure, send_ext(e="x")))
+
+    def test_notYet(self) -> None:
+        """Before startAcceptSendRequestTimeStamp nothing is accepted."""
+        self.rig = self.make(startAcceptSendRequestTimeStamp="1700000000500")
+        remark = self.refused(SystemFailure, send_ext())
+        self.assertIn("broker unable to service, until", remark)
+        self.rig.clock.advance(1)
+        self.assertEqual(self.rig.ask(SEND, send_ext(), b"x").code, 0)
+
+    def test_topicNames(self) -> None:
+        """Topic names are checked as the reference does, with its words."""
+        for topic, words in (
+            ("", "The specified topic is blank."),
+            ("a.b", "The specified topic contains illegal characters"),
+            ("x" * 128, "The specified topic is longer than topic max length."),
+        ):
+            self.assertIn(words, self.refused(InvalidParameter, send_ext(topic)))
+
+    def test_systemTopics(self) -> None:
+        """Nobody sends to the topics of the system."""
+        remark = self.refused(NoPermission, send_ext("SELF_TEST_TOPIC"))
+        self.assertEqual(
+            remark, "Sending message to topic[SELF_TEST_TOPIC] is forbidden."
+        )
+
+    def test_autoCreate(self) -> None:
+        """A topic that is missing is made with the settings of the default topic."""
+        self.assertEqual(self.rig.ask(SEND, send_ext("New", 3), b"x").code, 0)
+        config = self.rig.topics.config("New")
+        assert config is not None
+        self.assertEqual((config.read_queue_nums, config.perm), (4, 6))
+
+    def test_noAutoCreate(self) -> None:
+        """If that is not allowed, the topic does not exist."""
+        self.rig = self.make(autoCreateTopicEnable="false")
+        remark = self.refused(TopicNotExist, send_ext("New"))
+        self.assertIn("topic[New] not exist, apply first please!", remark)
+        self.assertIn("06FAQ", remark)
+
+    def test_queueId(self) -> None:
+        """A queue that the topic does not have is refused."""
+        self.assertIn(
+            "queueId[4]", self.refused(InvalidParameter, send_ext(queue_id=4))
+        )
+
+    def test_moreReadQueues(self) -> None:
+        """The larger of the two queue numbers bounds it."""
+        self.rig.topic("W", 4, read_queue_nums=2)
+        self.rig.topic("R", 2, read_queue_nums=4)
+        for topic in ("W", "R"):
+            self.assertEqual(self.rig.ask(SEND, send_ext(topic, 3), b"x").code, 0)
+            self.refused(InvalidParameter, send_ext(topic, 4))
+
+    def test_anyQueue(self) -> None:
+        """A negative queue leaves the choice to the broker: each in turn."""
+        ids = [
+            (self.rig.ask(SEND, send_ext(queue_id=-1), b"x").ext or {})["queueId"]
+            for _ in range(8)
+        ]
+        self.assertEqual(sorted(ids), sorted("01230123"))
+
+    def test_noQueue(self) -> None:
+        """A topic without a queue takes nothing."""
+        self.rig.topic("Z", 0)
+        self.refused(InvalidParameter, send_ext("Z", -1))
+        self.refused(InvalidParameter, send_ext("Z", 0))
+
+    def test_notWritable(self) -> None:
+        """A broker without write permission refuses ordered topics, and only those."""
+        self.rig = self.make(brokerPermission="4")
+        self.rig.topic("O", 4, order=True)
+        self.assertIn("10.0.0.1", self.refused(NoPermission, send_ext("O")))
+        self.assertEqual(self.rig.ask(SEND, send_ext("T"), b"x").code, 0)
+
+    def test_retryTopic(self) -> None:
+        """A retry topic takes messages of a group that is known."""
+        self.rig.topic("%RETRY%G", 1)
+        self.assertEqual(self.rig.ask(SEND, send_ext("%RETRY%G"), b"x").code, 0)
+
+    def test_retryTopicOfNobody(self) -> None:
+        """Of one that is not, it does not."""
+        self.rig = self.make(autoCreateSubscriptionGroup="false")
+        self.rig.topic("%RETRY%G", 1)
+        self.refused(SubscriptionGroupNotExist, send_ext("%RETRY%G"))
+
+    def test_transaction(self) -> None:
+        """Half messages are refused, never stored as ordinary ones."""
+        remark = self.refused(NoPermission, send_ext(properties="TRAN_MSG\x01true\x02"))
+        self.assertIn("not supported", remark)
+        self.refused(MessageIllegal, send_ext(f="4"))
+        ordinary = send_ext(properties="TRAN_MSG\x01false\x02")
+        self.assertEqual(self.rig.ask(SEND, ordinary, b"x").code, 0)
+
+    def test_delay(self) -> None:
+        """Delayed messages are refused, never delivered at once."""
+        for properties in (
+            "DELAY\x013\x02",
+            "TIMER_DELIVER_MS\x011\x02",
+            "TIMER_DELAY_SEC\x011\x02",
+            "TIMER_DELAY_MS\x011\x02",
+        ):
+            remark = self.refused(SystemFailure, send_ext(properties=properties))
+            self.assertIn("not supported", remark)
+        self.refused(SystemFailure, send_ext(properties="DELAY\x01x\x02"))
+
+    def test_noDelay(self) -> None:
+        """Delay level 0 is none."""
+        ext = send_ext(properties="DELAY\x010\x02")
+        self.assertEqual(self.rig.ask(SEND, ext, b"x").code, 0)
+
+    def test_innerBatch(self) -> None:
+        """Inner batches are refused, by their flags and by their property."""
+        self.refused(MessageIllegal, send_ext(f="192"))
+        self.refused(MessageIllegal, send_ext(properties="INNER_NUM\x013\x02"))
+        self.rig.topic("B", 1, attributes={"queue.type": "BatchCQ"})
+        self.refused(SystemFailure, send_ext("B"))
+
+    def test_keysRequired(self) -> None:
+        """A topic that is compacted takes only messages with keys."""
+        self.rig.topic("C", 1, attributes={"cleanup.policy": "COMPACTION"})
+        remark = self.refused(MessageIllegal, send_ext("C"))
+        self.assertEqual(remark, "Required message key is missing")
+        keyed = send_ext("C", properties="KEYS\x01k\x02")
+        self.assertEqual(self.rig.ask(SEND, keyed, b"x").code, 0)
+
+    def test_batches(self) -> None:
+        """What a batch may not be."""
+        body = encode_part(0, b"x", b"")
+        self.rig.topic("%RETRY%G", 1)
+        for ext in (
+            send_ext("%RETRY%G", m="true"),
+            send_ext(m="true", f="4"),
+            send_ext(m="true", properties="DELAY\x011\x02"),
+            send_ext(m="true", properties="TRAN_MSG\x01true\x02"),
+            send_ext(m="true", properties="TIMER_DELAY_SEC\x011\x02"),
+            send_ext(m="true", properties="INNER_NUM\x011\x02"),
+        ):
+            self.refused(MessageIllegal, ext, body, BATCH)
+
+    def test_batchTooLong(self) -> None:
+        """A batch may be as long as the longest message."""
+        self.rig = self.make(maxMessageSize="1000")
+        body = encode_part(0, b"x" * 978, b"")
+        ext = send_ext(m="true")
+        self.assertEqual(self.rig.ask(BATCH, ext, body).code, 0)
+        self.refused(MessageIllegal, ext, encode_part(0, b"x" * 979, b""), BATCH)

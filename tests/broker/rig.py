@@ -1,0 +1,267 @@
+"""The data path of a broker over a store in memory, stepped by a test."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+
+from rocketbroker.broker.consumers import ConsumerRegistry
+from rocketbroker.broker.durability import Durability
+from rocketbroker.broker.groups import GroupTable
+from rocketbroker.broker.holding import Holding
+from rocketbroker.broker.intake import Intake
+from rocketbroker.broker.message_queries import MessageQueries
+from rocketbroker.broker.offsets import OffsetTable
+from rocketbroker.broker.pull_checks import PullChecks
+from rocketbroker.broker.pulling import Pulling
+from rocketbroker.broker.sending import Sending
+from rocketbroker.broker.state import TableFile
+from rocketbroker.broker.topics import TopicTable
+from rocketbroker.broker.upkeep import Upkeep
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.config.store import StoreOptions
+from rocketbroker.errors import StoreError
+from rocketbroker.records import record
+from rocketbroker.records.ids import UniqueKeys
+from rocketbroker.remoting.table import ResponderTable
+from rocketbroker.store.interfaces import PUT_OK, Draft
+from rocketbroker.store.store import Store
+from rocketbroker.testing.connections import RecordedConnection
+from rocketbroker.testing.files import MemoryDisk
+from rocketbroker.testing.threads import Threads, at_once
+from rocketbroker.wire.command import JSON, Command
+from rocketbroker.wire.frames import encode
+from rocketbroker.wire.topics import TopicConfig
+
+HOST = bytes([10, 0, 0, 1, 0, 0, 0x2A, 0x9F])
+HOST_TEXT = "0A00000100002A9F"
+
+#: The time of day when a rig begins.
+WALL_MS = 1_700_000_000_000
+
+UNIQUE = "7F000001000018B4AAC2000012345678"
+
+SMALL = {
+    "storePathRootDir": "/store",
+    "mappedFileSizeCommitLog": "65536",
+    "mappedFileSizeConsumeQueue": "2000",
+}
+
+
+class Rig:
+    """All parts of the data path, wired as the broker does it.
+
+    Time moves when C{clock} is advanced, threads run when C{threads} is told to.
+    """
+
+    def __init__(self, settings: dict[str, str], threads: bool = False) -> None:
+        """
+        @param settings: RocketMQ's keys.
+        @param threads: whether what blocks waits for C{self.threads.run()}; if not, it
+            is done at once.
+        """
+        properties = {
+            **SMALL,
+            "brokerIP1": "10.0.0.1",
+            "brokerName": "broker-a",
+            "brokerClusterName": "cluster-a",
+            **settings,
+        }
+        options = BrokerOptions.from_properties(properties)
+        store_options = StoreOptions.from_properties(properties)
+        self.clock = Clock()
+        self.disk = MemoryDisk()
+        self.threads = Threads()
+        in_thread = self.threads if threads else at_once
+        self.store = Store(self.disk, store_options, self.wall_ms, HOST)
+        self.store.open()
+        self.topics = TopicTable(options, self.file("t"), self.wall_ms)
+        self.groups = GroupTable(options, self.file("g"), self.wall_ms)
+        self.offsets = OffsetTable(options, self.file("o"), self.wall_ms)
+        self.consumers = ConsumerRegistry(self.clock.seconds, lambda group: None)
+        self.durability = Durability(self.clock, self.store, store_options, in_thread)
+        self.holding = Holding(self.clock, options)
+        self.upkeep = Upkeep(
+            self.clock,
+            self.store,
+            store_options,
+            self.durability,
+            self.holding.wake,
+            in_thread,
+        )
+        most = store_options.max_message_size
+        self.intake = Intake(
+            self.store, self.durability, options, most, self.upkeep.appended
+        )
+        self.sending = Sending(
+            self.store,
+            self.topics,
+            self.groups,
+            self.intake,
+            options,
+            most,
+            HOST,
+            UniqueKeys(b"\x0a\0\0\1", 1, 2, self.wall_ms),
+            self.wall_ms,
+        )
+        checks = PullChecks(
+            self.store, self.topics, self.groups, self.consumers, options
+        )
+        self.checks = checks
+        self.pulling = Pulling(
+            self.store,
+            checks,
+            self.offsets,
+            self.holding,
+            options,
+            self.upkeep.dispatch,
+            in_thread,
+        )
+        self.queries = MessageQueries(
+            self.store, self.topics, self.upkeep.dispatch, in_thread
+        )
+        self.table = ResponderTable()
+        self.sending.register(self.table)
+        self.pulling.register(self.table)
+        self.queries.register(self.table)
+        self.connection = RecordedConnection(b"\x0a\0\0\2", 4711)
+
+    def wall_ms(self) -> int:
+        """The time of day, as far as the clock has been advanced."""
+        return WALL_MS + int(self.clock.seconds() * 1000)
+
+    def file(self, name: str) -> TableFile:
+        """The file of a table."""
+        return TableFile(self.disk, f"/store/config/{name}.json", at_once)
+
+    def topic(self, name: str = "T", queues: int = 4, **more: object) -> None:
+        """Make a topic."""
+        numbers = {"read_queue_nums": queues, "write_queue_nums": queues}
+        values: dict[str, Any] = {**numbers, **more}
+        self.topics.put([TopicConfig(topic_name=name, **values)])
+
+    def close(self) -> None:
+        """Close the store, so that its files can go, even if its disk is broken."""
+        with suppress(StoreError):
+            self.store.close()
+
+    def append(self, body: bytes = b"body", wait: bool = True) -> Draft:
+        """Append a message to queue 0 of topic T, past the intake."""
+        queue = self.store.queue("T", 0)
+        draft = Draft(queue, body, b"", 0, 0, 0, HOST, 0, 0, None, wait=wait)
+        self.store.append([draft])
+        assert draft.status == PUT_OK, draft.status
+        return draft
+
+    # Requests.
+
+    def ask(self, code: int, ext: dict[str, str], body: bytes = b"") -> Command:
+        """A request by the general way, in a turn of its own, and its answer."""
+        answer = self.begin(code, ext, body)
+        self.intake.flush()
+        return answered(answer)
+
+    def begin(
+        self, code: int, ext: dict[str, str] | None, body: bytes = b""
+    ) -> Deferred[Command | None] | Command | None:
+        """A request by the general way, in a turn that does not end yet.
+
+        @raise BrokerError: it is refused.
+        """
+        responder = self.table.responders[code]
+        return responder(self.connection, Command(code, ext, body, opaque=1))
+
+    def hot(
+        self,
+        code: int,
+        ext: dict[str, str],
+        body: bytes = b"",
+        opaque: int = 1,
+        flag: int = 0,
+    ) -> bool:
+        """A request by the hot way; whether it was taken."""
+        frame = encode(Command(code, ext, body, opaque=opaque, flag=flag), JSON)
+        size = int.from_bytes(frame[5:8], "big")
+        header = b'{"code":%d,' % code
+        assert frame[8:].startswith(header), frame
+        (entry,) = [hot for hot in self.table.hot.values() if hot.code == code]
+        return entry.responder(self.connection, frame[8 : 8 + size], frame[8 + size :])
+
+    def answers(self) -> list[Command]:
+        """What was sent to the connection since the last look."""
+        found = self.connection.answers()
+        self.connection.frames.clear()
+        return found
+
+    def records(
+        self, queue_id: int = 0, topic: str = "T"
+    ) -> list[record.StoredMessage]:
+        """What a queue holds."""
+        self.upkeep.dispatch()
+        queue = self.store.queue(topic, queue_id)
+        offset = queue.min_offset
+        found: list[record.StoredMessage] = []
+        while offset < queue.max_offset:
+            result = self.store.read(queue, offset, 32, 1 << 20, None)
+            found.extend(record.decode_all(b"".join(result.records)))
+            offset = result.next_offset
+        return found
+
+
+def answered(answer: object) -> Command:
+    """The command that a responder has answered with by now."""
+    if isinstance(answer, Deferred):
+        got: list[object] = []
+        answer.addBoth(got.append)
+        assert got, "no answer yet"
+        answer = got[0]
+        if isinstance(answer, BaseException):
+            raise answer
+    assert isinstance(answer, Command), answer
+    return answer
+
+
+def send_ext(
+    topic: str = "T",
+    queue_id: int | str = 0,
+    properties: str = f"UNIQ_KEY\x01{UNIQUE}\x02WAIT\x01true\x02",
+    **more: str,
+) -> dict[str, str]:
+    """The fields of a send, as a client of 5.x writes them."""
+    return {
+        "a": "PG",
+        "b": topic,
+        "c": "TBW102",
+        "d": "4",
+        "e": str(queue_id),
+        "f": "0",
+        "g": "1700000000000",
+        "h": "0",
+        "i": properties,
+        "j": "0",
+        "k": "false",
+        "m": "false",
+        "n": "broker-a",
+        **more,
+    }
+
+
+def pull_ext(offset: int = 0, queue_id: int = 0, **more: str) -> dict[str, str]:
+    """The fields of a pull with its own subscription, that does not wait."""
+    return {
+        "consumerGroup": "G",
+        "topic": "T",
+        "queueId": str(queue_id),
+        "queueOffset": str(offset),
+        "maxMsgNums": "32",
+        "sysFlag": "4",
+        "commitOffset": "0",
+        "suspendTimeoutMillis": "15000",
+        "subVersion": "0",
+        "subscription": "*",
+        "expressionType": "TAG",
+        **more,
+    }
