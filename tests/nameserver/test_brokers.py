@@ -1,0 +1,313 @@
+"""Brokers come, speak, go, fall silent."""
+
+from __future__ import annotations
+
+from rocketbroker.testing.connections import RecordedConnection
+from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.command import ONEWAY
+from rocketbroker.wire.fastjson import dumps
+from rocketbroker.wire.routes import QueueData, TopicRouteData
+from rocketbroker.wire.topics import DataVersion
+from tests.nameserver.case import NameServerTestCase, broker_header
+
+UNREGISTER = RequestCode.UNREGISTER_BROKER
+QUERY = RequestCode.QUERY_DATA_VERSION
+
+
+class RegisterTests(NameServerTestCase):
+    """Request 103."""
+
+    def test_master(self) -> None:
+        """A master is told nothing but success."""
+        response = self.register()
+        self.assertEqual((response.code, response.remark), (0, None))
+        self.assertEqual((response.ext, response.body), ({}, b""))
+        self.assertEqual(self.nameserver.brokers.registered, 1)
+
+    def test_slave(self) -> None:
+        """A slave is told its master."""
+        self.register()
+        response = self.register(broker_id=1)
+        self.assertEqual(response.ext, {"haServerAddr": "h:2", "masterAddr": "b1-0:1"})
+
+    def test_orderedTopics(self) -> None:
+        """Every broker is told the ordered topics, if there ever were any."""
+        header = {"namespace": "ORDER_TOPIC_CONFIG", "key": "T1", "value": "b1:8"}
+        self.ask(RequestCode.PUT_KV_CONFIG, header)
+        self.assertEqual(self.register().body, b'{"table":{"T1":"b1:8"}}')
+        self.ask(RequestCode.DELETE_KV_CONFIG, header)
+        self.assertEqual(self.register().body, b'{"table":{}}')
+        body = b"returnOrderTopicConfigToBroker=false"
+        self.ask(RequestCode.UPDATE_NAMESRV_CONFIG, body=body)
+        self.assertEqual(self.register().body, b"")
+
+    def test_refused(self) -> None:
+        """A first registration with a single topic fails, as one without sense."""
+        response = self.register(topics=("T1",))
+        self.assertEqual(
+            (response.code, response.remark), (1, "register broker failed")
+        )
+        self.register(brokerId="x")
+        self.assertEqual(self.nameserver.brokers.refused, 2)
+        self.assertEqual(self.nameserver.brokers.registered, 0)
+
+    def test_dropMissing(self) -> None:
+        """Topics that a broker does not name are gone where that is switched on."""
+        self.begin(deleteTopicWithBrokerRegistration="true")
+        self.register()
+        self.register(topics=("T2", "T3"), counter=2)
+        self.assertEqual(set(self.nameserver.routes.topics), {"T2", "T3"})
+
+
+class DataVersionTests(NameServerTestCase):
+    """Request 322."""
+
+    def test_unknown(self) -> None:
+        """An unknown broker has changed."""
+        response = self.ask(QUERY, broker_header(), dumps(DataVersion()))
+        self.assertEqual(response.ext, {"changed": "true"})
+        self.assertEqual(response.body, b"")
+
+    def test_known(self) -> None:
+        """A known one has changed if any part of its version has."""
+        self.register()
+        ours = b'{"counter":1,"stateVersion":0,"timestamp":5}'
+        for body, changed in (
+            (ours, "false"),
+            (b'{"counter":2,"stateVersion":0,"timestamp":5}', "true"),
+            (b'{"counter":1,"stateVersion":1,"timestamp":5}', "true"),
+            (b'{"counter":1,"stateVersion":0,"timestamp":6}', "true"),
+            (b"", "true"),
+        ):
+            response = self.ask(QUERY, broker_header(), body)
+            self.assertEqual(response.ext, {"changed": changed})
+            self.assertEqual(response.body, ours)
+
+    def test_nonsense(self) -> None:
+        """A body that is no version is refused in words."""
+        code, remark = self.refusal(QUERY, broker_header(), b"{")
+        self.assertEqual(code, 1)
+        self.assertTrue(str(remark).startswith("The body cannot be read: "))
+
+
+class LivenessTests(NameServerTestCase):
+    """Who is alive."""
+
+    def known(self) -> set[str]:
+        """The names in the table."""
+        return set(self.nameserver.routes.groups)
+
+    def test_silence(self) -> None:
+        """A broker is gone after two minutes of silence, and its connection closed."""
+        self.register()
+        self.clock.pump([5.0] * 24)
+        self.assertEqual(self.known(), {"b1"})
+        self.assertFalse(self.connection.closed)
+        self.clock.pump([5.0, 0])
+        self.assertEqual(self.known(), set())
+        self.assertTrue(self.connection.closed)
+        brokers = self.nameserver.brokers
+        self.assertEqual((brokers.expired, brokers.lost), (1, 0))
+
+    def test_ownTime(self) -> None:
+        """A broker may say after which silence it is gone."""
+        self.register(heartbeatTimeoutMillis="10000")
+        self.register("b2")
+        self.clock.pump([5.0, 5.0, 5.0, 0])
+        self.assertEqual(self.known(), {"b2"})
+
+    def test_voices(self) -> None:
+        """A heartbeat and a question for the version keep a broker alive."""
+        self.register("b1", heartbeatTimeoutMillis="10000")
+        self.register("b2", heartbeatTimeoutMillis="10000")
+        for _ in range(5):
+            self.clock.pump([5.0, 0])
+            beat = self.ask(RequestCode.BROKER_HEARTBEAT, broker_header("b1"))
+            self.assertEqual((beat.code, beat.remark), (0, None))
+            self.ask(QUERY, broker_header("b2"), b"{}")
+        self.assertEqual(self.known(), {"b1", "b2"})
+
+    def test_heartbeatOfAStranger(self) -> None:
+        """A heartbeat of an unknown broker is a success without effect."""
+        beat = self.ask(RequestCode.BROKER_HEARTBEAT, broker_header("b9"))
+        self.assertEqual(beat.code, 0)
+        self.assertEqual(self.nameserver.routes.live, {})
+
+    def test_connectionLost(self) -> None:
+        """A broker whose connection is gone is gone at the end of the turn."""
+        self.register()
+        self.register()
+        self.connection.close()
+        self.assertEqual(self.known(), {"b1"})
+        self.clock.advance(0)
+        self.assertEqual(self.known(), set())
+        self.assertEqual(self.nameserver.brokers.lost, 1)
+
+    def test_newConnection(self) -> None:
+        """A broker that came back by another connection survives the old one."""
+        self.register()
+        self.register(connection=RecordedConnection())
+        self.connection.close()
+        self.clock.advance(0)
+        self.assertEqual(self.known(), {"b1"})
+
+    def test_otherConnection(self) -> None:
+        """A connection by which nobody registered matters to nobody."""
+        self.register()
+        other = RecordedConnection()
+        self.ask(QUERY, broker_header(), connection=other)
+        other.close()
+        self.clock.advance(0)
+        self.assertEqual(self.known(), {"b1"})
+
+
+class UnregisterTests(NameServerTestCase):
+    """Request 104."""
+
+    def test_goes(self) -> None:
+        """Success comes first, the effect at the end of the turn."""
+        self.register()
+        response = self.ask(UNREGISTER, broker_header())
+        self.assertEqual((response.code, response.remark), (0, None))
+        self.assertEqual(set(self.nameserver.routes.groups), {"b1"})
+        self.clock.advance(0)
+        self.assertEqual(self.nameserver.routes.groups, {})
+
+    def test_thenTheConnection(self) -> None:
+        """A broker that closes after it went is not counted as lost."""
+        self.register()
+        self.ask(UNREGISTER, broker_header())
+        self.connection.close()
+        self.clock.advance(0)
+        self.assertEqual(self.nameserver.routes.groups, {})
+        self.assertEqual(self.nameserver.brokers.lost, 0)
+
+    def test_withoutId(self) -> None:
+        """One who does not say its id goes too."""
+        self.register()
+        header = broker_header()
+        del header["brokerId"]
+        self.assertEqual(self.ask(UNREGISTER, header).code, 0)
+        self.clock.advance(0)
+        self.assertEqual(self.nameserver.routes.groups, {})
+
+    def test_tooMany(self) -> None:
+        """More than the setting allows in one turn are refused, then taken again."""
+        self.begin(unRegisterBrokerQueueCapacity="2")
+        for name in ("b1", "b2"):
+            self.assertEqual(self.ask(UNREGISTER, broker_header(name)).code, 0)
+        self.assertEqual(
+            self.refusal(UNREGISTER, broker_header("b3")),
+            (1, "too many brokers are being unregistered"),
+        )
+        self.clock.advance(0)
+        self.assertEqual(self.ask(UNREGISTER, broker_header("b3")).code, 0)
+
+    def test_stopped(self) -> None:
+        """Who is about to leave when the server stops is forgotten."""
+        self.ask(UNREGISTER, broker_header())
+        self.successResultOf(self.nameserver.stop())
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+
+
+class NotificationTests(NameServerTestCase):
+    """Request 905, which the name server sends."""
+
+    def setUp(self) -> None:
+        """Switch it on, and let two slaves register."""
+        super().setUp()
+        self.begin(notifyMinBrokerIdChanged="true")
+        for number in (2, 1):
+            self.register(broker_id=number, enableActingMaster="true")
+
+    def fields(self) -> list[tuple[str, dict[str, str] | None]]:
+        """Who was told what."""
+        for _, command in self.told:
+            self.assertEqual(command.code, RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE)
+            self.assertEqual(command.flag, ONEWAY)
+        return [(address, command.ext) for address, command in self.told]
+
+    def test_came(self) -> None:
+        """Whoever comes with a lower id is announced to the others."""
+        fields = {
+            "minBrokerId": "1",
+            "minBrokerAddr": "b1-1:1",
+            "haBrokerAddr": "h:2",
+        }
+        self.assertEqual(self.fields(), [("b1-2:1", fields)])
+
+    def test_left(self) -> None:
+        """When the least leaves, those who stay are told."""
+        self.told.clear()
+        self.ask(UNREGISTER, broker_header(broker_id=1))
+        self.clock.advance(0)
+        fields = {
+            "minBrokerId": "2",
+            "minBrokerAddr": "b1-2:1",
+            "offlineBrokerAddr": "b1-1:1",
+        }
+        self.assertEqual(self.fields(), [("b1-2:1", fields)])
+
+    def test_off(self) -> None:
+        """Nobody is told where it is switched off."""
+        self.told.clear()
+        body = b"notifyMinBrokerIdChanged=false"
+        self.ask(RequestCode.UPDATE_NAMESRV_CONFIG, body=body)
+        self.register(broker_id=0, enableActingMaster="true")
+        self.ask(UNREGISTER, broker_header())
+        self.clock.advance(0)
+        self.assertEqual(self.told, [])
+
+
+class OperatorTests(NameServerTestCase):
+    """Requests 205, 216, 217 and 327."""
+
+    def setUp(self) -> None:
+        """One broker."""
+        super().setUp()
+        self.register()
+
+    def topics(self) -> dict[str, set[str]]:
+        """The brokers of each topic."""
+        table = self.nameserver.routes.topics
+        return {topic: set(there) for topic, there in table.items()}
+
+    def test_permissions(self) -> None:
+        """The permission to write is taken and given, and topics are counted."""
+        for code, field, perm in (
+            (RequestCode.WIPE_WRITE_PERM_OF_BROKER, "wipeTopicCount", 4),
+            (RequestCode.ADD_WRITE_PERM_OF_BROKER, "addTopicCount", 6),
+        ):
+            response = self.ask(code, {"brokerName": "b1"})
+            self.assertEqual((response.code, response.ext), (0, {field: "2"}))
+            self.assertEqual(self.nameserver.routes.topics["T1"]["b1"].perm, perm)
+
+    def test_delete(self) -> None:
+        """A topic is deleted, whether it was there or not."""
+        code = RequestCode.DELETE_TOPIC_IN_NAMESRV
+        for header in (
+            {"topic": "T1", "clusterName": "c9"},
+            {"topic": "T9"},
+        ):
+            self.assertEqual(self.ask(code, header).code, 0)
+        self.assertEqual(self.topics(), {"T1": {"b1"}, "T2": {"b1"}})
+        self.ask(code, {"topic": "T1", "clusterName": "c1"})
+        self.ask(code, {"topic": "T2"})
+        self.assertEqual(self.topics(), {})
+
+    def test_add(self) -> None:
+        """A topic is entered for known brokers; strangers are a silent success."""
+        code = RequestCode.REGISTER_TOPIC_IN_NAMESRV
+        for topic, name in (("T3", "b1"), ("T4", "b9")):
+            route = TopicRouteData(queue_datas=[QueueData(broker_name=name)])
+            response = self.ask(code, {"topic": topic}, dumps(route))
+            self.assertEqual((response.code, response.remark), (0, None))
+        self.assertEqual(self.ask(code, {"topic": "T5"}).code, 0)
+        self.assertEqual(set(self.topics()), {"T1", "T2", "T3"})
+
+    def test_addNonsense(self) -> None:
+        """A body that is no route is refused in words."""
+        code, _ = self.refusal(
+            RequestCode.REGISTER_TOPIC_IN_NAMESRV, {"topic": "T3"}, b"7"
+        )
+        self.assertEqual(code, 1)
