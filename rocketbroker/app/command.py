@@ -1,0 +1,164 @@
+# -*- test-case-name: tests.app.test_command -*-
+"""The command C{rocketbroker}.
+
+Everything a verb needs is imported when the verb runs, so that C{rocketbroker --help}
+is quick and works without the extras.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+import click
+
+from rocketbroker.errors import ConfigurationError, RocketbrokerError
+
+if TYPE_CHECKING:
+    from rocketbroker.export.progress import Display
+
+#: What a shell says of a program that was interrupted.
+INTERRUPTED = 130
+
+
+def own_version() -> str:
+    """The version of this package; of a checkout that is not installed, unknown."""
+    try:
+        return version("rocketbroker")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(own_version(), prog_name="rocketbroker")
+def command() -> None:
+    """A message broker that speaks Apache RocketMQ's protocol, and its tools."""
+
+
+@command.command()
+@click.option(
+    "--dir", "directory", metavar="DIR", help="Where the store lies. [default: ~/store]"
+)
+@click.option("--temporary", is_flag=True, help="A store that is removed at the end.")
+@click.option("--namesrv-port", default=9876, show_default=True, metavar="PORT")
+@click.option("--port", default=10911, show_default=True, metavar="PORT")
+@click.option("--metrics-port", default=5557, show_default=True, metavar="PORT")
+@click.option("-c", "--config", metavar="FILE", help="Settings of a RocketMQ broker.")
+def standalone(
+    directory: str | None,
+    temporary: bool,
+    namesrv_port: int,
+    port: int,
+    metrics_port: int,
+    config: str | None,
+) -> None:
+    """Run a name server and a broker in this process.
+
+    Port 0 is any free one. Stops on SIGINT and SIGTERM.
+    """
+    if directory is not None and temporary:
+        raise click.UsageError("--dir and --temporary exclude each other")
+    if directory is None and not temporary:
+        directory = os.path.join(os.path.expanduser("~"), "store")
+    from rocketbroker.app.standalone import run_standalone
+
+    sys.exit(run_standalone(directory, namesrv_port, port, metrics_port, config))
+
+
+@command.group()
+def export() -> None:
+    """Topics as Parquet files, written by Spark."""
+
+
+@export.command("run")
+@click.argument("topic")
+@click.option("--namesrv", metavar="HOST:PORT[;HOST:PORT]", help="Read from brokers.")
+@click.option("--store", metavar="DIR", help="Read a store's files, without a broker.")
+@click.option(
+    "--to", "root", required=True, metavar="DIR", help="The export's directory."
+)
+@click.option(
+    "--cores", default=0, metavar="N", help="Tasks at once. [default: all cores]"
+)
+@click.option(
+    "--broker-name",
+    default="local",
+    show_default=True,
+    metavar="NAME",
+    help="With --store: what its broker is called.",
+)
+@click.option(
+    "--allow-data-loss",
+    is_flag=True,
+    help="Go on where messages were deleted before they were exported.",
+)
+def export_run(
+    topic: str,
+    namesrv: str | None,
+    store: str | None,
+    root: str,
+    cores: int,
+    broker_name: str,
+    allow_data_loss: bool,
+) -> None:
+    """Export what is new in TOPIC.
+
+    Each message is exported exactly once: a run goes on where the last one ended, and
+    carries out again what a run that died left unfinished.
+
+    \b
+    Exit status: 0 done, 3 nothing new, 4 data loss, 5 verification failed,
+    1 anything else, with one sentence.
+    """
+    if bool(namesrv) == bool(store):
+        raise click.UsageError("one of --namesrv and --store is needed")
+    given = {"subscribe": topic, "brokerName": broker_name}
+    given |= {"nameServer": namesrv} if namesrv else {"store": store or ""}
+    given["failOnDataLoss"] = "false" if allow_data_loss else "true"
+    sys.exit(run_export(given, root, cores or os.cpu_count() or 1))
+
+
+def run_export(given: dict[str, str], root: str, cores: int) -> int:
+    """Run an export; its exit status."""
+    try:
+        from rocketbroker.export.runs import Job, Run, SparkCopying, check_root
+        from rocketbroker.files.disk import Disk
+        from rocketbroker.spark.options import parse_options
+    except ImportError as error:
+        raise ConfigurationError(
+            f"{error.name} is not installed: pip install 'rocketbroker[spark]'"
+        ) from error
+    options = parse_options(given)
+    if len(options.topics) != 1:
+        raise ConfigurationError("an export is of one topic")
+    job = Job(options, check_root(root), cores)
+    wall_ms = lambda: int(time.time() * 1000)  # noqa: E731  # the one clock
+    return Run(Disk(), SparkCopying(), display(), wall_ms, job).run()
+
+
+def display() -> Display:
+    """What shows progress here: a bar on a terminal, else lines."""
+    from rocketbroker.export.progress import BarDisplay, LineDisplay
+
+    if sys.stdout.isatty():
+        from rich.console import Console
+
+        return BarDisplay(Console())
+    return LineDisplay(sys.stdout, time.monotonic)
+
+
+def main() -> None:
+    """Run the command; what goes wrong is one sentence and exit status 1."""
+    try:
+        command.main(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(INTERRUPTED)
+    except RocketbrokerError as error:
+        print(f"rocketbroker: {error}", file=sys.stderr)
+        sys.exit(1)

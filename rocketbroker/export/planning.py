@@ -1,0 +1,162 @@
+# -*- test-case-name: tests.export.test_planning -*-
+"""From what a topic has, and what is exported already, to a plan.
+
+A run goes on where the last commit ended; what it covers is fixed here. A range is cut
+where an hour of store time ends, because files lie in directories of hours, and further
+into files of about the target size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+import attrs
+
+from rocketbroker.export.plans import HOUR_MS, End, FileTask, Plan, file_path
+from rocketbroker.spark.decoding import Decoder
+from rocketbroker.spark.layout import EMPTY, Layout, lay_out
+from rocketbroker.spark.options import ReadOptions
+from rocketbroker.spark.origins import DataLoss, Origin
+from rocketbroker.spark.planning import resolve_queue
+from rocketbroker.spark.ranges import Queue, Range
+
+#: How large a file becomes, about, before compression.
+TARGET_BYTES: Final = 128 * 1024 * 1024
+
+#: No file has more rows than this: a bound on what one task holds up.
+MOST_ROWS: Final = 2_000_000
+
+#: So many messages are looked at to guess how large all of them are.
+SAMPLE: Final = 32
+
+
+class Seen(NamedTuple):
+    """What one message tells of its queue."""
+
+    store_ms: int
+    message_id: str
+
+
+def message_at(origin: Origin, queue: Queue, offset: int) -> Seen:
+    """The message at an offset.
+
+    @raise DataLoss: it is not there.
+    """
+    layout = sample(origin, Range(queue, offset, offset + 1))
+    if layout.size == 0:
+        raise DataLoss(f"the message {offset} of {queue} is gone")
+    (batch,) = Decoder(["msgId"], queue.broker, False).batches(layout.rows(0, 1))
+    return Seen(int(layout.store_ms[0]), batch.column("msgId")[0].as_py())
+
+
+def sample(origin: Origin, wanted: Range) -> Layout:
+    """The first messages of a range, as many as come at once."""
+    for piece in origin.pieces(wanted, "*"):
+        if not piece.lost and piece.records:
+            return lay_out(piece.records)
+    return EMPTY
+
+
+def start_of(
+    origin: Origin, options: ReadOptions, queue: Queue, end: End | None, now_ms: int
+) -> tuple[Range, Range | None]:
+    """What is to be exported of a queue.
+
+    @param end: up to where it is exported already.
+    @return: the range; and what is gone in between, if that is allowed.
+    @raise DataLoss: it is not allowed, or this is not the same queue any more.
+    """
+    if end is None:
+        return resolve_queue(origin, options, queue, now_ms), None
+    first, until = origin.bounds(queue)
+    if until < end.offset:
+        raise DataLoss(
+            f"TOPIC_RECREATED: {queue} ends at {until}, but was exported up to "
+            f"{end.offset}; export into another directory"
+        )
+    if first < end.offset:
+        seen = message_at(origin, queue, end.offset - 1)
+        if seen != (end.store_ms, end.message_id):
+            raise DataLoss(
+                f"TOPIC_RECREATED: message {end.offset - 1} of {queue} is another one "
+                "than the one exported; export into another directory"
+            )
+    if first <= end.offset:
+        return Range(queue, end.offset, until), None
+    gone = Range(queue, end.offset, first)
+    if options.fail_on_data_loss:
+        raise DataLoss(f"the messages {gone} were deleted before they were exported")
+    return Range(queue, first, until), gone
+
+
+def cut_by_hour(origin: Origin, wanted: Range) -> Iterator[tuple[Range, int]]:
+    """The parts of a range that were stored in the same hour.
+
+    Only hours in which something was stored are looked for. Where a clock went back,
+    a part belongs to the hour of its first message.
+
+    @return: the parts, and a store time of each.
+    """
+    queue, position = wanted.queue, wanted.start
+    last_ms = message_at(origin, queue, wanted.until - 1).store_ms
+    while position < wanted.until:
+        store_ms = message_at(origin, queue, position).store_ms
+        hour_end = (store_ms // HOUR_MS + 1) * HOUR_MS
+        until = wanted.until
+        if last_ms >= hour_end:
+            found = origin.offset_at(queue, hour_end)
+            until = min(max(found, position + 1), wanted.until)
+        yield Range(queue, position, until), store_ms
+        position = until
+
+
+def cut_by_size(origin: Origin, wanted: Range, target: int) -> Iterator[Range]:
+    """The parts of a range that make files of about C{target} bytes each."""
+    first = Range(wanted.queue, wanted.start, min(wanted.until, wanted.start + SAMPLE))
+    layout = sample(origin, first)
+    average = max(1, len(layout.data) // max(1, layout.size))
+    most = max(1, min(target // average, MOST_ROWS))
+    number = -(-wanted.size // most)
+    borders = [wanted.start + wanted.size * n // number for n in range(number + 1)]
+    for start, until in pairwise(borders):
+        yield Range(wanted.queue, start, until)
+
+
+def make_plan(
+    origin: Origin,
+    options: ReadOptions,
+    ends: Mapping[Queue, End],
+    number: int,
+    now_ms: int,
+    target: int = TARGET_BYTES,
+) -> Plan | None:
+    """The plan of the next run.
+
+    @param options: with exactly one topic.
+    @param ends: up to where each queue is exported.
+    @param number: the plan's number.
+    @param now_ms: the time.
+    @param target: how large a file becomes.
+    @return: None if there is nothing new.
+    @raise DataLoss: see L{start_of}.
+    """
+    (topic,) = options.topics
+    ranges: list[Range] = []
+    lost: list[Range] = []
+    files: list[FileTask] = []
+    first = attrs.evolve(options, ending="latest")
+    for queue in origin.queues(topic):
+        wanted, gone = start_of(origin, first, queue, ends.get(queue), now_ms)
+        if gone is not None:
+            lost.append(gone)
+        if wanted.size <= 0:
+            continue
+        ranges.append(wanted)
+        for part, store_ms in cut_by_hour(origin, wanted):
+            for piece in cut_by_size(origin, part, target):
+                files.append(FileTask(file_path(piece, store_ms), piece))
+    if not ranges:
+        return None
+    return Plan(number, topic, now_ms, tuple(ranges), tuple(files), tuple(lost))

@@ -1,0 +1,330 @@
+# -*- test-case-name: tests.export.test_runs -*-
+"""One run of an export: lease, plan, Spark job, verification, commit.
+
+Nothing counts before the commit. A run that dies anywhere leaves at most a plan and
+some files of it; the next one carries out that plan again, into the same files, before
+it makes a new one. So every message is in the committed files once. The Spark sheet,
+section 8.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError
+from contextlib import contextmanager
+from typing import Any, Final, Protocol, final
+
+import attrs
+
+from rocketbroker.errors import ConfigurationError, RocketbrokerError, StoreError
+from rocketbroker.export.copying import LOSS, CopySource
+from rocketbroker.export.ledger import FOLDER, Ledger
+from rocketbroker.export.parquet import FileMismatch, check_file
+from rocketbroker.export.planning import TARGET_BYTES, make_plan
+from rocketbroker.export.plans import Plan, cover_problem, new_ends, queue_range
+from rocketbroker.export.progress import Display, Done, read_reports
+from rocketbroker.files.interfaces import IFiles
+from rocketbroker.records.malformed import Malformed
+from rocketbroker.spark.options import LOCAL_BROKER, ReadOptions
+from rocketbroker.spark.origins import DataLoss, Origin, open_origin
+
+# Exit statuses.
+DONE: Final = 0
+FAILED: Final = 1
+NOTHING_NEW: Final = 3
+DATA_LOSS: Final = 4
+VERIFY_FAILED: Final = 5
+
+#: How often the bar moves.
+LOOK_SECONDS: Final = 0.2
+
+#: Tasks for each core: enough to even out, few enough that their start costs little.
+TASKS_PER_CORE: Final = 3
+
+
+@attrs.frozen
+class Job:
+    """What to export.
+
+    @ivar options: where from, and how; with exactly one topic.
+    @ivar root: the export directory.
+    @ivar cores: how many tasks run at once.
+    @ivar target: how large a file becomes, about.
+    """
+
+    options: ReadOptions
+    root: str
+    cores: int
+    target: int = TARGET_BYTES
+
+
+class Copying(Protocol):
+    """Carries out a plan: L{SparkCopying}, or the double of the tests."""
+
+    def run(self, job: Job, plan: Plan, progress: str) -> list[dict[str, Any]]:
+        """The manifest rows of the plan's files.
+
+        @param progress: a directory where tasks say how far they are.
+        """
+
+    def close(self) -> None:
+        """Stop what was started."""
+
+
+@final
+class SparkCopying:
+    """Lets Spark carry out plans; Spark starts with the first one."""
+
+    def __init__(self) -> None:
+        self._session: Any = None
+
+    def run(self, job: Job, plan: Plan, progress: str) -> list[dict[str, Any]]:
+        """See L{Copying.run}."""
+        from rocketbroker.spark.sessions import local_session
+
+        if self._session is None:
+            self._session = local_session("rocketbroker export", job.cores)
+            self._session.dataSource.register(CopySource)
+        reader = self._session.read.format(CopySource.name())
+        for name, value in spark_options(job, plan, progress).items():
+            reader = reader.option(name, value)
+        return [json.loads(row.row) for row in reader.load().collect()]
+
+    def close(self) -> None:
+        """See L{Copying.close}."""
+        if self._session is not None:
+            self._session.stop()
+            self._session = None
+
+
+def spark_options(job: Job, plan: Plan, progress: str) -> dict[str, str]:
+    """The options of the data source that carries out a plan."""
+    options = job.options
+    given = {
+        "root": job.root,
+        "plan": os.path.join(job.root, FOLDER, "plans", f"{plan.number:08d}.json"),
+        "tasks": str(job.cores * TASKS_PER_CORE),
+        "progress": progress,
+        "subscribe": plan.topic,
+        "brokerName": options.broker_name,
+        "failOnDataLoss": str(options.fail_on_data_loss).lower(),
+        "pullBatchSize": str(options.pull_batch_size),
+        "pullBytes": str(options.pull_bytes),
+        "pullConcurrency": str(options.pull_concurrency),
+        "pullTimeout": f"{options.pull_timeout_ms}ms",
+    }
+    if options.store:
+        return {**given, "store": os.path.abspath(options.store)}
+    return {**given, "nameServer": options.name_server}
+
+
+@final
+class Run:
+    """One run."""
+
+    def __init__(
+        self,
+        files: IFiles,
+        copying: Copying,
+        display: Display,
+        wall_ms: Callable[[], int],
+        job: Job,
+        origins: Callable[[ReadOptions], Origin] = open_origin,
+    ) -> None:
+        self._files = files
+        self._copying = copying
+        self._display = display
+        self._wall_ms = wall_ms
+        self._job = job
+        self._origins = origins
+        self._ledger = Ledger(files, job.root)
+
+    def run(self) -> int:
+        """Do it.
+
+        @return: the exit status.
+        """
+        display = self._display
+        try:
+            self._ledger.take_lease({"host": socket.gethostname(), "pid": os.getpid()})
+            try:
+                return self._under_lease()
+            finally:
+                self._copying.close()
+                self._ledger.release()
+        except DataLoss as error:
+            display.say("data loss", reason=error)
+            return DATA_LOSS
+        except (FileMismatch, Malformed) as error:
+            display.say("verify failed", reason=error)
+            return VERIFY_FAILED
+        except (RocketbrokerError, OSError) as error:
+            display.say("failed", reason=error)
+            return FAILED
+
+    def _under_lease(self) -> int:
+        self._check_origin()
+        plan = self._ledger.pending()
+        if plan is not None:
+            self._display.say("replaying", plan=plan.number, topic=plan.topic)
+        else:
+            plan = self._new_plan()
+        if plan is None:
+            self._display.say("nothing new", topic=self._job.options.topics[0])
+            return NOTHING_NEW
+        began = self._wall_ms()
+        rows = self._carry_out(plan)
+        problem = self._verify(plan, rows)
+        if problem is not None:
+            self._display.say("verify failed", reason=problem)
+            return VERIFY_FAILED
+        ends = new_ends(self._ledger.ends(), plan, rows)
+        now = self._wall_ms()
+        self._ledger.commit(plan, rows, ends, now)
+        self._summary(plan, rows, max(1, now - began))
+        return DONE
+
+    def _check_origin(self) -> None:
+        """See that the same messages are not exported under two brokers' names."""
+        options = self._job.options
+        kind = "store" if options.store else "nameServer"
+        before = self._ledger.origin()
+        if before is None:
+            self._ledger.set_origin(kind)
+        elif before != kind and options.broker_name == LOCAL_BROKER and options.store:
+            raise ConfigurationError(
+                f"{self._job.root} was filled from brokers: say with --broker-name "
+                "which of them this store is of"
+            )
+
+    def _new_plan(self) -> Plan | None:
+        job = self._job
+        origin = self._origins(job.options)
+        try:
+            ends = self._ledger.ends()
+            self._warn_of_missing(origin, ends)
+            number = self._ledger.last_commit() + 1
+            now = self._wall_ms()
+            plan = make_plan(origin, job.options, ends, number, now, job.target)
+        finally:
+            origin.close()
+        if plan is not None:
+            self._ledger.write_plan(plan)
+            for gone in plan.lost:
+                self._display.say("lost", messages=gone.size, range=gone)
+        return plan
+
+    def _warn_of_missing(self, origin: Origin, ends: Mapping[Any, Any]) -> None:
+        (topic,) = self._job.options.topics
+        there = set(origin.queues(topic))
+        for queue in sorted(ends):
+            if queue.topic == topic and queue not in there:
+                self._display.say("not there now", queue=queue)
+
+    def _carry_out(self, plan: Plan) -> list[dict[str, Any]]:
+        """The manifest rows of the plan's files, in order."""
+        self._display.say(
+            "exporting",
+            plan=plan.number,
+            topic=plan.topic,
+            messages=plan.rows,
+            queues=len(plan.ranges),
+            files=len(plan.files),
+        )
+        with self._progress_folder(plan) as folder, ThreadPoolExecutor(1) as pool:
+            job = self._job
+            future = pool.submit(self._copying.run, job, plan, folder)
+            rows = self._watch(future, plan, folder)
+        return sorted(rows, key=lambda row: str(row["path"]))
+
+    @contextmanager
+    def _progress_folder(self, plan: Plan) -> Iterator[str]:
+        folder = os.path.join(
+            self._job.root, FOLDER, "progress", f"{plan.number:08d}-{os.getpid()}"
+        )
+        os.makedirs(folder, exist_ok=True)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(os.path.dirname(folder), ignore_errors=True)
+
+    def _watch(
+        self, future: Future[list[dict[str, Any]]], plan: Plan, folder: str
+    ) -> list[dict[str, Any]]:
+        display = self._display
+        display.start(plan.rows, len(plan.files))
+        try:
+            while True:
+                try:
+                    rows = future.result(timeout=LOOK_SECONDS)
+                    break
+                except TimeoutError:
+                    display.show(read_reports(folder))
+            display.show(done_of(rows))
+            return rows
+        finally:
+            display.stop()
+
+    def _verify(self, plan: Plan, rows: list[dict[str, Any]]) -> str | None:
+        """What is wrong with what was written; None if nothing is.
+
+        @raise DataLoss: messages of the plan are gone.
+        """
+        for row in rows:
+            if row.get("failure") == LOSS:
+                raise DataLoss(row["reason"])
+            if "failure" in row:
+                return f"{row['path']}: {row['reason']}"
+        written = [row["path"] for row in rows]
+        if written != sorted(task.path for task in plan.files):
+            return "the files written are not those of the plan"
+        covered = [queue_range(plan.topic, row) for row in rows]
+        problem = cover_problem(plan.ranges, covered)
+        if problem is not None:
+            return problem
+        for row in rows:
+            try:
+                check_file(self._job.root, row)
+            except FileMismatch as error:
+                return str(error)
+        return None
+
+    def _summary(self, plan: Plan, rows: list[dict[str, Any]], took_ms: int) -> None:
+        count = sum(row["rows"] for row in rows)
+        self._display.say(
+            "exported",
+            rows=count,
+            expected=plan.rows,
+            missing=plan.rows - count,
+            files=len(rows),
+            bytes=sum(row["bytes"] for row in rows),
+            undecodable=sum(row["decodeErrors"] for row in rows),
+            rows_per_second=round(count * 1000 / took_ms),
+            seconds=round(took_ms / 1000, 1),
+            commit=plan.number,
+        )
+
+
+def done_of(rows: list[dict[str, Any]]) -> Done:
+    """How much these rows are."""
+    whole = [row for row in rows if "failure" not in row]
+    return Done(
+        sum(row["rows"] for row in whole),
+        sum(row["bytes"] for row in whole),
+        len(whole),
+    )
+
+
+def check_root(root: str) -> str:
+    """The export directory as Spark's tasks see it.
+
+    @raise StoreError: it is a file.
+    """
+    path = os.path.abspath(root)
+    if os.path.exists(path) and not os.path.isdir(path):
+        raise StoreError(f"{path} is not a directory")
+    return path
