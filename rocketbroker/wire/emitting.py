@@ -23,7 +23,7 @@ from decimal import Decimal
 from typing import Final, Protocol, runtime_checkable
 
 from rocketbroker.errors import LocalProtocolError
-from rocketbroker.wire.reading import ObjectKey
+from rocketbroker.wire.reading import MOST_DEPTH, ObjectKey
 
 _SPECIAL: Final = re.compile('[\x00-\x1f"\\\\\x7f-\x9f\u2028\u2029]')
 _STANDARD_SPECIAL: Final = re.compile('[\x00-\x1f"\\\\/\x7f-\U0010ffff]')
@@ -53,9 +53,10 @@ class Emitted(Protocol):
 def dumps(value: object) -> bytes:
     """The text in the library's own form, as UTF-8.
 
+    @param value: plain values, lists, dicts, and what has C{to_json}.
     @raise LocalProtocolError: no such value can be written.
     """
-    return _bytes(_emit(value, quoted, False))
+    return _bytes(_emit(value, quoted, False, MOST_DEPTH))
 
 
 def dumps_standard(value: object) -> bytes:
@@ -63,7 +64,7 @@ def dumps_standard(value: object) -> bytes:
 
     @raise LocalProtocolError: no such value can be written.
     """
-    return _bytes(_emit(value, _quoted_standard, True))
+    return _bytes(_emit(value, _quoted_standard, True, MOST_DEPTH))
 
 
 def quoted(text: str) -> str:
@@ -98,8 +99,8 @@ def _bytes(text: str) -> bytes:
         raise LocalProtocolError(f"a string that is not Unicode: {e.reason}") from e
 
 
-def _emit(value: object, quote: Callable[[str], str], standard: bool) -> str:
-    """The text of any value."""
+def _emit(value: object, quote: Callable[[str], str], standard: bool, room: int) -> str:
+    """The text of any value that nests no deeper than C{room}."""
     if value is None:
         return "null"
     if isinstance(value, str):
@@ -116,17 +117,23 @@ def _emit(value: object, quote: Callable[[str], str], standard: bool) -> str:
         return quote(b64encode(value).decode("ascii"))
     if isinstance(value, ObjectKey):
         value = value.members()
+    elif isinstance(value, Emitted):
+        value = value.to_json()
+    if room == 0:
+        raise LocalProtocolError("a value that nests too deep to be read again")
     if isinstance(value, Mapping):
-        return _object(value, quote, standard)
+        return _object(value, quote, standard, room - 1)
     if isinstance(value, list | tuple | set | frozenset):
-        return f"[{','.join([_emit(item, quote, standard) for item in value])}]"
-    if isinstance(value, Emitted):
-        return _emit(value.to_json(), quote, standard)
+        items = [_emit(item, quote, standard, room - 1) for item in value]
+        return f"[{','.join(items)}]"
     raise LocalProtocolError(f"JSON has no {type(value).__name__}")
 
 
 def _object(
-    members: Mapping[object, object], quote: Callable[[str], str], standard: bool
+    members: Mapping[object, object],
+    quote: Callable[[str], str],
+    standard: bool,
+    room: int,
 ) -> str:
     """An object with its members sorted: numbers first, in their order."""
     pairs: list[tuple[tuple[int, int, str], str, object]] = []
@@ -139,10 +146,12 @@ def _object(
             text = f'"{int(key)}"' if standard else str(int(key))
             pairs.append(((0, key, ""), text, value))
         else:
-            text = _emit(key, quote, standard)
+            text = _emit(key, quote, standard, room)
             pairs.append(((2, 0, text), quote(text) if standard else text, value))
     pairs.sort(key=lambda pair: pair[0])
-    texts = [f"{text}:{_emit(value, quote, standard)}" for _, text, value in pairs]
+    texts = [
+        f"{text}:{_emit(value, quote, standard, room)}" for _, text, value in pairs
+    ]
     return f"{{{','.join(texts)}}}"
 
 

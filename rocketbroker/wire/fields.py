@@ -10,12 +10,16 @@ cannot be converted is refused (the remoting sheet, section 16.3).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar, final
+from typing import Final, TypeVar, final
 
 from rocketbroker.errors import RemoteProtocolError
-from rocketbroker.wire.reading import loads
+from rocketbroker.wire.reading import depth_of, loads
 
 T = TypeVar("T")
+
+#: How deep what is only kept may nest: twice what the real ones do. It is written again
+#: inside of larger objects, whose files must not become too deep to be read.
+MOST_KEPT_DEPTH: Final = 10
 
 
 @final
@@ -130,6 +134,13 @@ class Fields:
             return {}
         if not isinstance(value, dict):
             raise self._wrong(name, "an object")
+        return value
+
+    def kept(self, name: str) -> object:
+        """A member that is kept as it is, to be written again."""
+        value = self.value(name)
+        if depth_of(value) > MOST_KEPT_DEPTH:
+            raise self._wrong(name, f"nested less than {MOST_KEPT_DEPTH} deep")
         return value
 
     def table(self, name: str, read: Callable[[object], T]) -> dict[str, T]:

@@ -49,9 +49,8 @@ class SubscriptionGroupConfig:
         @raise RemoteProtocolError: it is no group.
         """
         fields = Fields(value, "a group")
-        subscriptions = None
-        if fields.value("subscriptionDataSet") is not None:
-            subscriptions = fields.items("subscriptionDataSet")
+        subscriptions = fields.kept("subscriptionDataSet")
+        policy = fields.kept("groupRetryPolicy")
         return cls(
             group_name=fields.text("groupName") or "",
             consume_enable=fields.boolean("consumeEnable", True),
@@ -60,7 +59,7 @@ class SubscriptionGroupConfig:
             consume_message_orderly=fields.boolean("consumeMessageOrderly"),
             retry_queue_nums=fields.integer("retryQueueNums", 1),
             retry_max_times=fields.integer("retryMaxTimes", 16),
-            group_retry_policy=fields.members("groupRetryPolicy") or _customized(),
+            group_retry_policy=policy if isinstance(policy, dict) else _customized(),
             broker_id=fields.integer("brokerId", bits=64),
             which_broker_when_consume_slowly=fields.integer(
                 "whichBrokerWhenConsumeSlowly", 1, bits=64
@@ -70,7 +69,9 @@ class SubscriptionGroupConfig:
             ),
             group_sys_flag=fields.integer("groupSysFlag"),
             consume_timeout_minute=fields.integer("consumeTimeoutMinute", 15),
-            subscription_data_set=subscriptions,
+            subscription_data_set=(
+                subscriptions if isinstance(subscriptions, list) else None
+            ),
             attributes=fields.texts("attributes"),
         )
 

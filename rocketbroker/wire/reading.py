@@ -20,6 +20,7 @@ larger than its text.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, Final, TypeAlias, final
 
 import msgspec
@@ -82,7 +83,7 @@ class ObjectKey(tuple[tuple[str, object], ...]):
     __slots__ = ()
 
     @classmethod
-    def of(cls, members: dict[object, object]) -> ObjectKey:
+    def of(cls, members: Mapping[Any, object]) -> ObjectKey:
         """The key with these members."""
         pairs = ((str(name), _frozen(value)) for name, value in members.items())
         return cls(sorted(pairs, key=lambda pair: pair[0]))
@@ -112,6 +113,8 @@ def loads(text: bytes | str) -> object:
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         if not isinstance(text, str):
             text = str(text, "utf-8", "replace")
+        elif _SURROGATE.search(text):
+            text = _paired(text)
         value = _Reader(text).read()
         marked = "$ref" in text
     else:
@@ -121,30 +124,39 @@ def loads(text: bytes | str) -> object:
         else:
             marked = b"$ref" in text
             brackets = text.count(b"{") + text.count(b"[")
-        if brackets > MOST_DEPTH:
-            _check_depth(value)
-    return _resolve(value) if marked else value
+        if brackets > MOST_DEPTH and depth_of(value) > MOST_DEPTH:
+            raise _too_deep()
+    if marked:
+        value = _resolve(value)
+        # A target may itself nest, and is deeper now than where it was found.
+        if depth_of(value) > MOST_DEPTH:
+            raise _too_deep()
+    return value
 
 
 def _too_deep() -> RemoteProtocolError:
     return RemoteProtocolError(f"JSON nested deeper than {MOST_DEPTH}")
 
 
-def _check_depth(value: object) -> None:
-    """Refuse what nests too deep, without recursion."""
-    level: list[object] = [value]
+def depth_of(value: object) -> int:
+    """How deep a value nests; found without recursion.
+
+    A plain value is 0 deep, an empty list 1. Keys do not count.
+    """
     depth = 0
-    while level:
+    level = [value]
+    while level := [v for v in level if isinstance(v, dict | list)]:
         depth += 1
-        if depth > MOST_DEPTH:
-            raise _too_deep()
         below: list[object] = []
         for item in level:
-            if isinstance(item, dict):
-                below += [v for v in item.values() if isinstance(v, dict | list)]
-            elif isinstance(item, list):
-                below += [v for v in item if isinstance(v, dict | list)]
+            below += item.values() if isinstance(item, dict) else item
         level = below
+    return depth
+
+
+def _paired(text: str) -> str:
+    """Halves of characters put together, or replaced where the other is missing."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 @final
@@ -201,8 +213,7 @@ class _Reader:
         if "\\" in text:
             text = _ESCAPE.sub(self._unescaped, text)
             if _SURROGATE.search(text):
-                pairs = text.encode("utf-16-le", "surrogatepass")
-                text = pairs.decode("utf-16-le", "replace")
+                text = _paired(text)
         self._at = match.end()
         return text
 

@@ -220,6 +220,7 @@ class TopicConfigAndMappingSerializeWrapper:
         @raise RemoteProtocolError: it is no such table.
         """
         fields = Fields(value, "a table of topics")
+        details = fields.kept("topicQueueMappingDetailMap")
         return cls(
             topic_config_table=fields.table("topicConfigTable", TopicConfig.from_json),
             data_version=DataVersion.from_json(fields.value("dataVersion")),
@@ -229,7 +230,9 @@ class TopicConfigAndMappingSerializeWrapper:
             topic_queue_mapping_info_map=fields.table(
                 "topicQueueMappingInfoMap", TopicQueueMappingInfo.from_json
             ),
-            topic_queue_mapping_detail_map=fields.members("topicQueueMappingDetailMap"),
+            topic_queue_mapping_detail_map=(
+                details if isinstance(details, dict) else {}
+            ),
         )
 
     def to_json(self) -> dict[str, object]:

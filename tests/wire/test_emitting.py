@@ -2,16 +2,151 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.wire.emitting import dumps, dumps_standard
+from rocketbroker.errors import LocalProtocolError
+from rocketbroker.wire.emitting import dumps, dumps_standard, java_double, quoted
+from rocketbroker.wire.queues import MessageQueue
+from rocketbroker.wire.reading import ObjectKey
+
+QUEUE = MessageQueue("T1", "b1", 0)
 
 
-class EmittingTests(SynchronousTestCase):
-    """What fastjson writes."""
+class Color(IntEnum):
+    """A number with a name."""
+
+    RED = 3
+
+
+class OwnFormTests(SynchronousTestCase):
+    """The library's own form."""
 
     def test_integerKeys(self) -> None:
-        """Integer keys stand without quotes, but for the standard form."""
-        value = {"b": {10: "x", 9: "y"}, "a": None}
-        self.assertEqual(dumps(value), b'{"b":{9:"y",10:"x"}}')
-        self.assertEqual(dumps_standard(value), b'{"b":{"9":"y","10":"x"}}')
+        """Integer keys stand without quotes, sorted as numbers."""
+        self.assertEqual(dumps({"b": {10: "x", 9: "y"}}), b'{"b":{9:"y",10:"x"}}')
+
+    def test_sorted(self) -> None:
+        """Keys are sorted: numbers, names, objects."""
+        value = {"b": 1, "a": 2, "B": 3, 2: 4, 1: 5, QUEUE: 6}
+        self.assertEqual(
+            dumps(value),
+            b'{1:5,2:4,"B":3,"a":2,"b":1,'
+            b'{"brokerName":"b1","queueId":0,"topic":"T1"}:6}',
+        )
+
+    def test_objectKeys(self) -> None:
+        """An object is a key, whether it is a queue or what was read as a key."""
+        text = b'{{"brokerName":"b1","queueId":0,"topic":"T1"}:5}'
+        self.assertEqual(dumps({QUEUE: 5}), text)
+        key = ObjectKey((("brokerName", "b1"), ("queueId", 0), ("topic", "T1")))
+        self.assertEqual(dumps({key: 5}), text)
+
+    def test_nulls(self) -> None:
+        """A member that is null is left out, an element is not."""
+        self.assertEqual(dumps({"a": None, "b": [None]}), b'{"b":[null]}')
+
+    def test_values(self) -> None:
+        """Every kind of value has its form."""
+        self.assertEqual(
+            dumps([True, False, 5, -(1 << 63), 1.5, "x", b"\1\2", (), {}, Color.RED]),
+            b'[true,false,5,-9223372036854775808,1.5,"x","AQI=",[],{},3]',
+        )
+        self.assertEqual(dumps({Color.RED: 1}), b"{3:1}")
+
+    def test_strings(self) -> None:
+        """Control characters are escaped with capitals; all others stand."""
+        self.assertEqual(
+            quoted("\x01\x02\x1f\x7f\x9f"), r'"\u0001\u0002\u001F\u007F\u009F"'
+        )
+        self.assertEqual(quoted("\b\t\n\f\r\x0b"), r'"\b\t\n\f\r\u000B"')
+        self.assertEqual(quoted("\u2028\u2029"), r'"\u2028\u2029"')
+        self.assertEqual(quoted('"\\/'), r'"\"\\/"')
+        self.assertEqual(quoted("\xa0\u4e2d\U0001f600"), '"\xa0\u4e2d\U0001f600"')
+        self.assertEqual(
+            dumps({"\u4e2d\n": "\u4e2d"}), '{"\u4e2d\\n":"\u4e2d"}'.encode()
+        )
+
+    def test_refused(self) -> None:
+        """What is no value of JSON, or no Unicode, cannot be written."""
+        for value in (object(), {"a": object()}, "\ud800", {"\ud800": 1}, [1j]):
+            for write in (dumps, dumps_standard):
+                if write is dumps_standard and "ud800" in repr(value):
+                    continue
+                with self.assertRaises(LocalProtocolError):
+                    write(value)
+
+    def test_depth(self) -> None:
+        """What nests too deep to be read again cannot be written."""
+        value: object = 1
+        for _ in range(100):
+            value = [value]
+        dumps(value)
+        with self.assertRaises(LocalProtocolError):
+            dumps({"a": value})
+        with self.assertRaises(LocalProtocolError):
+            dumps_standard([value])
+
+
+class StandardFormTests(SynchronousTestCase):
+    """The form of routes for newer clients."""
+
+    def test_keys(self) -> None:
+        """All keys have quotes; integers are still sorted as numbers."""
+        value = {10: "x", 9: "y", "a": 1, "n": None}
+        self.assertEqual(dumps_standard(value), b'{"9":"y","10":"x","a":1}')
+
+    def test_objectKeys(self) -> None:
+        """An object that is a key becomes a string."""
+        self.assertEqual(
+            dumps_standard({QUEUE: 5}),
+            rb'{"{\"brokerName\":\"b1\",\"queueId\":0,\"topic\":\"T1\"}":5}',
+        )
+
+    def test_ascii(self) -> None:
+        """Whatever is not ASCII is escaped, and so is a slash."""
+        self.assertEqual(
+            dumps_standard("a/\x7f\u4e2d\U0001f600\n\x01"),
+            rb'"a\/\u007F\u4E2D\uD83D\uDE00\n\u0001"',
+        )
+
+    def test_largeNumbers(self) -> None:
+        """Numbers that JavaScript cannot count are strings."""
+        most = (1 << 53) - 1
+        self.assertEqual(
+            dumps_standard([most, most + 1, -most, -most - 1]),
+            b'[9007199254740991,"9007199254740992",-9007199254740991,'
+            b'"-9007199254740992"]',
+        )
+
+
+class DoubleTests(SynchronousTestCase):
+    """Numbers with a point, as Java writes them."""
+
+    def test_samples(self) -> None:
+        """Between a thousandth and ten millions plain, else with an exponent."""
+        for value, text in (
+            (0.0, "0.0"),
+            (-0.0, "-0.0"),
+            (1.5, "1.5"),
+            (-1.0, "-1.0"),
+            (100.0, "100.0"),
+            (9999999.0, "9999999.0"),
+            (1e7, "1.0E7"),
+            (1e10, "1.0E10"),
+            (1.25e-5, "1.25E-5"),
+            (1e-5, "1.0E-5"),
+            (0.001, "0.001"),
+            (0.00099, "9.9E-4"),
+            (123456.789, "123456.789"),
+            (1.7976931348623157e308, "1.7976931348623157E308"),
+            (5e-324, "5.0E-324"),
+            (-2.5e20, "-2.5E20"),
+        ):
+            self.assertEqual(java_double(value), text)
+
+    def test_noNumbers(self) -> None:
+        """What is no number is null."""
+        for value in (float("nan"), float("inf"), float("-inf")):
+            self.assertEqual(java_double(value), "null")

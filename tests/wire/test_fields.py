@@ -6,6 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.wire.fields import (
+    MOST_KEPT_DEPTH,
     Fields,
     object_of,
     read_long,
@@ -103,6 +104,15 @@ class FieldsTests(SynchronousTestCase):
         for key in ("k", ObjectKey()):
             with self.assertRaises(RemoteProtocolError):
                 Fields({"x": {key: "a"}}, "it").numbered("x", read_text)
+
+    def test_kept(self) -> None:
+        """What is only kept may not nest deep: it is written inside of something."""
+        value: object = 1
+        for _ in range(MOST_KEPT_DEPTH):
+            value = {"a": value}
+        self.assertIs(Fields({"x": value}, "it").kept("x"), value)
+        with self.assertRaises(RemoteProtocolError):
+            Fields({"x": [value]}, "it").kept("x")
 
     def test_wrongShapes(self) -> None:
         """An array where an object should be is refused, and the other way."""

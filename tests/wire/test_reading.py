@@ -96,6 +96,7 @@ class DialectTests(SynchronousTestCase):
         self.check(r"['\ud83dx']", ["\ufffdx"])
         self.check('["\\ud83d"]', ["\ufffd"])
         self.check(r"['\ud83d','\ude00']", ["\ufffd", "\ufffd"])
+        self.assertEqual(loads("['\ud83d','\ud83d\ude00']"), ["\ufffd", "\U0001f600"])
 
     def test_noUtf8(self) -> None:
         """Bytes that are not UTF-8 become replacements."""
@@ -272,6 +273,18 @@ class ReferenceTests(SynchronousTestCase):
         self.assertIs(value["b"][-1], value["a"])
         with self.assertRaises(RemoteProtocolError):
             loads(f'{{"a":{target},"b":[{references},{{"$ref":"$.a"}}]}}')
+
+    def test_depth(self) -> None:
+        """A target counts as deep as the reference to it stands."""
+        half = MOST_DEPTH // 2
+        deep = "[" * half + "]" * half
+        for levels in (half - 1, half):
+            text = "[" * levels + '{"$ref":"$.a"}' + "]" * levels
+            if levels < half:
+                loads(f'{{"a":{deep},"b":{text}}}')
+            else:
+                with self.assertRaises(RemoteProtocolError):
+                    loads(f'{{"a":{deep},"b":{text}}}')
 
     def test_root(self) -> None:
         """A text that is only a reference is an empty object."""
