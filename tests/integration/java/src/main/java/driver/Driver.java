@@ -256,8 +256,9 @@ public final class Driver {
         admin().deleteTopicInBroker(Collections.singleton(c.getString("address")), topic);
         Set<String> servers = Collections.singleton(namesrv);
         for (Method m : DefaultMQAdminExt.class.getMethods())
-            if (m.getName().equals("deleteTopicInNameServer") && m.getParameterCount() == 2) {
-                m.invoke(admin, servers, topic);
+            if (m.getName().equals("deleteTopicInNameServer")) {
+                if (m.getParameterCount() == 2) m.invoke(admin, servers, topic);
+                else m.invoke(admin, servers, topic, "DefaultCluster");
                 return "deleted";
             }
         throw new NoSuchMethodException("deleteTopicInNameServer");
