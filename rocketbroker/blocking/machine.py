@@ -14,6 +14,8 @@ import socket
 import time
 from typing import Final, NamedTuple, Protocol, final
 
+import attrs
+
 from rocketbroker.errors import ConfigurationError, ConnectionLost
 
 #: The most that one read takes; larger buffers cost more than the call saves.
@@ -94,7 +96,7 @@ def split_address(address: str) -> tuple[str, int]:
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
-@final
+@attrs.frozen
 class ThisMachine:
     """The machine we run on; it has no state."""
 

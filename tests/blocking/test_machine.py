@@ -1,0 +1,172 @@
+"""Streams, real and scripted, and the machine they come from."""
+
+from __future__ import annotations
+
+import pickle
+import socket
+from typing import TYPE_CHECKING
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.blocking.machine import (
+    Stream,
+    TcpStream,
+    ThisMachine,
+    split_address,
+)
+from rocketbroker.errors import ConfigurationError, ConnectionLost
+from rocketbroker.testing.scripted import ScriptedMachine, answer
+from rocketbroker.wire.command import Command
+from rocketbroker.wire.frames import encode
+
+# Trial would run a contract that is a test case by itself.
+if TYPE_CHECKING:
+    Case = SynchronousTestCase
+else:
+    Case = object
+
+REQUEST = encode(Command(105, opaque=7))
+ANSWER = encode(answer(opaque=7))
+
+
+class StreamContract(Case):
+    """What every stream does. Its other side answers C{REQUEST} with C{ANSWER}."""
+
+    def make(self) -> Stream:
+        """A stream."""
+        raise AssertionError("made by those that inherit it")
+
+    def let_answer(self) -> None:
+        """The other side has got the request: let it answer."""
+
+    def hang_up(self) -> None:
+        """Let the other side close."""
+        raise AssertionError("made by those that inherit it")
+
+    def receive_all(self, stream: Stream, size: int) -> bytes:
+        """C{size} bytes, in however many reads."""
+        data = b""
+        while len(data) < size:
+            data += stream.receive()
+        return data
+
+    def test_quiet(self) -> None:
+        """What is quiet cannot be read, and can be written if that is asked."""
+        stream = self.make()
+        self.assertEqual(stream.wait(False, 0), (False, False))
+        self.assertEqual(stream.wait(True, 0), (False, True))
+        self.assertEqual(stream.wait(False, 0), (False, False))
+        stream.close()
+
+    def test_sendReceive(self) -> None:
+        """What is sent is answered, and the answer can be read."""
+        stream = self.make()
+        rest = memoryview(REQUEST)
+        while rest:
+            rest = rest[stream.send(rest) :]
+        self.let_answer()
+        readable = stream.wait(False, 1).readable
+        data = self.receive_all(stream, len(ANSWER))
+        self.assertTrue(readable)
+        self.assertEqual(data, ANSWER)
+        self.assertEqual(stream.wait(False, 0), (False, False))
+        stream.close()
+
+    def test_hungUp(self) -> None:
+        """When the other side closes, there is nothing to read, at once."""
+        stream = self.make()
+        self.hang_up()
+        readable = stream.wait(False, 1).readable
+        self.assertTrue(readable)
+        self.assertEqual(stream.receive(), b"")
+        stream.close()
+        stream.close()
+
+    def test_broken(self) -> None:
+        """Sending to nobody, and using what is closed, says that it is lost."""
+        stream = self.make()
+        self.hang_up()
+        self.assertRaises(ConnectionLost, stream.send, memoryview(REQUEST))
+        stream.close()
+        self.assertRaises(ConnectionLost, stream.receive)
+
+
+class ScriptedStreamTests(StreamContract, SynchronousTestCase):
+    """The double."""
+
+    def make(self) -> Stream:
+        """One to a server that answers everything."""
+        self.machine = ScriptedMachine({"a:1": lambda command: answer()})
+        return self.machine.connect("a", 1, 1.0)
+
+    def hang_up(self) -> None:
+        """The server does."""
+        self.machine.streams[-1].hung_up = True
+
+    def test_nobody(self) -> None:
+        """Who is not in the script cannot be reached."""
+        machine = ScriptedMachine({})
+        self.assertRaises(ConnectionLost, machine.connect, "a", 1, 1.0)
+
+    def test_clock(self) -> None:
+        """Time passes by sleeping and by waiting in vain."""
+        stream = self.make()
+        before = self.machine.monotonic()
+        stream.wait(False, 2.0)
+        self.machine.sleep(0.5)
+        self.assertEqual(self.machine.monotonic(), before + 2.5)
+
+
+class TcpStreamTests(StreamContract, SynchronousTestCase):
+    """The real one, over a pair of sockets."""
+
+    def make(self) -> Stream:
+        """One whose other side is in our hands."""
+        mine, self.other = socket.socketpair()
+        self.addCleanup(self.other.close)
+        mine.setblocking(False)
+        return TcpStream(mine)
+
+    def let_answer(self) -> None:
+        """Take the request and answer."""
+        self.assertEqual(self.other.recv(65536), REQUEST)
+        self.other.sendall(ANSWER)
+
+    def hang_up(self) -> None:
+        """Close the other side."""
+        self.other.close()
+
+    def test_full(self) -> None:
+        """When the other side does not read, nothing more is taken."""
+        stream = self.make()
+        piece = memoryview(bytes(65536))
+        while stream.send(piece):
+            pass
+        self.assertEqual(stream.wait(True, 0), (False, False))
+        stream.close()
+
+
+class MachineTests(SynchronousTestCase):
+    """Addresses, identity."""
+
+    def test_addresses(self) -> None:
+        """Host and port are split at the last colon."""
+        self.assertEqual(split_address(" a:1 "), ("a", 1))
+        self.assertEqual(split_address("[::1]:9876"), ("::1", 9876))
+        self.assertEqual(split_address("::1:9876"), ("::1", 9876))
+
+    def test_noAddresses(self) -> None:
+        """Anything else is refused."""
+        for text in ("", "a", "a:", ":1", "a:b", "a:0", "a:65536", "a:-1"):
+            self.assertRaises(ConfigurationError, split_address, text)
+
+    def test_identity(self) -> None:
+        """An address, this process, and a number that differs from time to time."""
+        first, second = ThisMachine().identity(), ThisMachine().identity()
+        self.assertEqual(len(first.address), 4)
+        self.assertEqual(first[:2], second[:2])
+        self.assertNotEqual(first.token, second.token)
+
+    def test_travels(self) -> None:
+        """The machine can be pickled."""
+        self.assertIsInstance(pickle.loads(pickle.dumps(ThisMachine())), ThisMachine)
