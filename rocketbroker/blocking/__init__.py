@@ -29,6 +29,8 @@ An example::
   - L{connections<rocketbroker.blocking.connections>},
     L{connection<rocketbroker.blocking.connection>}: one connection for each server, and
     the requests under way on it.
+  - L{answers<rocketbroker.blocking.answers>}: reading answers, and whether another try
+    may help.
   - L{machine<rocketbroker.blocking.machine>}: sockets, clocks and an identity, which
     tests replace.
 """

@@ -3,18 +3,15 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeVar, final
+from typing import Final, final
 
+from rocketbroker.blocking.answers import PASSING, may_pass, number
 from rocketbroker.blocking.connections import Connections
 from rocketbroker.blocking.routes import MASTER, MessageQueue, Routes
 from rocketbroker.blocking.settings import Settings
 from rocketbroker.errors import (
     BrokerError,
-    ConnectionLost,
     QueryNotFound,
-    RemoteProtocolError,
-    RequestTimeout,
-    RocketbrokerError,
     TopicNotExist,
     error_of_response,
 )
@@ -26,26 +23,16 @@ from rocketbroker.wire.command import Command
 from rocketbroker.wire.header import Header
 from rocketbroker.wire.pull_headers import (
     GetEarliestMsgStoretimeRequestHeader,
-    GetEarliestMsgStoretimeResponseHeader,
     GetMaxOffsetRequestHeader,
-    GetMaxOffsetResponseHeader,
     GetMinOffsetRequestHeader,
-    GetMinOffsetResponseHeader,
     QueryConsumerOffsetRequestHeader,
-    QueryConsumerOffsetResponseHeader,
     SearchOffsetRequestHeader,
-    SearchOffsetResponseHeader,
     UpdateConsumerOffsetRequestHeader,
     ViewMessageRequestHeader,
 )
 
-_H = TypeVar("_H", bound=Header)
-
 #: How long a new topic may take to be known to the name servers.
 TOPIC_SECONDS: Final = 10.0
-
-#: What may be cured by asking again, after a look at the route.
-PASSING: Final = (ConnectionLost, RequestTimeout, RemoteProtocolError)
 
 
 @final
@@ -122,13 +109,13 @@ class Client:
         """The first queue offset that can be read."""
         header = GetMinOffsetRequestHeader(topic=queue.topic, queue_id=queue.queue_id)
         answer = self.ask(queue, RequestCode.GET_MIN_OFFSET, header)
-        return _read(GetMinOffsetResponseHeader, answer).offset
+        return number(answer, "offset")
 
     def max_offset(self, queue: MessageQueue) -> int:
         """One more than the last queue offset that can be read."""
         header = GetMaxOffsetRequestHeader(topic=queue.topic, queue_id=queue.queue_id)
         answer = self.ask(queue, RequestCode.GET_MAX_OFFSET, header)
-        return _read(GetMaxOffsetResponseHeader, answer).offset
+        return number(answer, "offset")
 
     def offset_by_time(self, queue: MessageQueue, ms: int, upper: bool = False) -> int:
         """The offset of the first message stored at C{ms} or later.
@@ -142,7 +129,7 @@ class Client:
             boundary_type="UPPER" if upper else "LOWER",
         )
         answer = self.ask(queue, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header)
-        return _read(SearchOffsetResponseHeader, answer).offset
+        return number(answer, "offset")
 
     def earliest_store_time(self, queue: MessageQueue) -> int:
         """When the first message that can be read was stored, in ms; -1 for none."""
@@ -150,7 +137,7 @@ class Client:
             topic=queue.topic, queue_id=queue.queue_id
         )
         answer = self.ask(queue, RequestCode.GET_EARLIEST_MSG_STORETIME, header)
-        return _read(GetEarliestMsgStoretimeResponseHeader, answer).timestamp
+        return number(answer, "timestamp")
 
     def committed_offset(self, queue: MessageQueue, group: str) -> int | None:
         """The offset where a group goes on; None if it has none."""
@@ -161,7 +148,7 @@ class Client:
             answer = self.ask(queue, RequestCode.QUERY_CONSUMER_OFFSET, header)
         except QueryNotFound:
             return None
-        return _read(QueryConsumerOffsetResponseHeader, answer).offset
+        return number(answer, "offset")
 
     def commit_offset(self, queue: MessageQueue, group: str, offset: int) -> None:
         """Say where a group goes on."""
@@ -250,18 +237,3 @@ class Client:
                     f"the name servers do not know {topic} on {sorted(missing)}"
                 )
             machine.sleep(0.1)
-
-
-def may_pass(problem: RocketbrokerError) -> bool:
-    """Whether asking again may help."""
-    return isinstance(problem, PASSING) or (
-        isinstance(problem, BrokerError) and problem.retriable
-    )
-
-
-def _read(kind: type[_H], answer: Command) -> _H:
-    """The header of an answer."""
-    try:
-        return kind.from_ext(answer.ext)
-    except BrokerError as problem:
-        raise RemoteProtocolError(f"an answer without sense: {problem}") from None

@@ -7,11 +7,11 @@ its queues.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from typing import Final, final
 
-from rocketbroker.blocking.client import PASSING, Client, may_pass
+from rocketbroker.blocking.answers import PASSING, may_pass
+from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.puller import (
     FOUND,
     OFFSET_MOVED,
@@ -21,7 +21,7 @@ from rocketbroker.blocking.puller import (
     messages,
 )
 from rocketbroker.blocking.routes import MessageQueue
-from rocketbroker.errors import BrokerError, RemoteProtocolError
+from rocketbroker.errors import BrokerError, RemoteProtocolError, RocketbrokerError
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.record import StoredMessage
 
@@ -67,6 +67,7 @@ class Consumer:
         self._puller = Puller(client, group, expression, most_messages)
         self._queues = queues
         self._failures = 0
+        self._owed: RocketbrokerError | None = None
         self._committed: dict[MessageQueue, int] = {}
         self.positions: dict[MessageQueue, int] = {}
         self.received = 0
@@ -102,39 +103,50 @@ class Consumer:
         deadline = machine.monotonic() + seconds
         if not self.positions:
             self.start()
+        if self._owed is not None:
+            owed, self._owed = self._owed, None
+            raise owed
         while True:
             found = self._look()
-            if found or machine.monotonic() >= deadline:
+            left = deadline - machine.monotonic()
+            if found or left <= 0:
                 self.received += len(found)
                 return found
-            machine.sleep(IDLE_SECONDS)
+            machine.sleep(min(IDLE_SECONDS, left))
 
     def _look(self) -> list[StoredMessage]:
         """Ask all queues at once, and take what there is."""
         puller = self._puller
         found: list[StoredMessage] = []
-        asked: deque[tuple[MessageQueue, PendingPull]] = deque()
-        try:
-            for queue, offset in self.positions.items():
+        asked: list[tuple[MessageQueue, PendingPull]] = []
+        failure: RocketbrokerError | None = None
+        for queue, offset in self.positions.items():
+            try:
                 asked.append((queue, puller.submit(queue, offset)))
-            while asked:
-                queue, pending = asked.popleft()
+            except (*PASSING, BrokerError) as problem:
+                failure = problem
+        for queue, pending in asked:
+            try:
                 found += self._take(queue, puller.collect(pending))
+            except (*PASSING, BrokerError) as problem:
+                failure = problem
+        if failure is None:
             self._failures = 0
-        except (*PASSING, BrokerError) as problem:
-            settings = self._client.settings
-            self._failures += 1
-            hopeless = self._failures >= settings.attempts or not may_pass(problem)
-            if hopeless and not found:
-                raise
-            # What other queues gave is given first: they have moved on already.
-            self._client.routes.forget(self._topic)
-            if not found:
-                settings.machine.sleep(settings.pause)
-        finally:
-            for _, pending in asked:
-                pending.forget()
+        else:
+            self._failed(failure, bool(found))
         return found
+
+    def _failed(self, problem: RocketbrokerError, found: bool) -> None:
+        """Go on, or raise: at once, or after what other queues gave has been given."""
+        settings = self._client.settings
+        self._failures += 1
+        self._client.routes.forget(self._topic)
+        if self._failures >= settings.attempts or not may_pass(problem):
+            if not found:
+                raise problem
+            self._owed = problem
+        elif not found:
+            settings.machine.sleep(settings.pause)
 
     def _take(self, queue: MessageQueue, pulled: Pulled) -> list[StoredMessage]:
         """Go on in a queue.

@@ -14,7 +14,8 @@ from typing import Final, final
 
 import attrs
 
-from rocketbroker.blocking.client import PASSING, Client
+from rocketbroker.blocking.answers import PASSING, field, number
+from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.connection import ServerConnection
 from rocketbroker.blocking.messages import (
     MOST_BODY_BYTES,
@@ -26,14 +27,12 @@ from rocketbroker.blocking.routes import MessageQueue
 from rocketbroker.errors import (
     BrokerError,
     MessageIllegal,
-    RemoteProtocolError,
     RocketbrokerError,
     error_of_response,
 )
 from rocketbroker.records import batches, compression, ids, names, sysflags
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
-from rocketbroker.wire.send_headers import SendMessageResponseHeader
 
 #: Answers after which another try, on another broker, may help.
 RETRY_CODES: Final = frozenset({17, 14, 1, 2, 16, 204, 205, 1500})
@@ -253,17 +252,16 @@ class Producer:
         answer = sent.connection.collect(sent.ticket)
         if answer.code not in STORED_CODES:
             raise error_of_response(answer.code, answer.remark)
-        try:
-            header = SendMessageResponseHeader.from_ext(answer.ext)
-        except BrokerError as problem:
-            raise RemoteProtocolError(f"an answer without sense: {problem}") from None
+        message_id = field(answer, "msgId")
+        queue_id = number(answer, "queueId")
+        queue_offset = number(answer, "queueOffset")
         self.sent += len(sent.request.message_ids)
         return SendResult(
             answer.code,
             sent.request.message_ids,
-            tuple(header.msg_id.split(",")),
-            MessageQueue(sent.queue.topic, sent.queue.broker, header.queue_id),
-            header.queue_offset,
+            tuple(message_id.split(",")),
+            MessageQueue(sent.queue.topic, sent.queue.broker, queue_id),
+            queue_offset,
         )
 
     # Requests

@@ -14,10 +14,12 @@ section 5; the broker sheet, section 12.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from itertools import islice
 from typing import Final, NamedTuple, final
 
-from rocketbroker.blocking.client import PASSING, Client, may_pass
+from rocketbroker.blocking.answers import PASSING, may_pass, number
+from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.connection import ServerConnection
 from rocketbroker.blocking.routes import MessageQueue
 from rocketbroker.errors import (
@@ -32,7 +34,6 @@ from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.record import StoredMessage
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
-from rocketbroker.wire.pull_headers import PullMessageResponseHeader
 
 # What a pull found (Pulled.status).
 FOUND: Final = "FOUND"
@@ -255,23 +256,22 @@ class Puller:
         status = _STATUSES.get(answer.code)
         if status is None:
             raise error_of_response(answer.code, answer.remark)
-        try:
-            header = PullMessageResponseHeader.from_ext(answer.ext)
-        except BrokerError as problem:
-            raise RemoteProtocolError(f"an answer without sense: {problem}") from None
         self.pulls += 1
         return Pulled(
             status,
-            header.next_begin_offset,
-            header.min_offset,
-            header.max_offset,
+            number(answer, "nextBeginOffset"),
+            number(answer, "minOffset"),
+            number(answer, "maxOffset"),
             answer.body,
         )
 
-    def read(self, queue: MessageQueue, start: int, until: int) -> Iterator[Chunk]:
+    def read(
+        self, queue: MessageQueue, start: int, until: int
+    ) -> Generator[Chunk, None, None]:
         """All messages from C{start} up to, and without, C{until}, in order.
 
-        Failures that may pass are tried again, as often as the settings say.
+        Failures that may pass are tried again, as often as the settings say. Who
+        stops early closes it, so that nobody waits for what is under way.
 
         @raise PullOffsetMoved: some of them are not there: too old, or not yet stored.
         @raise BrokerError: the broker said no.
@@ -313,9 +313,7 @@ class Puller:
 
     def _first(self, queue: MessageQueue, pieces: deque[_Piece]) -> Pulled:
         """Ask for what may be under way, and wait for the first of it."""
-        for number, piece in enumerate(pieces):
-            if number >= self._in_flight:
-                break
+        for piece in islice(pieces, self._in_flight):
             if piece.pending is None:
                 most = piece.until - piece.start
                 piece.pending = self.submit(queue, piece.start, most)
