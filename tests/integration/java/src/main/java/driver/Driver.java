@@ -255,13 +255,13 @@ public final class Driver {
         String topic = c.getString("topic");
         admin().deleteTopicInBroker(Collections.singleton(c.getString("address")), topic);
         Set<String> servers = Collections.singleton(namesrv);
-        for (Method m : DefaultMQAdminExt.class.getMethods())
-            if (m.getName().equals("deleteTopicInNameServer")) {
-                if (m.getParameterCount() == 2) m.invoke(admin, servers, topic);
-                else m.invoke(admin, servers, topic, "DefaultCluster");
-                return "deleted";
-            }
-        throw new NoSuchMethodException("deleteTopicInNameServer");
+        try { // 5.x has this form, 4.9 only the other
+            DefaultMQAdminExt.class.getMethod("deleteTopicInNameServer", Set.class, String.class).invoke(admin, servers, topic);
+        } catch (NoSuchMethodException older) {
+            DefaultMQAdminExt.class.getMethod("deleteTopicInNameServer", Set.class, String.class, String.class)
+                .invoke(admin, servers, topic, "DefaultCluster");
+        }
+        return "deleted";
     }
 
     private Object stop(String name) {
