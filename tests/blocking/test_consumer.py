@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.blocking.consumer import LATEST, Consumer
@@ -29,9 +31,9 @@ class ConsumerTests(SynchronousTestCase):
                     body = f"{broker.name}/{queue_id}/{number}".encode()
                     broker.put("T", queue_id, body, properties=own)
 
-    def consumer(self, expression: str = "*", **settings: object) -> Consumer:
+    def consumer(self, expression: str = "*", **settings: Any) -> Consumer:
         """A consumer of group g."""
-        return Consumer(self.cluster.client, "g", "T", expression, **settings)  # type: ignore[arg-type]
+        return Consumer(self.cluster.client, "g", "T", expression, **settings)
 
     def drain(self, consumer: Consumer) -> list[bytes]:
         """All bodies there are."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
+from collections.abc import Iterator
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -200,12 +201,12 @@ class SendAllTests(ProducerTestCase):
         """Messages are taken only as far ahead as sends may be under way."""
         taken = []
 
-        def source() -> object:
+        def source() -> Iterator[Message]:
             for number in range(10):
                 taken.append(number)
                 yield Message("T", b"x")
 
-        results = self.producer.send_all(source(), in_flight=3)  # type: ignore[arg-type]
+        results = self.producer.send_all(source(), in_flight=3)
         next(results)
         self.assertEqual(len(taken), 4)
 

@@ -14,8 +14,11 @@ from tests.examples import examples
 
 
 def ms(*parts: int) -> int:
-    """A moment in UTC."""
-    moment = datetime.datetime(*parts, tzinfo=datetime.UTC)  # type: ignore[arg-type,misc]
+    """A moment in UTC, from year, month, day and so on."""
+    year, month, day, hour, minute, second = [*parts, 0, 0, 0][:6]
+    moment = datetime.datetime(
+        year, month, day, hour, minute, second, tzinfo=datetime.UTC
+    )
     return int(moment.timestamp() * 1000)
 
 
