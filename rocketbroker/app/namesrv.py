@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Any, final
 
-from twisted.application.service import MultiService, Service
+from twisted.application.service import Service
 from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
@@ -102,12 +102,12 @@ class NameServerService(Service):
         self.server = RemotingServer(
             reactor, settings.server, self.nameserver.responders, hub
         )
-        self.port = self.server.listen()
         self.metrics = MetricsPort(
             reactor,
             settings.options,
             namesrv_site(self.nameserver, {"main": self.server.party}),
         )
+        self.port = self.server.listen()
         self.metrics.listen()
 
     def _in_thread(self, function: Callable[[], None]) -> Deferred[None]:
@@ -153,7 +153,7 @@ class NameServerService(Service):
 
 
 @or_refuse
-def makeService(options: Options) -> MultiService:
+def makeService(options: Options) -> NameServerService:
     """The name server that a command line asks for."""
     from twisted.internet import reactor
 
@@ -161,7 +161,4 @@ def makeService(options: Options) -> MultiService:
     if options["printConfigItem"]:
         print(printed(settings), end="")
         raise SystemExit(0)
-    services = MultiService()  # type: ignore[no-untyped-call]
-    namesrv = NameServerService(reactor, settings)
-    namesrv.setServiceParent(services)  # type: ignore[no-untyped-call]
-    return services
+    return NameServerService(reactor, settings)

@@ -90,9 +90,10 @@ class KeyValues:
         """
         try:
             content = self._file.load(_tables)
-        except ValueError as error:
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
             raise ConfigurationError(
-                f"The key-value settings in {self._path} cannot be read: {error}."
+                f"The key-value settings in {self._path} cannot be read: {reason}."
             ) from error
         self._namespaces = {} if content is None else _tables(content)
         probe = self._path + ".probe"

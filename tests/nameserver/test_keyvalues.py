@@ -156,6 +156,15 @@ class FileTests(NameServerTestCase):
             f"denied.",
         )
 
+    def test_unreadable(self) -> None:
+        """A file that cannot be read is not taken for an empty one."""
+        self.write(b'{"configTable":{}}')
+        self.files.fail("read", errno.EIO)
+        self.assertEqual(
+            self.refused(),
+            f"The key-value settings in {KV_PATH} cannot be read: Input/output error.",
+        )
+
     def test_nothingLeftBehind(self) -> None:
         """Starting leaves no file."""
         self.assertEqual(self.files.list("/ns"), [])
