@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 import select
 import time
-from collections.abc import Callable
-from typing import Any, Final, TypeVar, final
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Final, TypeVar, final
 
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred
@@ -70,6 +70,9 @@ class Options(ServerOptions):
     """The command line of a broker."""
 
     synopsis = "[-c FILE] [-n HOST:PORT;HOST:PORT] [-p | -m]"
+    optFlags: ClassVar[Sequence[Sequence[Any]]] = [
+        ["printImportantConfig", "m", "Print the important settings and exit."],
+    ]
 
 
 def settings_of(options: Options) -> BrokerSettings:

@@ -52,7 +52,6 @@ class ServerOptions(usage.Options):
     ]
     optFlags: ClassVar[Sequence[Sequence[Any]]] = [
         ["printConfigItem", "p", "Print all settings and exit."],
-        ["printImportantConfig", "m", "Print the important settings and exit."],
     ]
 
     def opt_h(self) -> None:
