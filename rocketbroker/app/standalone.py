@@ -91,9 +91,8 @@ class Standalone:
             "kvConfigPath": os.path.join(directory, "namesrv", "kvConfig.json"),
             "configStorePath": os.path.join(directory, "namesrv", "namesrv.properties"),
         }
-        names = NamesrvSettings.from_properties(
-            {**own, **said, "listenPort": str(namesrv_port)}, config
-        )
+        only = {"listenPort": str(namesrv_port), "metricsPromExporterPort": "0"}
+        names = NamesrvSettings.from_properties({**own, **said, **only}, config)
         self.namesrv = NameServerService(reactor, names)
         port = port or free_port(names.server.bind_address)
         settings = BrokerSettings.from_properties(
