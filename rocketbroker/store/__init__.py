@@ -17,4 +17,5 @@ L{rocketbroker.store.store} puts it together. From the outside in:
 - L{rocketbroker.store.checkpoint}: up to which time all is on the disk.
 - L{rocketbroker.store.words}: the numbers that processes share.
 - L{rocketbroker.store.lease}: who may append now.
+- L{rocketbroker.store.reader}: a directory opened for reading only, for exports.
 """

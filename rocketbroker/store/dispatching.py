@@ -17,7 +17,7 @@ from rocketbroker.records.entries import ENTRY
 from rocketbroker.store.commitlog import CommitLog
 from rocketbroker.store.consumequeue import Queue
 from rocketbroker.store.interfaces import Arrival, Draft
-from rocketbroker.store.scanning import Found, Scan
+from rocketbroker.store.scanning import Found, Scan, tag_code_of
 from rocketbroker.store.words import DISPATCHED, FLUSHED, PUBLISHED, Words
 
 
@@ -47,6 +47,7 @@ class Dispatcher:
         self._find_queue = find_queue
         self._limit_word = FLUSHED if only_flushed else PUBLISHED
         self._touched: list[Queue] = []
+        self._known: dict[tuple[bytes, int], Queue] = {}
         self.dispatched_ms = 0
         self.skipped: list[str] = []
         self.repeated = 0
@@ -100,7 +101,7 @@ class Dispatcher:
         store_ms = self.dispatched_ms
         for count, found in enumerate(scan, 1):
             self.add(found)
-            store_ms = found.store_ms
+            store_ms = found[6]
             if count >= most:
                 break
         if scan.broken:
@@ -115,21 +116,27 @@ class Dispatcher:
 
     def add(self, found: Found) -> None:
         """Collect the entry of one record that was read."""
-        if not found.is_queued:
+        position, size, topic, queue_id, offset, sys_flag, _, properties = found
+        if sys_flag & 12 in (4, 12):
+            # Half and rolled back messages stand in no queue.
             return
-        queue = self._find_queue(found.topic, found.queue_id)
-        if queue is None or found.position < queue.from_position:
+        queue = self._known.get((topic, queue_id))
+        if queue is None:
+            queue = self._find_queue(topic, queue_id)
+            if queue is None:
+                return
+            self._known[topic, queue_id] = queue
+        if position < queue.from_position:
             return
-        end = found.position + found.size
-        if end <= queue.max_position:
+        if position + size <= queue.max_position:
             self.repeated += 1
             return
-        offset = found.queue_offset
-        if queue.pending:
-            expected = queue.pending_offset + len(queue.pending)
+        pending = queue.pending
+        if pending:
+            expected = queue.pending_offset + len(pending)
             if offset != expected:
                 queue.enter()
-                queue.pending.clear()
+                pending.clear()
                 queue.pending_offset = offset
         else:
             expected = queue.max_offset
@@ -137,10 +144,10 @@ class Dispatcher:
             queue.pending_offset = offset
         if offset > expected:
             self.gaps += 1
-        code = found.tag_code
-        queue.pending.append(ENTRY.pack(found.position, found.size, code))
+        code = tag_code_of(properties) if b"TAGS\x01" in properties else 0
+        pending.append(ENTRY.pack(position, size, code))
         queue.pending_codes.append(code)
-        queue.pending_end = end
+        queue.pending_end = position + size
 
     def enter(self) -> list[Arrival]:
         """Write what was collected into its queues.

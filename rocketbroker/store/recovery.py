@@ -39,7 +39,7 @@ from rocketbroker.store.checkpoint import Checkpoint
 from rocketbroker.store.consumequeue import Queue
 from rocketbroker.store.dispatching import Dispatcher
 from rocketbroker.store.queues import QueueTable
-from rocketbroker.store.scanning import Blank, Broken, Found, Scan, parse
+from rocketbroker.store.scanning import NOTHING, Blank, Broken, Found, Scan, parse
 from rocketbroker.store.segments import (
     Segment,
     Segments,
@@ -206,7 +206,7 @@ class Recovery:
                 f"{position}, cannot be read: {error}. All is checked."
             )
             return -1
-        if found.size != size:
+        if found[1] != size:
             self.report.append(
                 f"The last entry of {last.topic}/{last.queue_id} does not fit the "
                 f"record at position {position}. All is checked."
@@ -221,8 +221,7 @@ class Recovery:
         at = position - segment.start
         head = segment.file.pread(4, at)
         size = min(max(8, int.from_bytes(head, "big")), segment.end - position)
-        data = memoryview(segment.file.pread(size, at))
-        return parse(data, 0, position, self._check_crc)
+        return parse(segment.file.pread(size, at), 0, position, self._check_crc)
 
     def _start_of_unclean(self) -> int:
         """The start of the last segment that began before the checkpoint."""
@@ -232,7 +231,7 @@ class Recovery:
                 found = self._parse(segment.start)
             except (Blank, Broken):
                 continue
-            if 0 < found.store_ms <= safe_ms:
+            if 0 < found[6] <= safe_ms:
                 return segment.start
         return self._segments.all[0].start
 
@@ -275,7 +274,7 @@ class Recovery:
         self.records = 0
         for found in scan:
             dispatcher.add(found)
-            self.last_store_ms = found.store_ms
+            self.last_store_ms = found[6]
             self.records += 1
             collected += 1
             if collected == ENTRIES_AT_ONCE:
@@ -287,7 +286,7 @@ class Recovery:
     def _cut_log(self, scan: Scan, clean: bool) -> None:
         """Give up what stands behind the end."""
         end = scan.position
-        nothing = scan.broken in ("", "nothing was written")
+        nothing = scan.broken in ("", NOTHING)
         segment = self._segments.find(end)
         if segment is not None and not (clean and nothing):
             rest = self._rest(segment, end)

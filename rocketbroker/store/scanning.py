@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final, TypeAlias, final
 from zlib import crc32
 
 from rocketbroker.records.hashing import tag_code
-from rocketbroker.records.sysflags import BORN_HOST_V6, STORE_HOST_V6
+from rocketbroker.records.sysflags import BORN_HOST_V6, HOST_MASK, STORE_HOST_V6
 from rocketbroker.store.consumequeue import MAGIC_V1, MAGIC_V2
-from rocketbroker.store.encoding import MAGIC_BLANK
+from rocketbroker.store.encoding import HOST_V4, HOST_V6, MAGIC_BLANK
 from rocketbroker.store.segments import Segment, Segments
 
 #: How much is read at once; a record larger than this is read by itself.
@@ -27,49 +27,40 @@ PIECE: Final = 4 << 20
 #: The smallest record: no body, no topic, no properties.
 SMALLEST: Final = 91
 
-_HEAD: Final = struct.Struct(
-    ">"
-    "i"  # total size
-    "i"  # magic
-    "i"  # CRC of the body
-    "i"  # queue id
-    "i"  # flag
-    "q"  # queue offset
-    "q"  # physical offset
-    "i"  # system flag
-)
-_LONG: Final = struct.Struct(">q")
+#: Why a walk ends where nobody has written yet.
+NOTHING: Final = "nothing was written"
+
+#: What is of interest in the head of a record with hosts of 4 and of 16 bytes.
+_HEADS: Final = {
+    flags: struct.Struct(
+        ">"
+        "i"  # total size
+        "i"  # magic
+        "i"  # CRC of the body
+        "i"  # queue id
+        "4x"  # flag
+        "q"  # queue offset
+        "q"  # physical offset
+        "i"  # system flag
+        "8x"  # born time stamp
+        f"{HOST_V6 if flags & BORN_HOST_V6 else HOST_V4}x"
+        "q"  # store time stamp
+        f"{HOST_V6 if flags & STORE_HOST_V6 else HOST_V4}x"
+        "4x"  # reconsume times
+        "8x"  # prepared transaction offset
+        "i"  # length of the body
+    )
+    for flags in (0, BORN_HOST_V6, STORE_HOST_V6, HOST_MASK)
+}
+_HEAD_V4: Final = _HEADS[0]
 _INT: Final = struct.Struct(">i")
+_SYS_FLAG_AT: Final = 36
+_HEAD_BYTES: Final = 88
+assert _HEAD_V4.size == _HEAD_BYTES
 
-
-class Found(NamedTuple):
-    """What a queue needs to know of a record.
-
-    @ivar position: where it starts.
-    @ivar size: its bytes.
-    @ivar queue_offset: its place in its queue.
-    @ivar sys_flag: its system flag.
-    @ivar store_ms: when it was stored.
-    """
-
-    position: int
-    size: int
-    topic: bytes
-    queue_id: int
-    queue_offset: int
-    sys_flag: int
-    store_ms: int
-    properties: bytes
-
-    @property
-    def is_queued(self) -> bool:
-        """Whether it stands in a consume queue: not half, not rolled back."""
-        return self.sys_flag & 12 in (0, 8)
-
-    @property
-    def tag_code(self) -> int:
-        """The tag code of its entry."""
-        return tag_code_of(self.properties)
+#: What is told of a record: position, size, topic, queue id, queue offset, system flag,
+#: store time, properties. A plain tuple: recovery makes millions of them.
+Found: TypeAlias = tuple[int, int, bytes, int, int, int, int, bytes]
 
 
 def tag_code_of(properties: bytes) -> int:
@@ -92,40 +83,37 @@ class Blank(Exception):
     """The rest of the segment is a filler."""
 
 
-def parse(data: memoryview, at: int, position: int, check_crc: bool) -> Found:
+def parse(data: bytes, at: int, position: int, check_crc: bool) -> Found:
     """The record at C{data[at:]}, which is in the log at C{position}.
 
     @raise Blank: it is a filler.
     @raise Broken: it is not whole, or no record.
     """
     left = len(data) - at
-    if left < 8:
-        raise Broken("the file ends")
-    size, magic = _INT.unpack_from(data, at)[0], _INT.unpack_from(data, at + 4)[0]
-    if magic == MAGIC_BLANK:
-        raise Blank
+    if left < SMALLEST:
+        raise _why_short(data, at)
+    fields = _HEAD_V4.unpack_from(data, at)
+    size, magic, crc, queue_id, queue_offset, said, sys_flag, store_ms, length = fields
+    body = at + _HEAD_BYTES
+    if sys_flag & HOST_MASK:
+        head = _HEADS[sys_flag & HOST_MASK]
+        if head.size > left:
+            raise _why_short(data, at)
+        size, magic, crc, queue_id, queue_offset, said, sys_flag, store_ms, length = (
+            head.unpack_from(data, at)
+        )
+        body = at + head.size
     if magic != MAGIC_V1 and magic != MAGIC_V2:
-        raise Broken("nothing was written" if size == magic == 0 else "no magic")
+        raise _why_short(data, at)
     if size < SMALLEST or size > left:
         raise Broken(f"its size is {size}")
-    _, _, crc, queue_id, _, queue_offset, said, sys_flag = _HEAD.unpack_from(data, at)
     if said != position:
         raise Broken(f"it says that it stands at {said}")
-    where = at + 56
-    if sys_flag & BORN_HOST_V6:
-        where += 12
-    store_ms = _LONG.unpack_from(data, where)[0]
-    where += 28 if sys_flag & STORE_HOST_V6 else 16
     end = at + size
-    body = where + 12
-    if body + 4 > end:
-        raise Broken(f"its size is {size}")
-    length = max(0, _INT.unpack_from(data, body)[0])
-    body += 4
-    topic = body + length
+    topic = body + length if length > 0 else body
     if topic + 3 > end:
         raise Broken(f"its body is {length} bytes")
-    if check_crc and length and crc32(data[body:topic]) & 0x7FFFFFFF != crc:
+    if check_crc and length > 0 and crc32(data[body:topic]) & 0x7FFFFFFF != crc:
         raise Broken("the CRC of its body is another")
     if magic == MAGIC_V1:
         topic_end = topic + 1 + data[topic]
@@ -133,23 +121,37 @@ def parse(data: memoryview, at: int, position: int, check_crc: bool) -> Found:
     else:
         topic_end = topic + 2 + (data[topic] << 8) + data[topic + 1]
         topic += 2
-    if topic_end + 2 > end:
-        raise Broken("its topic is longer than the record")
     properties = topic_end + 2
+    if properties > end:
+        raise Broken("its topic is longer than the record")
     if properties + (data[topic_end] << 8) + data[topic_end + 1] != end:
         raise Broken("its lengths do not add up")
-    return Found(
+    return (
         position,
         size,
-        bytes(data[topic:topic_end]),
+        data[topic:topic_end],
         queue_id,
         queue_offset,
         sys_flag,
         store_ms,
-        bytes(data[properties:end]),
+        data[properties:end],
     )
 
 
+def _why_short(data: bytes, at: int) -> Exception:
+    """Why no record begins there."""
+    if len(data) - at < 8:
+        return Broken("the file ends")
+    size = _INT.unpack_from(data, at)[0]
+    magic = _INT.unpack_from(data, at + 4)[0]
+    if magic == MAGIC_BLANK:
+        return Blank()
+    if magic in (MAGIC_V1, MAGIC_V2):
+        return Broken(f"its size is {size}")
+    return Broken(NOTHING if size == magic == 0 else "no magic number")
+
+
+@final
 class Scan:
     """A walk through the log.
 
@@ -184,7 +186,7 @@ class Scan:
         while self.position < end:
             start = self.position
             size = min(wanted, end - start)
-            data = memoryview(segment.file.pread(size, start - segment.start))
+            data = segment.file.pread(size, start - segment.start)
             wanted = PIECE
             try:
                 yield from self._piece(data, start, start + size < end)
@@ -201,7 +203,7 @@ class Scan:
                     self.broken = f"its size is {wanted}"
                     return
 
-    def _piece(self, data: memoryview, start: int, more: bool) -> Iterator[Found]:
+    def _piece(self, data: bytes, start: int, more: bool) -> Iterator[Found]:
         """The records of one piece, but for one that only the next holds whole."""
         at = 0
         size = len(data)
@@ -212,6 +214,6 @@ class Scan:
                     raise Blank
                 return
             found = parse(data, at, start + at, check_crc)
-            at += found.size
+            at += found[1]
             self.position = start + at
             yield found

@@ -45,7 +45,7 @@ class TimeSearch:
 
     def _parse(self, data: bytes, position: int) -> Found | None:
         try:
-            return parse(memoryview(data), 0, position, False)
+            return parse(data, 0, position, False)
         except (Blank, Broken):
             return None
 
@@ -58,7 +58,7 @@ class TimeSearch:
             return -1
         position = ENTRY.unpack(entry)[0]
         found = self._parse(self._bytes_at(position), position)
-        return -1 if found is None else found.store_ms
+        return -1 if found is None else found[6]
 
     def offset_by_time(self, queue: Queue, ms: int, upper: bool) -> int:
         """See L{rocketbroker.store.interfaces.IStore.offset_by_time}."""

@@ -1,0 +1,389 @@
+# -*- test-case-name: tests.store.test_reader -*-
+"""A store's directory opened for reading only, by another process.
+
+For exports without a broker, and beside a running one, ours or the reference's. Nothing
+is written, no lock is taken, sizes are taken from the files.
+
+How far can be read: beside a broker of ours, to the position that it has published in
+its shared words (L{rocketbroker.store.words}), which are believed only if the C{abort}
+file is the one that belongs to them. Beside the reference's, and in a directory that
+nobody uses, as far as queue entries point to whole records: each record is checked,
+with its CRC, before it is handed out. What a crash has left in the log and not yet in
+the queues is not seen; the next start of a broker enters it.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final, final
+
+from rocketbroker.errors import StoreError
+from rocketbroker.files.interfaces import IFiles
+from rocketbroker.records.entries import ENTRY, FILLED_SIZE, SIZE
+from rocketbroker.store.scanning import Blank, Broken, Found, parse
+from rocketbroker.store.segments import Segment, Segments, position_of_name
+from rocketbroker.store.words import (
+    FIRST_SLOT,
+    MAX,
+    MIN,
+    PUBLISHED,
+    QUEUES,
+    QUEUES_NAME,
+    SLOT_WORDS,
+    WORDS_NAME,
+    ReadWords,
+)
+
+#: So many entries are read at once.
+ENTRIES_AT_ONCE: Final = 4096
+
+#: So many bytes of the log are read at once: the records of other queues between those
+#: of one are read with them, which costs less than a call for each.
+WINDOW: Final = 64 << 10
+
+
+@final
+class Piece:
+    """Some messages of one queue.
+
+    @ivar records: whole records, in the order of their offsets.
+    @ivar next_offset: where to go on.
+    """
+
+    __slots__ = ("next_offset", "records")
+
+    def __init__(self, records: list[bytes], next_offset: int) -> None:
+        self.records = records
+        self.next_offset = next_offset
+
+
+@final
+class QueueReader:
+    """The files of one queue, and what can be read of it."""
+
+    __slots__ = ("_files", "_paths", "end", "file_size", "first", "start")
+
+    def __init__(self, files: IFiles, folder: str) -> None:
+        self._files = files
+        found = {}
+        for name in files.list(folder):
+            if position_of_name(name) >= 0:
+                found[position_of_name(name)] = os.path.join(folder, name)
+        #: The longest: one that a crash left short reads as zeros behind its end.
+        self.file_size = max(map(files.size, found.values()), default=0)
+        self.file_size -= self.file_size % SIZE
+        self._paths: dict[int, str] = {}
+        for start in sorted(found, reverse=True):
+            if self._paths and start + self.file_size not in self._paths:
+                break
+            self._paths[start] = found[start]
+        self.start = min(self._paths, default=0) // SIZE
+        self.first = self.start
+        self.end = self.start
+
+    def limit(self) -> int:
+        """The number of the entry that would stand behind the last file."""
+        return (max(self._paths, default=0) + self.file_size) // SIZE
+
+    def entries(self, offset: int, most: int) -> list[tuple[int, int, int]]:
+        """Entries from an offset on, to the end of one file at the most."""
+        if self.file_size == 0:
+            return []
+        at = offset * SIZE % self.file_size
+        path = self._paths.get(offset * SIZE - at)
+        if path is None:
+            return []
+        size = min(most * SIZE, self.file_size - at)
+        file = self._files.open_readonly(path)
+        try:
+            content = file.pread(size, at).ljust(size, b"\0")
+        finally:
+            file.close()
+        return list(ENTRY.iter_unpack(content))
+
+
+@final
+class StoreReader:
+    """One directory.
+
+    @ivar is_live: whether a broker of ours uses it now.
+    @ivar is_clean: whether no broker uses it and the last one stopped cleanly.
+    """
+
+    def __init__(self, files: IFiles, root: str, commit_log: str | None = None) -> None:
+        """
+        @param commit_log: where the log is, if not in the root; several directories are
+            separated by commas.
+        @raise StoreError: there is no store, or it cannot be read; one sentence.
+        """
+        self._files = files
+        self._root = root
+        self._words: ReadWords | None = None
+        self._window = (0, b"")
+        self._slots: dict[tuple[str, int], int] = {}
+        self._queues: dict[tuple[str, int], QueueReader] = {}
+        folders = (commit_log or os.path.join(root, "commitlog")).split(",")
+        try:
+            self._segments = self._open_segments([each for each in folders if each])
+            self.is_clean = not files.exists(os.path.join(root, "abort"))
+            self._open_words()
+        except OSError as error:
+            raise StoreError(
+                f"The store {root} cannot be read: {error.strerror}."
+            ) from error
+        self.is_live = self._words is not None
+
+    def _open_segments(self, folders: list[str]) -> Segments:
+        found = {}
+        for folder in folders:
+            for name in self._files.list(folder):
+                if position_of_name(name) >= 0:
+                    path = os.path.join(folder, name)
+                    found[position_of_name(name)] = path
+        if not found:
+            raise StoreError(f"There is no store in {self._root}.")
+        sizes = {start: self._files.size(path) for start, path in found.items()}
+        size = max(sizes.values())
+        segments = Segments(self._files, folders, size)
+        opened: list[Segment] = []
+        for start, path in sorted(found.items()):
+            if sizes[start] < size:
+                # Only the last one may be short; it is just being made.
+                break
+            if opened and opened[-1].end != start:
+                for segment in opened:
+                    segment.close()
+                opened.clear()
+            opened.append(Segment(start, size, path, self._files.open_readonly(path)))
+        segments.all = opened
+        return segments
+
+    def _open_words(self) -> None:
+        """Use the numbers of a running broker, if they are those of this one."""
+        abort = os.path.join(self._root, "abort")
+        path = os.path.join(self._root, WORDS_NAME)
+        if not self._files.exists(path) or self.is_clean:
+            return
+        words = ReadWords(self._files.open_readonly(path))
+        owner = self._files.read(abort)
+        if not owner.isdigit() or not words.belongs_to(
+            int(owner), self._files.modified_ms(abort)
+        ):
+            words.close()
+            return
+        self._words = words
+        names = self._files.read(os.path.join(self._root, QUEUES_NAME))
+        lines = names.decode("utf-8", "surrogatepass").split("\n")[:-1]
+        for number, line in enumerate(lines[: words.view[QUEUES]]):
+            topic, _, queue_id = line.rpartition("/")
+            self._slots[topic, int(queue_id)] = FIRST_SLOT + number * SLOT_WORDS
+
+    # What there is.
+
+    def topics(self) -> list[str]:
+        """All topics that have queues."""
+        folder = os.path.join(self._root, "consumequeue")
+        return [name for name in self._files.list(folder) if self.queues(name)]
+
+    def queues(self, topic: str) -> list[int]:
+        """The numbers of a topic's queues, in order."""
+        folder = os.path.join(self._root, "consumequeue", topic)
+        return sorted(
+            int(name)
+            for name in self._files.list(folder)
+            if name.isascii() and name.isdigit()
+        )
+
+    def min_offset(self, topic: str, queue_id: int) -> int:
+        """The first offset that can be read."""
+        return self._queue(topic, queue_id).first
+
+    def max_offset(self, topic: str, queue_id: int) -> int:
+        """One more than the last offset that can be read, when it was first asked."""
+        return self._queue(topic, queue_id).end
+
+    def _queue(self, topic: str, queue_id: int) -> QueueReader:
+        queue = self._queues.get((topic, queue_id))
+        if queue is None:
+            if "/" in topic or topic in ("", ".", ".."):
+                raise StoreError(f"{topic!r} is not the name of a topic.")
+            folder = os.path.join(self._root, "consumequeue", topic, str(queue_id))
+            try:
+                queue = QueueReader(self._files, folder)
+                self._bound(queue, self._slots.get((topic, queue_id)))
+            except OSError as error:
+                raise StoreError(
+                    f"{folder} cannot be read: {error.strerror}."
+                ) from error
+            self._queues[topic, queue_id] = queue
+        return queue
+
+    def _bound(self, queue: QueueReader, slot: int | None) -> None:
+        """Find out from where to where a queue can be read."""
+        if self._words is not None:
+            if slot is not None:
+                view = self._words.view
+                queue.first = view[slot + MIN]
+                queue.end = view[slot + MAX]
+            return
+        low, high = queue.start, queue.limit()
+        while low < high:
+            middle = (low + high) // 2
+            _, size, _ = queue.entries(middle, 1)[0]
+            if size > 0:
+                low = middle + 1
+            else:
+                high = middle
+        end = low
+        while end > queue.start and not self._is_whole(queue, end - 1):
+            end -= 1
+        low, high = queue.start, end
+        lowest = self._segments.all[0].start if self._segments.all else 0
+        while low < high:
+            middle = (low + high) // 2
+            position, size, _ = queue.entries(middle, 1)[0]
+            if size == FILLED_SIZE or position < lowest:
+                low = middle + 1
+            else:
+                high = middle
+        queue.first = low
+        queue.end = end
+
+    def _is_whole(self, queue: QueueReader, offset: int) -> bool:
+        """Whether an entry is one of those before the first, or points to a record."""
+        position, size, _ = queue.entries(offset, 1)[0]
+        lowest = self._segments.all[0].start if self._segments.all else 0
+        if size == FILLED_SIZE or position < lowest:
+            return True
+        try:
+            self._record(position, size)
+        except Broken:
+            return False
+        return True
+
+    # Reading.
+
+    def _record(self, position: int, size: int) -> tuple[bytes, Found]:
+        """One record.
+
+        @raise Broken: there is none of that size.
+        """
+        start, window = self._window
+        at = position - start
+        if at >= 0 and at + size <= len(window) and size > 0:
+            try:
+                return _checked(window, at, position, size)
+            except Broken:
+                # Perhaps it was written since.
+                pass
+        segment = self._find(position)
+        end = segment.end
+        if self._words is not None:
+            end = min(end, self._words.view[PUBLISHED])
+        if size <= 0 or position + size > end:
+            raise Broken(f"its entry says {size} bytes")
+        wanted = min(max(size, WINDOW), end - position)
+        data = segment.file.pread(wanted, position - segment.start)
+        self._window = position, data
+        return _checked(data, 0, position, size)
+
+    def _find(self, position: int) -> Segment:
+        """The segment of a position; the broker may have made it since.
+
+        @raise Broken: there is none.
+        """
+        segment = self._segments.find(position)
+        if segment is None and position >= 0:
+            self._close_segments()
+            self._segments = self._open_segments(self._segments.folders)
+            segment = self._segments.find(position)
+        if segment is None:
+            raise Broken("there is no file")
+        return segment
+
+    def read(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        until: int,
+        most_bytes: int = 4 << 20,
+    ) -> Piece:
+        """Messages of a range, as many as fit, at least one.
+
+        @param until: the offset behind the range.
+        @raise StoreError: a record of the range cannot be read; one sentence. Those
+            before it were handed out by the calls before.
+        """
+        queue = self._queue(topic, queue_id)
+        if not queue.first <= offset <= until <= queue.end:
+            raise StoreError(
+                f"{topic}/{queue_id} can be read from {queue.first} to {queue.end}, "
+                f"not from {offset} to {until}."
+            )
+        records: list[bytes] = []
+        total = 0
+        at = offset
+        while at < until:
+            for position, size, _ in queue.entries(
+                at, min(until - at, ENTRIES_AT_ONCE)
+            ):
+                if records and total + size > most_bytes:
+                    return Piece(records, at)
+                at += 1
+                if size == FILLED_SIZE and position == 0:
+                    continue
+                try:
+                    data, _ = self._record(position, size)
+                except Broken as error:
+                    if records:
+                        return Piece(records, at - 1)
+                    raise StoreError(
+                        f"Message {at - 1} of {topic}/{queue_id}, at position "
+                        f"{position}, cannot be read: {error}."
+                    ) from None
+                records.append(data)
+                total += size
+        return Piece(records, at)
+
+    def offset_by_time(self, topic: str, queue_id: int, ms: int) -> int:
+        """The first offset of a message stored at a time or later; else the end."""
+        queue = self._queue(topic, queue_id)
+        low, high = queue.first, queue.end
+        while low < high:
+            middle = (low + high) // 2
+            position, size, _ = queue.entries(middle, 1)[0]
+            try:
+                stored_ms = self._record(position, size)[1][6]
+            except Broken:
+                stored_ms = -1
+            if stored_ms < ms:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def close(self) -> None:
+        """Close all files."""
+        self._close_segments()
+        if self._words is not None:
+            self._words.close()
+            self._words = None
+
+    def _close_segments(self) -> None:
+        for segment in self._segments.all:
+            segment.close()
+
+
+def _checked(data: bytes, at: int, position: int, size: int) -> tuple[bytes, Found]:
+    """A record and what it says.
+
+    @raise Broken: it is none, or of another size.
+    """
+    try:
+        found = parse(data, at, position, True)
+    except Blank:
+        raise Broken("the segment ends there") from None
+    if found[1] != size:
+        raise Broken(f"it has {found[1]} bytes and its entry says {size}")
+    return data[at : at + size], found
