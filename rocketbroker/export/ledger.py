@@ -20,6 +20,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final, final
 
 from rocketbroker.errors import ConfigurationError, StoreError
@@ -61,7 +62,7 @@ class Ledger:
         path = os.path.join(self._folder, "lease.json")
         try:
             for name in ("plans", "commits"):
-                self._files.make_dirs(os.path.join(self._folder, name))
+                self._make_folder(os.path.join(self._folder, name))
             lease = self._files.open(path, create=True)
         except OSError as error:
             raise ConfigurationError(f"cannot write {path}: {error}") from None
@@ -75,7 +76,9 @@ class Ledger:
     def release(self) -> None:
         """Give the lease back; idempotent."""
         if self._lease is not None:
-            self._lease.truncate(0)
+            # The lock is what counts; the words in it are only for people.
+            with suppress(OSError):
+                self._lease.truncate(0)
             self._lease.close()
             self._lease = None
 
@@ -164,6 +167,15 @@ class Ledger:
         self._put(
             os.path.join(self._folder, "job.json"), json.dumps(tree).encode("utf-8")
         )
+
+    def _make_folder(self, folder: str) -> None:
+        """Make a directory and those above it, so that they outlive a crash."""
+        if self._files.is_dir(folder):
+            return
+        above = os.path.dirname(folder)
+        self._make_folder(above)
+        self._files.make_dirs(folder)
+        self._files.sync_dir(above)
 
     def _path(self, kind: str, number: int) -> str:
         return os.path.join(self._folder, kind, f"{number:08d}.json")

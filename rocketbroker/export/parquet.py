@@ -112,7 +112,7 @@ class ParquetFile:
     def __init__(self, path: str, schema: Any) -> None:
         self.path = path
         folder, name = os.path.split(path)
-        os.makedirs(folder, exist_ok=True)
+        make_folder(folder)
         self._draft = os.path.join(folder, f".{name}.{uuid.uuid4().hex}.tmp")
         self._sink = Sink(self._draft)
         names = set(schema.names)
@@ -169,6 +169,18 @@ class ParquetFile:
         self._sink.close()
         if os.path.exists(self._draft):
             os.remove(self._draft)
+
+
+def make_folder(folder: str) -> None:
+    """Make a directory and those above it, so that they outlive a loss of power."""
+    above = os.path.dirname(folder)
+    if above and not os.path.isdir(above):
+        make_folder(above)
+    try:
+        os.mkdir(folder)
+    except FileExistsError:
+        return
+    sync_folder(above or os.curdir)
 
 
 def sync_folder(folder: str) -> None:

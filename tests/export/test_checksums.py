@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.export.checksums import LANE, MOST_LANES, byte_table, crc32c
-
-quick = settings(max_examples=60, derandomize=True, deadline=None)
+from tests.examples import examples
 
 
 def byte_by_byte(data: bytes) -> int:
@@ -30,7 +29,7 @@ class ChecksumTests(SynchronousTestCase):
         self.assertEqual(crc32c(bytes(range(32))), 0x46DD794E)
         self.assertEqual(crc32c(b""), 0)
 
-    @quick
+    @examples()
     @given(st.integers(0, 5 * LANE), st.integers(0, 2**32))
     def test_anyLength(self, size: int, seed: int) -> None:
         """Lanes and left over bytes give what a walk over the bytes gives."""
@@ -42,7 +41,7 @@ class ChecksumTests(SynchronousTestCase):
         data = bytes(i % 251 for i in range(LANE * (MOST_LANES + 5) + 3))
         self.assertEqual(crc32c(data), byte_by_byte(data))
 
-    @quick
+    @examples()
     @given(st.binary(max_size=600), st.binary(max_size=600))
     def test_goesOn(self, first: bytes, second: bytes) -> None:
         """The CRC of a part is where the next one begins."""

@@ -1,0 +1,135 @@
+"""The ledger of an export directory."""
+
+from __future__ import annotations
+
+import errno
+import random
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.errors import ConfigurationError, StoreError
+from rocketbroker.export.ledger import Ledger
+from rocketbroker.export.plans import End, Plan
+from rocketbroker.spark.ranges import Queue, Range
+from rocketbroker.testing.files import MemoryDisk
+
+QUEUE = Queue("T", "b", 0)
+ENDS = {QUEUE: End(5, 6, "id")}
+ROW: dict[str, Any] = {"path": "p", "rows": 5}
+
+
+def plan(number: int) -> Plan:
+    """A plan of five messages."""
+    return Plan(number, "T", 1, (Range(QUEUE, 0, 5),), ())
+
+
+class LedgerTests(SynchronousTestCase):
+    """L{Ledger}."""
+
+    def setUp(self) -> None:
+        """An empty disk."""
+        self.disk = MemoryDisk()
+
+    def ledger(self) -> Ledger:
+        """The ledger, with the lease taken."""
+        made = Ledger(self.disk, "/root/export")
+        made.take_lease({"pid": 1})
+        self.addCleanup(made.release)
+        return made
+
+    def test_empty(self) -> None:
+        """Nothing is planned, committed or known."""
+        ledger = self.ledger()
+        self.assertEqual(ledger.last_commit(), 0)
+        self.assertIsNone(ledger.pending())
+        self.assertEqual(ledger.ends(), {})
+        self.assertIsNone(ledger.origin())
+
+    def test_planThenCommit(self) -> None:
+        """A plan is pending until it is committed; then its ends are known."""
+        ledger = self.ledger()
+        ledger.write_plan(plan(1))
+        self.assertEqual(ledger.pending(), plan(1))
+        ledger.commit(plan(1), [ROW], ENDS, 9)
+        self.assertIsNone(ledger.pending())
+        self.assertEqual(ledger.last_commit(), 1)
+        self.assertEqual(ledger.ends(), ENDS)
+
+    def test_commitOnce(self) -> None:
+        """A commit is never replaced."""
+        ledger = self.ledger()
+        ledger.commit(plan(1), [ROW], ENDS, 9)
+        self.assertRaises(StoreError, ledger.commit, plan(1), [], {}, 9)
+        self.assertEqual(ledger.ends(), ENDS)
+
+    def test_crash(self) -> None:
+        """What was written outlives a loss of power at once."""
+        for seed in range(20):
+            self.disk = MemoryDisk()
+            ledger = self.ledger()
+            ledger.set_origin("store")
+            ledger.write_plan(plan(1))
+            self.disk.crash(random.Random(seed))
+            again = self.ledger()
+            self.assertEqual(again.origin(), "store")
+            self.assertEqual(again.pending(), plan(1))
+            again.commit(plan(1), [ROW], ENDS, 9)
+            self.disk.crash(random.Random(seed))
+            self.assertEqual(self.ledger().ends(), ENDS)
+
+    def test_fullDisk(self) -> None:
+        """A disk that refuses leaves neither half a plan nor half a commit."""
+        for call in ("pwrite", "datasync", "rename"):
+            ledger = self.ledger()
+            self.disk.fail(call, errno.ENOSPC)
+            self.assertRaises(OSError, ledger.write_plan, plan(1))
+            self.assertIsNone(ledger.pending())
+            self.disk.fail(call, errno.ENOSPC)
+            self.assertRaises(OSError, ledger.commit, plan(1), [ROW], ENDS, 9)
+            self.assertEqual(ledger.last_commit(), 0)
+            ledger.release()
+
+    def test_oneWriter(self) -> None:
+        """A second writer is refused in one sentence, and may follow the first."""
+        first = self.ledger()
+        second = Ledger(self.disk, "/root/export")
+        error = self.assertRaises(ConfigurationError, second.take_lease, {})
+        self.assertEqual(
+            str(error),
+            "another export is writing here: /root/export/_rocketbroker/lease.json",
+        )
+        first.release()
+        second.take_lease({})
+        second.release()
+
+    def test_notWritable(self) -> None:
+        """A directory that cannot be written is one sentence."""
+        self.disk.fail("open", errno.EACCES)
+        error = self.assertRaises(
+            ConfigurationError, Ledger(self.disk, "/root/export").take_lease, {}
+        )
+        self.assertIn("cannot write /root/export/_rocketbroker/lease.json", str(error))
+
+    def test_damaged(self) -> None:
+        """A file that cannot be read is named, not passed over."""
+        ledger = self.ledger()
+        for name, ask in (
+            ("plans/00000001.json", ledger.pending),
+            ("commits/00000001.json", ledger.ends),
+            ("job.json", ledger.origin),
+        ):
+            path = f"/root/export/_rocketbroker/{name}"
+            file = self.disk.open(path, create=True)
+            file.pwrite(b"{", 0)
+            file.close()
+            error = self.assertRaises(StoreError, ask)
+            self.assertIn(path, str(error))
+
+    def test_others(self) -> None:
+        """Other files in the directories do not count."""
+        ledger = self.ledger()
+        for name in ("plans/x.json", "plans/00000009.json.tmp", "commits/README"):
+            self.disk.open(f"/root/export/_rocketbroker/{name}", create=True).close()
+        self.assertEqual(ledger.last_commit(), 0)
+        self.assertIsNone(ledger.pending())

@@ -1,0 +1,228 @@
+"""Runs of an export: each message once, whatever happens."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.errors import StoreError
+from rocketbroker.export.ledger import Ledger
+from rocketbroker.export.plans import Plan
+from rocketbroker.export.runs import (
+    DATA_LOSS,
+    DONE,
+    FAILED,
+    NOTHING_NEW,
+    VERIFY_FAILED,
+    Job,
+    check_root,
+    spark_options,
+)
+from rocketbroker.files.disk import Disk
+from rocketbroker.spark.options import ReadOptions, parse_options
+from tests.export.worlds import ONE, ZERO, Died, World
+from tests.spark.messages import stored
+
+
+class RunTests(SynchronousTestCase):
+    """L{rocketbroker.export.runs.Run}."""
+
+    def setUp(self) -> None:
+        """Two queues."""
+        self.world = World(self.mktemp(), {ZERO: 20, ONE: 5})
+
+    def commit(self, number: int) -> dict[str, Any]:
+        """A commit."""
+        path = os.path.join(
+            self.world.root, "_rocketbroker", "commits", f"{number:08d}.json"
+        )
+        with open(path, "rb") as file:
+            tree: dict[str, Any] = json.load(file)
+        return tree
+
+    def test_first(self) -> None:
+        """All messages are exported, and the row count is said."""
+        self.assertEqual(self.world.run(), DONE)
+        self.assertEqual(self.world.rows(), self.world.expected())
+        self.assertIn(
+            "event=exported rows=25 expected=25 missing=0 files=2",
+            self.world.out.getvalue(),
+        )
+        self.assertEqual(self.commit(1)["rows"], 25)
+
+    def test_layout(self) -> None:
+        """Files lie in directories of hours and are named by their ranges."""
+        self.world.run()
+        name = "+00000000000000000000-00000000000000000020.zstd.parquet"
+        self.assertEqual(
+            self.world.files()[0],
+            f"T/dt=2023-11-14/hour=22/T+broker-a+0000{name}",
+        )
+        kept = sorted(os.listdir(os.path.join(self.world.root, "_rocketbroker")))
+        self.assertEqual(kept, ["commits", "job.json", "lease.json", "plans"])
+
+    def test_nothingNew(self) -> None:
+        """A second run finds nothing, and writes neither plan nor file."""
+        self.world.run()
+        before = self.world.files()
+        self.assertEqual(self.world.run(), NOTHING_NEW)
+        self.assertEqual(self.world.files(), before)
+        self.assertEqual(Ledger(Disk(), self.world.root).last_commit(), 1)
+
+    def test_emptyTopic(self) -> None:
+        """Neither is there anything new in a topic without messages."""
+        world = World(self.mktemp(), {ZERO: 0})
+        self.assertEqual(world.run(), NOTHING_NEW)
+
+    def test_goesOn(self) -> None:
+        """A run goes on where the last commit ended."""
+        self.world.run()
+        self.world.origin.ends[ZERO] = 30
+        self.assertEqual(self.world.run(), DONE)
+        self.assertEqual(self.world.rows(), self.world.expected())
+        self.assertEqual(self.commit(2)["rows"], 10)
+        self.world.origin.ends[ONE] = 6
+        self.assertEqual(self.world.run(), DONE)
+        self.assertEqual(self.world.rows(), self.world.expected())
+
+    def test_target(self) -> None:
+        """Files are cut at the target size."""
+        self.world.run(target=len(stored(0)) * 7)
+        self.assertTrue(len(self.world.files()) > 3)
+        self.assertEqual(self.world.rows(), self.world.expected())
+
+    def test_dies(self) -> None:
+        """A run that dies after any file is carried out again, to the same files."""
+        for die_after in range(6):
+            world = World(self.mktemp(), {ZERO: 20, ONE: 5})
+            world.copying.die_after = die_after
+            target = len(stored(0)) * 7
+            self.assertRaises(Died, world.run, target)
+            before = world.files()
+            # What came meanwhile is for the run after.
+            world.origin.ends[ZERO] = 23
+            world.copying.die_after = None
+            self.assertEqual(world.run(target), DONE)
+            self.assertIn("event=replaying plan=1", world.out.getvalue())
+            self.assertTrue(set(before) <= set(world.files()))
+            self.assertEqual(len(world.rows()), 25)
+            self.assertEqual(world.run(target), DONE)
+            self.assertEqual(world.rows(), world.expected())
+
+    def test_finishedFilesStay(self) -> None:
+        """Files that a run finished before it died are checked, not written again."""
+        self.world.copying.die_after = 1
+        self.assertRaises(Died, self.world.run)
+        (path,) = self.world.files()
+        before = os.stat(os.path.join(self.world.root, path)).st_ino
+        self.world.copying.die_after = None
+        self.assertEqual(self.world.run(), DONE)
+        after = os.stat(os.path.join(self.world.root, path)).st_ino
+        self.assertEqual(after, before)
+
+    def test_damagedFilesDoNot(self) -> None:
+        """A file that is damaged is written again."""
+        self.world.copying.die_after = 1
+        self.assertRaises(Died, self.world.run)
+        (path,) = self.world.files()
+        with open(os.path.join(self.world.root, path), "r+b") as file:
+            file.truncate(100)
+        self.world.copying.die_after = None
+        self.assertEqual(self.world.run(), DONE)
+        self.assertEqual(self.world.rows(), self.world.expected())
+
+    def test_missingMessage(self) -> None:
+        """A message that is missing stops the export before the commit."""
+        self.world.origin.records[7] = b""
+        self.assertEqual(self.world.run(), VERIFY_FAILED)
+        self.assertIn("gave offset 8 where 7 must be", self.world.out.getvalue())
+        self.assertEqual(Ledger(Disk(), self.world.root).last_commit(), 0)
+        del self.world.origin.records[7]
+        self.assertEqual(self.world.run(), DONE)
+        self.assertEqual(self.world.rows(), self.world.expected())
+
+    def test_deletedBefore(self) -> None:
+        """Messages deleted before they were exported are data loss, unless allowed."""
+        self.world.run()
+        self.world.origin.ends[ZERO] = 40
+        self.world.origin.first[ZERO] = 30
+        self.assertEqual(self.world.run(), DATA_LOSS)
+        self.assertIn("[20, 30) of queue 0", self.world.out.getvalue())
+        self.assertEqual(self.world.run(fail_on_data_loss=False), DONE)
+        self.assertEqual(self.commit(2)["rows"], 10)
+        self.assertIn("event=lost messages=10", self.world.out.getvalue())
+
+    def test_deletedBetween(self) -> None:
+        """So are messages deleted after they were planned."""
+        self.world.copying.die_after = 0
+        self.assertRaises(Died, self.world.run)
+        self.world.copying.die_after = None
+        self.world.origin.first[ZERO] = 4
+        self.assertEqual(self.world.run(), DATA_LOSS)
+        self.assertEqual(self.world.run(fail_on_data_loss=False), DONE)
+        (row, _) = self.commit(1)["files"]
+        self.assertEqual(row["holes"], [[0, 4]])
+        self.assertEqual(row["rows"], 16)
+
+    def test_recreated(self) -> None:
+        """A topic that was deleted and made again is not mixed with the old one."""
+        self.world.run()
+        self.world.origin.ends[ZERO] = 3
+        self.assertEqual(self.world.run(), DATA_LOSS)
+        self.assertIn("TOPIC_RECREATED", self.world.out.getvalue())
+        self.world.origin.ends[ZERO] = 25
+        self.world.origin.records[19] = stored(19, b"other", store_ms=5)
+        self.assertEqual(self.world.run(), DATA_LOSS)
+        self.assertIn("message 19 of queue 0", self.world.out.getvalue())
+
+    def test_queueGone(self) -> None:
+        """A queue that is not there now is named; the others are exported."""
+        self.world.run()
+        del self.world.origin.ends[ONE]
+        self.world.origin.ends[ZERO] = 21
+        self.assertEqual(self.world.run(), DONE)
+        self.assertIn(
+            'event=not_there_now queue="queue 1 of T on broker-a"',
+            self.world.out.getvalue(),
+        )
+
+    def test_twoOrigins(self) -> None:
+        """Offline messages go beside those of brokers only under a broker's name."""
+        self.world.run()
+        self.assertEqual(self.world.run(store="d"), FAILED)
+        self.assertIn("--broker-name", self.world.out.getvalue())
+        code = self.world.run(store="d", broker_name="broker-a")
+        self.assertEqual(code, NOTHING_NEW)
+
+    def test_closed(self) -> None:
+        """What was opened is closed, and Spark stopped, however a run ends."""
+        self.world.run()
+        self.assertTrue(self.world.origin.closed)
+        self.assertEqual(self.world.copying.closed, 1)
+
+
+class WordTests(SynchronousTestCase):
+    """What tasks are told."""
+
+    def test_options(self) -> None:
+        """Tasks read with the options of the run."""
+        options = ReadOptions(
+            name_server="n:1", topics=("T",), fail_on_data_loss=False, pull_bytes=9
+        )
+        plan = Plan(3, "T", 0, (), ())
+        given = spark_options(Job(options, "/r", 2), plan, "/p")
+        self.assertEqual(given["plan"], "/r/_rocketbroker/plans/00000003.json")
+        for name in ("root", "plan", "tasks", "progress"):
+            del given[name]
+        self.assertEqual(parse_options(given), options)
+
+    def test_root(self) -> None:
+        """The directory is named absolutely, and is not a file."""
+        self.assertEqual(check_root("x"), os.path.abspath("x"))
+        path = self.mktemp()
+        with open(path, "w"):
+            pass
+        self.assertRaises(StoreError, check_root, path)

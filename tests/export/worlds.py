@@ -1,0 +1,111 @@
+"""An export without Spark: an origin in memory, tasks in this process."""
+
+from __future__ import annotations
+
+import io
+import os
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from rocketbroker.export.copying import Report, copy
+from rocketbroker.export.plans import Plan
+from rocketbroker.export.progress import LineDisplay
+from rocketbroker.export.runs import Job, Run
+from rocketbroker.files.disk import Disk
+from rocketbroker.spark.options import ReadOptions
+from rocketbroker.spark.origins import Origin
+from rocketbroker.spark.ranges import Queue
+from tests.spark.origins import MemoryOrigin
+
+ZERO, ONE = Queue("T", "broker-a", 0), Queue("T", "broker-a", 1)
+
+
+class Died(Exception):
+    """The process is gone."""
+
+
+class LocalCopying:
+    """Provides C{Copying}: carries out plans here.
+
+    @ivar die_after: it dies after so many files; None: never.
+    @ivar copied: the paths that it was asked for, in order.
+    """
+
+    def __init__(self, origin: Origin) -> None:
+        self.origin = origin
+        self.die_after: int | None = None
+        self.copied: list[str] = []
+        self.closed = 0
+
+    def run(self, job: Job, plan: Plan, progress: str) -> list[dict[str, Any]]:
+        """See C{Copying}."""
+        report = Report(os.path.join(progress, "0.json"), lambda: 0.0)
+        rows = []
+        for number, task in enumerate(plan.files):
+            if number == self.die_after:
+                raise Died
+            self.copied.append(task.path)
+            rows.append(copy(self.origin, job.root, task, job.options, report))
+        if self.die_after is not None:
+            raise Died
+        return rows
+
+    def close(self) -> None:
+        """See C{Copying}."""
+        self.closed += 1
+
+
+class World:
+    """An export directory and what is exported into it.
+
+    @ivar out: what was shown.
+    """
+
+    def __init__(self, root: str, ends: dict[Queue, int]) -> None:
+        self.root = os.path.abspath(root)
+        self.origin = MemoryOrigin(ends)
+        self.copying = LocalCopying(self.origin)
+        self.out = io.StringIO()
+
+    def run(self, target: int = 10**9, **words: Any) -> int:
+        """One run; its exit status."""
+        place: dict[str, Any] = {} if "store" in words else {"name_server": "n:1"}
+        options = ReadOptions(topics=("T",), **place, **words)
+        return Run(
+            Disk(),
+            self.copying,
+            LineDisplay(self.out, lambda: 0.0),
+            lambda: 1_700_000_000_000,
+            Job(options, self.root, 2, target),
+            lambda options: self.origin,
+        ).run()
+
+    def files(self) -> list[str]:
+        """The Parquet files, by path."""
+        return sorted(
+            os.path.relpath(os.path.join(folder, name), self.root)
+            for folder, _, names in os.walk(self.root)
+            for name in names
+            if name.endswith(".parquet")
+        )
+
+    def rows(self) -> list[tuple[int, int, bytes]]:
+        """Queue, offset and body of each row of all files, sorted."""
+        found: list[tuple[int, int, bytes]] = []
+        for path in self.files():
+            table = pq.read_table(
+                os.path.join(self.root, path), partitioning=None
+            ).to_pydict()
+            found += zip(
+                table["queueId"], table["queueOffset"], table["body"], strict=True
+            )
+        return sorted(found)
+
+    def expected(self) -> list[tuple[int, int, bytes]]:
+        """The same of what is in the queues."""
+        return sorted(
+            (queue.queue_id, offset, b"%d" % offset)
+            for queue, end in self.origin.ends.items()
+            for offset in range(self.origin.first[queue], end)
+        )
