@@ -156,18 +156,18 @@ def ending_offsets(text: str) -> str | Named:
     return found
 
 
-def time(text: str) -> Time:
+def moment(text: str) -> Time:
     """Milliseconds, ISO 8601 (UTC if it names no zone), or C{-10m} before now."""
     if re.fullmatch(r"\d+", text):
         return Time(int(text))
     match = re.fullmatch(r"-(\d+)(ms|s|m|h|d)", text)
     if match:
         return Time(-int(match[1]) * UNITS[match[2]], relative=True)
-    moment = datetime.datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=datetime.UTC)
+    parsed = datetime.datetime.fromisoformat(text)
+    if parsed.tzinfo is None:
+        parsed = parsed.replace(tzinfo=datetime.UTC)
     epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-    return Time((moment - epoch) // datetime.timedelta(milliseconds=1))
+    return Time((parsed - epoch) // datetime.timedelta(milliseconds=1))
 
 
 def truth(text: str) -> bool:
@@ -221,8 +221,8 @@ OPTIONS: Final = (
     ("subscribe", "topics", topics),
     ("startingOffsets", "starting", offsets),
     ("endingOffsets", "ending", ending_offsets),
-    ("startingTimestamp", "starting_time", time),
-    ("endingTimestamp", "ending_time", time),
+    ("startingTimestamp", "starting_time", moment),
+    ("endingTimestamp", "ending_time", moment),
     ("tags", "tags", word),
     ("columns", "columns", column_set),
     ("maxRecordsPerPartition", "most_records", natural),

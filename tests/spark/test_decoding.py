@@ -6,7 +6,7 @@ import datetime
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -15,9 +15,8 @@ from rocketbroker.records.malformed import Malformed
 from rocketbroker.spark.columns import KAFKA, NATIVE
 from rocketbroker.spark.decoding import Decoder
 from rocketbroker.spark.layout import lay_out, starts_one_by_one
+from tests.examples import examples
 from tests.spark.messages import OTHER_V4, V4, V6, stored
-
-quick = settings(max_examples=100, derandomize=True, deadline=None)
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
@@ -102,7 +101,7 @@ class DecoderTests(SynchronousTestCase):
         """No bytes are no rows."""
         self.assertEqual(decode(b""), [])
 
-    @quick
+    @examples()
     @given(st.lists(records, min_size=1, max_size=6))
     def test_asTheCodec(self, parts: list[bytes]) -> None:
         """Any records: odd properties, IPv6, long topics, magic in the body."""
@@ -201,7 +200,7 @@ class LayoutTests(SynchronousTestCase):
         self.assertEqual(found.tolist(), starts_one_by_one(parts).tolist())
         self.assertEqual(len(found), 3)
 
-    @quick
+    @examples()
     @given(records, st.data())
     def test_mutated(self, one: bytes, data: Any) -> None:
         """A changed byte gives rows or L{Malformed}, and nothing else."""

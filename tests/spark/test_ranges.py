@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.spark.ranges import Queue, Range, splits
+from tests.examples import examples
 
-quick = settings(max_examples=200, derandomize=True, deadline=None)
 QUEUES = [Queue("T", "broker-a", number) for number in range(5)]
 
 
@@ -51,7 +51,7 @@ class SplitTests(SynchronousTestCase):
         """A range says what it is."""
         self.assertEqual(str(ranges((1, 2))[0]), "[1, 2) of queue 0 of T on broker-a")
 
-    @quick
+    @examples()
     @given(
         st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), max_size=5),
         st.integers(0, 9),
