@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How long both servers take until they accept connections, and what memory they hold.
+"""How long both servers take until they are ready, and what memory they hold.
 
     python3 scripts/measure_start.py [--rounds 10] [--java KIT]
 
@@ -43,7 +43,7 @@ def resident_mb(pid: int) -> float:
 
 
 def timed(server: Server) -> tuple[float, float]:
-    """Start one server: seconds until it accepts, and its memory in MB."""
+    """Start one server: seconds until it is ready, and its memory in MB."""
     begin = time.monotonic()
     server.start()
     seconds = time.monotonic() - begin

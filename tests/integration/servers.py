@@ -15,7 +15,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
-#: How long a server may take until it accepts connections, in seconds; generous,
+#: What servers say when they are ready: a broker when name servers know it.
+READY_LINE = b"boot success"
+
+#: How long a server may take until it says so, in seconds; generous,
 #: because continuous integration may be busy. Nothing is asserted about it.
 READY_SECONDS = 30.0
 
@@ -47,7 +50,7 @@ def environment() -> dict[str, str]:
 
 
 class Server:
-    """One `twistd -n NAME -c FILE`, ready when its port accepts."""
+    """One `twistd -n NAME -c FILE`."""
 
     def __init__(
         self, name: str, settings: dict[str, object], folder: Path, port: int
@@ -61,7 +64,8 @@ class Server:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it and wait until it accepts connections."""
+        """Start it and wait until it says that it is ready."""
+        begin = self.log.stat().st_size if self.log.exists() else 0
         twistd = Path(sys.executable).parent / "twistd"
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
@@ -81,12 +85,11 @@ class Server:
             )
         end = time.monotonic() + READY_SECONDS
         while time.monotonic() < end and self.process.poll() is None:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
+            if READY_LINE in self.log.read_bytes()[begin:]:
+                return
             time.sleep(0.005)
         self.stop(signal.SIGKILL)
-        raise RuntimeError(f"{self.name} does not listen:\n{self.log.read_text()}")
+        raise RuntimeError(f"{self.name} is not ready:\n{self.log.read_text()}")
 
     def stop(self, how: int = signal.SIGTERM) -> int | None:
         """Stop it; its exit status."""

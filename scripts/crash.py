@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""kill -9 of the broker under load: nothing acknowledged may be missing.
+
+    python3 scripts/crash.py [--rounds 50] [--producers 8] [--flush MODE] [--quick]
+
+Producers send messages of all sizes, single and in batches, and note what the broker
+acknowledged. After the last restart every queue is read from 0 to its end: offsets must
+be dense, and each acknowledged message must stand where the broker said. Exit status 1
+if not, or if a restart does not come up. --quick: 3 rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from scripts.test import environment
+
+if __name__ == "__main__" and "--inside" not in sys.argv:
+    python = environment("spark,test")
+    sys.exit(subprocess.call([str(python), __file__, "--inside", *sys.argv[1:]]))
+
+from rocketbroker.blocking.client import Client
+from rocketbroker.blocking.messages import Message
+from rocketbroker.blocking.producer import Producer
+from rocketbroker.blocking.puller import Puller, messages
+from rocketbroker.blocking.settings import Settings
+from rocketbroker.errors import RocketbrokerError
+from tests.integration.servers import Cluster
+
+TOPIC = "Crash"
+QUEUES = 4
+
+#: Small files, so that many of them begin and end while the broker dies.
+SMALL = {
+    "mappedFileSizeCommitLog": 4 << 20,
+    "mappedFileSizeConsumeQueue": 20000,
+}
+
+
+def produce(names: str, number: int, note: Path) -> None:
+    """Send until somebody ends this process; note each acknowledged message.
+
+    A line is: identity, queue, queue offset.
+    """
+    dice = random.Random(number)
+    producer = Producer(Client(Settings(names, seconds=2.0, attempts=1)))
+    serial = 0
+
+    def message() -> Message:
+        nonlocal serial
+        serial += 1
+        identity = f"{number}.{serial}"
+        filler = dice.randbytes(int(dice.paretovariate(1) * 100) % 20000)
+        body = identity.encode() + b"\n" + filler
+        return Message(TOPIC, body, tags=f"tag{serial % 3}", keys=[identity])
+
+    with open(note, "w") as lines:
+        while True:
+            several = [message() for _ in range(dice.choice((1, 1, 1, 8)))]
+            try:
+                if len(several) == 1:
+                    results = [producer.send(several[0])]
+                else:
+                    results = producer.send_batch(several)
+            except RocketbrokerError:
+                time.sleep(0.05)
+                continue
+            at = iter(several)
+            for result in results:
+                if result.status != 0:
+                    continue
+                for offset, _ in enumerate(result.message_ids, result.queue_offset):
+                    identity = next(at).properties["KEYS"]
+                    lines.write(f"{identity} {result.queue.queue_id} {offset}\n")
+            lines.flush()
+
+
+def stored(names: str) -> Iterator[tuple[str, int, int]]:
+    """Identity, queue and offset of each message that the broker has."""
+    client = Client(Settings(names))
+    for queue in client.queues(TOPIC):
+        start, until = client.min_offset(queue), client.max_offset(queue)
+        assert start == 0, f"{queue} begins at {start}"
+        wanted = 0
+        for chunk in Puller(client).read(queue, start, until):
+            for found in messages(chunk.data):
+                assert found.queue_offset == wanted, f"{queue}: a hole at {wanted}"
+                wanted += 1
+                identity = found.plain_body().split(b"\n", 1)[0].decode()
+                yield identity, queue.queue_id, found.queue_offset
+        assert wanted == until, f"{queue} ends at {wanted}, not at {until}"
+
+
+def check(names: str, notes: list[Path]) -> bool:
+    """Whether all that was acknowledged is there; prints the figures."""
+    places: dict[tuple[int, int], str] = {}
+    for identity, queue, offset in stored(names):
+        places[queue, offset] = identity
+    acknowledged = wrong = 0
+    for note in notes:
+        for line in note.read_text().splitlines():
+            parts = line.split()
+            if len(parts) != 3:
+                continue  # the process ended in the middle of a line
+            acknowledged += 1
+            if places.get((int(parts[1]), int(parts[2]))) != parts[0]:
+                wrong += 1
+                print(f"not where it was acknowledged: {line}")
+    print(
+        f"{acknowledged} acknowledged, {len(places)} stored, {wrong} missing,", end=" "
+    )
+    print("queue offsets dense")
+    return wrong == 0 and acknowledged > 0
+
+
+def main() -> int:
+    """Kill in rounds, then check."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--produce", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--rounds", type=int, default=50)
+    parser.add_argument("--producers", type=int, default=8)
+    parser.add_argument("--flush", default="ASYNC_FLUSH")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--quick", action="store_true")
+    words = parser.parse_args()
+    if words.produce:
+        names, number, note = words.produce
+        produce(names, int(number), Path(note))
+    rounds = 3 if words.quick else words.rounds
+    dice = random.Random(words.seed)
+    cluster = Cluster(flushDiskType=words.flush, **SMALL).start()
+    producers: list[subprocess.Popen[bytes]] = []
+    slowest = 0.0
+    try:
+        Client(Settings(cluster.names)).create_topic(TOPIC, queues=QUEUES)
+        notes = [cluster.folder / f"note{n}" for n in range(words.producers)]
+        for number, note in enumerate(notes):
+            command = [sys.executable, __file__, "--inside", "--produce"]
+            command += [cluster.names, str(number), str(note)]
+            producers.append(subprocess.Popen(command))
+        time.sleep(1)
+        for number in range(rounds):
+            time.sleep(dice.uniform(0.2, 1.2))
+            cluster.broker.stop(signal.SIGKILL)
+            begin = time.monotonic()
+            cluster.broker.start()
+            slowest = max(slowest, time.monotonic() - begin)
+            size = sum(p.stat().st_size for p in notes if p.exists())
+            print(f"killed {number + 1}, up again; {size >> 10} KiB of notes")
+        time.sleep(1)
+        for process in producers:
+            process.terminate()
+            process.wait()
+        good = check(cluster.names, notes)
+        print(f"{rounds} kills, every restart came up, the slowest in {slowest:.2f} s")
+        return 0 if good else 1
+    finally:
+        for process in producers:
+            process.kill()
+            process.wait()
+        cluster.stop()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
