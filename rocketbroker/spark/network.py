@@ -62,17 +62,20 @@ class NetworkOrigin:
         while position < wanted.until:
             try:
                 for chunk in puller.read(queue, position, wanted.until):
-                    yield Piece(chunk.data, chunk.start, chunk.until, False)
+                    yield Piece(chunk.data, chunk.start, chunk.until, "")
                     position = chunk.until
             except PullOffsetMoved:
                 first, end = self.bounds(wanted.queue)
-                if end < wanted.until:
-                    first = wanted.until
-                if first <= position:
+                if position < first:
+                    until = min(first, wanted.until)
+                    yield Piece(b"", position, until, f"{queue} begins at {first}")
+                    position = until
+                elif end < wanted.until:
+                    until = wanted.until
+                    yield Piece(b"", position, until, f"{queue} ends at {end}")
+                    position = until
+                else:
                     raise
-                until = min(first, wanted.until)
-                yield Piece(b"", position, until, True)
-                position = until
 
     def close(self) -> None:
         """See L{Origin.close}."""

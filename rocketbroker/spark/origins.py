@@ -35,13 +35,13 @@ class Piece(NamedTuple):
     @ivar records: whole records, perhaps none.
     @ivar start: the first queue offset that this step covers.
     @ivar until: the queue offset up to which, exclusive, the range is done.
-    @ivar lost: these offsets no longer exist.
+    @ivar lost: why there is nothing at these offsets any more; empty if there is.
     """
 
     records: bytes
     start: int
     until: int
-    lost: bool
+    lost: str
 
 
 class Origin(Protocol):
@@ -66,7 +66,8 @@ class Origin(Protocol):
         ended, the last one ends at C{wanted.until}. A piece may hold records outside
         its offsets; these do not count.
 
-        @param tags: a tag expression; C{*} is all.
+        @param tags: a tag expression; C{*} is all. Messages with other tags may be
+            left out, and need not be.
         """
 
     def close(self) -> None:

@@ -16,6 +16,7 @@ class MemoryOrigin:
     @ivar ends: the end of each queue.
     @ivar step: how many messages a piece has.
     @ivar records: what stands at an offset instead of the usual message.
+    @ivar every: a tag expression leaves out all but each such message.
     @ivar beyond: how many more messages than asked for the last piece brings.
     """
 
@@ -24,6 +25,7 @@ class MemoryOrigin:
         self.first = dict.fromkeys(ends, 0)
         self.step = step
         self.records: dict[int, bytes] = {}
+        self.every = 1
         self.beyond = 0
         self.closed = False
 
@@ -40,11 +42,11 @@ class MemoryOrigin:
         return min(max(ms - START_MS - 1, self.first[queue]), self.ends[queue])
 
     def pieces(self, wanted: Range, tags: str) -> Iterator[Piece]:
-        """See L{Origin}; a tag expression takes every second message."""
+        """See L{Origin}."""
         start = wanted.start
         if start < self.first[wanted.queue]:
             until = min(self.first[wanted.queue], wanted.until)
-            yield Piece(b"", start, until, True)
+            yield Piece(b"", start, until, "deleted")
             start = until
         while start < wanted.until:
             until = min(start + self.step, wanted.until)
@@ -52,9 +54,9 @@ class MemoryOrigin:
             found = [
                 self.message(wanted.queue, number)
                 for number in range(start, until + beyond)
-                if tags == "*" or number % 2 == 0
+                if tags == "*" or number % self.every == 0
             ]
-            yield Piece(b"".join(found), start, until, False)
+            yield Piece(b"".join(found), start, until, "")
             start = until
 
     def message(self, queue: Queue, number: int) -> bytes:
@@ -62,7 +64,11 @@ class MemoryOrigin:
         if number in self.records:
             return self.records[number]
         return stored(
-            number, b"%d" % number, topic=queue.topic, queue_id=queue.queue_id
+            number,
+            b"%d" % number,
+            {"TAGS": "odd" if number % 2 else "even"},
+            topic=queue.topic,
+            queue_id=queue.queue_id,
         )
 
     def close(self) -> None:

@@ -91,9 +91,12 @@ class ReadingTests(SynchronousTestCase):
         self.assertEqual(self.offsets(reader), [5, 6, 8, 9])
 
     def test_tags(self) -> None:
-        """With a tag filter the broker leaves messages out, and that is no loss."""
-        reader = self.reader(3, 10, tags="even")
-        self.assertEqual(self.offsets(reader), [4, 6, 8])
+        """Messages with other tags are left out, by the broker or here."""
+        for self.origin.every in (1, 2):
+            reader = self.reader(3, 10, tags=" even|| x")
+            self.assertEqual(self.offsets(reader), [4, 6, 8])
+            self.assertEqual(reader.rows, 3)
+        self.assertEqual(self.offsets(self.reader(3, 10, tags="none")), [])
 
     def test_otherQueue(self) -> None:
         """A message of another queue or topic is refused."""
@@ -109,7 +112,8 @@ class ReadingTests(SynchronousTestCase):
         self.origin.first[QUEUE] = 5
         error = self.assertRaises(DataLoss, self.offsets, self.reader(2, 9))
         self.assertEqual(
-            str(error), "the messages [2, 5) of queue 1 of T on broker-a are gone"
+            str(error),
+            "the messages [2, 5) of queue 1 of T on broker-a are gone: deleted",
         )
 
     def test_lostAndRecorded(self) -> None:
