@@ -121,7 +121,7 @@ class QueueSends:
             self.sizes[bisect_left(SIZE_BOUNDS, each)] += 1
 
 
-#: Connection (None: a oneway send), opaque, the field transactionId or nothing, queue.
+#: Connection (None: a oneway send), opaque, its id as JSON, queue.
 Quick: TypeAlias = tuple[IConnection | None, int, bytes, QueueSends]
 
 #: Answers a draft in its own way.
@@ -157,6 +157,7 @@ class Intake:
     """Collects drafts, appends them together and answers them.
 
     @ivar drafts: those of this turn. Senders append to it themselves.
+    @ivar synchronous: whether answers may have to wait for the disk.
     @ivar refused: how many sends were turned away for being too many.
     @ivar failed: how many drafts the store did not take.
     """
@@ -174,6 +175,7 @@ class Intake:
         @param appended: called after each append.
         """
         self.drafts: list[Draft] = []
+        self.synchronous = durability.synchronous
         self.refused = 0
         self.failed = 0
         self._store = store
@@ -232,7 +234,7 @@ class Intake:
             if draft.status or code:
                 self._settle_slowly(context, draft, code)
                 continue
-            connection, opaque, transaction, sends = context
+            connection, opaque, unique, sends = context
             size = draft.end - draft.position
             sends.messages += 1
             sends.bytes += size
@@ -246,7 +248,7 @@ class Intake:
                 sends.start,
                 draft.position,
                 draft.queue_offset,
-                transaction,
+                unique,
                 opaque,
             )
             length = len(header)
@@ -256,7 +258,7 @@ class Intake:
                 connection.send(frame_of(header))
 
     def _settle_slowly(self, quick: Quick, draft: Draft, code: int) -> None:
-        connection, opaque, transaction, sends = quick
+        connection, opaque, unique, sends = quick
         if draft.status == PUT_OK:
             sends.count(1, draft.end - draft.position)
             if connection is None:
@@ -265,7 +267,7 @@ class Intake:
                 stored_start(sends.start, code),
                 draft.position,
                 draft.queue_offset,
-                transaction,
+                unique,
                 opaque,
             )
             connection.send(frame_of(header))

@@ -52,12 +52,13 @@ from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import ONEWAY, Command
 from rocketbroker.wire.hot import (
     SEND_ANSWER,
+    SEND_ANSWER_WITHOUT_ID,
     SendFields,
     SendHeader,
     frame_of,
+    quoted,
     read_send,
     send_answer_start,
-    transaction_id,
 )
 from rocketbroker.wire.topics import TopicConfig
 
@@ -66,7 +67,7 @@ FIFO: Final = "fifo"
 
 #: Names on which the broker acts, or which it sets itself; a text that holds none of
 #: them, wherever, needs no closer look.
-_SPECIAL: Final = re.compile(b"DELAY|TRAN_MSG|TIMER_|POP_CK|INNER_|MSG_REGION|TRACE_ON")
+_SPECIAL: Final = re.compile("DELAY|TRAN_MSG|TIMER_|POP_CK|INNER_|MSG_REGION|TRACE_ON")
 
 #: Bits of the system flag: those that the store sets, and all but those of compression
 #: and of several tags.
@@ -110,13 +111,15 @@ class Sending:
         self._host_text = store_host.hex().upper().encode()
         self._unique_keys = unique_keys
         self._checks = SendChecks(topics, groups, options, most_bytes, wall_ms)
+        self._synchronous = intake.synchronous
         self._added = {
             "MSG_REGION": options.region_id,
             "TRACE_ON": "true" if options.trace_on else "false",
             "CLUSTER": options.broker_cluster_name,
         }
         self._added_bytes = properties.encode(self._added)
-        self._added_after = b"\x02" + self._added_bytes
+        self._added_text = properties.to_text(self._added)
+        self._added_after = "\x02" + self._added_text
         self._generation = -1
         self._ready: dict[str, dict[int, QueueSends]] = {}
         self._counted: dict[tuple[str, int, str], QueueSends] = {}
@@ -148,38 +151,44 @@ class Sending:
             return False
         sends = queues.get(fields.e)
         intake = self._intake
-        if sends is None or fields.f & _NOT_HOT_BITS or intake.is_full():
+        if sends is None or fields.f & _NOT_HOT_BITS:
             return False
-        own = fields.i.encode()
-        if own.count(b"_") != 1 or b"DELAY" in own:
-            if _SPECIAL.search(own) is not None:
-                return False
-            if b"__SHARDINGKEY\x01" in own:
-                sends = self._sends(fields.b, fields.e, FIFO)
+        if self._synchronous and intake.is_full():
+            return False
         if fields.m:
-            return self._hot_batch(connection, call, body, own, sends)
-        at = own.rfind(b"UNIQ_KEY\x01")
-        if at < 0 or (at and own[at - 1] != 2):
+            return self._hot_batch(connection, call, body, sends)
+        own = fields.i
+        head, _, rest = own.partition("UNIQ_KEY\x01")
+        unique, _, tail = rest.partition("\x02")
+        if not unique or (head and head[-1] != "\x02"):
             return False
-        end = own.find(b"\x02", at)
-        unique = own[at + 9 : end] if end > 0 else own[at + 9 :]
-        if not unique:
-            return False
-        at = own.rfind(b"TAGS\x01")
+        if "_" in head or "_" in tail or "DELAY" in own:
+            # Other names that the broker acts on have one of these.
+            if _SPECIAL.search(own) is not None or "UNIQ_KEY\x01" in tail:
+                return False
+            if "__SHARDINGKEY\x01" in own:
+                sends = self._sends(fields.b, fields.e, FIFO)
+        at = own.rfind("TAGS\x01")
         if at < 0:
             code = 0
-        elif at and own[at - 1] != 2:
+        elif at and own[at - 1] != "\x02":
             return False
         else:
-            end = own.find(b"\x02", at)
-            tags = own[at + 5 : end] if end > 0 else own[at + 5 :]
-            code = tag_code(tags.decode())
+            tags = own[at + 5 :].partition("\x02")[0]
+            if not tags:
+                return False
+            code = tag_code(tags)
+        key = unique.encode()
         self.hot_sends += 1
         intake.drafts.append(
             Draft(
                 sends.queue,
                 body,
-                own + (self._added_bytes if own[-1] == 2 else self._added_after),
+                (
+                    own + self._added_text
+                    if own[-1] == "\x02"
+                    else own + self._added_after
+                ).encode(),
                 fields.h,
                 fields.f,
                 fields.g,
@@ -189,26 +198,25 @@ class Sending:
                 (
                     None if call.flag & ONEWAY else connection,
                     call.opaque,
-                    transaction_id(unique),
+                    key if key.isalnum() else quoted(key),
                     sends,
                 ),
                 None,
                 0,
-                wants_disk(own),
+                not self._synchronous or wants_disk(own),
             )
         )
         return True
 
     def _hot_batch(
-        self,
-        connection: IConnection,
-        call: SendHeader,
-        body: bytes,
-        own: bytes,
-        sends: QueueSends,
+        self, connection: IConnection, call: SendHeader, body: bytes, sends: QueueSends
     ) -> bool:
-        if len(body) > self._most_bytes:
+        text = call.extFields.i
+        if len(body) > self._most_bytes or _SPECIAL.search(text) is not None:
             return False
+        if "__SHARDINGKEY\x01" in text:
+            sends = self._sends(sends.topic, sends.queue.queue_id, FIFO)
+        own = text.encode()
         try:
             parts = split(body, self._batch_properties(own))
         except MessageIllegal:
@@ -220,7 +228,7 @@ class Sending:
             self._answer_hot_batch,
             None if call.flag & ONEWAY else connection,
             call.opaque,
-            b"" if unique is None else transaction_id(unique),
+            None if unique is None else quoted(unique),
             sends,
         )
         self._intake.drafts.append(
@@ -232,7 +240,7 @@ class Sending:
         self,
         connection: IConnection | None,
         opaque: int,
-        transaction: bytes,
+        unique: bytes | None,
         sends: QueueSends,
         draft: Draft,
         code: int,
@@ -249,13 +257,12 @@ class Sending:
             return
         host = self._host_text
         ids = b"".join([b"%016X,%b" % (position, host) for position in positions[:-1]])
-        header = SEND_ANSWER % (
-            stored_start(sends.start, code) + ids,
-            positions[-1],
-            draft.queue_offset,
-            transaction,
-            opaque,
-        )
+        start = stored_start(sends.start, code) + ids
+        place = positions[-1], draft.queue_offset
+        if unique is None:
+            header = SEND_ANSWER_WITHOUT_ID % (start, *place, opaque)
+        else:
+            header = SEND_ANSWER % (start, *place, unique, opaque)
         connection.send(frame_of(header))
 
     def _forget(self) -> None:
@@ -385,7 +392,7 @@ class Sending:
             0,
             context,
             parts,
-            wait=wants_disk(own),
+            wait=wants_disk(own.decode("utf-8", "replace")),
         )
 
     def _sends(self, topic: str, queue_id: int, message_type: str) -> QueueSends:
@@ -407,6 +414,9 @@ class Sending:
         return sends
 
 
-def wants_disk(own: bytes) -> bool:
+def wants_disk(own: str) -> bool:
     """Whether a message's sender waits for the disk: property WAIT is not false."""
-    return b"WAIT\x01false" not in own or properties.find(own, b"WAIT") != b"false"
+    return (
+        "WAIT\x01false" not in own
+        or properties.parse(own).get("WAIT", "true").lower() == "true"
+    )

@@ -133,10 +133,14 @@ _END: Final = (
 )
 
 #: The answer to a send: what L{send_answer_start} gives, physical offset as 16 hex
-#: digits, queue offset, the field transactionId or nothing, opaque.
+#: digits, queue offset, the message's id L{quoted}, opaque.
 SEND_ANSWER: Final = (
-    b'%b%016X","queueOffset":"%d"%b},"flag":1,"language":"JAVA","opaque":%d' + _END
+    b'%b%016X","queueOffset":"%d","transactionId":"%b"},"flag":1,"language":"JAVA",'
+    b'"opaque":%d' + _END
 )
+
+#: The same for a batch that has no id.
+SEND_ANSWER_WITHOUT_ID: Final = SEND_ANSWER.replace(b',"transactionId":"%b"', b"")
 
 #: The answer to a pull: response code, suggested broker, next, min and max offset, the
 #: two system flags, opaque, remark.
@@ -168,15 +172,14 @@ def send_answer_start(
     )
 
 
-def transaction_id(unique: bytes) -> bytes:
-    """The field that C{SEND_ANSWER} takes fourth.
+def quoted(text: bytes) -> bytes:
+    """What stands between the quotes of a JSON string for a text in UTF-8.
 
-    @param unique: the message's id, in UTF-8. What known clients make is upper-case hex
-        and stands in JSON as it is.
+    The ids that known clients make are upper-case hex and stand there as they are.
     """
-    if unique.isalnum():
-        return b',"transactionId":"%b"' % unique
-    return b',"transactionId":' + msgspec.json.encode(unique.decode("utf-8", "replace"))
+    if text.isalnum():
+        return text
+    return msgspec.json.encode(text.decode("utf-8", "replace"))[1:-1]
 
 
 def frame_of(header: bytes, body: bytes = b"") -> bytes:

@@ -40,11 +40,12 @@ ORDINARY = (
     f"UNIQ_KEY\x01{UNIQUE}\x02KEYS\x01a_b c_d\x02",
     f"UNIQ_KEY\x01{UNIQUE}\x02__SHARDINGKEY\x01s\x02",
     'UNIQ_KEY\x01od"d\\\x02A\x01\x02',
-    "UNIQ_KEY\x01first\x02UNIQ_KEY\x01second\x02",
 )
 
 #: Properties that it leaves to the general way.
 UNUSUAL = (
+    "UNIQ_KEY\x01first\x02UNIQ_KEY\x01second\x02",
+    "UNIQ_KEY\x01x\x02TAGS\x01A\x02TAGS\x01\x02",
     "",
     "WAIT\x01true\x02",
     "UNIQ_KEY\x01\x02",

@@ -13,10 +13,10 @@ from rocketbroker.wire.hot import (
     PULL_ANSWER,
     SEND_ANSWER,
     frame_of,
+    quoted,
     read_pull,
     read_send,
     send_answer_start,
-    transaction_id,
 )
 
 SEND = {
@@ -191,7 +191,7 @@ class AnswerTests(SynchronousTestCase):
         start = send_answer_start(
             'a"b', True, 3, bytes([10, 0, 0, 1, 0, 0, 0x2A, 0x9F])
         )
-        text = SEND_ANSWER % (start, 123456, 42, transaction_id(b"AB01"), -7)
+        text = SEND_ANSWER % (start, 123456, 42, quoted(b"AB01"), -7)
         answer = decode(frame_of(text)[4:])
         self.assertEqual((answer.code, answer.opaque, answer.flag), (0, -7, RESPONSE))
         self.assertEqual(
@@ -207,7 +207,7 @@ class AnswerTests(SynchronousTestCase):
         )
         self.assertEqual(answer.body, b"")
 
-    def test_transactionId(self) -> None:
+    def test_quoted(self) -> None:
         """An id that needs quoting is quoted, and one that is no UTF-8 replaced."""
         start = send_answer_start("r", False, 0, b"\0" * 8)
         for unique, text in (
@@ -215,7 +215,7 @@ class AnswerTests(SynchronousTestCase):
             (b"\xff", "\ufffd"),
             ("ü\n".encode(), "ü\n"),
         ):
-            header = SEND_ANSWER % (start, 0, 0, transaction_id(unique), 1)
+            header = SEND_ANSWER % (start, 0, 0, quoted(unique), 1)
             answer = decode(frame_of(header)[4:])
             assert answer.ext is not None
             self.assertEqual(answer.ext["transactionId"], text)
@@ -243,6 +243,6 @@ class AnswerTests(SynchronousTestCase):
     def test_longHeader(self) -> None:
         """A header for which no head is ready is framed all the same."""
         start = send_answer_start("r" * MOST_READY_HEADS, True, 0, b"\0" * 8)
-        answer = decode(frame_of(SEND_ANSWER % (start, 1, 2, b"", 3))[4:])
+        answer = decode(frame_of(SEND_ANSWER % (start, 1, 2, b"U", 3))[4:])
         assert answer.ext is not None
         self.assertEqual(answer.ext["MSG_REGION"], "r" * MOST_READY_HEADS)
