@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hypothesis import given
+from hypothesis.strategies import dictionaries, text
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.config.properties import parse, read, render
+from rocketbroker.config.properties import parse, read, render, written
 from rocketbroker.errors import ConfigurationError
+from tests.examples import examples
 
 
 class ParseTests(SynchronousTestCase):
@@ -121,3 +124,33 @@ class RenderTests(SynchronousTestCase):
     def test_sorted(self) -> None:
         """One line for each key, sorted."""
         self.assertEqual(render({"b": "2", "a": "x=1"}), "a=x=1\nb=2\n")
+
+
+class WrittenTests(SynchronousTestCase):
+    """L{written} makes files from which L{read} makes the same."""
+
+    def test_plain(self) -> None:
+        """What needs no backslash gets none."""
+        self.assertEqual(written({"b": "/a b;c", "a": "1"}), b"a=1\nb=/a b;c\n")
+
+    def test_escapes(self) -> None:
+        """What would mean something else is escaped, in ASCII."""
+        self.assertEqual(
+            written({"a b": " x\n\\é=\U0001f680#"}),
+            b"a\\ b=\\ x\\n\\\\\\u00e9\\=\\ud83d\\ude80\\#\n",
+        )
+
+    @examples()
+    @given(dictionaries(text(), text()))
+    def test_back(self, properties: dict[str, str]) -> None:
+        """Whatever keys and values are written, they are read back."""
+        self.assertEqual(parse(written(properties).decode("ascii")), properties)
+
+    @examples()
+    @given(text(alphabet="\\u0aF=: \t#!\n\r"))
+    def test_anything(self, text: str) -> None:
+        """Any text is properties, or refused in words."""
+        try:
+            parse(text)
+        except ConfigurationError as error:
+            self.assertIn("hexadecimal", str(error))
