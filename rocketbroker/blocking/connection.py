@@ -5,6 +5,9 @@ There is no thread that reads: whoever collects an answer reads until it is ther
 keeps the answers of others for them. So several requests may be in flight, which hides
 the way there and back, and each is collected when its turn comes.
 
+A write costs more than all else of a small request, so who sends many lets them be held
+until someone waits for an answer that is not there: then all go out at once.
+
 While we send, we read too: a server that is busy sending to us stops reading from us,
 and two that both only send would wait for each other for ever.
 
@@ -28,6 +31,9 @@ CONNECT_SECONDS: Final = 3.0
 
 #: A server that asks and asks, and does not read what it is told, is told no more.
 MOST_REFUSALS: Final = 100
+
+#: No more than this is held; it is also what one write moves well.
+HELD_BYTES: Final = 65536
 
 #: Opaques are numbers of 32 bits.
 _OPAQUES: Final = 0x7FFFFFFF
@@ -59,7 +65,9 @@ class ServerConnection:
         self._last_opaque = 0
         self._deadlines: dict[int, float] = {}
         self._answers: dict[int, Command] = {}
-        self._refusals: list[bytes] = []
+        self._held: list[bytes] = []
+        self._held_size = 0
+        self._refusals = 0
         self._why_lost = "it was never open"
         self.connects = 0
         self.requests = 0
@@ -70,10 +78,12 @@ class ServerConnection:
         """How many requests wait for their answers."""
         return len(self._deadlines)
 
-    def submit(self, command: Command, seconds: float) -> int:
+    def submit(self, command: Command, seconds: float, hold: bool = False) -> int:
         """Send a request without waiting for the answer.
 
         @param seconds: within which the answer has to be there.
+        @param hold: it may go out later, with others: at the latest when an answer is
+            waited for, here and not on another connection.
         @return: the ticket for L{collect}.
         @raise ConnectionLost: there is no connection, or it broke.
         @raise RequestTimeout: the server does not take it.
@@ -85,8 +95,11 @@ class ServerConnection:
         deadline = self._machine.monotonic() + seconds
         self._open(seconds)
         self._deadlines[opaque] = deadline
-        self._write(frame, deadline)
         self.requests += 1
+        self._held.append(frame)
+        self._held_size += len(frame)
+        if not hold or self._held_size >= HELD_BYTES:
+            self._write(deadline)
         return opaque
 
     def collect(self, ticket: int) -> Command:
@@ -118,8 +131,9 @@ class ServerConnection:
         self._last_opaque = command.opaque = self._last_opaque % _OPAQUES + 1
         frame = encode(command, most_bytes=self._most_bytes)
         self._open(seconds)
-        self._write(frame, self._machine.monotonic() + seconds)
         self.requests += 1
+        self._held.append(frame)
+        self._write(self._machine.monotonic() + seconds)
 
     def forget(self, ticket: int) -> None:
         """Drop the answer to a request, whenever it comes."""
@@ -132,7 +146,9 @@ class ServerConnection:
             self._stream.close()
             self._stream = None
             self._why_lost = why
-            self._refusals.clear()
+            self._held.clear()
+            self._held_size = 0
+            self._refusals = 0
             self._deadlines.clear()
 
     def _open(self, seconds: float) -> None:
@@ -143,8 +159,12 @@ class ServerConnection:
             self._incoming = Connection(self._most_bytes)
             self.connects += 1
 
-    def _write(self, frame: bytes, deadline: float) -> None:
-        rest = memoryview(frame)
+    def _write(self, deadline: float) -> None:
+        """Send all that is held."""
+        rest = memoryview(b"".join(self._held))
+        self._held.clear()
+        self._held_size = 0
+        self._refusals = 0
         while rest:
             stream = self._stream
             if stream is None:
@@ -160,11 +180,8 @@ class ServerConnection:
                 self._wait(stream, True, deadline)
 
     def _read(self, deadline: float) -> None:
-        if self._refusals:
-            # Not when they are made: then half of a frame may have been sent.
-            refusals = b"".join(self._refusals)
-            self._refusals.clear()
-            self._write(refusals, deadline)
+        if self._held:
+            self._write(deadline)
         if self._stream is not None:
             self._wait(self._stream, False, deadline)
 
@@ -204,10 +221,12 @@ class ServerConnection:
                 self._answers[command.opaque] = command
             return
         self.dropped += 1
-        if not command.is_oneway and len(self._refusals) < MOST_REFUSALS:
+        if not command.is_oneway and self._refusals < MOST_REFUSALS:
+            # Held, because half of another frame may have been sent.
             refusal = response_to(
                 command,
                 ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
                 f"request type {command.code} not supported",
             )
-            self._refusals.append(encode(refusal))
+            self._held.append(encode(refusal))
+            self._refusals += 1

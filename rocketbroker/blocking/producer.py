@@ -178,7 +178,7 @@ class Producer:
     ) -> _Sent | SendResult:
         where = queue or self._choose(request.topic, None)
         try:
-            return self._start(request, where)
+            return self._start(request, where, hold=True)
         except PASSING as problem:
             return self._again(request, queue, where, problem)
 
@@ -240,12 +240,14 @@ class Producer:
         self._turn += 1
         return queues[self._turn % len(queues)]
 
-    def _start(self, request: _Request, queue: MessageQueue) -> _Sent:
+    def _start(
+        self, request: _Request, queue: MessageQueue, hold: bool = False
+    ) -> _Sent:
         client = self.client
         connection = client.connections.to(client.routes.address(queue))
         ext = {**request.ext, "e": str(queue.queue_id), "n": queue.broker}
         command = Command(request.code, ext, request.body)
-        ticket = connection.submit(command, client.settings.seconds)
+        ticket = connection.submit(command, client.settings.seconds, hold)
         return _Sent(request, queue, connection, ticket)
 
     def _result(self, sent: _Sent) -> SendResult:

@@ -6,7 +6,11 @@ from collections.abc import Sequence
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.blocking.connection import MOST_REFUSALS, ServerConnection
+from rocketbroker.blocking.connection import (
+    HELD_BYTES,
+    MOST_REFUSALS,
+    ServerConnection,
+)
 from rocketbroker.errors import (
     ConfigurationError,
     ConnectionLost,
@@ -169,6 +173,41 @@ class ConnectionTests(SynchronousTestCase):
         connection.invoke(Command(1), 1.0)
         connection.invoke(Command(1), 1.0)
         self.assertLessEqual(self.machine.codes().count(3), MOST_REFUSALS)
+
+    def test_held(self) -> None:
+        """Requests that may be held go out together, when an answer is waited for."""
+        connection = self.make()
+        tickets = [
+            connection.submit(Command(1, body=b"%d" % n), 1.0, hold=True)
+            for n in range(3)
+        ]
+        self.assertEqual(self.machine.requests, [])
+        bodies = [connection.collect(ticket).body for ticket in tickets]
+        self.assertEqual(bodies, [b"0", b"1", b"2"])
+        self.assertEqual(connection.requests, 3)
+
+    def test_heldAndNot(self) -> None:
+        """One that is not to be held takes those before it along."""
+        connection = self.make()
+        connection.submit(Command(1), 1.0, hold=True)
+        connection.submit(Command(2), 1.0)
+        self.assertEqual(self.machine.codes(), [1, 2])
+
+    def test_heldLimit(self) -> None:
+        """No more than a limit is held."""
+        connection = self.make()
+        connection.submit(Command(1), 1.0, hold=True)
+        connection.submit(Command(2, body=bytes(HELD_BYTES)), 1.0, hold=True)
+        self.assertEqual(self.machine.codes(), [1, 2])
+
+    def test_heldAndLost(self) -> None:
+        """What was held when the connection went is lost like all else."""
+        connection = self.make()
+        ticket = connection.submit(Command(1), 1.0, hold=True)
+        connection.close()
+        self.assertRaises(ConnectionLost, connection.collect, ticket)
+        self.assertEqual(connection.invoke(Command(2), 1.0).code, 0)
+        self.assertEqual(self.machine.codes(), [2])
 
     def test_lateAnswers(self) -> None:
         """Answers that nobody waits for any more are dropped."""
