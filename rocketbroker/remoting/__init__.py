@@ -23,7 +23,7 @@ hub, then). What the modules are:
   - C{party}: what all connections of one server or client share: limits, idleness
   - C{outstanding}: requests that wait for answers, and their time-outs
   - C{dialogue}: what a connection does with commands
-  - C{hub}: its bytes through one epoll for all data connections
+  - C{hub}, C{hubconnection}: its bytes through one epoll for all data connections
   - C{protocol}: its bytes through a Twisted transport
   - C{listener}, C{server}: a port
   - C{client}, C{nameservers}: requests to addresses; which name server to ask

@@ -136,7 +136,11 @@ class RemotingClient:
         @param table: what requests from servers are answered with.
         @param turns: what is called when bytes of a server were worked through.
         @param limits: instead of those in C{options}.
+        @raise ConfigurationError: the options want TLS, which is not there yet; to send
+            in the clear instead would be the wrong surprise.
         """
+        if options.use_tls:
+            raise ConfigurationError("useTLS=true is not supported yet.")
         self._reactor = reactor
         self._connect_seconds = options.connect_timeout_millis / 1000
         self._lines: dict[str, _Line] = {}

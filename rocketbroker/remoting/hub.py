@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.remoting.test_contract -*-
+# -*- test-case-name: tests.remoting.test_hub -*-
 """All data connections behind one epoll of our own, served in turns.
 
 The problem
@@ -50,36 +50,26 @@ from __future__ import annotations
 import select
 from collections.abc import Callable
 from socket import socket
-from struct import Struct
 from typing import Any, Final, Protocol, final
 
 from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 from zope.interface import classImplements
 
-from rocketbroker.errors import RemoteProtocolError
-from rocketbroker.remoting.dialogue import Dialogue
+from rocketbroker.remoting.hubconnection import (
+    GONE,
+    IN,
+    OUT,
+    HubConnection,
+    receive,
+    take_frames,
+)
 from rocketbroker.remoting.interfaces import ITurns
 from rocketbroker.remoting.party import Party
 from rocketbroker.remoting.turns import Turns
 
-#: Bytes received from one connection in one turn, at most.
-RECEIVE_BYTES: Final = 65536
-
 #: Connections served in one turn, at most: what other readers of the reactor wait for.
 MOST_EVENTS: Final = 512
-
-_LENGTH: Final = Struct(
-    ">I"  # length of the rest of the frame
-)
-_WORDS: Final = Struct(
-    ">I"  # length of the rest of the frame
-    "I"  # serialization (8 bits), length of the header (24 bits)
-)
-
-_IN: Final = 0x001  # the kernel's, so that this module can be imported without epoll
-_OUT: Final = 0x004
-_GONE: Final = 0x008 | 0x010  # EPOLLERR, EPOLLHUP
 
 
 class HubReactor(Protocol):
@@ -98,204 +88,6 @@ class HubReactor(Protocol):
 
     def removeReader(self, reader: Any) -> object:
         """Do not, any more."""
-
-
-@final
-class HubConnection(Dialogue):
-    """A connection of the hub.
-
-    @ivar halted: whether frames are not to be taken from it: closed or congested.
-    @ivar partial: received bytes that are no whole frame yet; L{None} for none.
-    @ivar wanted: how many bytes C{partial} must have before it is worth a look.
-    @ivar unsent: bytes that wait to be sent.
-    """
-
-    def __init__(
-        self, hub: Hub, sock: socket, party: Party, host: str, port: int
-    ) -> None:
-        super().__init__(party, host, port)
-        self.halted = False
-        self.partial: bytearray | None = None
-        self.wanted = 0
-        self.unsent = 0
-        self.receive = sock.recv
-        self._hub = hub
-        self._socket = sock
-        self._descriptor = sock.fileno()
-        self._out: list[bytes] = []
-        self._rest: memoryview | None = None
-        self._armed = _IN
-
-    def send(self, frame: bytes) -> None:
-        """Send one whole frame, at the end of this turn; nothing once it is closed."""
-        if self.closed:
-            return
-        out = self._out
-        if not out:
-            self._hub.has_output(self)
-        out.append(frame)
-        self.unsent = unsent = self.unsent + len(frame)
-        if unsent > self.party.limits.high_water and not self.congested:
-            self.party.counts.congestions += 1
-            self.congested = self.halted = True
-
-    def flush(self) -> None:
-        """Give the kernel what it takes of all that waits."""
-        if self._descriptor < 0:
-            return
-        while True:
-            data: bytes | memoryview | None = self._rest
-            if data is None:
-                out = self._out
-                if not out:
-                    break
-                data = out[0] if len(out) == 1 else b"".join(out)
-                self.party.counts.frames_out += len(out)
-                out.clear()
-            try:
-                sent = self._socket.send(data)
-            except BlockingIOError:
-                sent = 0
-            except OSError:
-                self.lost()
-                return
-            self.unsent -= sent
-            self.party.counts.bytes_out += sent
-            if sent:
-                self.last_moved = self._hub.now
-            if sent < len(data):
-                self._rest = memoryview(data)[sent:]
-                break
-            self._rest = None
-        if self.congested and self.unsent <= self.party.limits.low_water:
-            self.congested = False
-            if not self.closed:
-                self.halted = False
-                if self.partial is not None:
-                    self._hub.resume(self)
-        self._arm()
-
-    def _arm(self) -> None:
-        """Wait for what is wanted now; end what is closed and has nothing to send."""
-        wanted = 0 if self.halted else _IN
-        if self._rest is not None:
-            wanted |= _OUT
-        elif self.closed:
-            self._finish()
-            return
-        if wanted != self._armed:
-            self._armed = wanted
-            self._hub.rearm(self._descriptor, wanted)
-
-    def close(self) -> None:
-        """Close it; what has been sent before still goes out if the peer takes it."""
-        if self.closed:
-            return
-        self.closed = self.halted = True
-        self.partial = None
-        self.was_closed()
-        self._hub.has_output(self)
-
-    def abort(self) -> None:
-        """Close it at once; what was not sent is lost."""
-        self._finish()
-        if not self.closed:
-            self.closed = self.halted = True
-            self.was_closed()
-
-    def lost(self) -> None:
-        """The peer closed it, or the network broke."""
-        if not self.closed:
-            self.party.counts.lost += 1
-        self.abort()
-
-    def _finish(self) -> None:
-        descriptor, self._descriptor = self._descriptor, -1
-        if descriptor < 0:
-            return
-        self._hub.forget(descriptor)
-        self._socket.close()
-        self.partial = None
-        self._rest = None
-        self._out.clear()
-        self.unsent = 0
-        self.party.left(self)
-
-
-def receive(connection: HubConnection) -> None:
-    """Receive once, and take what frames have become whole."""
-    try:
-        data = connection.receive(RECEIVE_BYTES)
-    except BlockingIOError:
-        return
-    except OSError:
-        connection.lost()
-        return
-    if not data:
-        connection.lost()
-        return
-    connection.party.counts.bytes_in += len(data)
-    partial = connection.partial
-    if partial is not None:
-        partial += data
-        if len(partial) < connection.wanted:
-            return
-        data = bytes(partial)
-        connection.partial = None
-    take_frames(connection, data)
-
-
-def take_frames(connection: HubConnection, data: bytes) -> None:
-    """Hand each whole frame to its responder; keep the rest."""
-    party = connection.party
-    hot = party.table.hot
-    most = party.limits.frame_bytes - 4
-    unpack = _WORDS.unpack_from
-    size = len(data)
-    start = 0
-    frames = 0
-    while size - start >= 8 and not connection.halted:
-        length, word = unpack(data, start)
-        if not 4 <= length <= most:
-            break
-        end = start + 4 + length
-        if end > size:
-            break
-        head = start + 8
-        start = end
-        frames += 1
-        if word < 0x1000000:  # JSON, and the word is the header's length
-            entry = hot.get(data[head : head + 12])
-            if entry is not None:
-                body = head + word
-                try:
-                    if entry.responder(connection, data[head:body], data[body:end]):
-                        entry.taken += 1
-                        continue
-                except Exception as error:
-                    connection.hot_failed(data[head - 4 : end], error)
-                    continue
-        connection.frame_received(data[head - 4 : end])
-    party.counts.frames_in += frames
-    if start < size and not connection.closed:
-        keep(connection, data[start:] if start else data)
-
-
-def keep(connection: HubConnection, rest: bytes) -> None:
-    """Keep what is no whole frame yet, or what a congested connection has to wait with.
-
-    Here, off the fast path, lengths that cannot be are found.
-    """
-    connection.wanted = 4
-    if len(rest) >= 4:
-        (length,) = _LENGTH.unpack_from(rest)
-        most = connection.party.limits.frame_bytes
-        if length < 4 or length + 4 > most:
-            words = f"a frame of {length + 4} bytes, the most is {most}"
-            connection.break_off(RemoteProtocolError(words))
-            return
-        connection.wanted = length + 4
-    connection.partial = bytearray(rest)
 
 
 @final
@@ -340,7 +132,7 @@ class Hub:
         connection = HubConnection(self, sock, party, host, port)
         descriptor = sock.fileno()
         self._connections[descriptor] = connection
-        self._epoll.register(descriptor, _IN)
+        self._epoll.register(descriptor, IN)
         if party not in self._parties:
             self._parties.append(party)
         party.joined(connection)
@@ -383,15 +175,15 @@ class Hub:
             ready = find(descriptor)
             if ready is None:
                 continue
-            if event & _IN and not ready.halted:
+            if event & IN and not ready.halted:
                 ready.last_moved = now
                 try:
                     receive(ready)
                 except Exception:
                     self._failed(ready)
-            elif event & _GONE:
+            elif event & GONE:
                 ready.lost()
-            if event & _OUT:
+            if event & OUT:
                 self._with_output.append(ready)
         self.turns.end()
         self._in_turn = False
@@ -419,7 +211,10 @@ class Hub:
     def _flush(self) -> None:
         connections, self._with_output = self._with_output, []
         for connection in connections:
-            connection.flush()
+            try:
+                connection.flush()
+            except Exception:
+                self._failed(connection)
 
     def _soon(self) -> None:
         self._scheduled = None

@@ -40,7 +40,8 @@ _IDLE_GRAIN_SECONDS: Final = 1.0
 class Limits:
     """What one connection may take.
 
-    @ivar frame_bytes: the longest frame, its first word included, both ways.
+    @ivar frame_bytes: the longest frame, its first word included, both ways; not more
+        than the protocol's 16 MiB, which the hub relies on.
     @ivar high_water: unsent bytes beyond which it is not read.
     @ivar low_water: unsent bytes below which it is read again.
     @ivar under_way: general requests at once.
@@ -48,7 +49,9 @@ class Limits:
     @ivar idle_seconds: how long nothing may move.
     """
 
-    frame_bytes: int = MOST_BYTES
+    frame_bytes: int = attrs.field(
+        default=MOST_BYTES, validator=attrs.validators.le(MOST_BYTES)
+    )
     high_water: int = HIGH_WATER
     low_water: int = LOW_WATER
     under_way: int = MOST_UNDER_WAY

@@ -1,0 +1,292 @@
+# -*- test-case-name: tests.remoting.test_hub -*-
+"""One data connection of the hub: receiving, cutting frames, sending.
+
+L{rocketbroker.remoting.hub} says why, and what must hold.
+"""
+
+from __future__ import annotations
+
+from socket import socket
+from struct import Struct
+from typing import Final, Protocol, final
+
+from rocketbroker.errors import RemoteProtocolError
+from rocketbroker.remoting.dialogue import Dialogue
+from rocketbroker.remoting.party import Party
+
+#: Bytes received from one connection in one turn, at most.
+RECEIVE_BYTES: Final = 65536
+
+#: Frames longer than this, on average, are sent one by one: copying them together would
+#: cost more than a system call each.
+LARGE_FRAME: Final = 32768
+
+_LENGTH: Final = Struct(
+    ">I"  # length of the rest of the frame
+)
+_WORDS: Final = Struct(
+    ">I"  # length of the rest of the frame
+    "I"  # serialization (8 bits), length of the header (24 bits)
+)
+
+# The kernel's numbers, so that this module can be imported where there is no epoll.
+IN: Final = 0x001
+OUT: Final = 0x004
+GONE: Final = 0x008 | 0x010  # EPOLLERR, EPOLLHUP
+
+
+class Turning(Protocol):
+    """What a connection needs of its hub."""
+
+    now: float
+
+    def has_output(self, connection: HubConnection) -> None:
+        """It has something to send, or to end."""
+
+    def resume(self, connection: HubConnection) -> None:
+        """It is not congested any more and has frames left from before."""
+
+    def rearm(self, descriptor: int, events: int) -> None:
+        """Wait for C{events} on that descriptor."""
+
+    def forget(self, descriptor: int) -> None:
+        """That descriptor is about to be closed."""
+
+
+@final
+class HubConnection(Dialogue):
+    """A connection of the hub.
+
+    @ivar halted: whether frames are not to be taken from it: closed or congested.
+    @ivar partial: received bytes that are no whole frame yet; L{None} for none.
+    @ivar wanted: how many bytes C{partial} must have before it is worth a look.
+    @ivar unsent: bytes that wait to be sent.
+    """
+
+    def __init__(
+        self, hub: Turning, sock: socket, party: Party, host: str, port: int
+    ) -> None:
+        super().__init__(party, host, port)
+        self.halted = False
+        self.partial: bytearray | None = None
+        self.wanted = 0
+        self.unsent = 0
+        self.receive = sock.recv
+        self._send = sock.send
+        self._hub = hub
+        self._socket = sock
+        self._descriptor = sock.fileno()
+        self._out: list[bytes] = []
+        self._rest: memoryview | None = None
+        self._armed = IN
+
+    def send(self, frame: bytes) -> None:
+        """Send one whole frame, at the end of this turn; nothing once it is closed."""
+        if self.closed:
+            return
+        out = self._out
+        if not out:
+            self._hub.has_output(self)
+        out.append(frame)
+        self.unsent = unsent = self.unsent + len(frame)
+        if unsent > self.party.limits.high_water and not self.congested:
+            self.party.counts.congestions += 1
+            self.congested = self.halted = True
+
+    def flush(self) -> None:
+        """Give the kernel what waits; nearly always it takes all of it at once."""
+        out = self._out
+        if not out or self.halted or self._rest is not None:
+            self._flush_slowly()
+            return
+        count = len(out)
+        if count == 1:
+            data = out[0]
+        elif self.unsent > count * LARGE_FRAME:
+            self._flush_slowly()
+            return
+        else:
+            data = b"".join(out)
+        out.clear()
+        counts = self.party.counts
+        counts.frames_out += count
+        size = len(data)
+        try:
+            sent = self._send(data)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            self.lost()
+            return
+        counts.bytes_out += sent
+        self.last_moved = self._hub.now
+        self.unsent -= sent
+        if sent < size:
+            self._rest = memoryview(data)[sent:]
+            self._arm()
+
+    def _flush_slowly(self) -> None:
+        """Give the kernel what it takes: a rest first, large frames one by one."""
+        if self._descriptor < 0:
+            return
+        while self._rest is not None or self._out:
+            data: bytes | memoryview | None = self._rest
+            if data is None:
+                data = self._next()
+            try:
+                sent = self._send(data)
+            except BlockingIOError:
+                sent = 0
+            except OSError:
+                self.lost()
+                return
+            self.unsent -= sent
+            self.party.counts.bytes_out += sent
+            if sent:
+                self.last_moved = self._hub.now
+            if sent < len(data):
+                self._rest = memoryview(data)[sent:]
+                break
+            self._rest = None
+        if self.congested and self.unsent <= self.party.limits.low_water:
+            self.congested = False
+            if not self.closed:
+                self.halted = False
+                if self.partial is not None:
+                    self._hub.resume(self)
+        self._arm()
+
+    def _next(self) -> bytes:
+        """What to send next: one large frame, or all small ones joined."""
+        out = self._out
+        counts = self.party.counts
+        if self.unsent > len(out) * LARGE_FRAME:
+            counts.frames_out += 1
+            return out.pop(0)
+        counts.frames_out += len(out)
+        data = b"".join(out)
+        out.clear()
+        return data
+
+    def _arm(self) -> None:
+        """Wait for what is wanted now; end what is closed and has nothing to send."""
+        wanted = 0 if self.halted else IN
+        if self._rest is not None:
+            wanted |= OUT
+        elif self.closed:
+            self._finish()
+            return
+        if wanted != self._armed:
+            self._armed = wanted
+            self._hub.rearm(self._descriptor, wanted)
+
+    def close(self) -> None:
+        """Close it; what has been sent before still goes out if the peer takes it."""
+        if self.closed:
+            return
+        self.closed = self.halted = True
+        self.partial = None
+        self.was_closed()
+        self._hub.has_output(self)
+
+    def abort(self) -> None:
+        """Close it at once; what was not sent is lost."""
+        self._finish()
+        if not self.closed:
+            self.closed = self.halted = True
+            self.was_closed()
+
+    def lost(self) -> None:
+        """The peer closed it, or the network broke."""
+        if not self.closed:
+            self.party.counts.lost += 1
+        self.abort()
+
+    def _finish(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor < 0:
+            return
+        self._hub.forget(descriptor)
+        self._socket.close()
+        self.partial = None
+        self._rest = None
+        self._out.clear()
+        self.unsent = 0
+        self.party.left(self)
+
+
+def receive(connection: HubConnection) -> None:
+    """Receive once, and take what frames have become whole."""
+    try:
+        data = connection.receive(RECEIVE_BYTES)
+    except BlockingIOError:
+        return
+    except OSError:
+        connection.lost()
+        return
+    if not data:
+        connection.lost()
+        return
+    connection.party.counts.bytes_in += len(data)
+    partial = connection.partial
+    if partial is not None:
+        partial += data
+        if len(partial) < connection.wanted:
+            return
+        data = bytes(partial)
+        connection.partial = None
+    take_frames(connection, data)
+
+
+def take_frames(connection: HubConnection, data: bytes) -> None:
+    """Hand each whole frame to its responder; keep the rest."""
+    party = connection.party
+    hot = party.table.hot
+    most = party.limits.frame_bytes - 4
+    unpack = _WORDS.unpack_from
+    size = len(data)
+    start = 0
+    frames = 0
+    while size - start >= 8 and not connection.halted:
+        length, word = unpack(data, start)
+        if not 4 <= length <= most:
+            break
+        end = start + 4 + length
+        if end > size:
+            break
+        head = start + 8
+        start = end
+        frames += 1
+        # With another serialization in its first byte the word exceeds any length.
+        if word <= length - 4:
+            entry = hot.get(data[head : head + 12])
+            if entry is not None:
+                body = head + word
+                try:
+                    if entry.responder(connection, data[head:body], data[body:end]):
+                        entry.taken += 1
+                        continue
+                except Exception as error:
+                    connection.hot_failed(data[head - 4 : end], error)
+                    continue
+        connection.frame_received(data[head - 4 : end])
+    party.counts.frames_in += frames
+    if start < size and not connection.closed:
+        keep(connection, data[start:] if start else data)
+
+
+def keep(connection: HubConnection, rest: bytes) -> None:
+    """Keep what is no whole frame yet, or what a congested connection has to wait with.
+
+    Here, off the fast path, lengths that cannot be are found.
+    """
+    connection.wanted = 4
+    if len(rest) >= 4:
+        (length,) = _LENGTH.unpack_from(rest)
+        most = connection.party.limits.frame_bytes
+        if length < 4 or length + 4 > most:
+            words = f"a frame of {length + 4} bytes, the most is {most}"
+            connection.break_off(RemoteProtocolError(words))
+            return
+        connection.wanted = length + 4
+    connection.partial = bytearray(rest)
