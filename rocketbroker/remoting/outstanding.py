@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.remoting.test_contract -*-
+# -*- test-case-name: tests.remoting.test_outstanding -*-
 """Requests that wait for their answers, found by opaque; the remoting sheet, section 7.
 
 One server or client has one table for all its connections. Time-outs cost one timer for
@@ -65,7 +65,7 @@ class Outstanding:
         """
         self._clock = clock
         self._most = most
-        self._last_opaque = 0
+        self.last_opaque = 0
         self._waiting: dict[int, Waiting] = {}
         self._timer: IDelayedCall | None = None
         self.timeouts = 0
@@ -75,10 +75,10 @@ class Outstanding:
 
     def next_opaque(self) -> int:
         """A number that no request of ours waits under."""
-        opaque = self._last_opaque + 1
+        opaque = self.last_opaque + 1
         while opaque in self._waiting:
             opaque += 1
-        self._last_opaque = opaque if opaque < _MOST_OPAQUE else 0
+        self.last_opaque = opaque if opaque < _MOST_OPAQUE else 0
         return opaque
 
     def open(self, timeout: float, words: str) -> Waiting:
