@@ -274,6 +274,7 @@ class BrokerFamilies:
 
     def _add_store(self, samples: Samples) -> None:
         broker, store = self._broker, self._broker.store
+        durability = broker.durability
         published = store.published_position
         usage = store.disk_usage()
         for name, words, value in (
@@ -304,6 +305,13 @@ class BrokerFamilies:
             ),
         ):
             samples.gauge(name, words, value, **DISK)
+        if self._oldest > 0:
+            samples.gauge(
+                "rocketmq_storage_message_reserve_time_milliseconds",
+                "age of the oldest message of the log",
+                max(0, self._wall_ms() - self._oldest),
+                **DISK,
+            )
         for name, words, value in (
             (
                 "sends_refused",
@@ -311,13 +319,10 @@ class BrokerFamilies:
                 broker.intake.refused,
             ),
             ("sends_failed", "sends that were not stored", broker.intake.failed),
-            ("flushes", "times that the log was put on the disk", self._flushes()),
-            ("flush_failures", "flushes that failed", broker.durability.failures),
+            ("flushes", "times that the log was put on the disk", durability.flushes),
+            ("flush_failures", "flushes that failed", durability.failures),
             ("upkeep_failures", "store steps that failed", broker.upkeep.failures),
             ("pulls_held", "held pulls that a message woke", broker.holding.woken),
             ("pulls_cold", "pulls that waited for the disk", broker.pulling.cold_pulls),
         ):
             samples.counter(f"rocketbroker_{name}_total", words, value)
-
-    def _flushes(self) -> int:
-        return self._broker.durability.flushes

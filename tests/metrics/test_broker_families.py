@@ -1,0 +1,285 @@
+"""Tests of what a broker shows: a whole broker over memory, scraped."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from prometheus_client.core import Metric, Sample
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.broker.broker import Broker, Outside
+from rocketbroker.config.broker_settings import BrokerSettings
+from rocketbroker.config.remoting import RemotingServerOptions
+from rocketbroker.metrics.broker_families import BrokerFamilies
+from rocketbroker.records.ids import UniqueKeys
+from rocketbroker.remoting.party import Limits, Party
+from rocketbroker.remoting.turns import Turns
+from rocketbroker.store.store import Store
+from rocketbroker.testing.connections import RecordedConnection
+from rocketbroker.testing.files import MemoryDisk
+from rocketbroker.testing.threads import at_once
+from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.command import Command
+from rocketbroker.wire.heartbeats import ConsumerData, SubscriptionData
+from tests.broker.callers import Caller
+from tests.broker.rig import HOST, SMALL, send_ext
+
+COMMON = {"cluster": "c", "node_type": "broker", "node_id": "b", "zone": "z"}
+
+
+class BrokerFamiliesTests(SynchronousTestCase):
+    """Counters in, samples out."""
+
+    def setUp(self) -> None:
+        """One broker, asked through its main port's table."""
+        self.begin()
+
+    def begin(self, **settings: str) -> None:
+        """A broker with these settings."""
+        self.clock = Clock()
+        self.clock.advance(1000)
+        turns = Turns()
+        self.turns = turns
+        said = {
+            **SMALL,
+            "brokerName": "b",
+            "brokerClusterName": "c",
+            "brokerIP1": "10.0.0.1",
+            "brokerIP2": "10.0.0.1",
+            "metricsLabel": "zone:z",
+            **settings,
+        }
+        parsed = BrokerSettings.from_properties(said)
+        disk = MemoryDisk()
+        store = Store(disk, parsed.store, self.wall_ms, HOST)
+        outside = Outside(
+            self.clock,
+            self.wall_ms,
+            disk,
+            store,
+            at_once,
+            Caller(),
+            turns,
+            UniqueKeys(b"\x0a\0\0\1", 1, 2, self.wall_ms),
+        )
+        self.broker = Broker(outside, parsed, 10911)
+        self.broker.open()
+        self.addCleanup(store.close)
+        limits = Limits.of_server(RemotingServerOptions())
+        self.party = Party(self.clock, self.broker.main, limits, turns)
+        self.families = BrokerFamilies(
+            self.broker, {"main": self.party}, self.wall_ms, at_once
+        )
+
+    def wall_ms(self) -> int:
+        """The time of day."""
+        return 1_700_000_000_000 + int(self.clock.seconds() * 1000)
+
+    def scrape(self) -> list[Metric]:
+        """One scrape."""
+        self.successResultOf(self.families.prepare())
+        return self.families.collect()
+
+    def samples(self, name: str) -> list[Sample]:
+        """The samples of one name; all have the common labels."""
+        found = [s for f in self.scrape() for s in f.samples if s.name == name]
+        for sample in found:
+            self.assertEqual({k: sample.labels.get(k) for k in COMMON}, COMMON)
+        return found
+
+    def value(self, name: str, **labels: str) -> float:
+        """The value of the one sample with these labels."""
+        (sample,) = (
+            s for s in self.samples(name) if labels.items() <= s.labels.items()
+        )
+        return sample.value
+
+    def ask(self, code: int, ext: dict[str, str], body: bytes = b"") -> Any:
+        """One request in a turn of its own."""
+        answer = self.broker.main.responders[code](
+            RecordedConnection(), Command(code, ext, body, opaque=1)
+        )
+        self.turns.end()
+        return answer
+
+    def send(self, size: int, **more: str) -> None:
+        """Send one message that is created a topic for."""
+        self.ask(RequestCode.SEND_MESSAGE_V2, send_ext("T", 0, **more), b"x" * size)
+
+    def consumer(self, **more: object) -> None:
+        """A consumer group with one member subscribes to T."""
+        data = ConsumerData(
+            group_name="G",
+            consume_type="CONSUME_PASSIVELY",
+            message_model="CLUSTERING",
+            subscription_data_set=[SubscriptionData(topic="T")],
+        )
+        self.broker.consumers.register(
+            RecordedConnection(), "client", "JAVA", 479, data, False
+        )
+
+    def test_messagesIn(self) -> None:
+        """Messages, bytes and sizes by topic and type."""
+        for size in (10, 10, 2000):
+            self.send(size)
+        labels = {"topic": "T", "message_type": "normal", "is_system": "false"}
+        self.assertEqual(self.value("rocketmq_messages_in_total", **labels), 3)
+        stored = self.value("rocketmq_throughput_in_total", **labels)
+        self.assertGreater(stored, 2020)
+        self.assertEqual(self.value("rocketmq_message_size_count", **labels), 3)
+        self.assertEqual(self.value("rocketmq_message_size_sum", **labels), stored)
+        buckets = {
+            s.labels["le"]: s.value
+            for s in self.samples("rocketmq_message_size_bucket")
+        }
+        self.assertEqual(
+            (buckets["1024.0"], buckets["4096.0"], buckets["+Inf"]), (2, 3, 3)
+        )
+
+    def test_messagesOut(self) -> None:
+        """What a group pulled of a topic."""
+        self.send(10)
+        self.broker.upkeep.dispatch()
+        self.ask(
+            RequestCode.PULL_MESSAGE,
+            {
+                "consumerGroup": "G",
+                "topic": "T",
+                "queueId": "0",
+                "queueOffset": "0",
+                "maxMsgNums": "32",
+                "sysFlag": "4",
+                "commitOffset": "0",
+                "suspendTimeoutMillis": "0",
+                "subscription": "*",
+                "subVersion": "1",
+                "expressionType": "TAG",
+            },
+        )
+        labels = {"topic": "T", "consumer_group": "G", "is_system": "false"}
+        self.assertEqual(self.value("rocketmq_messages_out_total", **labels), 1)
+        self.assertEqual(
+            self.value("rocketmq_throughput_out_total", **labels),
+            self.value("rocketmq_throughput_in_total", topic="T"),
+        )
+
+    def test_lag(self) -> None:
+        """Committed, pulled and stored make lag, in flight and ready, and ages."""
+        for _ in range(5):
+            self.send(10)
+            self.clock.advance(1)
+        self.broker.upkeep.dispatch()
+        self.consumer()
+        self.broker.offsets.commit("G", "T", 0, 1)
+        self.broker.offsets.commit_pull("G", "T", 0, 3)
+        found = {
+            name: self.value(f"rocketmq_consumer_{name}", consumer_group="G", topic="T")
+            for name in (
+                "lag_messages",
+                "inflight_messages",
+                "ready_messages",
+                "lag_latency_milliseconds",
+                "queueing_latency_milliseconds",
+            )
+        }
+        self.assertEqual(
+            found,
+            {
+                "lag_messages": 4,
+                "inflight_messages": 2,
+                "ready_messages": 2,
+                "lag_latency_milliseconds": 4000,
+                "queueing_latency_milliseconds": 2000,
+            },
+        )
+
+    def test_neverCommitted(self) -> None:
+        """A group that has committed nothing is behind by everything."""
+        self.send(10)
+        self.broker.upkeep.dispatch()
+        self.consumer()
+        self.assertEqual(self.value("rocketmq_consumer_lag_messages"), 1)
+        self.assertEqual(self.value("rocketmq_consumer_inflight_messages"), 0)
+
+    def test_connections(self) -> None:
+        """Connections by language and version, consumers by mode."""
+        self.consumer()
+        self.broker.producers.register(RecordedConnection(), "p", "GO", 317, "PG")
+        self.assertEqual(
+            self.value(
+                "rocketmq_consumer_connections",
+                consumer_group="G",
+                language="java",
+                version="v5_3_3",
+                consume_mode="push",
+            ),
+            1,
+        )
+        self.assertEqual(
+            self.value(
+                "rocketmq_producer_connections", language="go", version="v4_5_2"
+            ),
+            1,
+        )
+
+    def test_store(self) -> None:
+        """How far the disk and the queues are behind, and how full the disk is."""
+        self.send(10)
+        behind = self.value("rocketmq_storage_flush_behind_bytes", storage_type="local")
+        self.assertGreater(behind, 100)
+        self.assertEqual(self.value("rocketmq_storage_dispatch_behind_bytes"), behind)
+        self.broker.store.flush()
+        self.broker.upkeep.dispatch()
+        self.assertEqual(self.value("rocketmq_storage_flush_behind_bytes"), 0)
+        self.assertEqual(self.value("rocketmq_storage_dispatch_behind_bytes"), 0)
+        ratio = self.value("rocketbroker_storage_disk_ratio")
+        self.assertTrue(0 <= ratio <= 1, ratio)
+        self.clock.advance(7)
+        print(
+            self.broker.store.min_position,
+            self.broker.store.record_at(0),
+            self.broker.store.published_position,
+        )
+        reserved = "rocketmq_storage_message_reserve_time_milliseconds"
+        self.assertEqual(self.value(reserved), 7000)
+
+    def test_switches(self) -> None:
+        """Each group of families can be switched off."""
+        for key, name in (
+            ("enableStatsMetrics", "rocketmq_topic_number"),
+            ("enableRequestMetrics", "rocketmq_messages_in_total"),
+            ("enableMessageStoreMetrics", "rocketmq_storage_flush_behind_bytes"),
+            ("enableConnectionMetrics", "rocketmq_consumer_connections"),
+            ("enableLagAndDlqMetrics", "rocketmq_consumer_lag_messages"),
+        ):
+            self.begin()
+            self.send(1)
+            self.consumer()
+            self.assertEqual(len(self.samples(name)), 1, name)
+            self.begin(**{key: "false"})
+            self.send(1)
+            self.consumer()
+            self.assertEqual(self.samples(name), [])
+
+    def test_latencies(self) -> None:
+        """Latencies of requests by the names of their codes."""
+        self.broker.main.answered(RequestCode.HEART_BEAT, 0, 0.002)
+        self.broker.main.answered(4711, 17, 5.0)
+        found = {
+            (s.labels["request_code"], s.labels["response_code"]): s.value
+            for s in self.samples("rocketmq_rpc_latency_milliseconds_sum")
+        }
+        self.assertEqual(
+            found, {("heart_beat", "success"): 2, ("4711", "topic_not_exist"): 5000}
+        )
+
+    def test_oneFamilyPerName(self) -> None:
+        """No name occurs in two families, whatever has happened."""
+        dice = random.Random(1)
+        for _ in range(5):
+            self.send(dice.randrange(1, 3000))
+        self.consumer()
+        names = [family.name for family in self.scrape()]
+        self.assertEqual(len(names), len(set(names)))

@@ -1,0 +1,58 @@
+"""Tests of what a port shows."""
+
+from __future__ import annotations
+
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.config.remoting import RemotingServerOptions
+from rocketbroker.metrics.remoting_families import (
+    add_port,
+    request_name,
+    response_name,
+)
+from rocketbroker.metrics.samples import Samples
+from rocketbroker.remoting.counts import Counts
+from rocketbroker.remoting.party import Limits, Party
+from rocketbroker.remoting.table import ResponderTable
+from rocketbroker.remoting.turns import Turns
+
+
+class PortTests(SynchronousTestCase):
+    """Every counter of a port is shown."""
+
+    def setUp(self) -> None:
+        """A port without connections."""
+        limits = Limits.of_server(RemotingServerOptions())
+        self.party = Party(Clock(), ResponderTable(), limits, Turns())
+
+    def values(self, latencies: bool = True) -> dict[str, float]:
+        """Name to value of all samples of port `vip`."""
+        samples = Samples({})
+        add_port(samples, "vip", self.party, latencies)
+        found = [s for family in samples.families() for s in family.samples]
+        self.assertEqual({s.labels["port"] for s in found}, {"vip"})
+        return {s.name: s.value for s in found}
+
+    def test_everyCounter(self) -> None:
+        """Each counter of a port has a name of its own and shows its value."""
+        for number, name in enumerate(Counts.__slots__, 1):
+            setattr(self.party.counts, name, number)
+        values = self.values()
+        self.assertEqual(values.pop("rocketbroker_connections"), 0)
+        self.assertEqual(
+            sorted(values.values()), list(range(1, len(Counts.__slots__) + 1))
+        )
+
+    def test_latencies(self) -> None:
+        """They can be left out."""
+        self.party.table.answered(34, 0, 0.001)
+        self.assertIn("rocketmq_rpc_latency_milliseconds_sum", self.values())
+        self.assertNotIn("rocketmq_rpc_latency_milliseconds_sum", self.values(False))
+
+    def test_names(self) -> None:
+        """Known codes by name, others by number."""
+        self.assertEqual(request_name(310), "send_message_v2")
+        self.assertEqual(request_name(-7), "-7")
+        self.assertEqual(response_name(0), "success")
+        self.assertEqual(response_name(9999), "9999")
