@@ -1,11 +1,11 @@
 # -*- test-case-name: tests.wire.test_connection -*-
 """One connection as bytes in, commands out; it knows no socket and no role.
 
-What arrives is cut into frames. A frame that is whole in what just arrived is decoded
-from there, without a copy; only the rest behind the last whole frame is kept, in one
-bytearray that grows in place. So each byte is moved at most once, however many reads
-a frame takes (joining what is held on each read would move a frame of n bytes n / 2
-times over when it comes byte by byte).
+What arrives is cut into frames. A frame that is whole in what just arrived is taken
+from there; only the rest behind the last whole frame is kept, in one bytearray that
+grows in place. So each byte is kept at most once, however many reads a frame takes;
+joining what is held on each read would move a frame of n bytes n / 2 times over when it
+comes byte by byte.
 
 The first mistake is the last: after it nothing can be trusted, least of all where the
 next frame begins, so the connection stays poisoned and the caller closes it, as the
@@ -52,7 +52,7 @@ class Connection:
         """How many bytes of an unfinished frame are waiting for the rest."""
         return len(self._held)
 
-    def receive(self, data: bytes) -> list[Command]:
+    def receive(self, data: bytes | bytearray | memoryview) -> list[Command]:
         """Take what has arrived.
 
         @return: the commands that are whole now, in order.
@@ -96,7 +96,7 @@ class Connection:
             if end - start < length + 4:
                 self._wanted = length + 4
                 return start
-            commands.append(decode(view[start + 4 : start + 4 + length]))
+            commands.append(decode(bytes(view[start + 4 : start + 4 + length])))
             start += length + 4
         self._wanted = 4
         return start

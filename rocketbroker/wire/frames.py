@@ -54,6 +54,7 @@ _BINARY_HEAD: Final = Struct(
     "h"  # version
     "i"  # opaque
     "i"  # flag
+    "i"  # length of the remark
 )
 
 _INT16: Final = Struct(">h")
@@ -101,7 +102,7 @@ def encode(
     return b"".join((words, header, command.body))
 
 
-def decode(payload: bytes | memoryview) -> Command:
+def decode(payload: bytes) -> Command:
     """A command from a frame without its first word.
 
     @raise RemoteProtocolError: it is none.
@@ -117,7 +118,7 @@ def decode(payload: bytes | memoryview) -> Command:
     serialization = word >> 24
     if serialization == JSON:
         command = _decode_json(payload[4 : 4 + length])
-        command.body = bytes(payload[4 + length :])
+        command.body = payload[4 + length :]
         return command
     if serialization == BINARY:
         return _decode_binary(payload, length)
@@ -162,12 +163,12 @@ def _utf8(text: str) -> bytes:
         raise LocalProtocolError(f"a string that is not Unicode: {e.reason}") from e
 
 
-def _decode_json(header: bytes | memoryview) -> Command:
+def _decode_json(header: bytes) -> Command:
     """A command without its body."""
     try:
         head = _json_header.decode(header)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _decode_tolerantly(bytes(header))
+        return _decode_tolerantly(header)
     if not (
         -0x80000000 <= head.code <= 0x7FFFFFFF
         and -0x80000000 <= head.opaque <= 0x7FFFFFFF
@@ -274,16 +275,19 @@ def _encode_binary(command: Command) -> bytes:
     ext = b"".join(fields)
     try:
         head = _BINARY_HEAD.pack(
-            command.code, language, command.version, command.opaque, command.flag
+            command.code,
+            language,
+            command.version,
+            command.opaque,
+            command.flag,
+            len(remark),
         )
     except error as e:
         raise LocalProtocolError(f"a number that the binary header lacks: {e}") from e
-    return b"".join(
-        (head, _INT32.pack(len(remark)), remark, _INT32.pack(len(ext)), ext)
-    )
+    return b"".join((head, remark, _INT32.pack(len(ext)), ext))
 
 
-def _decode_binary(payload: bytes | memoryview, length: int) -> Command:
+def _decode_binary(payload: bytes, length: int) -> Command:
     """A command with its body, which begins where the header's reader stops.
 
     The reference checks lengths against the header's and does not skip to its end;
@@ -293,8 +297,9 @@ def _decode_binary(payload: bytes | memoryview, length: int) -> Command:
     """
     ext: dict[str, str] | None = None
     try:
-        code, language, version, opaque, flag = _BINARY_HEAD.unpack_from(payload, 4)
-        (size,) = _INT32.unpack_from(payload, 17)
+        code, language, version, opaque, flag, size = _BINARY_HEAD.unpack_from(
+            payload, 4
+        )
         remark, at = _string(payload, 21, size, length)
         (size,) = _INT32.unpack_from(payload, at)
         at += 4
@@ -304,10 +309,10 @@ def _decode_binary(payload: bytes | memoryview, length: int) -> Command:
             ext = {}
             end = at + size
             while at < end:
-                (key_size,) = _INT16.unpack_from(payload, at)
-                key, at = _string(payload, at + 2, key_size, size)
-                (value_size,) = _INT32.unpack_from(payload, at)
-                value, at = _string(payload, at + 4, value_size, size)
+                (part,) = _INT16.unpack_from(payload, at)
+                key, at = _string(payload, at + 2, part, size)
+                (part,) = _INT32.unpack_from(payload, at)
+                value, at = _string(payload, at + 4, part, size)
                 if key and value:
                     ext[key] = value
                 else:
@@ -320,7 +325,7 @@ def _decode_binary(payload: bytes | memoryview, length: int) -> Command:
     return Command(
         code,
         ext,
-        bytes(payload[at:body_end]),
+        payload[at:body_end],
         opaque=opaque,
         flag=flag,
         version=version,
@@ -329,11 +334,9 @@ def _decode_binary(payload: bytes | memoryview, length: int) -> Command:
     )
 
 
-def _string(
-    payload: bytes | memoryview, at: int, size: int, most: int
-) -> tuple[str, int]:
+def _string(payload: bytes, at: int, size: int, most: int) -> tuple[str, int]:
     """The string of C{size} bytes at C{at}, and the position behind it."""
     end = at + size
     if not 0 <= size <= most or end > len(payload):
         raise RemoteProtocolError(f"a string of {size} bytes in a binary header")
-    return str(payload[at:end], "utf-8", "replace"), end
+    return payload[at:end].decode("utf-8", "replace"), end

@@ -83,6 +83,10 @@ _Kind: TypeAlias = tuple[
 ]
 
 
+#: The attribute of a key, and how it is read.
+_Rule: TypeAlias = tuple[str, Callable[[str], object] | None]
+
+
 class _Field(msgspec.Struct, frozen=True):
     """One field: its names, how its value is read and written, and if it is missing."""
 
@@ -128,6 +132,14 @@ def _plan(cls: type[Header]) -> tuple[_Field, ...]:
     return tuple(_field(infos[name]) for name in names)
 
 
+@cache
+def _reading(cls: type[Header]) -> tuple[dict[str, _Rule], dict[str, object]]:
+    """How each key is read, and what the attributes are without any."""
+    plan = _plan(cls)
+    rules = {field.key: (field.attribute, field.read) for field in plan}
+    return rules, {field.attribute: field.missing for field in plan}
+
+
 class Header(msgspec.Struct, rename="camel", kw_only=True, omit_defaults=True):
     """A typed header.
 
@@ -143,16 +155,18 @@ class Header(msgspec.Struct, rename="camel", kw_only=True, omit_defaults=True):
 
         @raise SystemFailure: a strict header has a value that it cannot have.
         """
-        values: dict[str, object] = {}
-        given = ext or {}
-        for field in _plan(cls):
-            text = given.get(field.key)
-            value: object = text
-            if text is not None and field.read is not None:
-                value = field.read(text)
-                if value is None and cls.fast:
-                    raise SystemFailure(f"{field.key} is not a number: {text[:40]!r}")
-            values[field.attribute] = field.missing if value is None else value
+        fields, missing = _reading(cls)
+        values = missing.copy()
+        for key, text in (ext or {}).items():
+            rule = fields.get(key)
+            if rule is None:
+                continue
+            attribute, read = rule
+            value = text if read is None else read(text)
+            if value is not None:
+                values[attribute] = value
+            elif cls.fast:
+                raise SystemFailure(f"{key} is not a number: {text[:40]!r}")
         header = cls(**values)
         if ext is not None:
             header.check()
