@@ -133,6 +133,15 @@ def fields_of(request: Command) -> PullFields:
     )
 
 
+def limits(fields: PullFields) -> tuple[int, int]:
+    """How many messages and bytes a pull gets at most."""
+    most = fields.maxMsgNums
+    if most <= STOCK_MESSAGES:
+        return (most if most > 0 else 1), ORDINARY_BYTES
+    size = fields.maxMsgBytes or ORDINARY_BYTES
+    return min(most, MOST_MESSAGES), min(size, MOST_BYTES)
+
+
 @final
 class Pull:
     """One pull on its way, and where its answer goes.
@@ -214,8 +223,46 @@ class Pulling:
         except BrokerError:
             return False
         self.hot_pulls += 1
-        pull = Pull(connection, fields, route, queue, call.opaque, None)
-        self._serve(pull)
+        offset = fields.queueOffset
+        assert type(offset) is int
+        store = self._store
+        reset = self._offsets.take_reset(route.group, route.topic, fields.queueId)
+        if (
+            reset is not None
+            or not 0 <= offset < queue.max_offset
+            or store.is_cold(queue, offset)
+        ):
+            pull = Pull(connection, fields, route, queue, call.opaque, None)
+            self._serve(pull, reset)
+            return True
+        most, size = limits(fields)
+        result = store.read(queue, offset, most, size, route.matches)
+        if result.status is not FOUND or route.slow_broker_id:
+            pull = Pull(connection, fields, route, queue, call.opaque, None)
+            self._found(pull, result, True)
+            return True
+        group, topic = route.group, route.topic
+        next_offset = result.next_offset
+        self._offsets.commit_pull(group, topic, fields.queueId, next_offset)
+        if fields.sysFlag & COMMIT:
+            self._offsets.commit(group, topic, fields.queueId, fields.commitOffset)
+        counts = route.counts
+        counts.messages += result.count
+        counts.bytes += result.size
+        head = PULL_ANSWER % (
+            0,
+            route.broker_id,
+            next_offset,
+            result.min_offset,
+            result.max_offset,
+            route.topic_flag,
+            route.group_flag,
+            call.opaque,
+            b"FOUND",
+        )
+        length = len(head)
+        sizes = _SIZES.pack(length + 4 + result.size, length)
+        connection.send(b"".join([sizes, head, *result.records]))
         return True
 
     def respond(self, connection: IConnection, request: Command) -> Answer:
@@ -230,15 +277,18 @@ class Pulling:
         except PullForbidden as error:
             return forbidden(error)
         done: Deferred[Command | None] = Deferred()
-        self._serve(Pull(connection, fields, route, queue, 0, done))
+        reset = self._offsets.take_reset(route.group, route.topic, fields.queueId)
+        self._serve(Pull(connection, fields, route, queue, 0, done), reset)
         return done
 
-    def _serve(self, pull: Pull) -> None:
-        """Read for a pull that has just come."""
-        fields, queue, route = pull.fields, pull.queue, pull.route
+    def _serve(self, pull: Pull, reset: int | None) -> None:
+        """Read for a pull that has just come.
+
+        @param reset: where an operator has sent the group, if somebody has.
+        """
+        fields, queue = pull.fields, pull.queue
         offset = fields.queueOffset
         assert type(offset) is int
-        reset = self._offsets.take_reset(route.group, route.topic, fields.queueId)
         if reset is not None:
             result = ReadResult(
                 OFFSET_RESET, reset, queue.min_offset, queue.max_offset, [], 0, 0
@@ -253,17 +303,10 @@ class Pulling:
         self._found(pull, self._read(pull), True)
 
     def _read(self, pull: Pull) -> ReadResult:
-        fields = pull.fields
-        most = fields.maxMsgNums
-        size = ORDINARY_BYTES
-        if most > STOCK_MESSAGES:
-            most = min(most, MOST_MESSAGES)
-            size = min(fields.maxMsgBytes or size, MOST_BYTES)
-        offset = fields.queueOffset
+        offset = pull.fields.queueOffset
         assert type(offset) is int
-        return self._store.read(
-            pull.queue, offset, most if most > 0 else 1, size, pull.route.matches
-        )
+        most, size = limits(pull.fields)
+        return self._store.read(pull.queue, offset, most, size, pull.route.matches)
 
     def _read_cold(self, pull: Pull, first: bool) -> None:
         """Read in a thread."""
