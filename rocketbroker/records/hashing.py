@@ -26,6 +26,9 @@ _POWER: Final = pow(31, _PIECE, 1 << 32)
 #: ones all the time costs a hash each and no more memory than this.
 MOST_CACHED_TAGS: Final = 4096
 
+#: Longer tags, which may have 32 KiB, are not remembered.
+LONGEST_CACHED_TAG: Final = 128
+
 _tag_codes: dict[str, int] = {}
 
 
@@ -63,6 +66,8 @@ def tag_code(tags: str) -> int:
     code = _tag_codes.get(tags)
     if code is None:
         code = java_hash(tags)
+        if len(tags) > LONGEST_CACHED_TAG:
+            return code
         if len(_tag_codes) >= MOST_CACHED_TAGS:
             _tag_codes.clear()
         _tag_codes[tags] = code

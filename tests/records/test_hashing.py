@@ -60,6 +60,8 @@ class HashTests(SynchronousTestCase):
         for number in range(hashing.MOST_CACHED_TAGS + 10):
             tag = f"tag-{number}"
             self.assertEqual(hashing.tag_code(tag), hashing.java_hash(tag))
+        tag = "t" * (hashing.LONGEST_CACHED_TAG + 1)
+        self.assertEqual(hashing.tag_code(tag), hashing.java_hash(tag))
 
     def test_indexHash(self) -> None:
         """An index hash is never negative; the one without a counterpart is 0."""
