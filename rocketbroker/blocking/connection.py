@@ -199,7 +199,7 @@ class ServerConnection:
                 raise
             if data:
                 self._take(data)
-            else:
+            elif data is not None:
                 self.close("the server closed it")
 
     def _take(self, data: bytes) -> None:

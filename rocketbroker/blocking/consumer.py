@@ -35,7 +35,7 @@ LATEST: Final = "latest"
 
 @final
 class Consumer:
-    """Reads the queues of a topic in turn.
+    """Reads the queues of a topic in turn: those that there are when it starts.
 
     @ivar positions: the offset where each queue goes on.
     @ivar received: how many messages have been given.
@@ -80,6 +80,7 @@ class Consumer:
         queues = self._queues
         if queues is None:
             queues = self._client.queues(self._topic)
+        positions = {}
         for queue in queues:
             offset = self._client.committed_offset(queue, self._group)
             if offset is None:
@@ -89,7 +90,9 @@ class Consumer:
                     offset = self._client.min_offset(queue)
             else:
                 self._committed[queue] = offset
-            self.positions[queue] = offset
+            positions[queue] = offset
+        # Only when all is known: half of the queues would look like all of them.
+        self.positions = positions
 
     def poll(self, seconds: float = 1.0) -> list[StoredMessage]:
         """The next messages of all queues; of each queue in order.

@@ -21,10 +21,6 @@ from rocketbroker.errors import ConfigurationError, ConnectionLost
 #: The most that one read takes; larger buffers cost more than the call saves.
 READ_SIZE: Final = 65536
 
-#: What the socket may hold for us while we do something else. Several pulls are in
-#: flight at once, each with some hundred kilobytes of answer.
-RECEIVE_BUFFER: Final = 1024 * 1024
-
 
 class Readiness(NamedTuple):
     """What a stream can do at once."""
@@ -39,8 +35,8 @@ class Stream(Protocol):
     def wait(self, to_write: bool, seconds: float) -> Readiness:
         """Wait until it can be read, or written if C{to_write}, or the time is over."""
 
-    def receive(self) -> bytes:
-        """What has arrived; empty if the other side has closed.
+    def receive(self) -> bytes | None:
+        """What has arrived; empty if the other side has closed; None if nothing has.
 
         @raise ConnectionLost: it is broken.
         """
@@ -104,14 +100,13 @@ class ThisMachine:
         """Connect by TCP."""
         try:
             made = socket.create_connection((host, port), seconds)
-        except OSError as problem:
+        except (OSError, UnicodeError) as problem:
             raise ConnectionLost(
                 f"cannot connect to {host}:{port}: {problem}"
             ) from problem
         made.setblocking(False)
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
         return TcpStream(made)
 
     def monotonic(self) -> float:
@@ -166,10 +161,12 @@ class TcpStream:
             bool(events & select.POLLIN or broken), bool(events & select.POLLOUT)
         )
 
-    def receive(self) -> bytes:
+    def receive(self) -> bytes | None:
         """See L{Stream.receive}."""
         try:
             return self._socket.recv(READ_SIZE)
+        except BlockingIOError:
+            return None
         except OSError as problem:
             raise ConnectionLost(f"the connection broke: {problem}") from problem
 

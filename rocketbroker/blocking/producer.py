@@ -149,7 +149,7 @@ class Producer:
         """Send messages one by one, without waiting for each.
 
         Only as many as C{in_flight} are taken from C{messages} ahead of the results
-        taken from here; errors as L{send}.
+        taken from here. Errors as L{send}; what is then under way may be stored.
         """
         requests = (self._single(message) for message in messages)
         return self._in_flight(requests, in_flight, None)

@@ -50,3 +50,12 @@ class Settings:
     route_seconds: float = ROUTE_SECONDS
     most_frame_bytes: int = MOST_BYTES
     machine: Machine = attrs.field(factory=ThisMachine)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse what cannot work.
+
+        @raise ConfigurationError: a number is too small.
+        """
+        for name in ("seconds", "attempts", "most_frame_bytes"):
+            if getattr(self, name) <= 0:
+                raise ConfigurationError(f"{name} of a client has to be more than 0")

@@ -104,10 +104,12 @@ class ScriptedStream:
             self._machine.now += seconds
         return Readiness(readable, writable)
 
-    def receive(self) -> bytes:
+    def receive(self) -> bytes | None:
         """See L{Stream}."""
         if self.closed:
             raise ConnectionLost("it is closed")
+        if not self._outgoing and not self.hung_up:
+            return None
         size = self._machine.read_size
         data = bytes(self._outgoing[:size])
         del self._outgoing[:size]

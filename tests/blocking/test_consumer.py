@@ -140,6 +140,14 @@ class ConsumerTests(SynchronousTestCase):
                 bodies += [message.body for message in consumer.poll(0.1)]
         self.assertEqual(len(bodies), 20)
 
+    def test_startFails(self) -> None:
+        """When it cannot find out where to begin in one queue, it begins in none."""
+        consumer = self.consumer()
+        self.cluster.brokers["b2"].faults = [hang_up] * 3
+        self.assertRaises(ConnectionLost, consumer.poll)
+        self.assertEqual(consumer.positions, {})
+        self.assertEqual(len(self.drain(consumer)), 40)
+
     def test_refused(self) -> None:
         """A refusal is told, after what other queues gave has been given."""
         consumer = self.consumer()

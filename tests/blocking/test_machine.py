@@ -47,12 +47,13 @@ class StreamContract(Case):
         """C{size} bytes, in however many reads."""
         data = b""
         while len(data) < size:
-            data += stream.receive()
+            data += stream.receive() or b""
         return data
 
     def test_quiet(self) -> None:
         """What is quiet cannot be read, and can be written if that is asked."""
         stream = self.make()
+        self.assertIsNone(stream.receive())
         self.assertEqual(stream.wait(False, 0), (False, False))
         self.assertEqual(stream.wait(True, 0), (False, True))
         self.assertEqual(stream.wait(False, 0), (False, False))
@@ -166,6 +167,12 @@ class MachineTests(SynchronousTestCase):
         self.assertEqual(len(first.address), 4)
         self.assertEqual(first[:2], second[:2])
         self.assertNotEqual(first.token, second.token)
+
+    def test_unreachable(self) -> None:
+        """What cannot be the name of a host is a lost connection, and no surprise."""
+        for host in ("x" * 70, "a..b"):
+            with self.assertRaises(ConnectionLost):
+                ThisMachine().connect(host, 0, 0.01)
 
     def test_travels(self) -> None:
         """The machine can be pickled."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 
+import attrs
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.blocking.connections import Connections
@@ -44,6 +45,12 @@ class NameServerTests(SynchronousTestCase):
         self.assertEqual(name_server_list("a:1; b:2,"), ("a:1", "b:2"))
         for text in ("", " ; ", "a", "a:1;b"):
             self.assertRaises(ConfigurationError, name_server_list, text)
+
+    def test_settings(self) -> None:
+        """No tries, or no time for them, make no sense."""
+        for wrong in ({"seconds": 0.0}, {"attempts": 0}, {"most_frame_bytes": -1}):
+            with self.assertRaises(ConfigurationError):
+                attrs.evolve(self.cluster.client.settings, **wrong)
 
     def test_sticky(self) -> None:
         """One answers for all questions, as long as it does."""
