@@ -111,11 +111,11 @@ class Reading:
             return _nothing(OFFSET_OVERFLOW_BADLY, end, first, end)
         cold = self.is_cold(queue, offset)
         count_limit, bytes_limit = self._cold_limits if cold else self._hot_limits
-        most_messages = max(1, min(most_messages, count_limit))
-        most_bytes = min(max(most_bytes, LEAST_BYTES), bytes_limit, MOST_BYTES)
-        asked = max(1, most_messages)
+        if most_messages > self._hot_limits[0]:
+            # More than the reference ever gives: the caller knows what it can take.
+            count_limit, bytes_limit = most_messages, MOST_BYTES
+        asked = max(1, min(most_messages, count_limit))
         scan_end = min(end, offset + max(-(-self._scan_bytes // SIZE), asked))
-        asked = min(asked, count_limit)
         collector = Collector(
             self._segments,
             view[MIN_POSITION],

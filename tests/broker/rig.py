@@ -249,7 +249,9 @@ def send_ext(
     }
 
 
-def pull_ext(offset: int = 0, queue_id: int = 0, **more: str) -> dict[str, str]:
+def pull_ext(
+    offset: int | str = 0, queue_id: int | str = 0, **more: str
+) -> dict[str, str]:
     """The fields of a pull with its own subscription, that does not wait."""
     return {
         "consumerGroup": "G",

@@ -1,1 +1,222 @@
 """Tests of L{rocketbroker.broker.upkeep}."""
+
+from __future__ import annotations
+
+import errno
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.broker.durability import Durability
+from rocketbroker.broker.upkeep import (
+    ALLOCATE_SECONDS,
+    DISPATCH_SECONDS,
+    MOST_DISPATCHED,
+    RETRY_SECONDS,
+    Upkeep,
+)
+from rocketbroker.config.store import StoreOptions
+from rocketbroker.store.interfaces import Arrival
+from tests.broker.rig import Rig
+
+
+class UpkeepCase(SynchronousTestCase):
+    """Regular work over a store in memory."""
+
+    def setUp(self) -> None:
+        """The usual settings; threads wait to be run."""
+        self.arrived: list[tuple[int, int]] = []
+        self.begin()
+
+    def begin(self, **settings: object) -> None:
+        """Work with those settings of the store."""
+        flush = str(settings.get("flush_disk_type", "ASYNC_FLUSH"))
+        self.rig = Rig({"flushDiskType": flush}, threads=True)
+        self.addCleanup(self.rig.close)
+        options = StoreOptions(**settings)  # type: ignore[arg-type]
+        clock, store, threads = self.rig.clock, self.rig.store, self.rig.threads
+        self.durability = Durability(clock, store, options, threads)
+        self.upkeep = Upkeep(clock, store, options, self.durability, self.wake, threads)
+
+    def wake(self, arrival: Arrival) -> None:
+        """Note how far the queue is and how many came."""
+        self.arrived.append((arrival.queue.max_offset, len(arrival.tag_codes)))
+
+    def append(self, count: int = 1) -> None:
+        """Append messages, and say so."""
+        for _ in range(count):
+            self.rig.append()
+        self.upkeep.appended()
+
+    def stop(self) -> None:
+        """Stop; it has to come to an end."""
+        done = self.upkeep.stop()
+        self.rig.threads.run()
+        self.successResultOf(done)
+        self.assertEqual(self.rig.clock.getDelayedCalls(), [])
+
+
+class DispatchTests(UpkeepCase):
+    """When what was appended gets into the queues."""
+
+    def test_soon(self) -> None:
+        """A millisecond after the first of several appends, all together."""
+        self.append()
+        self.append()
+        self.rig.clock.advance(DISPATCH_SECONDS / 2)
+        self.append()
+        self.assertEqual(self.arrived, [])
+        self.rig.clock.advance(DISPATCH_SECONDS / 2)
+        self.assertEqual(self.arrived, [(3, 3)])
+        self.assertEqual(self.rig.clock.getDelayedCalls(), [])
+
+    def test_now(self) -> None:
+        """At once when asked; then nothing is left for later."""
+        self.append()
+        self.upkeep.dispatch()
+        self.assertEqual(self.arrived, [(1, 1)])
+        self.rig.clock.advance(DISPATCH_SECONDS)
+        self.assertEqual(len(self.arrived), 1)
+        self.assertEqual(self.upkeep.dispatches, 1)
+
+    def test_steps(self) -> None:
+        """Much goes in steps, between which others get their turn."""
+        self.append(MOST_DISPATCHED + 1)
+        self.rig.clock.advance(DISPATCH_SECONDS)
+        self.assertEqual(
+            self.arrived, [(MOST_DISPATCHED, MOST_DISPATCHED), (MOST_DISPATCHED + 1, 1)]
+        )
+        self.assertEqual(self.upkeep.dispatches, 2)
+
+    def test_fromWithin(self) -> None:
+        """Who is woken by a dispatch may ask for one: nothing is done twice."""
+
+        def wake(arrival: Arrival) -> None:
+            self.wake(arrival)
+            self.upkeep.dispatch()
+
+        self.upkeep._wake = wake
+        self.append()
+        self.upkeep.dispatch()
+        self.assertEqual(self.arrived, [(1, 1)])
+
+    def test_onlyFlushed(self) -> None:
+        """With SYNC_FLUSH what is not on the disk stays out, and comes after."""
+        self.begin(flush_disk_type="SYNC_FLUSH")
+        self.append()
+        self.rig.clock.advance(DISPATCH_SECONDS)
+        self.assertEqual(self.arrived, [])
+        self.assertEqual(self.rig.clock.getDelayedCalls(), [])
+        self.durability.flush()
+        self.rig.threads.run()
+        self.rig.clock.advance(DISPATCH_SECONDS)
+        self.assertEqual(self.arrived, [(1, 1)])
+
+    def test_failure(self) -> None:
+        """A disk that refuses is asked again later; nothing is lost."""
+        self.append()
+        self.rig.disk.fail("pwrite", errno.ENOSPC)
+        self.rig.clock.advance(DISPATCH_SECONDS)
+        self.rig.clock.advance(RETRY_SECONDS)
+        self.rig.clock.advance(RETRY_SECONDS)
+        self.assertEqual(sum(count for _, count in self.arrived), 1)
+        self.assertEqual(
+            self.rig.store.dispatched_position, self.rig.store.published_position
+        )
+
+
+class RegularTests(UpkeepCase):
+    """What is done every so often."""
+
+    def flushed(self) -> bool:
+        """Whether all that was published is on the disk."""
+        return self.rig.store.flushed_position == self.rig.store.published_position
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass and threads work."""
+        self.rig.clock.advance(seconds)
+        self.rig.threads.run()
+        self.rig.threads.run()
+
+    def test_flush(self) -> None:
+        """With ASYNC_FLUSH the log is flushed every flushIntervalCommitLog."""
+        self.begin(flush_interval_commit_log=500, flush_commit_log_least_pages=0)
+        self.upkeep.start()
+        self.append()
+        self.advance(0.4)
+        self.assertFalse(self.flushed())
+        self.advance(0.1)
+        self.assertTrue(self.flushed())
+        self.stop()
+
+    def test_leastPages(self) -> None:
+        """Less than flushCommitLogLeastPages waits for the thorough interval."""
+        self.begin(
+            flush_interval_commit_log=500,
+            flush_commit_log_least_pages=4,
+            flush_commit_log_thorough_interval=10_000,
+        )
+        self.upkeep.start()
+        self.append()
+        self.advance(9.5)
+        self.assertFalse(self.flushed())
+        self.advance(0.5)
+        self.assertTrue(self.flushed())
+        self.rig.append(b"x" * 4 * 4096)
+        self.advance(0.5)
+        self.assertTrue(self.flushed())
+        self.stop()
+
+    def test_nothingToFlush(self) -> None:
+        """Without anything new the disk is left alone."""
+        self.begin(flush_commit_log_least_pages=0)
+        self.upkeep.start()
+        self.advance(20)
+        self.assertEqual(self.durability.flushes, 0)
+        self.stop()
+
+    def test_next(self) -> None:
+        """The next segment is made at the start and looked for twice a second."""
+        self.upkeep.start()
+        self.assertEqual(len(self.rig.threads.waiting), 1)
+        self.rig.threads.run()
+        self.rig.clock.advance(ALLOCATE_SECONDS)
+        self.assertEqual(len(self.rig.threads.waiting), 1)
+        self.stop()
+
+    def test_onceAtATime(self) -> None:
+        """A step that still runs is not begun again."""
+        self.upkeep.start()
+        for _ in range(10):
+            self.rig.clock.advance(1)
+        self.assertEqual(len(self.rig.threads.waiting), 2)
+        self.stop()
+
+    def test_queues(self) -> None:
+        """Queues are flushed every flushIntervalConsumeQueue, also after failures."""
+        self.begin(flush_interval_consume_queue=1000)
+        self.upkeep.start()
+        self.append()
+        self.advance(0.9)
+        self.rig.disk.fail("datasync", errno.EIO, times=1)
+        self.assertEqual(self.upkeep.failures, 0)
+        self.advance(0.1)
+        self.assertEqual(self.upkeep.failures, 1)
+        self.advance(1)
+        self.assertEqual(self.upkeep.failures, 1)
+        self.stop()
+
+    def test_stop(self) -> None:
+        """At the end what was appended is dispatched, and threads are waited for."""
+        self.upkeep.start()
+        self.append()
+        done = self.upkeep.stop()
+        self.assertEqual(self.arrived, [(1, 1)])
+        self.assertNoResult(done)
+        self.rig.threads.run()
+        self.successResultOf(done)
+        self.append()
+        self.assertEqual(self.rig.clock.getDelayedCalls(), [])
+
+    def test_stopBeforeStart(self) -> None:
+        """What was never started stops too."""
+        self.stop()
