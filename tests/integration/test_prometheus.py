@@ -1,0 +1,99 @@
+"""A real Prometheus scrapes both servers."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+import time
+import urllib.parse
+import urllib.request
+from typing import Any
+
+from twisted.trial.unittest import SkipTest, SynchronousTestCase
+
+from rocketbroker.blocking.client import Client
+from rocketbroker.blocking.messages import Message
+from rocketbroker.blocking.producer import Producer
+from rocketbroker.blocking.settings import Settings
+from tests.integration.servers import Cluster
+
+CONFIGURATION = """
+global: {{scrape_interval: 1s}}
+scrape_configs:
+  - job_name: rocketbroker
+    static_configs: [{{targets: ['127.0.0.1:{broker}', '127.0.0.1:{namesrv}']}}]
+"""
+
+
+class PrometheusTests(SynchronousTestCase):
+    """What it stores is what happened."""
+
+    def setUp(self) -> None:
+        """A cluster, and a Prometheus that knows it."""
+        program = shutil.which("prometheus")
+        if program is None:
+            raise SkipTest("needs Prometheus; no program of that name was found")
+        cluster = Cluster().start()
+        self.addCleanup(cluster.stop)
+        self.cluster = cluster
+        text = CONFIGURATION.format(
+            broker=cluster.broker_metrics, namesrv=cluster.namesrv_metrics
+        )
+        (cluster.folder / "prometheus.yml").write_text(text)
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        log = open(cluster.folder / "prometheus.log", "wb")  # noqa: SIM115
+        self.addCleanup(log.close)
+        process = subprocess.Popen(
+            [
+                program,
+                f"--config.file={cluster.folder}/prometheus.yml",
+                f"--storage.tsdb.path={cluster.folder}/prometheus",
+                f"--web.listen-address=127.0.0.1:{self.port}",
+            ],
+            stdout=log,
+            stderr=log,
+        )
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+
+    def query(self, expression: str, seconds: float = 60.0) -> list[dict[str, Any]]:
+        """The series of an expression, once there are any."""
+        words = urllib.parse.urlencode({"query": expression})
+        url = f"http://127.0.0.1:{self.port}/api/v1/query?{words}"
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            try:
+                with urllib.request.urlopen(url, timeout=10) as answer:
+                    found: list[dict[str, Any]] = json.load(answer)["data"]["result"]
+            except OSError:
+                found = []
+            if found:
+                return found
+            time.sleep(0.3)
+        raise AssertionError(f"no series for {expression}")
+
+    def test_scrape(self) -> None:
+        """Both targets are up; counters have the reference's names and our numbers."""
+        with Client(Settings(self.cluster.names)) as client:
+            producer = Producer(client)
+            for number in range(7):
+                producer.send(Message("Scraped", b"%d" % number))
+        self.query("count(up == 1) == 2")
+        (series,) = self.query('rocketmq_messages_in_total{topic="Scraped"} == 7')
+        labels = series["metric"]
+        self.assertEqual(labels["message_type"], "normal")
+        self.assertEqual(labels["node_id"], "broker-a")
+        self.query("rocketmq_storage_dispatch_behind_bytes == 0")
+        self.query("rocketbroker_namesrv_brokers == 1")
+
+    def test_health(self) -> None:
+        """Both say that they are well."""
+        cluster = self.cluster
+        for port in (cluster.broker_metrics, cluster.namesrv_metrics):
+            url = f"http://127.0.0.1:{port}/healthz"
+            with urllib.request.urlopen(url, timeout=10) as answer:
+                self.assertEqual((answer.status, answer.read()), (200, b"ok\n"))

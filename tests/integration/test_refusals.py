@@ -1,0 +1,236 @@
+"""What operators and strangers do wrong: one sentence, one connection, nobody else."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from pathlib import Path
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.blocking.client import Client
+from rocketbroker.blocking.messages import Message
+from rocketbroker.blocking.producer import Producer
+from rocketbroker.blocking.settings import Settings
+from tests.integration.servers import Cluster, environment, free_base
+
+#: A whole frame with an empty JSON object as its header and no body.
+FRAME = struct.pack(">II", 6, 2) + b"{}"
+
+
+class RefusedStarts(SynchronousTestCase):
+    """A program that cannot start says why, in one sentence, with exit status 1."""
+
+    def setUp(self) -> None:
+        """A folder and ports of its own."""
+        self.folder = Path(tempfile.mkdtemp(prefix="rocketbroker-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.port = free_base()
+
+    def start(self, program: str, *words: str) -> str:
+        """Start a program that must refuse; what it said."""
+        twistd = Path(sys.executable).parent / "twistd"
+        command = [sys.executable, str(twistd), "-n", "--pidfile="]
+        done = subprocess.run(
+            [*command, program, *words],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            cwd=self.folder,
+            env=environment(),
+        )
+        said = done.stderr
+        self.assertEqual(done.returncode, 1, said + done.stdout)
+        self.assertEqual(len(said.strip().splitlines()), 1, said)
+        self.assertNotIn("Traceback", said + done.stdout)
+        return said
+
+    def settings(self, **pairs: object) -> str:
+        """A settings file."""
+        path = self.folder / "settings.conf"
+        own = {
+            "listenPort": self.port + 10,
+            "kvConfigPath": self.folder / "kv.json",
+            "brokerIP1": "127.0.0.1",
+            "storePathRootDir": self.folder / "store",
+            "metricsPromExporterPort": 0,
+        }
+        lines = [f"{key}={value}\n" for key, value in {**own, **pairs}.items()]
+        path.write_text("".join(lines))
+        return str(path)
+
+    def occupied(self, port: int) -> None:
+        """Somebody else listens on a port."""
+        taken = socket.socket()
+        self.addCleanup(taken.close)
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(("0.0.0.0", port))
+        taken.listen()
+
+    def test_flags(self) -> None:
+        """An unknown flag is named."""
+        for program in ("namesrv", "rocketbroker"):
+            self.assertIn("bogus", self.start(program, "--bogus"))
+
+    def test_unreadable(self) -> None:
+        """A settings file that is not there is named."""
+        for program in ("namesrv", "rocketbroker"):
+            missing = str(self.folder / "missing.conf")
+            self.assertIn(missing, self.start(program, "-c", missing))
+
+    def test_badValue(self) -> None:
+        """A value that does not fit its key is named with it."""
+        for program in ("namesrv", "rocketbroker"):
+            said = self.start(program, "-c", self.settings(listenPort="many"))
+            self.assertIn("listenPort", said)
+            self.assertIn("many", said)
+
+    def test_portInUse(self) -> None:
+        """A port that somebody has is named: main, VIP and metrics."""
+        for program, port, more in (
+            ("namesrv", self.port + 10, {}),
+            ("rocketbroker", self.port + 10, {}),
+            ("rocketbroker", self.port + 8, {}),
+            ("rocketbroker", self.port + 1, {"metricsPromExporterPort": self.port + 1}),
+            ("namesrv", self.port + 2, {"metricsPromExporterPort": self.port + 2}),
+        ):
+            self.occupied(port)
+            said = self.start(program, "-c", self.settings(**more))
+            self.assertIn(str(port), said)
+            self.doCleanups()
+            self.setUp()
+
+    def test_unwritable(self) -> None:
+        """A store that cannot be written is named."""
+        blocked = self.folder / "file"
+        blocked.write_text("")
+        path = self.settings(storePathRootDir=blocked / "store")
+        self.assertIn(str(blocked), self.start("rocketbroker", "-c", path))
+
+    def test_lockedStore(self) -> None:
+        """A store that another broker uses is named; that broker is not hurt."""
+        cluster = Cluster().start()
+        self.addCleanup(cluster.stop)
+        path = self.settings(storePathRootDir=cluster.store)
+        self.assertIn(str(cluster.store), self.start("rocketbroker", "-c", path))
+        with Client(Settings(cluster.names)) as client:
+            sent = Producer(client).send(Message("AfterTheOther", b"x"))
+        self.assertEqual(sent.status, 0)
+
+
+class Strangers(SynchronousTestCase):
+    """Whatever a stranger sends costs him his own connection and nobody else's."""
+
+    def setUp(self) -> None:
+        """A cluster, and a client of good standing."""
+        self.cluster = Cluster().start()
+        self.addCleanup(self.cluster.stop)
+        client = Client(Settings(self.cluster.names))
+        self.addCleanup(client.close)
+        self.producer = Producer(client)
+        self.producer.send(Message("Strangers", b"before"))
+
+    def ports(self) -> dict[str, int]:
+        """All ports that are spoken to, by name."""
+        main = self.cluster.broker.port
+        return {
+            "namesrv": self.cluster.namesrv.port,
+            "main": main,
+            "vip": main - 2,
+            "metrics": self.cluster.broker_metrics,
+        }
+
+    def connect(self, port: int) -> socket.socket:
+        """A connection that gives up after a while."""
+        stranger = socket.create_connection(("127.0.0.1", port), timeout=20)
+        self.addCleanup(stranger.close)
+        return stranger
+
+    def broken(self, port: int, name: str) -> float:
+        """How many connections a port of either server has closed for nonsense."""
+        url = f"http://127.0.0.1:{port}/metrics"
+        with urllib.request.urlopen(url, timeout=20) as answer:
+            text = answer.read().decode()
+        pattern = rf'rocketbroker_connections_broken_total{{.*port="{name}".*}} (\S+)'
+        match = re.search(pattern, text)
+        assert match is not None, text
+        return float(match[1])
+
+    def test_garbage(self) -> None:
+        """Garbage, oversized and impossible frames close that connection only."""
+        cluster = self.cluster
+        for server, name in (("namesrv", "main"), ("main", "main"), ("vip", "vip")):
+            port = self.ports()[server]
+            metrics = cluster.broker_metrics
+            if server == "namesrv":
+                metrics = cluster.namesrv_metrics
+            before = self.broken(metrics, name)
+            pieces = (
+                b"GET / HTTP/1.0\r\n\r\n",
+                b"\xff" * 100,
+                struct.pack(">I", 1 << 24) + b"x" * 100,
+                struct.pack(">II", 20, 4000) + b"x" * 100,
+                struct.pack(">II", 20, 2 << 24) + b"x" * 100,
+                struct.pack(">II", 4, 0),
+                struct.pack(">II", 10, 6) + b"{code:",
+                struct.pack(">II", 30, 26 | 1 << 24) + b"\x7f" * 26,
+            )
+            for piece in pieces:
+                stranger = self.connect(port)
+                stranger.sendall(piece)
+                self.assertEqual(stranger.recv(100), b"", (server, piece[:20]))
+            self.assertEqual(self.broken(metrics, name) - before, len(pieces), server)
+            self.assertEqual(self.producer.send(Message("Strangers", b"x")).status, 0)
+
+    def test_halfFrames(self) -> None:
+        """Half frames, held open by many, disturb nobody; then they are dropped."""
+        strangers = []
+        for name, port in self.ports().items():
+            for size in range(len(FRAME)):
+                stranger = self.connect(port)
+                stranger.sendall(FRAME[:size])
+                strangers.append((name, stranger))
+        for _ in range(20):
+            self.assertEqual(self.producer.send(Message("Strangers", b"x")).status, 0)
+        for _, stranger in strangers:
+            stranger.close()
+        self.assertEqual(self.producer.send(Message("Strangers", b"x")).status, 0)
+
+    def test_unknownCode(self) -> None:
+        """A request that nobody serves is answered with code 3 and its code."""
+        header = b'{"code":4711,"flag":0,"language":"JAVA","opaque":9,"version":0}'
+        for name in ("namesrv", "main", "vip"):
+            stranger = self.connect(self.ports()[name])
+            stranger.sendall(struct.pack(">II", 4 + len(header), len(header)) + header)
+            answer = stranger.recv(1000)
+            self.assertIn(b'"code":3', answer)
+            self.assertIn(b"request type 4711 not supported", answer)
+            self.assertNotIn(b"Traceback", answer)
+
+    def test_noFileDescriptorIsLost(self) -> None:
+        """Connections that come and go leave nothing open."""
+        process = self.cluster.broker.process
+        assert process is not None
+        folder = f"/proc/{process.pid}/fd"
+
+        def count() -> int:
+            self.producer.send(Message("Strangers", b"x"))
+            return len(os.listdir(folder))
+
+        for _ in range(20):  # the files of all queues are open from now on
+            before = count()
+        for number in range(200):
+            stranger = self.connect(self.cluster.broker.port)
+            stranger.sendall(b"\xff" * 8 if number % 2 else FRAME[:7])
+            stranger.close()
+        for _ in range(50):
+            if count() <= before:
+                break
+        self.assertLessEqual(count(), before)
