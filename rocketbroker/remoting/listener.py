@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.remoting.test_server -*-
+# -*- test-case-name: tests.remoting.test_listener -*-
 """A listening socket that hands what it accepts to somebody who is not Twisted."""
 
 from __future__ import annotations
@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, final
 
 from twisted.logger import Logger
@@ -98,8 +99,9 @@ class Listener:
                     self._pause(error)
                     return
                 continue  # that one went away before it was accepted
-            try:
+            with suppress(OSError):  # not TCP, or gone already
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            try:
                 self._accepted(sock, address[0], address[1])
             except OSError:
                 sock.close()

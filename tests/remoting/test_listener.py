@@ -1,0 +1,128 @@
+"""Listening sockets that the hub's server accepts from."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from typing import Any, cast
+
+from twisted.internet.testing import MemoryReactorClock
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.errors import ConfigurationError
+from rocketbroker.remoting.listener import (
+    MOST_ACCEPTED,
+    PAUSE_SECONDS,
+    Listener,
+    cannot_listen,
+    listening_socket,
+)
+
+
+class Scripted(socket.socket):
+    """A socket whose accept does what the test says, and then would block."""
+
+    def __init__(self, *steps: OSError | None) -> None:
+        super().__init__(socket.AF_UNIX)
+        self.steps = list(steps)
+        self.peers: list[socket.socket] = []
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """The next step: an error, or a connection."""
+        if not self.steps:
+            raise BlockingIOError
+        step = self.steps.pop(0)
+        if step is not None:
+            raise step
+        ours, peer = socket.socketpair()
+        self.peers.append(peer)
+        return ours, ("1.2.3.4", 5)
+
+
+class ListenerTests(SynchronousTestCase):
+    """Accepting, without a network."""
+
+    def setUp(self) -> None:
+        """A reactor that notes its readers."""
+        self.reactor = MemoryReactorClock()
+        self.accepted: list[tuple[socket.socket, str, int]] = []
+
+    def listen(self, *steps: OSError | None) -> Listener:
+        """A listener whose socket does this."""
+        self.socket = Scripted(*steps)
+        self.listener = Listener(
+            cast(Any, self.reactor),
+            self.socket,
+            lambda sock, host, port: self.accepted.append((sock, host, port)),
+        )
+        self.addCleanup(self.close_all)
+        return self.listener
+
+    def close_all(self) -> None:
+        self.listener.stop()
+        for sock in [each[0] for each in self.accepted] + self.socket.peers:
+            sock.close()
+
+    def test_accepts(self) -> None:
+        """All that wait are handed on, with their addresses."""
+        self.listen(None, None).doRead()
+        self.assertEqual([each[1:] for each in self.accepted], [("1.2.3.4", 5)] * 2)
+
+    def test_most(self) -> None:
+        """A crowd at the door does not keep the reactor from its other work."""
+        self.listen(*[None] * (MOST_ACCEPTED + 1)).doRead()
+        self.assertEqual(len(self.accepted), MOST_ACCEPTED)
+        self.listener.doRead()
+        self.assertEqual(len(self.accepted), MOST_ACCEPTED + 1)
+
+    def test_goneBefore(self) -> None:
+        """One that went away before it was accepted does not keep out the next."""
+        self.listen(OSError(errno.ECONNABORTED, "gone"), None).doRead()
+        self.assertEqual(len(self.accepted), 1)
+
+    def test_exhausted(self) -> None:
+        """Without descriptors nobody is accepted for a moment; then it goes on."""
+        self.listen(OSError(errno.EMFILE, "too many"), None).doRead()
+        self.assertEqual(self.accepted, [])
+        self.assertEqual(self.listener.refused, 1)
+        self.assertEqual(self.reactor.getReaders(), [])
+        self.reactor.advance(PAUSE_SECONDS)
+        self.assertEqual(self.reactor.getReaders(), [self.listener])
+        self.listener.doRead()
+        self.assertEqual(len(self.accepted), 1)
+
+    def test_stop(self) -> None:
+        """A stopped one has no reader and no socket, also after a pause."""
+        self.listen(OSError(errno.ENFILE, "too many")).doRead()
+        self.listener.connectionLost(None)
+        self.listener.stop()
+        self.reactor.advance(PAUSE_SECONDS)
+        self.assertEqual(self.reactor.getReaders(), [])
+        self.assertEqual(self.socket.fileno(), -1)
+
+
+class SentenceTests(SynchronousTestCase):
+    """What an operator reads when a port cannot be had."""
+
+    def test_inUse(self) -> None:
+        """That it is in use."""
+        error = OSError(errno.EADDRINUSE, "Address already in use")
+        self.assertEqual(
+            str(cannot_listen("::", 9876, error)),
+            "Cannot listen on [::]:9876: the port is in use.",
+        )
+
+    def test_other(self) -> None:
+        """Or what the system says."""
+        error = OSError(errno.EACCES, "Permission denied")
+        self.assertEqual(
+            str(cannot_listen("0.0.0.0", 80, error)),
+            "Cannot listen on 0.0.0.0:80: Permission denied.",
+        )
+
+    def test_noAddress(self) -> None:
+        """An address that is none is refused with such a sentence, too."""
+        error = self.assertRaises(
+            ConfigurationError, listening_socket, "no such address", 0, 5
+        )
+        self.assertTrue(str(error).startswith("Cannot listen on no such address:0: "))
