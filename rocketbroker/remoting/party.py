@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.remoting.test_contract -*-
+# -*- test-case-name: tests.remoting.test_party -*-
 """What all connections of one server, or of one client, have together.
 
 The table of responders, the requests that wait for answers, limits, counters, and the
@@ -36,6 +36,14 @@ MOST_UNDER_WAY: Final = 1024
 _IDLE_GRAIN_SECONDS: Final = 1.0
 
 
+def _water_marks(
+    options: RemotingServerOptions | RemotingClientOptions,
+) -> tuple[int, int]:
+    """High and low; 0 means ours, and the low one is never above the high one."""
+    high = options.write_buffer_high_water_mark or HIGH_WATER
+    return high, min(high, options.write_buffer_low_water_mark or LOW_WATER)
+
+
 @attrs.frozen(kw_only=True)
 class Limits:
     """What one connection may take.
@@ -60,20 +68,22 @@ class Limits:
 
     @classmethod
     def of_server(cls, options: RemotingServerOptions) -> Limits:
-        """As a server's options say; a water mark of 0 is ours."""
+        """As a server's options say."""
+        high, low = _water_marks(options)
         return cls(
-            high_water=options.write_buffer_high_water_mark or HIGH_WATER,
-            low_water=options.write_buffer_low_water_mark or LOW_WATER,
+            high_water=high,
+            low_water=low,
             outstanding=options.server_async_semaphore_value,
             idle_seconds=options.server_channel_max_idle_time_seconds,
         )
 
     @classmethod
     def of_client(cls, options: RemotingClientOptions) -> Limits:
-        """As a client's options say; a water mark of 0 is ours."""
+        """As a client's options say."""
+        high, low = _water_marks(options)
         return cls(
-            high_water=options.write_buffer_high_water_mark or HIGH_WATER,
-            low_water=options.write_buffer_low_water_mark or LOW_WATER,
+            high_water=high,
+            low_water=low,
             outstanding=options.client_async_semaphore_value,
             idle_seconds=options.client_channel_max_idle_time_seconds,
         )
