@@ -14,6 +14,7 @@ from rocketbroker.broker.bodies import with_body
 from rocketbroker.broker.sending import Sending
 from rocketbroker.broker.topics import TopicTable
 from rocketbroker.config.broker_settings import BrokerSettings
+from rocketbroker.config.properties import render
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
 from rocketbroker.store.interfaces import IStore
 from rocketbroker.wire.admin_headers import GetBrokerConfigResponseHeader
@@ -58,12 +59,11 @@ class SettingsRequests:
         for options in (settings.broker, settings.server, settings.client):
             known.update(options.as_properties())
         known.update(settings.store.as_properties())
-        lines = [f"{key}={value}\n" for key, value in sorted(known.items())]
         header = GetBrokerConfigResponseHeader(
             version=dumps(self._version.to_json()).decode()
         )
         return response_to(
-            request, ext=header.to_ext(), body="".join(lines).encode("utf-8")
+            request, ext=header.to_ext(), body=render(known).encode("utf-8")
         )
 
     def runtime(self, connection: IConnection, request: Command) -> Command:
