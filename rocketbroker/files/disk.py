@@ -7,11 +7,25 @@ import fcntl
 import mmap
 import os
 import stat
+import struct
 from typing import final
 
 from zope.interface import implementer
 
 from rocketbroker.files.interfaces import IFile, IFiles
+
+#: The command for a lock of the open file; None where the system has none.
+_OPEN_FILE_LOCK: int | None = getattr(fcntl, "F_OFD_SETLK", None)
+
+#: An exclusive lock of byte 0, as the kernel takes it.
+_FIRST_BYTE = struct.pack(
+    "hhqqi4x",
+    fcntl.F_WRLCK,  # l_type
+    os.SEEK_SET,  # l_whence
+    0,  # l_start
+    1,  # l_len
+    0,  # l_pid, which has to be 0
+)
 
 #: Where C{posix_fallocate} is missing, blocks are reserved by writing so many zeros
 #: at a time: enough to be quick, not enough to be felt in memory.
@@ -86,9 +100,17 @@ class DiskFile:
         return mmap.mmap(self._fd, size, mmap.MAP_SHARED, protection)
 
     def lock(self) -> bool:
-        """See L{IFile.lock}."""
+        """See L{IFile.lock}.
+
+        Where there is one, a lock of the open file: it excludes, and is excluded by,
+        the record locks of Java and others, but a process that is forked off to work
+        on in the background keeps it.
+        """
         try:
-            fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
+            if _OPEN_FILE_LOCK is None:
+                fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
+            else:
+                fcntl.fcntl(self._fd, _OPEN_FILE_LOCK, _FIRST_BYTE)
         except (BlockingIOError, PermissionError):
             return False
         return True

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
+import signal
 import socket
 import struct
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.request
 from pathlib import Path
 
@@ -123,6 +126,26 @@ class RefusedStarts(SynchronousTestCase):
         with Client(Settings(cluster.names)) as client:
             sent = Producer(client).send(Message("AfterTheOther", b"x"))
         self.assertEqual(sent.status, 0)
+
+    def test_lockedInTheBackground(self) -> None:
+        """A broker that twistd sends to the background still has its store."""
+        path, pid = self.settings(), self.folder / "twistd.pid"
+        twistd = Path(sys.executable).parent / "twistd"
+        command = [sys.executable, str(twistd), f"--pidfile={pid}"]
+        command += [f"--logfile={self.folder}/log", "rocketbroker", "-c", path]
+        env = environment()
+        subprocess.run(command, check=True, timeout=60, cwd=self.folder, env=env)
+        number = int(pid.read_text())
+        try:
+            with open(self.folder / "store" / "lock", "r+b") as lock:
+                self.assertRaises(
+                    BlockingIOError, fcntl.lockf, lock, fcntl.LOCK_EX | fcntl.LOCK_NB, 1
+                )
+        finally:
+            os.kill(number, signal.SIGTERM)
+            while Path(f"/proc/{number}").exists():
+                time.sleep(0.05)
+        self.assertIn("boot success", (self.folder / "log").read_text())
 
 
 class Strangers(SynchronousTestCase):
