@@ -93,7 +93,10 @@ class _Line(ClientFactory):
                 connection.request_waiting(command, waiting)
         oneways, self._oneways = self._oneways, []
         for command in oneways:
-            connection.oneway(command)
+            try:
+                connection.oneway(command)
+            except LocalProtocolError:
+                self._client.oneways_dropped += 1
 
     def _closed(self, connection: IConnection) -> None:
         self.connection = None

@@ -6,7 +6,9 @@ wait for them. The rules are those of the remoting sheet, section 6:
 
   - a code that nobody answers: REQUEST_CODE_NOT_SUPPORTED, the code in the remark;
   - a BrokerError: its code and remark; any other failure: SYSTEM_ERROR, with the class
-    of the exception and its words, and the traceback only in our log;
+    of the exception and its words, and the traceback only in our log (and not even
+    there when it is an error that we raise on purpose, such as for a body that makes
+    no sense: peers could fill the log with them);
   - the opaque is the request's, the response flag is set;
   - to a request with the oneway flag nothing is answered, whatever happened.
 
@@ -32,6 +34,7 @@ from rocketbroker.errors import (
     LocalProtocolError,
     RemoteProtocolError,
     RequestCodeNotSupported,
+    RocketbrokerError,
     SystemBusy,
     SystemFailure,
 )
@@ -239,7 +242,7 @@ class Dialogue(ABC):
         error: BaseException,
         failure: Failure | None = None,
     ) -> None:
-        if not isinstance(error, BrokerError):
+        if not isinstance(error, RocketbrokerError):
             self.party.counts.failed += 1
             self._log.failure(
                 "Request {code} of {peer} failed.",

@@ -141,6 +141,15 @@ class ClientTests(SynchronousTestCase):
         self.network.settle()
         self.assertEqual(self.client.oneways_dropped, 2)
 
+    def test_onewayNotEncodable(self) -> None:
+        """One that the protocol cannot carry is counted, connected or not."""
+        for _ in range(2):
+            self.client.oneway(self.address, Command(1, body=bytes(17 << 20)))
+            self.client.oneway(self.address, Command(1))
+            self.network.settle()
+        self.assertEqual(self.client.oneways_dropped, 2)
+        self.assertEqual(self.codes, [1, 1])
+
     def test_onewaysWaiting(self) -> None:
         """Not more than a limit wait for a connection; the others are dropped."""
         for _ in range(MOST_ONEWAYS_WAITING + 3):

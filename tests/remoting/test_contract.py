@@ -12,7 +12,12 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
-from rocketbroker.errors import ConnectionLost, RequestTimeout, SystemBusy
+from rocketbroker.errors import (
+    ConnectionLost,
+    RemoteProtocolError,
+    RequestTimeout,
+    SystemBusy,
+)
 from rocketbroker.remoting.interfaces import Answer, IConnection
 from rocketbroker.remoting.outstanding import TooManyRequests
 from rocketbroker.remoting.party import Limits
@@ -163,6 +168,18 @@ class ConnectionContract(Case):
         self.assertEqual(answer.remark, "ValueError: out of order")
         self.assertEqual(len(self.flushLoggedErrors(ValueError)), 1)
         self.assertEqual(self.party.counts.failed, 1)
+
+    def test_badBody(self) -> None:
+        """A body that makes no sense: code 1 and why; no traceback anywhere."""
+
+        def refuse(connection: IConnection, command: Command) -> Answer:
+            raise RemoteProtocolError("a body that is no list")
+
+        self.table.register(LOST, refuse)
+        (answer,) = self.exchange(Command(LOST))
+        self.assertEqual(answer.code, 1)
+        self.assertEqual(answer.remark, "RemoteProtocolError: a body that is no list")
+        self.assertFalse(self.connection.closed)
 
     def test_oneway(self) -> None:
         """To a oneway request nothing is answered, not even an error."""

@@ -12,6 +12,7 @@ from rocketbroker.remoting.outstanding import (
     Outstanding,
     TooManyRequests,
 )
+from rocketbroker.wire.command import Command
 
 
 class OutstandingTests(SynchronousTestCase):
@@ -22,8 +23,8 @@ class OutstandingTests(SynchronousTestCase):
         self.clock = Clock()
         self.outstanding = Outstanding(self.clock, 4)
 
-    def open(self, timeout: float) -> Deferred[object]:
-        return self.outstanding.open(timeout, "a request").answer  # type: ignore[return-value]
+    def open(self, timeout: float) -> Deferred[Command]:
+        return self.outstanding.open(timeout, "a request").answer
 
     def test_oneTimer(self) -> None:
         """However many wait, there is one timer, at the earliest deadline."""
@@ -63,7 +64,7 @@ class OutstandingTests(SynchronousTestCase):
         self.assertRaises(TooManyRequests, self.open, 1)
         self.clock.advance(1)
         self.failureResultOf(waiting[0], RequestTimeout)
-        self.open(1).addErrback(lambda failure: None)
+        self.open(1).addErrback(lambda failure: Command(0))
 
     def test_opaques(self) -> None:
         """Numbers are positive, wrap around, and skip those that are in use."""
