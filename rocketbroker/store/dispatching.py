@@ -55,7 +55,10 @@ class Dispatcher:
         self.failures = 0
 
     def dispatch(self, most: int) -> list[Arrival]:
-        """See L{rocketbroker.store.interfaces.IStore.dispatch}."""
+        """See L{rocketbroker.store.interfaces.IStore.dispatch}.
+
+        @raise OSError: the disk refused; the same is tried again by the next call.
+        """
         view = self._words.view
         limit: int = view[self._limit_word]
         position: int = view[DISPATCHED]
@@ -85,7 +88,7 @@ class Dispatcher:
             self._forget()
             self.failures += 1
             self._log.refuse(f"a consume queue cannot be written: {error.strerror}")
-            return []
+            raise
         for _ in range(used):
             hints.popleft()
         self.dispatched_ms = dispatched_ms

@@ -234,6 +234,8 @@ class IStore(Interface):
         """Enter up to about C{most} published records into their queues.
 
         With SYNC_FLUSH only what is flushed. Nothing to do returns an empty list.
+
+        @raise OSError: the disk refused; the next call tries the same again.
         """
 
     def is_cold(queue: IQueue, offset: int) -> bool:

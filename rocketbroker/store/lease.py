@@ -17,7 +17,7 @@ from typing import Protocol, final
 class Lease(Protocol):
     """What a store takes before it reserves, and gives back once it has published."""
 
-    def acquire(self) -> bool:
+    def acquire(self, blocking: bool = ...) -> bool:
         """Wait for it."""
 
     def release(self) -> None:

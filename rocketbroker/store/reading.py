@@ -116,6 +116,7 @@ class Reading:
             count_limit, bytes_limit = most_messages, MOST_BYTES
         asked = max(1, min(most_messages, count_limit))
         scan_end = min(end, offset + max(-(-self._scan_bytes // SIZE), asked))
+        asked = min(asked, count_limit)
         collector = Collector(
             self._segments,
             view[MIN_POSITION],

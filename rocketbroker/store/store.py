@@ -229,13 +229,7 @@ class Store:
         try:
             self._log.flush()
             while self._words.view[DISPATCHED] < self._words.view[PUBLISHED]:
-                before = self._words.view[DISPATCHED]
                 self._dispatcher.dispatch(AT_ONCE)
-                if self._words.view[DISPATCHED] == before:
-                    raise StoreError(
-                        f"The store {self._root} is not stopped cleanly: "
-                        f"{self._log.refused}."
-                    )
             self.flush_queues()
             self._segments.remove_ahead()
             self._words.remove()
@@ -278,6 +272,11 @@ class Store:
     def append_failures(self) -> int:
         """See L{IStore}."""
         return self._log.append_failures
+
+    @property
+    def skipped(self) -> list[str]:
+        """Sentences about records that could not be read when they were dispatched."""
+        return self._dispatcher.skipped
 
     @property
     def dispatch_failures(self) -> int:
@@ -386,9 +385,11 @@ class Store:
         dispatched_ms = self._dispatcher.dispatched_ms
         for queue in self._table.all():
             queue.files.flush()
-        self._checkpoint.physic_ms = self._log.flushed_ms
-        self._checkpoint.logics_ms = dispatched_ms
-        self._checkpoint.save()
+        checkpoint = self._checkpoint
+        times = self._log.flushed_ms, dispatched_ms
+        if times != (checkpoint.physic_ms, checkpoint.logics_ms):
+            checkpoint.physic_ms, checkpoint.logics_ms = times
+            checkpoint.save()
 
     def allocate_ahead(self) -> bool:
         """See L{IStore.allocate_ahead}."""

@@ -1,0 +1,215 @@
+"""One consume queue."""
+
+from __future__ import annotations
+
+import errno
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.errors import StoreError
+from rocketbroker.records.entries import ENTRY, FILLED
+from rocketbroker.store.consumequeue import Queue, QueueFiles, is_usable
+from rocketbroker.store.segments import segment_name
+from rocketbroker.store.words import Words
+from rocketbroker.testing.files import MemoryDisk
+
+PER_FILE = 10
+SIZE = PER_FILE * 20
+FOLDER = "/s/consumequeue/T/0"
+
+
+def entry(number: int) -> bytes:
+    """The entry of a record of 100 bytes."""
+    return ENTRY.pack(number * 100, 100, number)
+
+
+class QueueTests(SynchronousTestCase):
+    """Entering and reading."""
+
+    def setUp(self) -> None:
+        """A queue without files."""
+        self.disk = MemoryDisk()
+        self.disk.make_dirs("/s")
+        self.words = Words(self.disk, "/s")
+        self.queue = self.make()
+
+    def make(self) -> Queue:
+        """A handle over what is on the disk."""
+        files = QueueFiles(self.disk, FOLDER, SIZE)
+        files.load()
+        return Queue("T", 0, self.words, files, False, True)
+
+    def enter(self, offset: int, *numbers: int) -> None:
+        """Enter entries."""
+        self.queue.pending = [entry(number) for number in numbers]
+        self.queue.pending_offset = offset
+        self.queue.pending_end = numbers[-1] * 100 + 100
+        self.queue.enter()
+
+    def offsets(self) -> tuple[int, int, int]:
+        """First, end, next."""
+        queue = self.queue
+        return queue.min_offset, queue.max_offset, queue.next_offset
+
+    def test_enter(self) -> None:
+        """What was entered can be read; the numbers follow."""
+        self.assertEqual(self.offsets(), (0, 0, 0))
+        self.enter(0, 0, 1, 2)
+        self.assertEqual(self.offsets(), (0, 3, 3))
+        self.assertEqual(self.queue.read(1, 2), entry(1) + entry(2))
+        self.assertEqual(self.queue.max_position, 300)
+        self.assertEqual(self.disk.size(f"{FOLDER}/{segment_name(0)}"), SIZE)
+
+    def test_nextAhead(self) -> None:
+        """The next offset is not set back to what has been entered."""
+        self.words.view[self.queue.slot] = 9
+        self.enter(0, 0)
+        self.assertEqual(self.offsets(), (0, 1, 9))
+
+    def test_rollOver(self) -> None:
+        """Entries go over as many files as they need; a read ends with its file."""
+        self.enter(0, *range(25))
+        self.assertEqual(
+            self.disk.list(FOLDER), [segment_name(at) for at in (0, SIZE, 2 * SIZE)]
+        )
+        self.assertEqual(self.queue.read(8, 30), entry(8) + entry(9))
+        self.assertEqual(self.queue.read(10, 30), b"".join(map(entry, range(10, 20))))
+        self.assertEqual(self.queue.read(24, 1), entry(24))
+        self.assertEqual(self.queue.read(30, 1), b"")
+
+    def test_filled(self) -> None:
+        """A queue that does not begin at 0 is filled up from the start of its file, and
+        its first offset is the first real one."""
+        self.enter(13, 500)
+        self.assertEqual(self.offsets(), (13, 14, 14))
+        self.assertEqual(self.disk.list(FOLDER), [segment_name(SIZE)])
+        self.assertEqual(self.queue.read(10, 4), FILLED * 3 + entry(500))
+        self.assertEqual(FILLED.hex(), "00000000000000007fffffff0000000000000000")
+
+    def test_gap(self) -> None:
+        """Entries that are lost in the middle are filled in; when files are missing
+        between, only what follows can be read."""
+        self.enter(0, 0, 1)
+        self.enter(4, 4)
+        self.assertEqual(self.offsets(), (0, 5, 5))
+        self.assertEqual(self.queue.read(1, 4), entry(1) + 2 * FILLED + entry(4))
+        self.enter(35, 35)
+        self.assertEqual(self.offsets(), (35, 36, 36))
+        self.assertEqual(self.disk.list(FOLDER), [segment_name(3 * SIZE)])
+
+    def test_before(self) -> None:
+        """Entries before the end replace all that follows them."""
+        self.enter(0, *range(25))
+        self.enter(3, 100)
+        self.assertEqual(self.queue.max_offset, 4)
+        self.assertEqual(self.disk.list(FOLDER), [segment_name(0)])
+        self.assertEqual(self.queue.read(3, 3), entry(100) + bytes(40))
+
+    def test_diskRefuses(self) -> None:
+        """When the disk refuses nothing is shown, and the next try succeeds."""
+        self.disk.fail("pwrite", errno.ENOSPC)
+        self.assertRaises(OSError, self.enter, 0, 0, 1)
+        self.assertEqual(self.offsets(), (0, 0, 0))
+        self.enter(0, 0, 1)
+        self.assertEqual(self.offsets(), (0, 2, 2))
+
+    def test_flush(self) -> None:
+        """After a flush, a crash loses nothing; without, it does."""
+        self.disk.sync_dir("/")
+        self.enter(0, *range(15))
+        self.assertEqual(self.queue.files.flush(), 2)
+        self.disk.sync_dir("/s")
+        self.assertEqual(self.queue.files.flush(), 0)
+        self.enter(15, 15)
+        self.disk.crash()
+        files = QueueFiles(self.disk, FOLDER, SIZE)
+        self.assertEqual(files.load(), [])
+        self.assertEqual(files.read(14 * 20, 40), entry(14) + bytes(20))
+
+    def test_flushFails(self) -> None:
+        """What could not be flushed is flushed by the next call."""
+        self.disk.sync_dir("/")
+        self.enter(0, 0)
+        for call in ("datasync", "sync_dir"):
+            self.disk.fail(call, errno.EIO)
+            self.assertRaises(OSError, self.queue.files.flush)
+        self.queue.files.flush()
+        self.disk.sync_dir("/s")
+        self.disk.crash()
+        self.assertEqual(self.disk.read(f"{FOLDER}/{segment_name(0)}")[:20], entry(0))
+
+    def test_dropped(self) -> None:
+        """Files that are removed while somebody reads them can still be read."""
+        self.enter(0, 0)
+        found = self.queue.files.find(0)
+        assert found is not None
+        self.queue.files.drop(0)
+        self.assertEqual(found.file.pread(20, 0), entry(0))
+        self.assertEqual(self.disk.list(FOLDER), [])
+
+
+class LoadTests(SynchronousTestCase):
+    """What is found in a queue's directory."""
+
+    def setUp(self) -> None:
+        """A directory with one full file."""
+        self.disk = MemoryDisk()
+        self.disk.make_dirs(FOLDER)
+        self.put(segment_name(0), SIZE)
+
+    def put(self, name: str, size: int) -> None:
+        """A file of zeros."""
+        self.disk.open(f"{FOLDER}/{name}", create=True).truncate(size)
+
+    def load(self) -> tuple[list[str], list[int]]:
+        """What is said, and the files that are used."""
+        files = QueueFiles(self.disk, FOLDER, SIZE)
+        said = files.load()
+        return said, [file.start for file in files.all]
+
+    def test_foreign(self) -> None:
+        """Files with other names are left alone, and told."""
+        self.put("notes.txt", 5)
+        self.disk.make_dirs(f"{FOLDER}/{segment_name(SIZE)}")
+        said, used = self.load()
+        self.assertEqual(used, [0])
+        self.assertEqual(len(said), 2)
+        self.assertIn(
+            f"{FOLDER}/notes.txt is not a file of a consume queue; it is ignored.", said
+        )
+
+    def test_short(self) -> None:
+        """A file that a crash left short is extended."""
+        self.put(segment_name(SIZE), 30)
+        said, used = self.load()
+        self.assertEqual(used, [0, SIZE])
+        self.assertEqual(len(said), 1)
+        self.assertEqual(self.disk.size(f"{FOLDER}/{segment_name(SIZE)}"), SIZE)
+
+    def test_otherSize(self) -> None:
+        """Files made with another setting are not touched: one sentence."""
+        self.put(segment_name(SIZE), SIZE + 20)
+        error = self.assertRaises(StoreError, self.load)
+        self.assertIn("does not fit mappedFileSizeConsumeQueue", str(error))
+        self.disk.remove(f"{FOLDER}/{segment_name(SIZE)}")
+        self.put(segment_name(SIZE - 20), 20)
+        self.assertRaises(StoreError, self.load)
+
+    def test_gap(self) -> None:
+        """Only files without a gap before the last one are used."""
+        self.put(segment_name(2 * SIZE), SIZE)
+        self.put(segment_name(3 * SIZE), SIZE)
+        said, used = self.load()
+        self.assertEqual(used, [2 * SIZE, 3 * SIZE])
+        self.assertEqual(len(said), 1)
+
+
+class NameTests(SynchronousTestCase):
+    """Topics that can be stored."""
+
+    def test_usable(self) -> None:
+        """What would lead out of the store, or be no directory, is not usable."""
+        for topic in ("T", "%RETRY%g", "%LMQ%a b", "é", "x" * 255):
+            self.assertTrue(is_usable(topic), topic)
+        for topic in ("", ".", "..", "a/b", "../a", "a\0", "x" * 256, "\ud800"):
+            self.assertFalse(is_usable(topic), topic)
