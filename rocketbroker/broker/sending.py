@@ -168,13 +168,13 @@ class Sending:
                 return False
             if "__SHARDINGKEY\x01" in own:
                 sends = self._sends(fields.b, fields.e, FIFO)
-        at = own.rfind("TAGS\x01")
-        if at < 0:
+        head, found, rest = own.rpartition("TAGS\x01")
+        if not found:
             code = 0
-        elif at and own[at - 1] != "\x02":
+        elif head and head[-1] != "\x02":
             return False
         else:
-            tags = own[at + 5 :].partition("\x02")[0]
+            tags = rest.partition("\x02")[0]
             if not tags:
                 return False
             code = tag_code(tags)

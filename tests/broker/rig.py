@@ -107,13 +107,12 @@ class Rig:
             UniqueKeys(b"\x0a\0\0\1", 1, 2, self.wall_ms),
             self.wall_ms,
         )
-        checks = PullChecks(
+        self.checks = PullChecks(
             self.store, self.topics, self.groups, self.consumers, options
         )
-        self.checks = checks
         self.pulling = Pulling(
             self.store,
-            checks,
+            self.checks,
             self.offsets,
             self.holding,
             options,
@@ -124,9 +123,8 @@ class Rig:
             self.store, self.topics, self.upkeep.dispatch, in_thread
         )
         self.table = ResponderTable()
-        self.sending.register(self.table)
-        self.pulling.register(self.table)
-        self.queries.register(self.table)
+        for part in (self.sending, self.pulling, self.queries):
+            part.register(self.table)
         self.connection = RecordedConnection(b"\x0a\0\0\2", 4711)
 
     def wall_ms(self) -> int:
