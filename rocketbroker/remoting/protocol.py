@@ -8,6 +8,7 @@ turn here, answered with one write.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, cast, final
 
@@ -24,6 +25,7 @@ from zope.interface import implementer
 from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.remoting.dialogue import Dialogue
 from rocketbroker.remoting.party import Party
+from rocketbroker.wire.command import Command
 from rocketbroker.wire.connection import Connection
 
 _NOWHERE: Final = ("0.0.0.0", 0)
@@ -44,14 +46,18 @@ class StreamConnection(Dialogue):
     """A connection whose bytes a Twisted transport moves.
 
     To the transport it is the producer of what is written: paused when too much waits,
-    it stops reading from the peer; resumed, it reads again.
+    it stops reading from the peer; resumed, it serves what had come before, and reads
+    again.
     """
 
     def __init__(self, party: Party, transport: ITCPTransport) -> None:
         super().__init__(party, *place(transport.getPeer()))
         self._transport = transport
         self._incoming = Connection(party.limits.frame_bytes)
+        self._commands: deque[Command] = deque()
+        self._error: RemoteProtocolError | None = None
         self._out: list[bytes] = []
+        self._queued = 0
         self._in_turn = False
         self._gone = False
         # Where the transport has such a mark (a plain socket's), it is ours.
@@ -67,22 +73,28 @@ class StreamConnection(Dialogue):
         party = self.party
         party.counts.bytes_in += len(data)
         self.last_moved = party.clock.seconds()
-        error: RemoteProtocolError | None = None
         try:
-            commands = self._incoming.receive(data)
-        except RemoteProtocolError as mistake:
-            error = mistake
-            commands = self._incoming.before_error
+            self._commands.extend(self._incoming.receive(data))
+        except RemoteProtocolError as error:
+            self._error = error
+            self._commands.extend(self._incoming.before_error)
+        self._work()
+
+    def _work(self) -> None:
+        """Serve what came, as long as the peer takes the answers."""
+        party = self.party
+        commands = self._commands
+        high_water = party.limits.high_water
         self._in_turn = True
-        for command in commands:
-            if self.closed:
-                break
+        while commands and not self.closed and not self.congested:
             party.counts.frames_in += 1
-            self.command_received(command)
+            self.command_received(commands.popleft())
+            if self._queued > high_water:
+                self._flush()
         party.turns.end()
         self._in_turn = False
-        if error is not None and not self.closed:
-            self.break_off(error)
+        if self._error is not None and not commands and not self.closed:
+            self.break_off(self._error)
         self._flush()
 
     def send(self, frame: bytes) -> None:
@@ -90,6 +102,7 @@ class StreamConnection(Dialogue):
         if self.closed:
             return
         self._out.append(frame)
+        self._queued += len(frame)
         if not self._in_turn:
             self._flush()
 
@@ -100,6 +113,7 @@ class StreamConnection(Dialogue):
             self.party.counts.frames_out += len(out)
             self.party.counts.bytes_out += len(data)
             out.clear()
+            self._queued = 0
             self._transport.write(data)
 
     def close(self) -> None:
@@ -147,6 +161,7 @@ class StreamConnection(Dialogue):
             self.congested = False
             if not self.closed:
                 cast(Any, self._transport).resumeProducing()
+                self._work()
 
     def stopProducing(self) -> None:
         """The transport ends; L{lost} follows."""

@@ -32,13 +32,7 @@ if TYPE_CHECKING:
 else:
     Case = object
 
-ECHO = 105
-LATER = 106
-BROKEN = 107
-BUSY = 108
-BIG = 109
-SILENT = 110
-LOST = 111
+ECHO, LATER, BROKEN, BUSY, BIG, SILENT, LOST = range(105, 112)
 
 
 class ConnectionContract(Case):
@@ -440,6 +434,25 @@ class ConnectionContract(Case):
         self.assertEqual({len(a.body) for a in answers}, {300_000})
         self.assertFalse(self.connection.congested)
         self.assertGreater(self.party.counts.congestions, 0)
+
+    def test_congestedTogether(self) -> None:
+        """Requests that arrived together wait as well, and none is lost."""
+        self.w.pause()
+        requests = [Command(BIG, {"size": "300000"}, opaque=n) for n in range(9)]
+        self.w.feed(b"".join(encode(request) for request in requests))
+        self.assertEqual(len(self.seen), 1)
+        self.w.resume()
+        self.assertEqual([a.opaque for a in self.w.commands()], list(range(9)))
+
+    def test_congestedBroken(self) -> None:
+        """What was asked before a mistake is answered before the close."""
+        self.w.pause()
+        requests = [Command(BIG, {"size": "300000"}, opaque=n) for n in range(3)]
+        self.w.feed(b"".join(encode(request) for request in requests) + b"\xff" * 9)
+        self.w.resume()
+        self.assertEqual([a.opaque for a in self.w.commands()], [0, 1, 2])
+        self.assertTrue(self.w.ended())
+        self.assertEqual(self.party.counts.broken, 1)
 
     def test_closeCongested(self) -> None:
         """Closing does not lose what a slow peer has not read yet."""
