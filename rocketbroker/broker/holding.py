@@ -115,6 +115,7 @@ class Holding:
         self._connections: dict[IConnection, dict[Held, None]] = {}
         self._deadlines: list[tuple[float, int, Held]] = []
         self._number = 0
+        self._stopped = False
         self._timer: IDelayedCall | None = None
         self._check = LoopingCall(self.check)
         self._check.clock = clock
@@ -124,7 +125,8 @@ class Holding:
         self._check.start(self._short_seconds or CHECK_SECONDS, now=False)
 
     def stop(self) -> None:
-        """Forget all held pulls and end all timers."""
+        """Forget all held pulls, end all timers, and hold nothing any more."""
+        self._stopped = True
         if self._check.running:
             self._check.stop()
         if self._timer is not None:
@@ -142,8 +144,10 @@ class Holding:
         """
         connection = held.connection
         mine = self._connections.get(connection)
-        if self.held >= self._most or (
-            mine is not None and len(mine) >= MOST_HELD_PER_CONNECTION
+        if (
+            self.held >= self._most
+            or (mine is not None and len(mine) >= MOST_HELD_PER_CONNECTION)
+            or self._stopped
         ):
             self.refused += 1
             return False

@@ -235,8 +235,9 @@ class HoldingTests(SynchronousTestCase):
         self.assertEqual(self.woken, ["a", "b"])
 
     def test_stop(self) -> None:
-        """After the end nobody is held and no timer runs."""
+        """After the end nobody is held any more and no timer runs."""
         self.holding.hold(self.held("a"))
         self.holding.stop()
+        self.assertFalse(self.holding.hold(self.held("b")))
         self.assertEqual((self.holding.held, self.woken), (0, []))
         self.assertEqual(self.clock.getDelayedCalls(), [])
