@@ -385,17 +385,23 @@ class VectorTests(SynchronousTestCase):
                 if kind == BINARY:
                     command.ext = {k: v for k, v in (command.ext or {}).items() if v}
                     again.ext = again.ext or {}
+                    command.remark = command.remark or None
                 self.assertEqual(parts(again), parts(command), vector.label)
 
     def test_sameLength(self) -> None:
         """What is written again in the same serialization is as long as the original.
 
-        Java's maps have an order of their own, hence only the length.
+        Java's maps have an order of their own, hence only the length. Of a binary
+        header we do not keep fields that are empty: Java's are the attributes of new
+        topics.
         """
+        lost = 2 + len("attributes") + 4
         for vector in vectors():
             command = decode(vector.frame[4:])
-            frame = encode(command, vector.frame[4])
-            self.assertEqual(len(frame), len(vector.frame), vector.label)
+            length = len(encode(command, vector.frame[4]))
+            if b"attributes\0\0\0\0" in vector.frame and vector.frame[4] == BINARY:
+                length += lost
+            self.assertEqual(length, len(vector.frame), vector.label)
 
     def test_cut(self) -> None:
         """A frame that ends too early is refused, or had its body cut."""
