@@ -113,6 +113,7 @@ class BrokerService(Service):
 
     @ivar broker: the broker; its parts are what metrics count.
     @ivar port: where it listens.
+    @ivar store: its store.
     @ivar metrics: the port of /metrics.
     @ivar ready: fires when name servers know it, or could not be reached.
     """
@@ -136,7 +137,7 @@ class BrokerService(Service):
         hub = Hub(reactor) if hasattr(select, "epoll") else Turns()
         self.client = RemotingClient(reactor, settings.client)
         files = Disk()
-        store = Store(
+        self.store = store = Store(
             files,
             settings.store,
             wall_ms,
@@ -184,6 +185,8 @@ class BrokerService(Service):
         super().startService()  # type: ignore[no-untyped-call]
         for key in self.settings.unknown:
             self._log.warn("The setting {key} is not known here.", key=key)
+        for sentence in self.store.report:
+            self._log.warn("Recovery: {sentence}", sentence=sentence)
         self._reactor.callWhenRunning(self._start)
 
     def _start(self) -> None:

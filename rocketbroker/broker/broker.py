@@ -291,7 +291,7 @@ class Broker:
         self._every(
             FIRST_SAVE_SECONDS,
             options.flush_consumer_offset_interval / 1000,
-            self.offsets.save,
+            self._save,
         )
         self._every(2 * LATE_SECONDS, LATE_SECONDS, self.notices.deliver)
         return self.registration.start().addCallback(lambda _: self._ready())
@@ -299,7 +299,16 @@ class Broker:
     def _every(self, first: float, period: float, work: Callable[[], object]) -> None:
         """Do C{work} after C{first} seconds and then every C{period}."""
         clock = self._outside.clock
-        loop = LoopingCall(work)
+
+        def guarded() -> object:
+            # A loop whose work fails once would never work again.
+            try:
+                return work()
+            except Exception:
+                self._log.failure("Regular work failed; it goes on.")
+                return None
+
+        loop = LoopingCall(guarded)
         loop.clock = clock
         self._loops.append(loop)
         self._firsts.append(clock.callLater(first, loop.start, period))
@@ -330,20 +339,35 @@ class Broker:
         for loop in self._loops:
             if loop.running:
                 loop.stop()
-        await self.registration.stop()
-        self.holding.stop()
-        await gatherResults([server.stop() for server in self._servers])
-        self.intake.flush()
-        await self.upkeep.stop()
-        await self.durability.stop()
-        await gatherResults([table.saved() for table in self._tables])
-        await self._outside.in_thread(self._close)
+        for step in (
+            self.registration.stop,
+            self._stop_answering,
+            self.upkeep.stop,
+            self.durability.stop,
+            self._save,
+            self._close,
+        ):
+            try:
+                await step()
+            except Exception:
+                # What comes behind it, the store above all, must be closed yet.
+                self._log.failure("The broker did not stop as it should.")
 
-    def _close(self) -> None:
-        """I{Blocking.} The tables as they are now, then the store."""
+    def _stop_answering(self) -> Deferred[list[None]]:
+        """Nobody is answered any more but those whose messages are accepted."""
+        self.holding.stop()
+        self.intake.flush()
+        return gatherResults([server.stop() for server in self._servers])
+
+    def _save(self) -> Deferred[list[None]]:
+        """Write what changed and was not written when it did; and wait for it."""
         for table in self._tables:
-            table.save_now()
-        self.store.close()
+            table.save()
+        return gatherResults([table.saved() for table in self._tables])
+
+    def _close(self) -> Deferred[None]:
+        """The store."""
+        return self._outside.in_thread(self.store.close)
 
 
 def vip_port(main: int) -> int:

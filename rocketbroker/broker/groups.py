@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, final
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 
 from rocketbroker.broker.state import TableFile
@@ -143,9 +143,11 @@ class GroupTable:
         """Fires when all changes so far are in the file."""
         return self._file.idle()
 
-    def save_now(self) -> None:
-        """I{Blocking.} Write the file."""
-        self._file.save_now(self.to_json)
+    def save(self) -> Deferred[None]:
+        """Write the file in a thread if the last write of it failed."""
+        if not self._file.failed:
+            return succeed(None)
+        return self._file.save_soon(self.to_json)
 
 
 def loaded_masks(value: object) -> dict[str, dict[str, int]]:

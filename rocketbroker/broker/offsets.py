@@ -173,10 +173,6 @@ class OffsetTable:
         """Fires when no write of the file is under way."""
         return self._file.idle()
 
-    def save_now(self) -> None:
-        """I{Blocking.} Write the file."""
-        self._file.save_now(self.to_json)
-
 
 def loaded_offsets(value: object) -> Offsets:
     """The offset table as a file holds it; what makes no sense is left out."""

@@ -257,10 +257,10 @@ class PullChecks:
             raise SubscriptionNotLatest("the consumer's subscription not latest")
         # Else the client has given its subscription a new version, as it does whenever
         # its queues change, and the heartbeat with it was not sent, because another one
-        # was on its way (a race of the Java client that its fast heartbeats meet here
-        # once in ten starts). The reference refuses, and the consumer stands still
-        # until the next heartbeat, for 20 seconds or more. By tags a client filters
-        # itself, too, so everything may be given to it meanwhile.
+        # was on its way: a race of the Java client, met once in ten starts. The
+        # reference refuses, and the consumer stands still until the next heartbeat, for
+        # 20 seconds or more. By tags a client filters itself, too, so everything may be
+        # given to it meanwhile.
         route.subscription = found
         route.sub_version = max(found.sub_version, fields.subVersion)
         route.message_model = online.message_model or ""

@@ -90,15 +90,6 @@ class TableFile:
         (self._next_waiting if self._wanted is not None else self._waiting).append(done)
         return done
 
-    def save_now(self, encode: Callable[[], object]) -> None:
-        """I{Blocking.} Write the table here; not while another write is under way."""
-        try:
-            self._file.save(dumps(encode()))
-        except OSError as error:
-            self._failed(error)
-        else:
-            self._saved(None)
-
     def _write(self) -> None:
         assert self._wanted is not None
         content = dumps(self._wanted())

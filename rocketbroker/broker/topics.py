@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, final
 
 import attrs
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 
 from rocketbroker.broker.state import TableFile
@@ -223,9 +223,11 @@ class TopicTable:
         """Fires when all changes so far are in the file."""
         return self._file.idle()
 
-    def save_now(self) -> None:
-        """I{Blocking.} Write the file."""
-        self._file.save_now(self.to_json)
+    def save(self) -> Deferred[None]:
+        """Write the file in a thread if the last write of it failed."""
+        if not self._file.failed:
+            return succeed(None)
+        return self._file.save_soon(self.to_json)
 
     def watch(self, changed: Callable[[list[str]], None]) -> None:
         """Call C{changed} with the names after topics were made or changed."""

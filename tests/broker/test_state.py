@@ -129,8 +129,3 @@ class SaveTests(SynchronousTestCase):
         self.file.save_soon(self.encode)
         self.threads.run()
         self.assertEqual((self.file.writes, self.file.failed), (1, False))
-
-    def test_now(self) -> None:
-        """Before the reactor runs and after, a table is written on the spot."""
-        self.file.save_now(self.encode)
-        self.assertEqual(self.content(), b'{"number":0}')

@@ -192,6 +192,17 @@ class TopicTableTests(SynchronousTestCase):
             },
         )
 
+    def test_failedWrite(self) -> None:
+        """What the disk did not take is written again; what it took is not."""
+        self.disk.capacity = 0
+        self.topics.put([TopicConfig(topic_name="T")])
+        self.disk.capacity = None
+        self.successResultOf(self.topics.save())
+        self.assertIsNotNone(self.table().config("T"))
+        writes = self.disk.calls["rename"]
+        self.topics.save()
+        self.assertEqual(self.disk.calls["rename"], writes)
+
     def test_unreadableEntry(self) -> None:
         """A topic that makes no sense is left out; the others are there."""
         self.disk.make_dirs("/store/config")
