@@ -6,6 +6,10 @@ the log become one slice, others one each; a slice of the mapping is a copy, so 
 holds the file. An entry is not believed: one that points outside of the log is passed
 over, as one whose record was deleted.
 
+The reference never gives more than 32 messages or 256 KiB at once, and less of what is
+far behind. A caller that asks for more messages than that has decided itself what it
+can take: then only its own limits count, and the last one of all.
+
 The store sheet, section 16.
 """
 
@@ -112,11 +116,9 @@ class Reading:
         cold = self.is_cold(queue, offset)
         count_limit, bytes_limit = self._cold_limits if cold else self._hot_limits
         if most_messages > self._hot_limits[0]:
-            # More than the reference ever gives: the caller knows what it can take.
             count_limit, bytes_limit = most_messages, MOST_BYTES
         asked = max(1, min(most_messages, count_limit))
         scan_end = min(end, offset + max(-(-self._scan_bytes // SIZE), asked))
-        asked = min(asked, count_limit)
         collector = Collector(
             self._segments,
             view[MIN_POSITION],

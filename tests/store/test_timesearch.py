@@ -1,0 +1,92 @@
+"""Offsets of times, and single records."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.store.segments import segment_name
+from rocketbroker.testing.files import MemoryDisk
+from tests.store.stores import ROOT, START_MS, Wall, draft, opened, put
+
+
+class TimeTests(SynchronousTestCase):
+    """Messages stored at 10, 20, 20, 20 and 30 ms after the start."""
+
+    def setUp(self) -> None:
+        """The store with them."""
+        self.disk = MemoryDisk()
+        self.wall = Wall()
+        self.store = opened(self.disk, self.wall)
+        self.queue = self.store.queue("T", 0)
+        for ms in (10, 20, 20, 20, 30):
+            self.wall.now_ms = START_MS + ms
+            put(self.store, self.queue, b"x" * 15_000)
+
+    def offset(self, ms: int, upper: bool) -> int:
+        """The offset for a time after the start."""
+        return self.store.offset_by_time(self.queue, START_MS + ms, upper)
+
+    def test_lower(self) -> None:
+        """The first message of that time or later; the end if there is none."""
+        for ms, offset in ((0, 0), (10, 0), (11, 1), (20, 1), (21, 4), (30, 4)):
+            self.assertEqual(self.offset(ms, False), offset, ms)
+        self.assertEqual(self.offset(31, False), 5)
+
+    def test_upper(self) -> None:
+        """The last message of that time or earlier; the first if there is none."""
+        for ms, offset in (
+            (0, 0),
+            (10, 0),
+            (11, 0),
+            (20, 3),
+            (29, 3),
+            (30, 4),
+            (99, 4),
+        ):
+            self.assertEqual(self.offset(ms, True), offset, ms)
+
+    def test_empty(self) -> None:
+        """An empty queue has only its end."""
+        queue = self.store.queue("T", 1)
+        for upper in (False, True):
+            self.assertEqual(self.store.offset_by_time(queue, START_MS, upper), 0)
+
+    def test_storeTime(self) -> None:
+        """The time of a message; -1 where there is none, or it cannot be read."""
+        self.assertEqual(self.store.store_time(self.queue, 1), START_MS + 20)
+        for offset in (-1, 5, 1 << 40):
+            self.assertEqual(self.store.store_time(self.queue, offset), -1)
+        file = self.disk.open(f"{ROOT}/commitlog/{segment_name(0)}")
+        file.pwrite(bytes(8), 0)
+        self.assertEqual(self.store.store_time(self.queue, 0), -1)
+        self.assertEqual(self.offset(5, False), 1)
+
+
+class RecordTests(SynchronousTestCase):
+    """Records by their position."""
+
+    def test_recordAt(self) -> None:
+        """Where a record starts it is given, elsewhere none."""
+        store = opened()
+        queue = store.queue("T", 0)
+        drafts = [draft(queue, b"one"), draft(queue, b"two")]
+        store.append(drafts)
+        for each in drafts:
+            record = store.record_at(each.position)
+            assert record is not None
+            self.assertEqual(len(record), each.end - each.position)
+            self.assertIn(each.body, record)
+        end = store.published_position
+        for position in (1, drafts[1].position - 1, end, end - 8, -1, 1 << 62):
+            self.assertIsNone(store.record_at(position))
+
+    def test_notPublished(self) -> None:
+        """What is behind the published position does not exist."""
+        disk = MemoryDisk()
+        store = opened(disk)
+        queue = store.queue("T", 0)
+        put(store, queue, b"one")
+        end = store.published_position
+        file = disk.open(f"{ROOT}/commitlog/{segment_name(0)}")
+        file.pwrite(file.pread(end, 0), end)
+        self.assertIsNone(store.record_at(end))
