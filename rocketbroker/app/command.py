@@ -162,3 +162,7 @@ def main() -> None:
     except RocketbrokerError as error:
         print(f"rocketbroker: {error}", file=sys.stderr)
         sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""The command C{rocketbroker}."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+
+from click.testing import CliRunner, Result
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.app.command import command, display, main, run_export
+from rocketbroker.errors import ConfigurationError
+from rocketbroker.export.progress import LineDisplay
+
+
+class CommandTests(SynchronousTestCase):
+    """Verbs and options."""
+
+    def call(self, *words: str) -> Result:
+        """Call the command in this process."""
+        return CliRunner().invoke(command, words, prog_name="rocketbroker")
+
+    def test_help(self) -> None:
+        """Each verb says what it does; -h is --help."""
+        for words, said in (
+            (("-h",), "standalone"),
+            (("standalone", "--help"), "--namesrv-port"),
+            (("export", "run", "-h"), "3 nothing new, 4 data loss"),
+        ):
+            result = self.call(*words)
+            self.assertEqual(result.exit_code, 0)
+            self.assertIn(said, result.output)
+
+    def test_version(self) -> None:
+        """It says its version."""
+        self.assertIn("rocketbroker, version", self.call("--version").output)
+
+    def test_wrongUse(self) -> None:
+        """What makes no sense is refused before anything is done."""
+        for words, said in (
+            (("bogus",), "No such command 'bogus'"),
+            (("standalone", "--temporary", "--dir", "x"), "exclude each other"),
+            (("standalone", "--port", "x"), "'x' is not a valid integer"),
+            (("export", "run", "T"), "Missing option '--to'"),
+            (("export", "run", "T", "--to", "d"), "one of --namesrv and --store"),
+            (
+                ("export", "run", "T", "--to", "d", "--store", "s", "--namesrv", "n"),
+                "one of --namesrv and --store",
+            ),
+        ):
+            result = self.call(*words)
+            self.assertEqual(result.exit_code, 2)
+            self.assertIn(said, result.output)
+
+    def test_severalTopics(self) -> None:
+        """An export is of one topic."""
+        result = self.call("export", "run", "a,b", "--store", "s", "--to", "d")
+        self.assertIsInstance(result.exception, ConfigurationError)
+
+    def test_noStore(self) -> None:
+        """An export that cannot begin ends with 1 and one line."""
+        given = {"store": self.mktemp(), "subscribe": "T"}
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            code = run_export(given, self.mktemp(), 1)
+        self.assertEqual(code, 1)
+        (line,) = out.getvalue().splitlines()
+        self.assertIn("event=failed reason=", line)
+        self.assertIn("There is no store in", line)
+
+    def test_display(self) -> None:
+        """Without a terminal progress is lines."""
+        with contextlib.redirect_stdout(io.StringIO()):
+            self.assertIsInstance(display(), LineDisplay)
+
+
+class MainTests(SynchronousTestCase):
+    """L{main}: one sentence and an exit status."""
+
+    def status(self, *words: str) -> tuple[object, str]:
+        """What main ends with, and says on standard error."""
+        before = sys.argv
+        self.addCleanup(setattr, sys, "argv", before)
+        sys.argv = ["rocketbroker", *words]
+        errors = io.StringIO()
+        with contextlib.redirect_stderr(errors):
+            ended = self.assertRaises(SystemExit, main)
+        return ended.code, errors.getvalue()
+
+    def test_sentence(self) -> None:
+        """What goes wrong is said without a traceback."""
+        code, said = self.status("export", "run", "a,b", "--store", "s", "--to", "d")
+        self.assertEqual(code, 1)
+        self.assertEqual(said, "rocketbroker: an export is of one topic\n")
+
+    def test_rootIsAFile(self) -> None:
+        """So is a directory that is none."""
+        path = self.mktemp()
+        with open(path, "w"):
+            pass
+        code, said = self.status("export", "run", "a", "--store", "s", "--to", path)
+        self.assertEqual(code, 1)
+        self.assertEqual(
+            said, f"rocketbroker: {os.path.abspath(path)} is not a directory\n"
+        )
+
+    def test_wrongUse(self) -> None:
+        """Wrong use ends with 2, and says what is right."""
+        code, said = self.status("export", "run", "a")
+        self.assertEqual(code, 2)
+        self.assertIn("Missing option '--to'", said)
