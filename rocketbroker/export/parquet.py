@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import uuid
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -67,6 +68,9 @@ class Sink:
         """Write all of C{data}."""
         rest = memoryview(data).cast("B")
         size = len(rest)
+        if self.closed:
+            # An abandoned file; its writer still wants to write a footer.
+            return size
         self.crc = crc32c(rest, self.crc)
         while rest:
             rest = rest[os.write(self._handle, rest) :]
@@ -91,6 +95,12 @@ class Sink:
     def seekable(self) -> bool:
         """It is not."""
         return False
+
+    def abandon(self) -> None:
+        """Close it, wanted by nobody; idempotent."""
+        if not self.closed:
+            self.closed = True
+            os.close(self._handle)
 
     def close(self) -> None:
         """Put everything on the disk; idempotent."""
@@ -166,8 +176,9 @@ class ParquetFile:
     def abandon(self) -> None:
         """Remove what has been written."""
         self._batches = []
-        self._sink.close()
-        if os.path.exists(self._draft):
+        self._sink.abandon()
+        self._writer.close()
+        with suppress(FileNotFoundError):
             os.remove(self._draft)
 
 

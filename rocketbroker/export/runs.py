@@ -62,6 +62,10 @@ class Job:
     target: int = TARGET_BYTES
 
 
+class JobFailed(RocketbrokerError):
+    """Spark could not carry out a plan; another run may."""
+
+
 class Copying(Protocol):
     """Carries out a plan: L{SparkCopying}, or the double of the tests."""
 
@@ -84,15 +88,21 @@ class SparkCopying:
 
     def run(self, job: Job, plan: Plan, progress: str) -> list[dict[str, Any]]:
         """See L{Copying.run}."""
-        from rocketbroker.spark.sessions import local_session
+        from pyspark.errors import PySparkException
 
+        from rocketbroker.spark.sessions import local_session, reason
+
+        log = os.path.join(job.root, FOLDER, "spark.log")
         if self._session is None:
-            self._session = local_session("rocketbroker export", job.cores)
+            self._session = local_session("rocketbroker export", job.cores, log)
             self._session.dataSource.register(CopySource)
         reader = self._session.read.format(CopySource.name())
         for name, value in spark_options(job, plan, progress).items():
             reader = reader.option(name, value)
-        return [json.loads(row.row) for row in reader.load().collect()]
+        try:
+            return [json.loads(row.row) for row in reader.load().collect()]
+        except PySparkException as error:
+            raise JobFailed(f"{reason(error)}; {log} says more") from error
 
     def close(self) -> None:
         """See L{Copying.close}."""
@@ -193,9 +203,9 @@ class Run:
         options = self._job.options
         kind = "store" if options.store else "nameServer"
         before = self._ledger.origin()
-        if before is None:
-            self._ledger.set_origin(kind)
-        elif before != kind and options.broker_name == LOCAL_BROKER and options.store:
+        if before is None or before == kind or not options.store:
+            return
+        if options.broker_name == LOCAL_BROKER:
             raise ConfigurationError(
                 f"{self._job.root} was filled from brokers: say with --broker-name "
                 "which of them this store is of"
@@ -213,6 +223,8 @@ class Run:
         finally:
             origin.close()
         if plan is not None:
+            if self._ledger.origin() is None:
+                self._ledger.set_origin("store" if job.options.store else "nameServer")
             self._ledger.write_plan(plan)
             for gone in plan.lost:
                 self._display.say("lost", messages=gone.size, range=gone)
