@@ -15,6 +15,7 @@ import sys
 import tempfile
 from typing import Any, Final, TextIO, final
 
+import attrs
 from twisted.application.service import MultiService
 from twisted.internet.defer import Deferred
 from twisted.logger import globalLogBeginner, textFileLogObserver
@@ -24,8 +25,11 @@ from rocketbroker.app.namesrv import NameServerService
 from rocketbroker.app.options import refuse
 from rocketbroker.broker.broker import VIP_DISTANCE
 from rocketbroker.config import properties
+from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
-from rocketbroker.config.namesrv import NamesrvSettings
+from rocketbroker.config.keyed import unknown
+from rocketbroker.config.namesrv import NamesrvOptions, NamesrvSettings
+from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import ConfigurationError, StoreError
 
 #: The address that clients on this machine are told.
@@ -93,7 +97,17 @@ class Standalone:
         }
         only = {"listenPort": str(namesrv_port), "metricsPromExporterPort": "0"}
         names = NamesrvSettings.from_properties({**own, **said, **only}, config)
-        self.namesrv = NameServerService(reactor, names)
+        self.namesrv = NameServerService(
+            reactor,
+            attrs.evolve(
+                names,
+                # A changed setting of the name server must not become the broker's.
+                options=attrs.evolve(
+                    names.options, config_store_path=own["configStorePath"]
+                ),
+                unknown=unknown(names.unknown, (BrokerOptions, StoreOptions)),
+            ),
+        )
         port = port or free_port(names.server.bind_address)
         settings = BrokerSettings.from_properties(
             {
@@ -107,7 +121,12 @@ class Standalone:
             config,
             f"{LOOPBACK}:{self.namesrv.port}",
         )
-        self.broker = BrokerService(reactor, settings)
+        self.broker = BrokerService(
+            reactor,
+            attrs.evolve(
+                settings, unknown=unknown(settings.unknown, (NamesrvOptions,))
+            ),
+        )
         self.services = MultiService()  # type: ignore[no-untyped-call]
         # Services stop in the opposite order: the broker still finds the name server.
         for service in (self.namesrv, self.broker):
