@@ -1,2 +1,39 @@
 # -*- test-case-name: tests.broker -*-
-"""The broker: what answers each request code."""
+"""The broker: what answers each request code.
+
+One process, one thread: the reactor's. What may wait for the disk runs in a thread that
+is injected (L{durability.InThread}), and comes back before it touches a table. Time,
+files, store and connections are injected, so that a test is the whole world.
+
+Put together:
+
+  - L{broker}: all parts, the order of start and stop, which port answers what.
+
+Messages in and out (the hot ways stand beside the general ones):
+
+  - L{sending}, L{send_checks}, L{batching}: requests 10, 310, 320 to drafts.
+  - L{intake}: the sends of one turn become one append, and their answers.
+  - L{durability}: who waits for the disk, and the one flush in flight.
+  - L{pulling}, L{pull_checks}, L{holding}: request 11, and pulls that wait.
+  - L{upkeep}: who takes which step of the store, and when.
+  - L{message_queries}: requests 29 to 33.
+
+What is kept beside the messages, each a table and its file (L{state}):
+
+  - L{topics}, L{groups}, L{offsets}.
+
+Who is there:
+
+  - L{consumers}, L{producers}: registries; L{heartbeats} (34, 35, 46) fills them,
+    L{notices} tells members to rebalance.
+  - L{consumer_requests}: what members ask: each other, offsets (38, 14, 15).
+
+The outside:
+
+  - L{registration}, by L{outer}: what name servers hear, and when.
+
+Administration:
+
+  - L{topic_admin}, L{topic_attributes}; L{group_admin}; L{settings_requests} (26, 28).
+  - L{bodies}: JSON in and out, and whose fault a bad one is.
+"""

@@ -1,0 +1,90 @@
+"""The broker's command line."""
+
+from __future__ import annotations
+
+import io
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.app.broker import Options, makeService, printed, settings_of
+from rocketbroker.config.broker_settings import BrokerSettings
+from rocketbroker.errors import ConfigurationError
+
+
+class SettingsTests(SynchronousTestCase):
+    """What flags and file say."""
+
+    def file(self, text: str) -> str:
+        """A settings file."""
+        path = Path(self.mktemp())
+        path.write_text(text)
+        return str(path)
+
+    def settings(self, *args: str) -> BrokerSettings:
+        """The settings of a command line."""
+        options = Options()
+        options.parseOptions(args)
+        return settings_of(options)
+
+    def test_none(self) -> None:
+        """Without a file all is as RocketMQ has it."""
+        settings = self.settings()
+        self.assertEqual(settings.server.listen_port, 10911)
+        self.assertEqual(settings.broker.broker_cluster_name, "DefaultCluster")
+        self.assertEqual(settings.unknown, {})
+
+    def test_file(self) -> None:
+        """A file sets all parts; what nobody knows is kept."""
+        path = self.file(
+            "listenPort=1234\nbrokerName = b\nflushDiskType=SYNC_FLUSH\nx=y"
+        )
+        settings = self.settings("-c", path)
+        self.assertEqual(settings.server.listen_port, 1234)
+        self.assertEqual(settings.broker.broker_name, "b")
+        self.assertEqual(settings.store.flush_disk_type, "SYNC_FLUSH")
+        self.assertEqual(settings.unknown, {"x": "y"})
+
+    def test_nameServers(self) -> None:
+        """The flag wins over the file; each entry is host:port."""
+        path = self.file("namesrvAddr=a:1")
+        self.assertEqual(self.settings("-c", path).name_servers, ("a:1",))
+        both = self.settings("-c", path, "-n", "b:2;c:3")
+        self.assertEqual(both.name_servers, ("b:2", "c:3"))
+        with self.assertRaises(ConfigurationError):
+            self.settings("-n", "nonsense")
+
+    def test_printed(self) -> None:
+        """-p prints all settings but the identity, -m the important ones."""
+        lines = printed(self.settings("-n", "a:1"), important=False).splitlines()
+        self.assertIn("namesrvAddr=a:1", lines)
+        self.assertIn("flushDiskType=ASYNC_FLUSH", lines)
+        self.assertIn("haMasterAddress=", lines)
+        self.assertFalse([line for line in lines if line.startswith("brokerName=")])
+        important = printed(self.settings("-n", "a:1"), important=True).splitlines()
+        self.assertIn("namesrvAddr=a:1", important)
+        self.assertIn("listenPort=10911", important)
+        self.assertLess(len(important), 20)
+
+    def test_printAndExit(self) -> None:
+        """Printing ends the program before anything is opened, with status 0."""
+        for flag in ("-p", "-m"):
+            options = Options()
+            options.parseOptions([flag])
+            out = io.StringIO()
+            with redirect_stdout(out), self.assertRaises(SystemExit) as caught:
+                makeService(options)
+            self.assertEqual(caught.exception.code, 0)
+            self.assertIn("autoCreateTopicEnable=true\n", out.getvalue())
+
+    def test_refused(self) -> None:
+        """What is wrong with the file is one sentence and exit status 1."""
+        for text in ("flushDiskType=NEVER", "listenPort=many", "brokerRole=SLAVE"):
+            options = Options()
+            options.parseOptions(["-c", self.file(text)])
+            said = io.StringIO()
+            with redirect_stderr(said), self.assertRaises(SystemExit) as caught:
+                makeService(options)
+            self.assertEqual(caught.exception.code, 1)
+            self.assertEqual(said.getvalue().count("\n"), 1)
