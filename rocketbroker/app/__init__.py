@@ -2,4 +2,10 @@
 """Programs: broker, name server, standalone, the rocketbroker command.
 
 The only package that imports the reactor.
+
+  - L{broker}, L{namesrv}: what twistd runs, and each as a service on a reactor.
+  - L{standalone}: both in one process.
+  - L{options}: flags that the servers share, and how a program refuses.
+  - L{metricsport}: C{/metrics} and C{/healthz} of either.
+  - L{command}: the C{rocketbroker} command.
 """
