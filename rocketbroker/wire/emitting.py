@@ -125,6 +125,8 @@ def _emit(value: object, quote: Callable[[str], str], standard: bool, room: int)
         return _object(value, quote, standard, room - 1)
     if isinstance(value, list | tuple | set | frozenset):
         items = [_emit(item, quote, standard, room - 1) for item in value]
+        if isinstance(value, set | frozenset):
+            items.sort()
         return f"[{','.join(items)}]"
     raise LocalProtocolError(f"JSON has no {type(value).__name__}")
 

@@ -9,6 +9,7 @@ cannot be converted is refused (the remoting sheet, section 16.3).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar, final
 
@@ -16,6 +17,8 @@ from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.wire.reading import depth_of, loads
 
 T = TypeVar("T")
+
+_DECIMAL: Final = re.compile("[+-]?[0-9]{1,30}")
 
 #: How deep what is only kept may nest: twice what the real ones do. It is written again
 #: inside of larger objects, whose files must not become too deep to be read.
@@ -164,8 +167,9 @@ class Fields:
         table: dict[int, T] = {}
         for key, value in self.members(name).items():
             number = integer_of(key)
-            if number is None:
-                raise self._wrong(name, "an object with numbers as keys")
+            # Without a bound, numbers could be chosen that have the same hash.
+            if number is None or not -(1 << 63) <= number < 1 << 63:
+                raise self._wrong(name, "an object with numbers of 64 bits as keys")
             if value is not None:
                 table[number] = read(value)
         return table
@@ -230,8 +234,8 @@ def integer_of(value: object) -> int | None:
     try:
         if isinstance(value, float):
             return int(value)
-        if isinstance(value, str) and value.isascii():
-            return int(value) if len(value) < 30 else None
+        if isinstance(value, str) and _DECIMAL.fullmatch(value):
+            return int(value)
     except (ValueError, OverflowError):
         pass
     return None

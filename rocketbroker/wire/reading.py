@@ -35,19 +35,22 @@ MOST_DEPTH: Final = 100
 #: longest frame has. Without a limit a short text could mean gigabytes.
 MOST_EXPANSION: Final = 16 * 1024 * 1024
 
+_LONG: Final = 1 << 63
+
 _STRICT: Final = msgspec.json.Decoder()
 
-_SPACE: Final = re.compile(r"(?:[\s\ufeff\x08]+|//[^\n]*|/\*.*?\*/)*", re.S)
+# Possessive (*+), or a matcher keeps a way back for each of a million repetitions.
+_SPACE: Final = re.compile(r"(?:[\s\ufeff\x08]++|//[^\n]*+|/\*.*?\*/)*+", re.S)
 _QUOTED: Final = {
-    '"': re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"', re.S),
-    "'": re.compile(r"'([^'\\]*(?:\\.[^'\\]*)*)'", re.S),
+    '"': re.compile(r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.S),
+    "'": re.compile(r"'([^'\\]*+(?:\\.[^'\\]*+)*+)'", re.S),
 }
 #: The suffix says which type of number it is, which nobody cares for here.
-_NUMBER: Final = re.compile(r"(-?[0-9]+)(\.[0-9]*)?([eE][+-]?[0-9]+)?[LSBFD]?")
+_NUMBER: Final = re.compile(r"(-?[0-9]++)(\.[0-9]*+)?+([eE][+-]?[0-9]++)?+[LSBFD]?")
 _IDENTIFIER: Final = re.compile(r"[^\W\d][\w$]*|\$[\w$]*")
 _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.S)
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
-_STEP: Final = re.compile(r"\.((?:[^.\[\\]|\\.)+)|\[([0-9]+)\]", re.S)
+_STEP: Final = re.compile(r"\.((?:[^.\[\\]|\\.)++)|\[([0-9]++)\]", re.S)
 _INDEX: Final = re.compile("[0-9]{1,18}")
 _BACKSLASH: Final = re.compile(r"\\(.)", re.S)
 
@@ -290,7 +293,11 @@ class _Reader:
         if char == "{":
             return ObjectKey.of(self._object())
         if char.isdigit() or char == "-":
-            return self._number()
+            number = self._number()
+            # Without a bound, numbers could be chosen that have the same hash.
+            if not isinstance(number, int) or not -_LONG <= number < _LONG:
+                raise self._error("a key that is no number of 64 bits")
+            return number
         match = _IDENTIFIER.match(self._text, self._at)
         if match is None:
             raise self._error("no key")

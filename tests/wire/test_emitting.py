@@ -55,6 +55,12 @@ class OwnFormTests(SynchronousTestCase):
         )
         self.assertEqual(dumps({Color.RED: 1}), b"{3:1}")
 
+    def test_sets(self) -> None:
+        """A set is an array, sorted, so that equal ones look equal."""
+        names = {f"tag{number}" for number in range(5)}
+        self.assertEqual(dumps(names), b'["tag0","tag1","tag2","tag3","tag4"]')
+        self.assertEqual(dumps(frozenset(names)), dumps(names))
+
     def test_strings(self) -> None:
         """Control characters are escaped with capitals; all others stand."""
         self.assertEqual(

@@ -101,7 +101,7 @@ class FieldsTests(SynchronousTestCase):
         )
         self.assertEqual(fields.numbered("x", read_text), {1: "a", 2: "b"})
         self.assertEqual(fields.texts("y"), {"k": "5"})
-        for key in ("k", ObjectKey()):
+        for key in ("k", ObjectKey(), 1 << 63, str(1 << 63), "1_0"):
             with self.assertRaises(RemoteProtocolError):
                 Fields({"x": {key: "a"}}, "it").numbered("x", read_text)
 

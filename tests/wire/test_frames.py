@@ -11,7 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.errors import LocalProtocolError, RemoteProtocolError
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import BINARY, JSON, RESPONSE, Command
-from rocketbroker.wire.frames import MOST_BYTES, decode, encode
+from rocketbroker.wire.frames import MOST_BYTES, MOST_LENIENT_BYTES, decode, encode
 from rocketbroker.wire.send_headers import SendMessageRequestHeaderV2
 from tests.examples import examples
 from tests.wire.strategies import INT16, commands, parts
@@ -223,6 +223,20 @@ class JsonTests(SynchronousTestCase):
         ):
             with self.assertRaises(RemoteProtocolError):
                 self.fail(f"{text[:40]!r} was read as {self.read(text)}")
+
+    def test_longest(self) -> None:
+        """What is no JSON is read only to a limit: it costs much more."""
+        for more in (0, 1):
+            start = "{code:10,x:'" + "x" * MOST_LENIENT_BYTES
+            header = start[: MOST_LENIENT_BYTES + more - 2] + "'}"
+            self.assertEqual(len(header), MOST_LENIENT_BYTES + more)
+            if more == 0:
+                self.assertEqual(self.read(header).code, 10)
+            else:
+                with self.assertRaises(RemoteProtocolError):
+                    self.read(header)
+        strict = '{"code":10,"remark":"' + "x" * MOST_LENIENT_BYTES + '"}'
+        self.assertEqual(self.read(strict).code, 10)
 
 
 class BinaryTests(SynchronousTestCase):

@@ -190,6 +190,14 @@ class LimitTests(SynchronousTestCase):
         with self.assertRaises(RemoteProtocolError):
             loads("{" + "9" * 5000 + ":1}")
 
+    def test_keyNumbers(self) -> None:
+        """A number that is a key has 64 bits: larger ones could share one hash."""
+        for key in ((1 << 63) - 1, -(1 << 63)):
+            self.assertEqual(loads(f"{{{key}:1}}"), {key: 1})
+        for text in ("9223372036854775808", "-9223372036854775809", "1.5", "1e300"):
+            with self.assertRaises(RemoteProtocolError):
+                loads(f"{{{text}:1}}")
+
     def test_manyItems(self) -> None:
         """Width is not depth."""
         value = loads("[" + "[],{}," * 1000 + "]")
