@@ -50,6 +50,9 @@ ENTRIES_AT_ONCE: Final = 800
 _FIRST: Final = struct.Struct(">q")
 _UNPACK: Final = [struct.Struct(">" + "qiq" * count).unpack for count in range(65)]
 
+#: Positions and sizes alone, for who wants every message.
+_PLACES: Final = [struct.Struct(">" + "qi8x" * count).unpack for count in range(65)]
+
 
 @final
 class Reading:
@@ -116,22 +119,28 @@ class Reading:
         cold = self.is_cold(queue, offset)
         count_limit, bytes_limit = self._cold_limits if cold else self._hot_limits
         if most_messages > self._hot_limits[0]:
+            # More than the reference ever gives: the caller knows what it can take.
             count_limit, bytes_limit = most_messages, MOST_BYTES
         asked = max(1, min(most_messages, count_limit))
+        most_bytes = min(max(most_bytes, LEAST_BYTES), bytes_limit, MOST_BYTES)
+        blob = queue.read(offset, min(end - offset, asked, ENTRIES_AT_ONCE))
+        if matches is None and not cold:
+            plain = self._read_plain(blob, offset, most_bytes, first, end)
+            if plain is not None:
+                return plain
         scan_end = min(end, offset + max(-(-self._scan_bytes // SIZE), asked))
         collector = Collector(
             self._segments,
             view[MIN_POSITION],
             view[PUBLISHED],
             asked,
-            min(max(most_bytes, LEAST_BYTES), bytes_limit, MOST_BYTES),
+            most_bytes,
             cold,
         )
         per_file = queue.files.size // SIZE
         at = offset
         files = 0
         while at < scan_end and not collector.is_full:
-            blob = queue.read(at, min(scan_end - at, asked, ENTRIES_AT_ONCE))
             count = len(blob) // SIZE
             if count == 0:
                 if collector.count:
@@ -140,12 +149,50 @@ class Reading:
                     OFFSET_FOUND_NULL, at - at % per_file + per_file, first, end
                 )
             at += collector.collect(blob[: count * SIZE], count, matches)
-            asked = ENTRIES_AT_ONCE
             if at % per_file == 0:
                 files += 1
                 if files >= self._most_files or collector.count:
                     break
+            if at < scan_end and not collector.is_full:
+                blob = queue.read(at, min(scan_end - at, ENTRIES_AT_ONCE))
         return collector.result(at, first, end)
+
+    def _read_plain(
+        self, blob: bytes, offset: int, most_bytes: int, first: int, end: int
+    ) -> ReadResult | None:
+        """All messages at once, if they fit and are in one segment in memory.
+
+        So it is for nearly all pulls, and costs half.
+
+        @param blob: their entries.
+        @return: None if it is not so.
+        """
+        count, rest = divmod(len(blob), SIZE)
+        if rest or not 0 < count < len(_PLACES):
+            return None
+        fields = _PLACES[count](blob)
+        positions = fields[::2]
+        sizes = fields[1::2]
+        total = sum(sizes)
+        if total > most_bytes or min(sizes) <= 0:
+            return None
+        start = min(positions)
+        segment = self._segments.find(start)
+        ends = tuple(map(add, positions, sizes))
+        stop = max(ends)
+        if segment is None or stop > segment.end or stop > self._words.view[PUBLISHED]:
+            return None
+        low = segment.start
+        view = segment.view()
+        if stop - start == total and ends[:-1] == positions[1:]:
+            pieces = [view[start - low : stop - low]]
+        elif low == 0:
+            pieces = [view[a:b] for a, b in zip(positions, ends, strict=True)]
+        else:
+            pieces = [
+                view[a - low : b - low] for a, b in zip(positions, ends, strict=True)
+            ]
+        return ReadResult(FOUND, offset + count, first, end, pieces, count, total)
 
 
 @final
@@ -202,10 +249,6 @@ class Collector:
             fields = _UNPACK[entries](blob)
         else:
             fields = struct.unpack(">" + "qiq" * entries, blob)
-        positions = fields[::3]
-        sizes = fields[1::3]
-        if matches is None and self._take_all(positions, sizes):
-            return entries
         most_bytes = self._most_bytes
         most_messages = self._most_messages
         pieces = self._pieces
@@ -215,7 +258,9 @@ class Collector:
         # The extent that is being gathered, and the segment that it is in.
         start = end = low = high = 0
         view: mmap.mmap | None = None
-        for position, size, code in zip(positions, sizes, fields[2::3], strict=True):
+        for position, size, code in zip(
+            fields[::3], fields[1::3], fields[2::3], strict=True
+        ):
             if count and (count >= most_messages or total + size > most_bytes):
                 self.is_full = True
                 break
@@ -251,42 +296,6 @@ class Collector:
         self.count = count
         self.is_full = self.is_full or count >= most_messages or total >= most_bytes
         return passed
-
-    def _take_all(self, positions: tuple[int, ...], sizes: tuple[int, ...]) -> bool:
-        """Take all of them at once, if they fit and are in one segment in memory.
-
-        So it is for nearly all pulls, and costs half.
-        """
-        total = sum(sizes)
-        if (
-            self.count
-            or self._cold
-            or len(sizes) > self._most_messages
-            or total > self._most_bytes
-            or min(sizes) <= 0
-        ):
-            return False
-        first = min(positions)
-        segment = self._segments.find(first)
-        if segment is None:
-            return False
-        ends = tuple(map(add, positions, sizes))
-        if max(ends) > min(segment.end, self._published):
-            return False
-        low = segment.start
-        view = segment.view()
-        if ends[:-1] == positions[1:]:
-            self._pieces = [view[first - low : ends[-1] - low]]
-        elif low == 0:
-            self._pieces = [view[a:b] for a, b in zip(positions, ends, strict=True)]
-        else:
-            self._pieces = [
-                view[a - low : b - low] for a, b in zip(positions, ends, strict=True)
-            ]
-        self._size = total
-        self.count = len(sizes)
-        self.is_full = self.count >= self._most_messages
-        return True
 
     def _find(self, position: int, size: int) -> Segment | None:
         """The segment of a record; None if it is not, or no more, in the log."""
