@@ -1,0 +1,199 @@
+"""Exports and reads by Spark, from a running broker and from its files."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.blocking.client import Client
+from rocketbroker.blocking.messages import Message
+from rocketbroker.blocking.producer import Producer
+from rocketbroker.blocking.settings import Settings
+from rocketbroker.spark.columns import NATIVE
+from tests.integration.servers import ROOT, Cluster, environment
+
+TOPIC = "exported"
+COUNT = 2000
+COMMAND = [sys.executable, "-m", "rocketbroker.app.command"]
+
+
+def body(number: int) -> bytes:
+    """Every fiftieth is compressed on its way."""
+    return b"%d," % number * (2000 if number % 50 == 0 else 20)
+
+
+def fill(names: str, numbers: range) -> None:
+    """Send messages to two queues."""
+    with Client(Settings(names)) as client:
+        client.create_topic(TOPIC, queues=2)
+        messages = (
+            Message(
+                TOPIC,
+                body(number),
+                "odd" if number % 2 else "even",
+                [f"k{number}"],
+                {"number": str(number)},
+            )
+            for number in numbers
+        )
+        for result in Producer(client).send_all(messages):
+            assert result.status == 0
+
+
+def export(*words: str) -> subprocess.CompletedProcess[str]:
+    """One C{rocketbroker export run}."""
+    return subprocess.run(
+        [*COMMAND, "export", "run", *words, "--cores", "2"],
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+
+
+def rows(root: Path) -> list[tuple[int, bytes, str, list[str]]]:
+    """Number, body, tag and keys of each row of all Parquet files, sorted."""
+    found = []
+    for path in root.rglob("*.parquet"):
+        for row in pq.ParquetFile(path).read().to_pylist():
+            number = int(dict(row["properties"])["number"])
+            found.append((number, row["body"], row["tags"], row["keys"]))
+    return sorted(found)
+
+
+def expected(count: int) -> list[tuple[int, bytes, str, list[str]]]:
+    """The same of what was sent."""
+    return [(n, body(n), "odd" if n % 2 else "even", [f"k{n}"]) for n in range(count)]
+
+
+class ExportTests(SynchronousTestCase):
+    """Our servers, Spark, Parquet."""
+
+    timeout = 900
+
+    def setUp(self) -> None:
+        """Start the servers and fill a topic."""
+        self.cluster = Cluster()
+        self.addCleanup(self.cluster.stop)
+        self.cluster.start()
+        fill(self.cluster.names, range(COUNT))
+
+    def folder(self) -> Path:
+        """A place for an export."""
+        return Path(self.mktemp()).absolute()
+
+    def test_runs(self) -> None:
+        """Everything once, then nothing new, then what came since: also offline."""
+        root = self.folder()
+        words = (TOPIC, "--namesrv", self.cluster.names, "--to", str(root))
+        first = export(*words)
+        self.assertEqual(first.returncode, 0, first.stdout)
+        self.assertIn(f"rows={COUNT} expected={COUNT} missing=0", first.stdout)
+        self.assertEqual(rows(root), expected(COUNT))
+        again = export(*words)
+        self.assertEqual(again.returncode, 3, again.stdout)
+        store = ("--store", str(self.cluster.store), "--broker-name", "broker-a")
+        offline = export(TOPIC, *store, "--to", str(root))
+        self.assertEqual(offline.returncode, 3, offline.stdout)
+        other = self.folder()
+        offline = export(TOPIC, *store, "--to", str(other))
+        self.assertEqual(offline.returncode, 0, offline.stdout)
+        self.assertEqual(rows(other), expected(COUNT))
+
+    def test_killed(self) -> None:
+        """A run that is killed is carried out again; nothing is lost or doubled."""
+        root = self.folder()
+        words = (TOPIC, "--namesrv", self.cluster.names, "--to", str(root))
+        killed = subprocess.Popen(
+            [*COMMAND, "export", "run", *words],
+            env=environment(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        end = time.monotonic() + 300
+        while killed.poll() is None and time.monotonic() < end:
+            if list(root.rglob("*.parquet")) or list(root.rglob(".*.tmp")):
+                break
+            time.sleep(0.01)
+        os.killpg(killed.pid, signal.SIGKILL)
+        killed.wait()
+        again = export(*words)
+        self.assertIn(again.returncode, (0, 3), again.stdout)
+        self.assertEqual(rows(root), expected(COUNT))
+        self.assertEqual(list(root.rglob(".*.tmp")), [])
+
+    def test_reads(self) -> None:
+        """The data source gives the columns, ranges and refusals that it promises."""
+        log = self.mktemp()
+        said = subprocess.run(
+            [sys.executable, str(ROOT / "tests/integration/spark_reads.py")]
+            + [self.cluster.names, str(self.cluster.store), TOPIC, log],
+            env=environment(),
+            stdout=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+        self.assertEqual(said.returncode, 0, said.stdout)
+        found: dict[str, Any] = json.loads(said.stdout.splitlines()[-1])
+        self.assertEqual(found["schema"], [list(pair) for pair in NATIVE.items()])
+        self.assertEqual(found["numbers"], list(range(COUNT)))
+        self.assertEqual(found["sizes"], sum(len(body(n)) for n in range(COUNT)))
+        self.assertEqual(found["tags"], COUNT // 2)
+        self.assertEqual(found["offline"], COUNT)
+        self.assertEqual(found["kafka"], [[0, 5]])
+        self.assertEqual(found["partitions"], COUNT // 100)
+        self.assertEqual(found["nothing"], 0)
+        self.assertIn("unknown option 'endingofsets'", found["unknown option"])
+        self.assertIn("there is no column 'bdy'", found["unknown column"])
+        self.assertIn("No topic route info", found["unknown topic"])
+        self.assertIn("ends at", found["data loss"])
+
+    def test_refusals(self) -> None:
+        """What cannot be exported is one line and exit status 1."""
+        for words, sentence in (
+            (("nope", "--namesrv", self.cluster.names), "No topic route info"),
+            (("T", "--namesrv", "127.0.0.1:1"), "cannot connect to 127.0.0.1:1"),
+            (("T", "--store", "/nowhere"), "There is no store in /nowhere"),
+        ):
+            said = export(*words, "--to", str(self.folder()))
+            self.assertEqual(said.returncode, 1, said.stdout)
+            (line,) = said.stdout.splitlines()
+            self.assertIn(sentence, line)
+
+
+class ImportTests(SynchronousTestCase):
+    """What is not imported."""
+
+    def imported(self, code: str) -> set[str]:
+        """The top-level modules that a piece of code imports."""
+        code = f"import sys; {code}; print(*sys.modules)"
+        said = subprocess.run(
+            [sys.executable, "-c", code],
+            env=environment(),
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+        return {name.split(".")[0] for name in said.stdout.split()}
+
+    def test_command(self) -> None:
+        """The command's help needs neither Twisted nor any extra."""
+        found = self.imported("import rocketbroker.app.command")
+        self.assertEqual(found & {"twisted", "pyspark", "pyarrow", "numpy"}, set())
+
+    def test_source(self) -> None:
+        """Spark's scan for data sources imports nothing heavy of ours."""
+        before = self.imported("import pyspark.sql.datasource")
+        after = self.imported("import pyspark.sql.datasource, pyspark_rocketmq")
+        self.assertEqual((after - before) & {"pyarrow", "numpy", "twisted"}, set())
