@@ -310,7 +310,7 @@ class Sending:
             )
         draft.context = partial(self._answer, done, unique, sends)
         self._intake.drafts.append(draft)
-        if is_hot(config):
+        if is_hot(config) and self._topics.is_saved:
             self._approve(fields.b, queue_id)
         return done
 
@@ -346,7 +346,9 @@ class Sending:
         }
         if unique:
             ext["transactionId"] = unique
-        done.callback(Command(code, ext))
+        # A topic that this very send has made must outlive the broker like its message:
+        # the next start would have the one without the other.
+        self._topics.saved().addCallback(lambda _: done.callback(Command(code, ext)))
 
     # Batches, either way.
 

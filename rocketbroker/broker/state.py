@@ -82,6 +82,11 @@ class TableFile:
             self._write()
         return done
 
+    @property
+    def busy(self) -> bool:
+        """Whether a write is under way."""
+        return self._writing
+
     def idle(self) -> Deferred[None]:
         """Fires once every change so far has been written."""
         if not self._writing:

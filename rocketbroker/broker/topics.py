@@ -219,6 +219,11 @@ class TopicTable:
             },
         }
 
+    @property
+    def is_saved(self) -> bool:
+        """Whether no change waits to be written."""
+        return not self._file.busy
+
     def saved(self) -> Deferred[None]:
         """Fires when all changes so far are in the file."""
         return self._file.idle()

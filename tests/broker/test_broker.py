@@ -9,6 +9,7 @@ from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.broker import Broker, Outside, vip_port
+from rocketbroker.broker.durability import InThread
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.namesrv import NamesrvSettings
 from rocketbroker.config.remoting import RemotingClientOptions
@@ -21,7 +22,7 @@ from rocketbroker.remoting.turns import Turns
 from rocketbroker.store.store import Store
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.network import MemoryNetwork
-from rocketbroker.testing.threads import at_once
+from rocketbroker.testing.threads import Threads, at_once
 from rocketbroker.wire.command import Command
 from tests.broker.rig import HOST, SMALL, pull_ext, send_ext
 from tests.broker.test_heartbeats import body as heartbeat
@@ -38,6 +39,7 @@ class BrokerTests(SynchronousTestCase):
         self.network = MemoryNetwork()
         self.names = self.name_server()
         self.client = RemotingClient(self.network, RemotingClientOptions())
+        self.in_thread: InThread = at_once
 
     def name_server(self) -> RemotingServer:
         """A name server that listens."""
@@ -76,7 +78,7 @@ class BrokerTests(SynchronousTestCase):
             self.wall_ms,
             self.disk,
             Store(self.disk, parsed.store, self.wall_ms, HOST),
-            at_once,
+            self.in_thread,
             RemotingClient(self.network, parsed.client),
             turns,
             UniqueKeys(b"\x0a\0\0\1", 1, 2, self.wall_ms),
@@ -163,6 +165,25 @@ class BrokerTests(SynchronousTestCase):
         self.network.advance(1)
         self.network.settle()
         self.assertEqual(self.ask(105, {"topic": "T"}, port=9876).code, 0)
+
+    def test_newTopic(self) -> None:
+        """A send that makes its topic is answered once the topic is on the disk, and
+        so are those that come meanwhile."""
+        threads = self.in_thread = Threads()
+        self.running()
+        answers = []
+        for _ in range(2):
+            request = Command(310, send_ext("T", d="1"), b"hello")
+            answers.append(self.client.invoke("127.0.0.1:10911", request, 3.0))
+            self.network.settle()
+        for answer in answers:
+            self.assertNoResult(answer)
+        threads.run()
+        self.network.settle()
+        for answer in answers:
+            self.assertEqual(self.successResultOf(answer).code, 0)
+        self.assertIn(b'"T"', self.disk.read("/store/config/topics.json"))
+        self.assertEqual(self.send().code, 0)
 
     def test_vip(self) -> None:
         """The VIP port answers all but pulls."""
