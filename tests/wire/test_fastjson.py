@@ -11,6 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.wire.fastjson import ObjectKey, dumps, dumps_standard, loads
 from tests.examples import examples
+from tests.wire.vectors import FOLDER
 
 #: What UTF-8 can carry.
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -76,6 +77,17 @@ class RoundTripTests(SynchronousTestCase):
         self.assertEqual(json.loads(text), value)
         if not marked(value):
             self.assertEqual(loads(text), value)
+
+
+class SampleTests(SynchronousTestCase):
+    """Bodies and files as the fact sheets have them."""
+
+    def test_samples(self) -> None:
+        """Each is read, and written as it was, byte for byte."""
+        lines = (FOLDER / "bodies.fastjson").read_bytes().splitlines()
+        for line in lines:
+            self.assertEqual(dumps(loads(line)), line)
+        self.assertGreater(len(lines), 40)
 
 
 class AnythingTests(SynchronousTestCase):

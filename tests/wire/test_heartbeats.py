@@ -47,6 +47,21 @@ class HeartbeatTests(SynchronousTestCase):
         self.assertEqual(HeartbeatData.from_json(loads(HEARTBEAT)), BODY)
         self.assertEqual(dumps(BODY), HEARTBEAT)
 
+    def test_fingerprint(self) -> None:
+        """What a client hashes for its fingerprint is written as Java writes it."""
+        subscription = SubscriptionData(topic="T1")
+        body = HeartbeatData(
+            client_id="",
+            producer_data_set=[ProducerData(group_name="PG")],
+            consumer_data_set=[
+                ConsumerData(group_name="G1", subscription_data_set=[subscription])
+            ],
+        )
+        code = 0
+        for byte in dumps(body):
+            code = code * 31 + byte & 0xFFFFFFFF
+        self.assertEqual(code - (1 << 32), -889169914)
+
     def test_go(self) -> None:
         """Go's hash codes are strings, and its versions are nanoseconds."""
         subscription = SubscriptionData.from_json(
