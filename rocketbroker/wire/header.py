@@ -140,7 +140,7 @@ def _reading(cls: type[Header]) -> tuple[dict[str, _Rule], dict[str, object]]:
     return rules, {field.attribute: field.missing for field in plan}
 
 
-class Header(msgspec.Struct, rename="camel", kw_only=True, omit_defaults=True):
+class Header(msgspec.Struct, rename="camel", kw_only=True):
     """A typed header.
 
     @cvar fast: whether Java reads it by hand, so that a number that does not parse is
