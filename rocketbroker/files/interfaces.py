@@ -35,7 +35,7 @@ class IFile(Interface):
     def datasync() -> None:
         """Wait until its bytes are on the disk."""
 
-    def map(size: int, writable: bool) -> mmap.mmap | memoryview:
+    def map(size: int, writable: bool) -> mmap.mmap:
         """A shared mapping of the first C{size} bytes."""
 
     def lock() -> bool:

@@ -16,6 +16,7 @@ import os
 from collections.abc import Callable
 from typing import final
 
+from rocketbroker.files.directories import make_lasting
 from rocketbroker.files.interfaces import IFiles
 
 
@@ -69,7 +70,7 @@ class JsonFile:
         files = self._files
         folder = os.path.dirname(self._path)
         temporary = self._path + ".tmp"
-        files.make_dirs(folder)
+        make_lasting(files, folder)
         file = files.open(temporary, create=True)
         try:
             file.truncate(0)

@@ -272,14 +272,25 @@ class Recovery:
         dispatcher = self._dispatcher
         collected = 0
         self.records = 0
+        held: Found | None = None
         for found in scan:
-            dispatcher.add(found)
-            self.last_store_ms = found[6]
+            if held is not None:
+                dispatcher.add(held)
+                collected += 1
+                if collected == ENTRIES_AT_ONCE:
+                    dispatcher.enter()
+                    collected = 0
+            held = found
             self.records += 1
-            collected += 1
-            if collected == ENTRIES_AT_ONCE:
-                dispatcher.enter()
-                collected = 0
+        if held is not None and scan.broken == NOTHING and b"\0" in held[7]:
+            # No CRC covers the properties. Where the last record has zeros in them, and
+            # more zeros follow it, its end was not written.
+            scan.position = held[0]
+            scan.broken = "its end was not written"
+            self.records -= 1
+        elif held is not None:
+            dispatcher.add(held)
+            self.last_store_ms = held[6]
         dispatcher.enter()
         return scan
 
@@ -297,6 +308,8 @@ class Recovery:
                     f"{rest} bytes that follow it are given up."
                 )
             segment.cut(end)
+            # Or a crash soon after could bring back what was cut.
+            segment.file.datasync()
         keep = 0
         while keep < len(self._segments.all) and (
             self._segments.all[keep].start < end or keep == 0
@@ -306,6 +319,7 @@ class Recovery:
         self._segments.all = self._segments.all[:keep]
         for segment in gone:
             self._set_aside(segment)
+            self._files.sync_dir(os.path.dirname(segment.path))
 
     def _rest(self, segment: Segment, end: int) -> int:
         """How many bytes behind the end are something, as far as is looked."""

@@ -19,6 +19,7 @@ from zope.interface import classImplements
 
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import ServiceNotAvailable, StoreError
+from rocketbroker.files.directories import make_lasting
 from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.store.checkpoint import Checkpoint
 from rocketbroker.store.commitlog import CommitLog
@@ -34,6 +35,7 @@ from rocketbroker.store.interfaces import (
     ReadResult,
 )
 from rocketbroker.store.lease import Lease, ThreadLease
+from rocketbroker.store.queues import FOLDER as QUEUES
 from rocketbroker.store.queues import QueueTable
 from rocketbroker.store.reading import Reading
 from rocketbroker.store.recovery import Recovery
@@ -121,14 +123,14 @@ class Store:
         files = self._files
         options = self._options
         root = self._root
-        files.make_dirs(root)
+        make_lasting(files, root)
         self._take_lock()
         self._was_open = True
         commit_log = options.store_path_commit_log or os.path.join(root, "commitlog")
         folders = [folder for folder in commit_log.split(",") if folder]
         for folder in folders:
-            files.make_dirs(folder)
-            files.sync_dir(os.path.dirname(folder))
+            make_lasting(files, folder)
+        make_lasting(files, os.path.join(root, QUEUES))
         self._words = words = Words(files, root)
         self._segments = Segments(files, folders, options.mapped_file_size_commit_log)
         self._segments.remove_ahead()

@@ -1,0 +1,180 @@
+"""Machines that stop in the middle of work: what was promised is there, and the rest is
+a whole number of messages."""
+
+from __future__ import annotations
+
+import random
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.store.interfaces import PUT_OK, IQueue
+from rocketbroker.store.store import Store
+from rocketbroker.testing.files import MemoryDisk
+from tests.store.stores import ROOT, SEGMENT, Wall, bodies, draft, opened, put
+from tests.store.test_recovery import log_file, restored, snapshot
+
+
+class TornTailTests(SynchronousTestCase):
+    """The log ends anywhere in the last records."""
+
+    def cut(self, files: dict[str, bytes], at: int, tail: bytes) -> Store:
+        """A store that is opened when its log has only so many bytes."""
+        path = log_file(at // SEGMENT * SEGMENT)
+        at %= SEGMENT
+        torn = dict(files)
+        torn[path] = (files[path][:at] + tail).ljust(SEGMENT, b"\0")[:SEGMENT]
+        return opened(restored(torn))
+
+    def test_everyByte(self) -> None:
+        """Cut at every byte of the last three records, with zeros or rubbish behind,
+        whole records stay, a part does not, and the store goes on densely. Rubbish in
+        the properties is not noticed: no CRC covers them."""
+        disk = MemoryDisk()
+        store = opened(disk)
+        queues = [store.queue("T", number) for number in range(2)]
+        put(store, queues[0], *[b"%d" % number for number in range(5)])
+        last = [
+            draft(queues[1], b"one"),
+            draft(queues[0], b"two" * 20),
+            draft(queues[1], b"three"),
+        ]
+        store.append(last)
+        store.dispatch(100)
+        start, end = last[0].position, store.published_position
+        files = snapshot(disk)
+        for tail in (b"", b"\xda\xa3\x20\xa7" * 100):
+            for at in range(start, end + 1):
+                torn = self.cut(files, at, tail)
+                whole = [
+                    each
+                    for each in last
+                    if each.end - (len(each.properties) if tail else 0) <= at
+                ]
+                self.assertEqual(
+                    torn.published_position, whole[-1].end if whole else start
+                )
+                for queue in queues:
+                    again = torn.queue("T", queue.queue_id)
+                    mine = [each.body for each in whole if each.queue is queue]
+                    put(torn, again, b"after")
+                    self.assertEqual(
+                        bodies(torn, again)[5 * (queue.queue_id == 0) :],
+                        [*mine, b"after"],
+                    )
+
+    def test_revived(self) -> None:
+        """What stood behind a torn record does not come back when the log has grown up
+        to it again."""
+        disk = MemoryDisk()
+        store = opened(disk)
+        queue = store.queue("T", 0)
+        drafts = put(store, queue, b"one", b"two", b"three")
+        file = disk.open(log_file())
+        file.pwrite(b"?", drafts[1].position + 88)
+        disk.crash(keep_all=True)
+        store = opened(disk)
+        put(store, store.queue("T", 0), b"2nd")
+        self.assertEqual(store.published_position, drafts[1].end)
+        disk.crash(keep_all=True)
+        store = opened(disk)
+        self.assertEqual(bodies(store, store.queue("T", 0)), [b"one", b"2nd"])
+
+
+class Script:
+    """Random work on a store, and what it must be able to give back.
+
+    @ivar sent: all bodies of each queue, in order.
+    @ivar safe: of each queue, how many were flushed.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.luck = random.Random(seed)
+        self.disk = MemoryDisk()
+        self.wall = Wall()
+        self.sent: dict[int, list[bytes]] = {number: [] for number in range(3)}
+        self.safe = dict.fromkeys(range(3), 0)
+        self.count = 0
+
+    def work(self, store: Store) -> None:
+        """A step."""
+        luck = self.luck
+        self.wall.now_ms += luck.choice((0, 1, 50, 4000))
+        step = luck.random()
+        if step < 0.5:
+            drafts = []
+            for _ in range(luck.randrange(1, 6)):
+                number = luck.randrange(3)
+                self.count += 1
+                body = b"%d " % self.count * luck.choice((1, 10, 800))
+                drafts.append(draft(store.queue("T", number), body))
+                self.sent[number].append(body)
+            store.append(drafts)
+            assert all(each.status == PUT_OK for each in drafts)
+        elif step < 0.7:
+            store.dispatch(luck.choice((1, 1000)))
+        elif step < 0.85:
+            store.flush()
+            self.safe = {number: len(sent) for number, sent in self.sent.items()}
+        elif step < 0.95:
+            store.flush_queues()
+        else:
+            store.allocate_ahead()
+
+    def crash(self) -> Store:
+        """Stop the machine and start again."""
+        kind = self.luck.randrange(3)
+        if kind == 0:
+            self.disk.crash()
+        elif kind == 1:
+            self.disk.crash(self.luck)
+        else:
+            self.disk.crash(keep_all=True)
+            self.safe = {number: len(sent) for number, sent in self.sent.items()}
+        return opened(self.disk, self.wall)
+
+
+class CrashTests(SynchronousTestCase):
+    """Many crashes, with all luck that a disk can have."""
+
+    def check(self, script: Script, store: Store) -> None:
+        """The promised is there, and each queue is what was sent, up to a point."""
+        for number, sent in script.sent.items():
+            queue: IQueue = store.queue("T", number)
+            there = bodies(store, queue)
+            self.assertEqual(there, sent[: len(there)])
+            self.assertTrue(len(there) >= script.safe[number])
+            self.assertEqual(queue.min_offset, 0)
+            self.assertEqual(queue.next_offset, len(there))
+            script.sent[number] = there
+            script.safe[number] = len(there)
+
+    def test_crashes(self) -> None:
+        """What was flushed survives every crash, what survives is a prefix of what was
+        sent, and offsets are dense, however often it happens."""
+        # The last one found blocks that a crash had brought back.
+        for seed in (*range(60), 2213):
+            script = Script(seed)
+            store = opened(script.disk, script.wall)
+            for _ in range(4):
+                for _ in range(script.luck.randrange(30)):
+                    script.work(store)
+                store = script.crash()
+                self.check(script, store)
+
+    def test_crashThenStop(self) -> None:
+        """A clean stop after a crash is a clean stop."""
+        for seed in range(10):
+            script = Script(1000 + seed)
+            store = opened(script.disk, script.wall)
+            for _ in range(20):
+                script.work(store)
+            store = script.crash()
+            for _ in range(20):
+                script.work(store)
+            store.close()
+            self.assertFalse(script.disk.exists(f"{ROOT}/abort"))
+            store = opened(script.disk, script.wall)
+            self.assertEqual(store.recovered_records, 0)
+            for number in range(3):
+                queue = store.queue("T", number)
+                self.assertEqual(len(bodies(store, queue)), queue.next_offset)

@@ -1,0 +1,375 @@
+"""What a start makes of what a stop has left."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.errors import StoreError
+from rocketbroker.records.entries import FILLED
+from rocketbroker.store.checkpoint import MARGIN_MS
+from rocketbroker.store.segments import segment_name
+from rocketbroker.testing.files import MemoryDisk
+from tests.store.stores import (
+    BORN_HOST_V6,
+    QUEUE_ENTRIES,
+    ROOT,
+    SEGMENT,
+    START_MS,
+    Wall,
+    bodies,
+    draft,
+    make,
+    opened,
+    put,
+)
+
+QUEUE_FILE = f"{ROOT}/consumequeue/T/0/{segment_name(0)}"
+
+
+def log_file(start: int = 0) -> str:
+    """The path of a segment."""
+    return f"{ROOT}/commitlog/{segment_name(start)}"
+
+
+def snapshot(disk: MemoryDisk) -> dict[str, bytes]:
+    """All files, as they are."""
+    found: dict[str, bytes] = {}
+
+    def walk(path: str) -> None:
+        for name in disk.list(path):
+            below = f"{path}/{name}"
+            if disk.is_dir(below):
+                walk(below)
+            else:
+                found[below] = disk.read(below)
+
+    walk(ROOT)
+    return found
+
+
+def restored(files: dict[str, bytes]) -> MemoryDisk:
+    """A disk with these files."""
+    disk = MemoryDisk()
+    for path, content in files.items():
+        disk.make_dirs(path.rpartition("/")[0])
+        file = disk.open(path, create=True)
+        file.truncate(len(content))
+        file.pwrite(content.rstrip(b"\0"), 0)
+        file.close()
+    return disk
+
+
+class CleanTests(SynchronousTestCase):
+    """After a clean stop."""
+
+    def setUp(self) -> None:
+        """A store with some messages, stopped."""
+        self.disk = MemoryDisk()
+        store = opened(self.disk)
+        queue = store.queue("T", 0)
+        self.drafts = put(store, queue, *[b"%d" % number for number in range(10)])
+        self.end = store.published_position
+        store.close()
+
+    def test_nothingIsRead(self) -> None:
+        """The log is not read from the start."""
+        store = opened(self.disk)
+        self.assertEqual(store.recovered_records, 0)
+        self.assertEqual(store.report, [])
+        self.assertEqual(store.dispatched_position, self.end)
+        self.assertEqual(store.flushed_position, self.end)
+
+    def test_recordAtTheEnd(self) -> None:
+        """A record that starts where the queues end is dispatched; the reference loses
+        it."""
+        file = self.disk.open(QUEUE_FILE)
+        file.pwrite(bytes(40), 8 * 20)
+        store = opened(self.disk)
+        self.assertEqual(store.recovered_records, 2)
+        self.assertEqual(len(bodies(store, store.queue("T", 0))), 10)
+
+    def test_notQueued(self) -> None:
+        """Records that stand in no queue are behind the end of the queues."""
+        store = opened(self.disk)
+        store.append([draft(store.queue("T", 0), sys_flag=4)])
+        end = store.published_position
+        store.close()
+        store = opened(self.disk)
+        self.assertEqual(store.published_position, end)
+        self.assertEqual(store.queue("T", 0).next_offset, 10)
+
+    def test_lastRecordBroken(self) -> None:
+        """When the last record that a queue knows cannot be read, all is checked, and
+        what is broken is given up with a sentence."""
+        file = self.disk.open(log_file())
+        file.pwrite(b"?", self.drafts[9].position + 88)
+        store = opened(self.disk)
+        self.assertEqual(store.published_position, self.drafts[9].position)
+        self.assertEqual(store.queue("T", 0).next_offset, 9)
+        self.assertEqual(len(store.report), 2)
+        self.assertIn("cannot be read", store.report[0])
+        self.assertIn(
+            f"The log ends at position {self.drafts[9].position}: the CRC of its body "
+            "is another.",
+            store.report[1],
+        )
+        self.assertTrue(store.given_up_bytes > 0)
+
+    def test_noQueues(self) -> None:
+        """Queues that are gone are built again from the log."""
+        self.disk.remove(QUEUE_FILE)
+        store = opened(self.disk)
+        self.assertEqual(len(bodies(store, store.queue("T", 0))), 10)
+
+    def test_noLog(self) -> None:
+        """Without a log the queues make no sense and are removed."""
+        self.disk.remove(log_file())
+        store = opened(self.disk)
+        queue = store.queue("T", 0)
+        self.assertEqual((queue.max_offset, queue.next_offset), (0, 0))
+        self.assertEqual(len(store.report), 1)
+        put(store, queue, b"new")
+        self.assertEqual(bodies(store, queue), [b"new"])
+
+    def test_fillers(self) -> None:
+        """Entries filled in are never offered, though the log begins at 0."""
+        file = self.disk.open(QUEUE_FILE)
+        file.pwrite(FILLED * 3, 0)
+        store = opened(self.disk)
+        queue = store.queue("T", 0)
+        self.assertEqual((queue.min_offset, queue.max_offset), (3, 10))
+
+    def test_oldSegmentsGone(self) -> None:
+        """The first offset is that of the first record that is still there."""
+        store = opened(self.disk)
+        queue = store.queue("T", 0)
+        put(store, queue, *[b"x" * 9000] * 30)
+        store.close()
+        self.disk.remove(log_file())
+        store = opened(self.disk)
+        queue = store.queue("T", 0)
+        self.assertEqual(store.min_position, SEGMENT)
+        self.assertEqual(queue.max_offset, 40)
+        self.assertTrue(10 < queue.min_offset < 40)
+        self.assertEqual(len(bodies(store, queue)), 40 - queue.min_offset)
+
+
+class FileTests(SynchronousTestCase):
+    """Files that are not as they should be."""
+
+    def setUp(self) -> None:
+        """A store of several segments, stopped cleanly."""
+        self.disk = MemoryDisk()
+        store = opened(self.disk)
+        put(
+            store, store.queue("T", 0), *[b"%d" % number * 9000 for number in range(30)]
+        )
+        self.end = store.published_position
+        self.last = store.published_position // SEGMENT * SEGMENT
+        store.close()
+
+    def test_empty(self) -> None:
+        """A last segment without a byte is removed."""
+        self.disk.open(log_file(self.last + SEGMENT), create=True)
+        store = opened(self.disk)
+        self.assertEqual(store.published_position, self.end)
+        self.assertFalse(self.disk.exists(log_file(self.last + SEGMENT)))
+
+    def test_short(self) -> None:
+        """A short segment is extended, and is good as far as it goes."""
+        self.disk.open(log_file(self.last)).truncate(self.end - self.last)
+        store = opened(self.disk)
+        self.assertEqual(store.published_position, self.end)
+        self.assertEqual(self.disk.size(log_file(self.last)), SEGMENT)
+        self.assertEqual(len(store.report), 1)
+
+    def test_otherSize(self) -> None:
+        """Segments made with another setting are refused in one sentence, unchanged."""
+        error = self.assertRaises(
+            StoreError, make(self.disk, mapped_file_size_commit_log=SEGMENT // 2).open
+        )
+        self.assertIn("does not fit mappedFileSizeCommitLog", str(error))
+        error = self.assertRaises(
+            StoreError, make(self.disk, mapped_file_size_commit_log=SEGMENT * 2).open
+        )
+        store = opened(self.disk)
+        self.assertEqual(len(bodies(store, store.queue("T", 0))), 30)
+
+    def test_foreign(self) -> None:
+        """Other files are left alone, and told."""
+        self.disk.open(f"{ROOT}/commitlog/notes.txt", create=True)
+        self.disk.open(f"{ROOT}/consumequeue/stray", create=True)
+        store = opened(self.disk)
+        self.assertEqual(len(store.report), 2)
+        self.assertTrue(self.disk.exists(f"{ROOT}/commitlog/notes.txt"))
+
+    def test_missing(self) -> None:
+        """When a segment in the middle is missing, what is behind it is used."""
+        self.disk.remove(log_file(SEGMENT))
+        store = opened(self.disk)
+        self.assertEqual(store.min_position, 2 * SEGMENT)
+        self.assertEqual(store.published_position, self.end)
+        self.assertIn("Segments are missing", store.report[0])
+        queue = store.queue("T", 0)
+        self.assertEqual(queue.max_offset, 30)
+        self.assertEqual(len(bodies(store, queue)), 30 - queue.min_offset)
+
+    def test_severalFolders(self) -> None:
+        """A log in two directories is one log."""
+        disk = MemoryDisk()
+        folders = "/a/commitlog,/b/commitlog"
+        store = opened(disk, store_path_commit_log=folders)
+        put(store, store.queue("T", 0), *[b"x" * 9000] * 30)
+        store.close()
+        self.assertEqual(len(disk.list("/a/commitlog")), 3)
+        self.assertEqual(len(disk.list("/b/commitlog")), 2)
+        store = opened(disk, store_path_commit_log=folders)
+        self.assertEqual(len(bodies(store, store.queue("T", 0))), 30)
+
+
+class UncleanTests(SynchronousTestCase):
+    """After any other stop."""
+
+    def setUp(self) -> None:
+        """A store with a clock that a test advances."""
+        self.disk = MemoryDisk()
+        self.wall = Wall()
+        self.store = opened(self.disk, self.wall)
+        self.queue = self.store.queue("T", 0)
+
+    def restart(self, **changes: object) -> None:
+        """The process dies; all that it wrote is there."""
+        self.disk.crash(keep_all=True)
+        self.store = opened(self.disk, self.wall, **changes)
+        self.queue = self.store.queue("T", 0)
+
+    def test_killed(self) -> None:
+        """When only the process dies nothing is lost, dispatched or not, in whatever
+        queue and of whatever kind."""
+        long = self.store.queue("%RETRY%" + "g" * 200, 7)
+        put(self.store, self.queue, b"one")
+        drafts = [
+            draft(self.queue, b"two", tags="A"),
+            draft(long, b"three", born_host=BORN_HOST_V6),
+            draft(self.queue, b"half", sys_flag=4),
+        ]
+        self.store.append(drafts)
+        end = self.store.published_position
+        self.restart()
+        self.assertEqual(self.store.published_position, end)
+        self.assertEqual(bodies(self.store, self.queue), [b"one", b"two"])
+        self.assertEqual(
+            bodies(self.store, self.store.queue(long.topic, 7)), [b"three"]
+        )
+        self.assertEqual(self.queue.next_offset, 2)
+        tagged = self.store.read(self.queue, 0, 32, 1000, drafts[0].tag_code.__eq__)
+        self.assertEqual(tagged.count, 1)
+        self.assertEqual(self.store.report, [])
+        put(self.store, self.queue, b"four")
+        self.restart()
+        self.assertEqual(bodies(self.store, self.queue), [b"one", b"two", b"four"])
+
+    def test_checkpoint(self) -> None:
+        """What the checkpoint vouches for is not read again."""
+        for number in range(40):
+            self.wall.now_ms = START_MS + number * 1000
+            put(self.store, self.queue, b"x" * 9000)
+        self.store.flush()
+        self.store.flush_queues()
+        self.restart()
+        self.assertEqual(len(bodies(self.store, self.queue)), 40)
+        self.assertTrue(0 < self.store.recovered_records < 20)
+        self.assertTrue(MARGIN_MS >= 3000)
+
+    def test_noCheckpoint(self) -> None:
+        """Without a checkpoint everything is read, and built again as it was."""
+        put(self.store, self.queue, *[b"%d" % number for number in range(250)])
+        self.store.flush_queues()
+        self.disk.remove(f"{ROOT}/checkpoint")
+        before = snapshot(self.disk)[QUEUE_FILE]
+        self.restart()
+        self.assertEqual(self.store.recovered_records, 250)
+        self.assertEqual(snapshot(self.disk)[QUEUE_FILE], before)
+
+    def test_holes(self) -> None:
+        """Holes that a crash tore into a queue are mended."""
+        put(self.store, self.queue, *[b"%d" % number for number in range(250)])
+        file = self.disk.open(QUEUE_FILE)
+        file.pwrite(bytes(40), 50 * 20)
+        self.disk.remove(f"{ROOT}/consumequeue/T/0/{segment_name(QUEUE_ENTRIES * 20)}")
+        self.restart()
+        self.assertEqual(
+            bodies(self.store, self.queue), [b"%d" % number for number in range(250)]
+        )
+
+    def test_queueLost(self) -> None:
+        """A queue that has lost entries before the checkpoint comes back whole."""
+        for number in range(40):
+            self.wall.now_ms = START_MS + number * 1000
+            put(self.store, self.queue, b"x" * 9000)
+        self.store.flush()
+        self.store.flush_queues()
+        self.disk.remove(QUEUE_FILE)
+        self.restart()
+        self.assertEqual(len(bodies(self.store, self.queue)), 40)
+        self.assertIn("Queue entries before position", self.store.report[0])
+
+    def test_queueBeginsLate(self) -> None:
+        """When the first segments are gone, a queue that is built again is filled up
+        and begins where its records begin."""
+        put(self.store, self.queue, *[b"%d" % number * 3000 for number in range(60)])
+        self.disk.remove(log_file())
+        self.disk.remove(QUEUE_FILE)
+        self.restart()
+        first = self.queue.min_offset
+        self.assertTrue(0 < first < 60)
+        self.assertEqual(self.queue.max_offset, 60)
+        self.assertEqual(len(bodies(self.store, self.queue)), 60 - first)
+        self.assertEqual(self.queue.read(0, first), FILLED * first)
+        self.restart()
+        self.assertEqual(self.queue.min_offset, first)
+
+    def test_segmentBehindTheEnd(self) -> None:
+        """Segments behind the first broken record are set aside, and told."""
+        put(self.store, self.queue, *[b"%d" % number * 9000 for number in range(30)])
+        position = self.store.published_position
+        file = self.disk.open(log_file(SEGMENT))
+        file.pwrite(b"?", 100)
+        self.restart()
+        self.assertEqual(self.store.published_position, SEGMENT)
+        aside = self.disk.list(f"{ROOT}/commitlog/given-up")
+        self.assertEqual(aside[0], segment_name(2 * SEGMENT))
+        self.assertEqual(len(self.store.report), 1 + len(aside))
+        self.assertTrue(self.store.given_up_bytes > position - 3 * SEGMENT)
+        put(self.store, self.queue, b"after")
+        self.assertEqual(bodies(self.store, self.queue)[-1], b"after")
+        self.restart()
+        self.assertEqual(bodies(self.store, self.queue)[-1], b"after")
+
+    def test_preallocated(self) -> None:
+        """An empty segment that the reference made ahead is removed."""
+        put(self.store, self.queue, b"one")
+        self.disk.open(log_file(SEGMENT), create=True).truncate(SEGMENT)
+        self.restart()
+        self.assertEqual(self.store.report, [])
+        self.assertFalse(self.disk.exists(log_file(SEGMENT)))
+
+    def test_endsWithFiller(self) -> None:
+        """A log that ends with a filler goes on with the next segment."""
+        put(self.store, self.queue, b"x" * 60_000)
+        put(self.store, self.queue, b"y" * 60_000)
+        self.disk.remove(log_file(SEGMENT))
+        self.restart()
+        self.assertEqual(self.store.published_position, SEGMENT)
+        put(self.store, self.queue, b"z" * 60_000)
+        self.assertEqual(
+            [body[:1] for body in bodies(self.store, self.queue)], [b"x", b"z"]
+        )
+
+    def test_offWithoutCrc(self) -> None:
+        """Where the check is switched off, a changed body is taken as it is."""
+        drafts = put(self.store, self.queue, b"one", b"two")
+        file = self.disk.open(log_file())
+        file.pwrite(b"O", drafts[0].position + 88)
+        self.restart(check_crc_on_recover=False)
+        self.assertEqual(bodies(self.store, self.queue), [b"One", b"two"])
