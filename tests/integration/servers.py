@@ -44,9 +44,14 @@ def free_base() -> int:
 
 
 def environment() -> dict[str, str]:
-    """Variables under which programs of this checkout run."""
+    """Variables under which programs of this checkout run.
+
+    They keep their compiled modules, as those of an installed package are kept.
+    """
     paths = [str(ROOT), str(ROOT / "twisted_plugins")]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    variables.pop("PYTHONDONTWRITEBYTECODE", None)
+    return variables
 
 
 class Server:
