@@ -53,8 +53,8 @@ class _Group:
         self.drafts = drafts
         self.settle = settle
         self.deadline = deadline
-        self.end = max(draft.end for draft in drafts)
-        self.size = self.end - min(draft.position for draft in drafts)
+        self.end = drafts[-1].end
+        self.size = self.end - drafts[0].position
 
 
 @final
@@ -104,7 +104,7 @@ class Durability:
     def admit(self, drafts: list[Draft], settle: Settle) -> None:
         """Let stored drafts wait for the disk.
 
-        @param drafts: not empty, all appended.
+        @param drafts: not empty, all appended, in the order of the log.
         @param settle: called once for all of them, with SUCCESS or FLUSH_DISK_TIMEOUT.
         """
         now = self._clock.seconds()

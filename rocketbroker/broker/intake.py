@@ -24,6 +24,8 @@ from bisect import bisect_left
 from collections.abc import Callable
 from typing import Final, TypeAlias, final
 
+from twisted.logger import Logger
+
 from rocketbroker.broker.durability import Durability
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (
@@ -37,9 +39,11 @@ from rocketbroker.remoting.interfaces import IConnection
 from rocketbroker.store.interfaces import (
     CREATE_MAPPED_FILE_FAILED,
     MESSAGE_ILLEGAL,
+    NOT_PUT,
     PROPERTIES_SIZE_EXCEEDED,
     PUT_OK,
     SERVICE_NOT_AVAILABLE,
+    UNKNOWN_ERROR,
     Draft,
     IQueue,
     IStore,
@@ -162,6 +166,8 @@ class Intake:
     @ivar failed: how many drafts the store did not take.
     """
 
+    _log = Logger()
+
     def __init__(
         self,
         store: IStore,
@@ -205,7 +211,7 @@ class Intake:
         if not drafts:
             return
         self.drafts = []
-        self._store.append(drafts)
+        self._append(drafts)
         self._appended()
         durability = self._durability
         if not durability.synchronous:
@@ -218,6 +224,16 @@ class Intake:
             durability.flush()
         if waiting:
             durability.admit(waiting, self.settle)
+
+    def _append(self, drafts: list[Draft]) -> None:
+        try:
+            self._store.append(drafts)
+        except Exception:
+            # A mistake of ours; whoever was not stored hears of it now.
+            self._log.failure("Messages could not be appended.")
+            for draft in drafts:
+                if draft.status == NOT_PUT:
+                    draft.status = UNKNOWN_ERROR
 
     def settle(self, drafts: list[Draft], code: int) -> None:
         """Answer drafts that were appended or refused.

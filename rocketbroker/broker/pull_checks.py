@@ -40,6 +40,10 @@ SUBSCRIPTION: Final = 4
 #: other bound; beyond it all are forgotten and made again.
 MOST_ROUTES: Final = 8192
 
+#: Subscriptions up to this length are kept, in routes and with held pulls: 100 tags of
+#: 40 characters, and at the most 32 MB of them. Longer ones are looked at each time.
+MOST_KEPT_CHARACTERS: Final = 4096
+
 BROADCASTING: Final = "BROADCASTING"
 ACTIVELY: Final = "CONSUME_ACTIVELY"
 
@@ -179,7 +183,8 @@ class PullChecks:
             if len(self._routes) >= MOST_ROUTES:
                 self._routes.clear()
             self._generations = self._topics.generation, self._groups.generation
-            self._routes[key] = route
+            if len(fields.subscription or "") <= MOST_KEPT_CHARACTERS:
+                self._routes[key] = route
         if self._options.reject_pull_consumer_enable:
             self._check_member(connection, fields.consumerGroup)
         queue = route.queues.get(fields.queueId)

@@ -34,6 +34,7 @@ from rocketbroker.broker.intake import OVERLOAD, refuse
 from rocketbroker.broker.offsets import OffsetTable
 from rocketbroker.broker.pull_checks import (
     COMMIT,
+    MOST_KEPT_CHARACTERS,
     SUSPEND,
     PullChecks,
     PullForbidden,
@@ -79,6 +80,9 @@ MOST_BYTES: Final = 8 << 20
 #: Pulls of old messages that wait for the disk at the same time. Each holds a place in
 #: the queue of the thread pool; beyond it the client is told to slow down.
 MOST_COLD: Final = 1024
+
+#: How long a pull waits at most, whatever it says: clients say 15 to 30 seconds.
+MOST_SUSPENDED_SECONDS: Final = 3600.0
 
 #: The status of a pull that was sent elsewhere by an operator.
 OFFSET_RESET: Final = "OFFSET_RESET"
@@ -244,7 +248,7 @@ class Pulling:
         group, topic = route.group, route.topic
         next_offset = result.next_offset
         self._offsets.commit_pull(group, topic, fields.queueId, next_offset)
-        if fields.sysFlag & COMMIT:
+        if fields.sysFlag & COMMIT and fields.commitOffset >= 0:
             self._offsets.commit(group, topic, fields.queueId, fields.commitOffset)
         counts = route.counts
         counts.messages += result.count
@@ -343,21 +347,31 @@ class Pulling:
         code = code_of(result.status, offset)
         self._offsets.commit_pull(group, topic, queue_id, result.next_offset)
         if first:
-            if flag & COMMIT:
+            if flag & COMMIT and fields.commitOffset >= 0:
                 self._offsets.commit(group, topic, queue_id, fields.commitOffset)
-            if code == ResponseCode.PULL_NOT_FOUND and flag & SUSPEND:
-                held = Held(
-                    pull.connection,
-                    pull.queue,
-                    offset,
-                    route.matches,
-                    fields.suspendTimeoutMillis / 1000.0,
-                    self._resume,
-                    pull,
-                )
-                if self._holding.hold(held):
-                    return
+            waits = code == ResponseCode.PULL_NOT_FOUND and flag & SUSPEND
+            if waits and self._hold(pull, offset):
+                return
         self._answer(pull, code, result)
+
+    def _hold(self, pull: Pull, offset: int) -> bool:
+        """Let a pull wait; whether it does."""
+        fields = pull.fields
+        if len(fields.subscription or "") > MOST_KEPT_CHARACTERS:
+            return False
+        seconds = min(fields.suspendTimeoutMillis / 1000.0, MOST_SUSPENDED_SECONDS)
+        matches = pull.route.matches
+        return self._holding.hold(
+            Held(
+                pull.connection,
+                pull.queue,
+                offset,
+                matches,
+                seconds,
+                self._resume,
+                pull,
+            )
+        )
 
     def _resume(self, held: Held) -> None:
         """A held pull was woken: answer whatever there is."""

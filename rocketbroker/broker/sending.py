@@ -266,9 +266,13 @@ class Sending:
         connection.send(frame_of(header))
 
     def _forget(self) -> None:
-        """The topics changed: the general way approves queues anew."""
+        """The topics changed: the general way approves queues anew, and counts of
+        topics that are gone go too."""
         self._generation = self._topics.generation
         self._ready.clear()
+        config = self._topics.config
+        for key in [key for key in self._counted if config(key[0]) is None]:
+            del self._counted[key]
 
     # The general way.
 

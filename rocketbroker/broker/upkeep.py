@@ -79,6 +79,7 @@ class Upkeep:
         self._soon: IDelayedCall | None = None
         self._stopped = False
         self._dispatching = False
+        self._refused = False
         self._thorough_at = clock.seconds()
         self._loops: list[tuple[LoopingCall, float]] = []
         self._running: dict[str, Deferred[None]] = {}
@@ -125,10 +126,15 @@ class Upkeep:
     def dispatch(self) -> None:
         """Dispatch now, one step.
 
-        Does nothing when called from within, by a pull that a dispatch has woken.
+        Does nothing when called from within, by a pull that a dispatch has woken, and
+        while it waits to ask a disk again that has refused.
         """
         store = self._store
-        if self._dispatching or store.dispatched_position >= store.published_position:
+        if (
+            self._dispatching
+            or self._refused
+            or store.dispatched_position >= store.published_position
+        ):
             return
         self._dispatching = True
         try:
@@ -138,18 +144,19 @@ class Upkeep:
                 wake = self._wake
                 for arrival in arrivals:
                     wake(arrival)
+        except OSError as error:
+            self._refused = True
+            self._failed("dispatch", str(error))
+            if not self._stopped:
+                self._clock_dispatch(RETRY_SECONDS)
         finally:
             self._dispatching = False
 
     def _dispatch_soon(self) -> None:
         self._soon = None
+        self._refused = False
         before = self.dispatches
-        try:
-            self.dispatch()
-        except OSError as error:
-            self._failed("dispatch", str(error))
-            self._soon = self._clock.callLater(RETRY_SECONDS, self._dispatch_soon)
-            return
+        self.dispatch()
         store = self._store
         if (
             self.dispatches > before
@@ -157,6 +164,12 @@ class Upkeep:
             and self._soon is None
         ):
             self._soon = self._clock.callLater(0, self._dispatch_soon)
+
+    def _clock_dispatch(self, seconds: float) -> None:
+        """Dispatch after C{seconds}, not before."""
+        if self._soon is not None:
+            self._soon.cancel()
+        self._soon = self._clock.callLater(seconds, self._dispatch_soon)
 
     def _flush(self) -> None:
         store, options = self._store, self._options

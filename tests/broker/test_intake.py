@@ -181,6 +181,17 @@ class IntakeTests(SynchronousTestCase):
         self.assertEqual(codes - expected - {0}, set())
         self.assertNotEqual(codes & expected, set())
 
+    def test_mistake(self) -> None:
+        """Even if the store raises what it should not everybody is answered."""
+        rig = self.make()
+        self.send(rig, 1)
+        rig.intake.drafts[0].born_ms = None  # type: ignore[assignment]
+        rig.intake.drafts[0].queue = None  # type: ignore[assignment]
+        rig.intake.flush()
+        (answer,) = rig.answers()
+        self.assertEqual(answer.code, ResponseCode.SYSTEM_ERROR)
+        self.assertEqual(len(self.flushLoggedErrors()), 1)
+
     def test_closedStore(self) -> None:
         """A store that is closed is SERVICE_NOT_AVAILABLE, with the reason."""
         rig = self.make()

@@ -6,7 +6,7 @@ import errno
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker import holding, pulling
+from rocketbroker.broker import holding, pull_checks, pulling
 from rocketbroker.records.record import decode_all
 from rocketbroker.store.interfaces import FOUND, Arrival
 from rocketbroker.wire.codes import RequestCode, ResponseCode
@@ -246,6 +246,12 @@ class CommitTests(PullCase):
         self.assertEqual(self.rig.offsets.query("G", "T", 0), -1)
         self.assertEqual(self.rig.offsets.pull_offset("G", "T", 0), 2)
 
+    def test_negative(self) -> None:
+        """An offset below zero is nobody's progress."""
+        self.send("a")
+        self.pull(0, sysFlag="5", commitOffset="-1")
+        self.assertEqual(self.rig.offsets.commits, 0)
+
     def test_beforeHolding(self) -> None:
         """One that is held has committed before, and does not again when woken."""
         self.hold(0, sysFlag="7", commitOffset="0")
@@ -313,6 +319,21 @@ class HeldTests(PullCase):
         (answer,) = self.rig.answers()
         self.assertEqual(answer.code, NOT_FOUND)
         self.assertEqual(self.rig.holding.held, 0)
+
+    def test_longTime(self) -> None:
+        """Nobody waits for longer than an hour."""
+        self.hold(0, suspendTimeoutMillis=str(1 << 62))
+        self.rig.clock.advance(pulling.MOST_SUSPENDED_SECONDS)
+        self.assertEqual([answer.code for answer in self.rig.answers()], [NOT_FOUND])
+
+    def test_longSubscription(self) -> None:
+        """One with a subscription that is too long to be kept is answered at once."""
+        most = pull_checks.MOST_KEPT_CHARACTERS
+        self.hold(0, subscription="x" * most)
+        self.assertEqual(self.rig.answers(), [])
+        self.hold(0, subscription="x" * (most + 1))
+        self.assertEqual([answer.code for answer in self.rig.answers()], [NOT_FOUND])
+        self.assertEqual(len(self.rig.checks._routes), 1)
 
     def test_filter(self) -> None:
         """A message that is not wanted does not wake it; one that is does."""

@@ -213,6 +213,7 @@ class HotTests(SendingCase):
         self.assertTrue(self.rig.hot(SEND, send_ext(), b"x"))
         self.rig.topics.delete("T")
         self.assertFalse(self.rig.hot(SEND, send_ext(), b"x"))
+        self.assertEqual(self.rig.sending.counters(), [])
 
     def both(self, properties: str) -> tuple[bool, Command, Command]:
         """Send the same by both ways: was it hot, and the two answers."""

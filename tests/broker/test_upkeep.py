@@ -115,9 +115,11 @@ class DispatchTests(UpkeepCase):
         """A disk that refuses is asked again later; nothing is lost."""
         self.append()
         self.rig.disk.fail("pwrite", errno.ENOSPC)
-        self.rig.clock.advance(DISPATCH_SECONDS)
-        self.rig.clock.advance(RETRY_SECONDS)
-        self.rig.clock.advance(RETRY_SECONDS)
+        self.upkeep.dispatch()
+        self.upkeep.dispatch()
+        self.rig.clock.advance(RETRY_SECONDS / 2)
+        self.assertEqual((self.arrived, self.upkeep.failures), ([], 1))
+        self.rig.clock.advance(RETRY_SECONDS / 2)
         self.assertEqual(sum(count for _, count in self.arrived), 1)
         self.assertEqual(
             self.rig.store.dispatched_position, self.rig.store.published_position
