@@ -58,7 +58,7 @@ from rocketbroker.store.words import (
 ENTRIES_AT_ONCE: Final = 50_000
 
 #: How far behind the end is looked for something that is given up, to tell of it.
-LOOK_BEHIND: Final = 128 << 20
+LOOK_BEHIND: Final = 16 << 20
 
 GIVEN_UP: Final = "given-up"
 
@@ -325,11 +325,13 @@ class Recovery:
         """How many bytes behind the end are something, as far as is looked."""
         last = end
         stop = min(segment.end, end + LOOK_BEHIND)
-        for start in range(end, stop, 1 << 20):
-            size = min(1 << 20, stop - start)
-            content = segment.file.pread(size, start - segment.start).rstrip(b"\0")
-            if content:
-                last = start + len(content)
+        zeros = bytes(1 << 20)
+        for start in range(end, stop, len(zeros)):
+            size = min(len(zeros), stop - start)
+            content = segment.file.pread(size, start - segment.start)
+            if content != zeros:
+                written = len(content.rstrip(b"\0"))
+                last = start + written if written else last
         return last - end
 
     def _set_aside(self, segment: Segment) -> None:

@@ -63,6 +63,11 @@ assert _HEAD_V4.size == _HEAD_BYTES
 Found: TypeAlias = tuple[int, int, bytes, int, int, int, int, bytes]
 
 
+#: The codes of tags as they stand in properties; so many are remembered.
+_codes: dict[bytes, int] = {}
+MOST_CODES: Final = 4096
+
+
 def tag_code_of(properties: bytes) -> int:
     """The hash of TAGS in a properties string; of two, the last counts."""
     at = properties.rfind(b"TAGS\x01")
@@ -70,9 +75,13 @@ def tag_code_of(properties: bytes) -> int:
         at = properties.rfind(b"TAGS\x01", 0, at)
     if at < 0:
         return 0
-    end = properties.find(b"\x02", at)
-    tags = properties[at + 5 : end if end >= 0 else len(properties)]
-    return tag_code(tags.decode("utf-8", "replace"))
+    tags = properties[at + 5 :].partition(b"\x02")[0]
+    code = _codes.get(tags)
+    if code is None:
+        if len(_codes) >= MOST_CODES:
+            _codes.clear()
+        code = _codes[tags] = tag_code(tags.decode("utf-8", "replace"))
+    return code
 
 
 class Broken(Exception):
@@ -209,11 +218,18 @@ class Scan:
         size = len(data)
         check_crc = self._check_crc
         while at < size:
-            if more and (size - at < 8 or _INT.unpack_from(data, at)[0] > size - at):
-                if size - at >= 8 and _INT.unpack_from(data, at + 4)[0] == MAGIC_BLANK:
-                    raise Blank
-                return
-            found = parse(data, at, start + at, check_crc)
+            try:
+                found = parse(data, at, start + at, check_crc)
+            except Broken:
+                if more and _is_cut(data, at):
+                    return
+                raise
             at += found[1]
             self.position = start + at
             yield found
+
+
+def _is_cut(data: bytes, at: int) -> bool:
+    """Whether the record there may only be longer than what was read."""
+    left = len(data) - at
+    return left < SMALLEST or _INT.unpack_from(data, at)[0] > left
