@@ -190,15 +190,41 @@ def is_usable(topic: str) -> bool:
 
 @final
 class QueueFile:
-    """One file of a queue."""
+    """One file of a queue.
 
-    __slots__ = ("file", "path", "start", "unsynced")
+    Only the last one of a queue stays open, and those that wait for a flush: a store
+    has thousands of queues, and a process not as many descriptors.
+    """
 
-    def __init__(self, start: int, path: str, file: IFile) -> None:
+    __slots__ = ("_file", "_files", "path", "start", "unsynced")
+
+    def __init__(
+        self, files: IFiles, start: int, path: str, file: IFile | None = None
+    ) -> None:
+        self._files = files
+        self._file = file
         self.start = start
         self.path = path
-        self.file = file
         self.unsynced = False
+
+    @property
+    def file(self) -> IFile:
+        """The open file."""
+        file = self._file
+        if file is None:
+            file = self._file = self._files.open(self.path)
+        return file
+
+    def rest(self) -> None:
+        """Let go of the file; who reads it now still can."""
+        if not self.unsynced:
+            self._file = None
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
 
 @final
@@ -242,16 +268,14 @@ class QueueFiles:
                     f"{path} ({length} bytes) does not fit mappedFileSizeConsumeQueue, "
                     f"which is {self.size}."
                 )
-            file = self._files.open(path)
+            queue_file = QueueFile(self._files, start, path)
             if length < self.size:
-                file.truncate(self.size)
+                queue_file.file.truncate(self.size)
                 said.append(f"{path} had {length} bytes; it has {self.size} now.")
             if found and found[-1].start + self.size != start:
                 said.append(f"Files before {path} are missing; older ones are ignored.")
-                for older in found:
-                    older.file.close()
                 found = []
-            found.append(QueueFile(start, path, file))
+            found.append(queue_file)
         self.all = found
         return said
 
@@ -269,7 +293,10 @@ class QueueFiles:
         if found is None:
             return b""
         at = position - found.start
-        return found.file.pread(min(size, self.size - at), at)
+        content = found.file.pread(min(size, self.size - at), at)
+        if found not in self.all[-1:]:
+            found.rest()
+        return content
 
     def write(self, position: int, content: bytes) -> None:
         """Write, over as many files as it takes."""
@@ -298,7 +325,7 @@ class QueueFiles:
         path = os.path.join(self.folder, segment_name(start))
         file = self._files.open(path, create=True)
         file.truncate(self.size)
-        added = QueueFile(start, path, file)
+        added = QueueFile(self._files, start, path, file)
         added.unsynced = True
         self.all = [*self.all, added]
         self._unnamed = True
@@ -340,6 +367,8 @@ class QueueFiles:
                     if file in self.all:
                         raise
                 count += 1
+                if file not in self.all[-1:]:
+                    file.rest()
         if self._unnamed:
             self._unnamed = False
             try:
@@ -354,5 +383,5 @@ class QueueFiles:
     def close(self) -> None:
         """Close all."""
         for file in self.all:
-            file.file.close()
+            file.close()
         self.all = []

@@ -97,7 +97,7 @@ class QueueTable:
 
     def of_topic(self, topic: str) -> list[Queue]:
         """All handles of a topic."""
-        return [queue for queue in self._queues.values() if queue.topic == topic]
+        return [queue for queue in self.all() if queue.topic == topic]
 
     def remove_folder(self, topic: str) -> None:
         """Remove the directories of a topic whose queues have no files any more."""
@@ -114,5 +114,5 @@ class QueueTable:
 
     def close(self) -> None:
         """Close all files."""
-        for queue in self._queues.values():
+        for queue in self.all():
             queue.files.close()

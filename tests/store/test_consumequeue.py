@@ -126,6 +126,18 @@ class QueueTests(SynchronousTestCase):
         self.assertEqual(files.load(), [])
         self.assertEqual(files.read(14 * 20, 40), entry(14) + bytes(20))
 
+    def test_openFiles(self) -> None:
+        """Only the last file stays open, once the others are flushed."""
+        self.enter(0, *range(35))
+        opens = self.disk.calls["open"]
+        self.queue.read(5, 1)
+        self.assertEqual(self.disk.calls["open"], opens)
+        self.queue.files.flush()
+        for again in range(2):
+            self.assertEqual(self.queue.read(5, 1), entry(5))
+            self.assertEqual(self.queue.read(34, 1), entry(34))
+            self.assertEqual(self.disk.calls["open"], opens + 1 + again)
+
     def test_flushFails(self) -> None:
         """What could not be flushed is flushed by the next call."""
         self.disk.sync_dir("/")
