@@ -20,7 +20,7 @@ from rocketbroker.errors import RemoteProtocolError, SystemFailure
 from rocketbroker.remoting.interfaces import IConnection
 from rocketbroker.routing.registration import Registration
 from rocketbroker.wire.command import Command
-from rocketbroker.wire.fastjson import loads
+from rocketbroker.wire.fastjson import MOST_LENIENT_BODY, loads
 from rocketbroker.wire.mappings import TopicQueueMappingInfo
 from rocketbroker.wire.namesrv_headers import RegisterBrokerRequestHeader
 from rocketbroker.wire.registration import RegisterBrokerBody
@@ -71,14 +71,15 @@ def _contents(request: Command, compressed: bool) -> _Contents:
     if request.version < WITH_FILTER_SERVERS:
         old = TopicConfigSerializeWrapper()
         if request.body:
-            old = TopicConfigSerializeWrapper.from_json(loads(request.body))
+            value = loads(request.body, MOST_LENIENT_BODY)
+            old = TopicConfigSerializeWrapper.from_json(value)
         return _Contents(data_version=old.data_version, topics=old.topic_config_table)
     if not request.body:
         return _Contents.of(RegisterBrokerBody(), ())
     if compressed:
         body = RegisterBrokerBody.decode(request.body, True, request.version)
         return _Contents.of(body, body.filter_server_list)
-    value = loads(request.body)
+    value = loads(request.body, MOST_LENIENT_BODY)
     body = RegisterBrokerBody.from_json(value)
     null = isinstance(value, dict) and value.get("filterServerList", ()) is None
     return _Contents.of(body, None if null else body.filter_server_list)

@@ -8,7 +8,7 @@ L{rocketbroker.wire.emitting}.
 from __future__ import annotations
 
 from rocketbroker.wire.emitting import Emitted, dumps, dumps_standard, quoted
-from rocketbroker.wire.reading import MOST_DEPTH, ObjectKey, loads
+from rocketbroker.wire.reading import MOST_DEPTH, MOST_LENIENT_BODY, ObjectKey, loads
 
 __all__ = [
     "loads",
@@ -18,4 +18,5 @@ __all__ = [
     "Emitted",
     "ObjectKey",
     "MOST_DEPTH",
+    "MOST_LENIENT_BODY",
 ]

@@ -105,15 +105,27 @@ def _frozen(value: object) -> object:
     return value
 
 
-def loads(text: bytes | str) -> object:
+#: How much of a peer's text may be in the reference's dialect: a third of a second of
+#: reading. The largest such body is a registration of some thousand static topics.
+MOST_LENIENT_BODY: Final = 1 << 20
+
+
+def loads(text: bytes | str, most_lenient: int | None = None) -> object:
     """The value of a text.
 
     @param text: UTF-8 if it is bytes; what is not becomes replacement characters.
-    @raise RemoteProtocolError: fastjson would not take it either.
+    @param most_lenient: how long a text may be that is not strict JSON; None: any. It
+        takes a hundred times as long to read, and whoever reads it waits.
+    @raise RemoteProtocolError: fastjson would not take it either, or it is too long.
     """
     try:
         value = _STRICT.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
+        if most_lenient is not None and len(text) > most_lenient:
+            raise RemoteProtocolError(
+                f"{len(text)} bytes of what is not strict JSON, the most is "
+                f"{most_lenient}"
+            ) from None
         if not isinstance(text, str):
             text = str(text, "utf-8", "replace")
         elif _SURROGATE.search(text):

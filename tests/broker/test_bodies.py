@@ -7,6 +7,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.broker.bodies import decoded, with_body
 from rocketbroker.errors import SystemFailure
 from rocketbroker.wire.command import Command
+from rocketbroker.wire.fastjson import MOST_LENIENT_BODY
 from rocketbroker.wire.topics import DataVersion
 
 
@@ -26,6 +27,13 @@ class BodyTests(SynchronousTestCase):
             with self.assertRaises(SystemFailure) as caught:
                 decoded(Command(1, body=body), DataVersion.from_json)
             self.assertIn("body", caught.exception.remark)
+
+    def test_lenientLength(self) -> None:
+        """A long body in the dialect is refused before it is read."""
+        body = b"{1:" + b" " * MOST_LENIENT_BODY + b"2}"
+        with self.assertRaises(SystemFailure) as caught:
+            decoded(Command(1, body=body), DataVersion.from_json)
+        self.assertIn("not strict JSON", caught.exception.remark)
 
     def test_withBody(self) -> None:
         """An answer carries JSON, and no extension fields but those given."""

@@ -198,6 +198,13 @@ class LimitTests(SynchronousTestCase):
             with self.assertRaises(RemoteProtocolError):
                 loads(f"{{{text}:1}}")
 
+    def test_lenientLength(self) -> None:
+        """Of what is not strict JSON only so much is read; strict JSON may be longer."""
+        self.assertEqual(loads("{1:2}", 5), {1: 2})
+        self.assertEqual(loads('{"1":2}', 5), {"1": 2})
+        for text in ("{1:22}", b"{1:22}"):
+            self.assertRaises(RemoteProtocolError, loads, text, 5)
+
     def test_manyItems(self) -> None:
         """Width is not depth."""
         value = loads("[" + "[],{}," * 1000 + "]")
