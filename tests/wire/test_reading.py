@@ -199,7 +199,7 @@ class LimitTests(SynchronousTestCase):
                 loads(f"{{{text}:1}}")
 
     def test_lenientLength(self) -> None:
-        """Of what is not strict JSON only so much is read; strict JSON may be longer."""
+        """What is not strict JSON is read up to a length, strict JSON beyond."""
         self.assertEqual(loads("{1:2}", 5), {1: 2})
         self.assertEqual(loads('{"1":2}', 5), {"1": 2})
         for text in ("{1:22}", b"{1:22}"):
