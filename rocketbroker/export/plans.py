@@ -27,6 +27,9 @@ ESCAPES: Final = {"%": "~25", "|": "~7C"}
 
 HOUR_MS: Final = 3_600_000
 
+#: The last hour of the year 9999, for messages whose store time is nonsense.
+LAST_HOUR: Final = 70_389_527
+
 
 @attrs.frozen
 class FileTask:
@@ -89,9 +92,8 @@ def escape(name: str) -> str:
 
 def file_path(wanted: Range, store_ms: int) -> str:
     """Where the messages of a range go that were stored in the hour of C{store_ms}."""
-    hour = datetime.datetime(1970, 1, 1) + datetime.timedelta(
-        hours=max(0, store_ms // HOUR_MS)
-    )
+    hours = min(max(0, store_ms // HOUR_MS), LAST_HOUR)
+    hour = datetime.datetime(1970, 1, 1) + datetime.timedelta(hours=hours)
     topic, broker = escape(wanted.queue.topic), escape(wanted.queue.broker)
     name = (
         f"{topic}+{broker}+{wanted.queue.queue_id:04d}"

@@ -278,6 +278,10 @@ class Run:
                     display.show(read_reports(folder))
             display.show(done_of(rows))
             return rows
+        except KeyboardInterrupt:
+            # The thread ends when the job does: end the job.
+            self._copying.close()
+            raise
         finally:
             display.stop()
 

@@ -35,8 +35,10 @@ KIND_SHIFT: Final = 8
 #: those in it have become this large together.
 MOST_PLAIN_BATCH: Final = 256 * 1024 * 1024
 
-#: A time stamp in ms beyond this has no place in 64 bits of microseconds: null.
-MOST_MS: Final = (2**63 - 1) // 1000
+#: The years 1 to 9999: a time outside, which any producer can claim, is null, because
+#: neither Spark's nor Python's times can express it.
+LEAST_MS: Final = -62_135_596_800_000
+MOST_MS: Final = 253_402_300_799_999
 
 TIMESTAMP: Final[Any] = pa.timestamp("us", tz="UTC")
 
@@ -253,7 +255,7 @@ def host_texts(data: Bytes, places: Ints, wide: Any) -> Any:
 
 def times(ms: Any) -> Any:
     """Milliseconds as time stamps."""
-    beyond = (ms > MOST_MS) | (ms < -MOST_MS)
+    beyond = (ms > MOST_MS) | (ms < LEAST_MS)
     micros = np.where(beyond, 0, ms) * 1000
     return pa.array(micros, mask=beyond).cast(pa.int64()).cast(TIMESTAMP)
 

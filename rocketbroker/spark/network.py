@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.integration.test_export -*-
+# -*- test-case-name: tests.spark.test_network -*-
 """Messages from brokers, found through name servers."""
 
 from __future__ import annotations

@@ -9,16 +9,16 @@ are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple, Protocol
 
 from rocketbroker.errors import RocketbrokerError
 from rocketbroker.spark.options import ReadOptions
 from rocketbroker.spark.ranges import Queue, Range
 
-#: Connections outlive a task: workers are reused, and a task costs as much as a
-#: connection does.
-_open: dict[ReadOptions, Origin] = {}
+#: So many origins stay open in a process; a session that reads with ever new options
+#: would else collect connections.
+MOST_OPEN: Final = 8
 
 
 class DataLoss(RocketbrokerError):
@@ -85,9 +85,30 @@ def open_origin(options: ReadOptions) -> Origin:
     return NetworkOrigin(options)
 
 
+class SharedOrigins:
+    """Origins that outlive a task: workers are reused, and connecting costs time."""
+
+    def __init__(self, make: Callable[[ReadOptions], Origin]) -> None:
+        """
+        @param make: opens an origin.
+        """
+        self._make = make
+        self._open: dict[ReadOptions, Origin] = {}
+
+    def get(self, options: ReadOptions) -> Origin:
+        """The origin for these options; the one unused longest may be closed."""
+        origin = self._open.pop(options, None)
+        if origin is None:
+            while len(self._open) >= MOST_OPEN:
+                self._open.pop(next(iter(self._open))).close()
+            origin = self._make(options)
+        self._open[options] = origin
+        return origin
+
+
+_shared = SharedOrigins(open_origin)
+
+
 def shared_origin(options: ReadOptions) -> Origin:
-    """The origin for these options in this process, opened once."""
-    origin = _open.get(options)
-    if origin is None:
-        origin = _open[options] = open_origin(options)
-    return origin
+    """The origin for these options in this process."""
+    return _shared.get(options)

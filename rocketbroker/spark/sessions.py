@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.integration.test_export -*-
+# -*- test-case-name: tests.spark.test_sessions -*-
 """A Spark session on this machine, with the data source in it.
 
 What is set and why: the Spark sheet, section 2.

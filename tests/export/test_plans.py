@@ -70,6 +70,14 @@ class PlanTests(SynchronousTestCase):
             "+00000000000000000005-00000000000000000070.zstd.parquet",
         )
 
+    def test_nonsense(self) -> None:
+        """A store time that cannot be still has an hour."""
+        for ms, hour in (
+            (2**62, "T/dt=9999-12-31/hour=23/"),
+            (-5, "T/dt=1970-01-01/hour=00/"),
+        ):
+            self.assertIn(hour, file_path(Range(ZERO, 0, 1), ms))
+
     def test_badNames(self) -> None:
         """A name that would leave the directory is refused."""
         for name in ("..", "a/b", "", "."):

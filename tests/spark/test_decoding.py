@@ -13,7 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.records import compression, hosts, record
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.spark.columns import KAFKA, NATIVE
-from rocketbroker.spark.decoding import Decoder
+from rocketbroker.spark.decoding import LEAST_MS, MOST_MS, Decoder
 from rocketbroker.spark.layout import lay_out, starts_one_by_one
 from tests.examples import examples
 from tests.spark.messages import OTHER_V4, V4, V6, stored
@@ -155,9 +155,13 @@ class DecoderTests(SynchronousTestCase):
         self.assertEqual([len(batch) for batch in batches], [5, 4, 1])
 
     def test_timesBeyond(self) -> None:
-        """A time that microseconds cannot express is null."""
-        (row,) = decode(stored(0, store_ms=2**62), ["storeTimestamp"])
-        self.assertIsNone(row["storeTimestamp"])
+        """A time outside the years 1 to 9999 is null."""
+        for ms in (LEAST_MS, MOST_MS):
+            (row,) = decode(stored(0, store_ms=ms), ["storeTimestamp"])
+            self.assertIn(row["storeTimestamp"].year, (1, 9999))
+        for ms in (2**62, -(2**62), LEAST_MS - 1, MOST_MS + 1):
+            (row,) = decode(stored(0, store_ms=ms), ["storeTimestamp"])
+            self.assertIsNone(row["storeTimestamp"])
 
     def test_someColumns(self) -> None:
         """Only the columns asked for are there, in that order."""

@@ -7,7 +7,13 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.spark import reading
 from rocketbroker.spark.options import ReadOptions
-from rocketbroker.spark.origins import CountMismatch, DataLoss, Origin
+from rocketbroker.spark.origins import (
+    MOST_OPEN,
+    CountMismatch,
+    DataLoss,
+    Origin,
+    SharedOrigins,
+)
 from rocketbroker.spark.ranges import Queue, Range
 from rocketbroker.spark.reading import RangeReader
 from tests.spark.messages import stored
@@ -127,3 +133,24 @@ class ReadingTests(SynchronousTestCase):
         """Bytes that are no records are an error of theirs."""
         self.origin.records[7] = b"garbage"
         self.assertRaises(Malformed, self.offsets, self.reader(2, 17))
+
+
+class SharedTests(SynchronousTestCase):
+    """L{SharedOrigins}."""
+
+    def test_shared(self) -> None:
+        """An origin is opened once; of too many the one unused longest is closed."""
+        made: list[MemoryOrigin] = []
+
+        def make(options: ReadOptions) -> MemoryOrigin:
+            made.append(MemoryOrigin({}))
+            return made[-1]
+
+        shared = SharedOrigins(make)
+        options = [ReadOptions(store=str(number)) for number in range(MOST_OPEN + 1)]
+        for each in options[:-1]:
+            shared.get(each)
+        self.assertIs(shared.get(ReadOptions(store="0")), made[0])
+        shared.get(options[-1])
+        self.assertEqual([each.closed for each in made[:3]], [False, True, False])
+        self.assertEqual(len(made), MOST_OPEN + 1)
