@@ -178,19 +178,26 @@ class Reading:
             return None
         start = min(positions)
         segment = self._segments.find(start)
-        ends = tuple(map(add, positions, sizes))
-        stop = max(ends)
-        if segment is None or stop > segment.end or stop > self._words.view[PUBLISHED]:
+        if segment is None:
             return None
+        limit = min(segment.end, self._words.view[PUBLISHED])
+        # None of them ends later than this; it is exact only where it has to be.
+        stop = max(positions) + total
+        if stop > limit:
+            stop = max(map(add, positions, sizes))
+            if stop > limit:
+                return None
         low = segment.start
         view = segment.view()
-        if stop - start == total and ends[:-1] == positions[1:]:
-            pieces = [view[start - low : stop - low]]
+        last = positions[-1] + sizes[-1]
+        if last - start == total and _is_row(positions, sizes):
+            pieces = [view[start - low : last - low]]
         elif low == 0:
-            pieces = [view[a:b] for a, b in zip(positions, ends, strict=True)]
+            pieces = [view[a : a + b] for a, b in zip(positions, sizes, strict=True)]
         else:
             pieces = [
-                view[a - low : b - low] for a, b in zip(positions, ends, strict=True)
+                view[a - low : a - low + b]
+                for a, b in zip(positions, sizes, strict=True)
             ]
         return ReadResult(FOUND, offset + count, first, end, pieces, count, total)
 
@@ -329,3 +336,8 @@ class Collector:
 
 def _nothing(status: str, next_offset: int, first: int, end: int) -> ReadResult:
     return ReadResult(status, next_offset, first, end, [], 0, 0)
+
+
+def _is_row(positions: tuple[int, ...], sizes: tuple[int, ...]) -> bool:
+    """Whether each record begins where the one before it ends."""
+    return positions[1:] == tuple(map(add, positions, sizes))[:-1]
