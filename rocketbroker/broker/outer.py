@@ -99,8 +99,8 @@ class NameServerCalls:
     def needs_data(self, server: str, version: DataVersion) -> Deferred[bool]:
         """Request 322: whether the name server has another version of the topics.
 
-        @return: a name server that cannot be reached needs them; one that refuses to
-            say does not.
+        @return: a name server that cannot be reached or understood needs them; one
+            that refuses to say does not.
         """
         options = self._options
         header = QueryDataVersionRequestHeader(
@@ -112,9 +112,9 @@ class NameServerCalls:
         command = Command(
             RequestCode.QUERY_DATA_VERSION, header.to_ext(), dumps(version.to_json())
         )
-        return self._client.invoke(server, command, self._seconds).addCallbacks(
-            lambda answer: differs(answer, version), lambda failure: True
-        )
+        asked = self._client.invoke(server, command, self._seconds)
+        needs = asked.addCallback(differs, version)
+        return needs.addErrback(lambda failure: True)
 
     def register_topic(self, server: str, config: TopicConfig) -> Deferred[None]:
         """Request 217: the route of one topic."""

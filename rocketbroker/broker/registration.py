@@ -276,4 +276,5 @@ class Registration:
 
 def gather(calls: Iterable[Deferred[None]]) -> Deferred[None]:
     """Fires when all of C{calls} have."""
-    return gatherResults(list(calls)).addCallback(lambda results: None)
+    done = gatherResults(list(calls), consumeErrors=True)
+    return done.addCallback(lambda results: None)

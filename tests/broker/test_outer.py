@@ -117,6 +117,9 @@ class OuterTests(SynchronousTestCase):
         done = self.calls.needs_data("n:1", VERSION)
         self.call().fail()
         self.assertTrue(self.successResultOf(done))
+        done = self.calls.needs_data("n:1", VERSION)
+        self.call().answer(body=b"{")
+        self.assertTrue(self.successResultOf(done))
 
     def test_registerTopic(self) -> None:
         """217 carries the route of one topic here."""

@@ -204,6 +204,12 @@ class RegistrationTests(SynchronousTestCase):
         self.topics.put([TopicConfig(topic_name="T")])
         self.clock.advance(0)
         self.assertEqual(self.codes(), [("one:1", 217), ("two:2", 217)])
+        announced = self.registration.announced()
+        with capturedLogs() as events:
+            for call in self.caller.take():
+                call.fail()
+        self.assertEqual(len(events), 2)
+        self.successResultOf(announced)
 
     def test_split(self) -> None:
         """With enableSplitRegistration topics go in pieces, each of a newer version."""
