@@ -43,6 +43,7 @@ from rocketbroker.store.scanning import NOTHING, Blank, Broken, Found, Scan, par
 from rocketbroker.store.segments import (
     Segment,
     Segments,
+    beside,
     position_of_name,
 )
 from rocketbroker.store.words import (
@@ -341,10 +342,15 @@ class Recovery:
         if not any(content):
             self._files.remove(segment.path)
             return
-        folder = os.path.join(os.path.dirname(segment.path), GIVEN_UP)
-        self._files.make_dirs(folder)
+        folder = beside(os.path.dirname(segment.path), GIVEN_UP)
         path = os.path.join(folder, os.path.basename(segment.path))
-        self._files.rename(segment.path, path)
+        try:
+            self._files.make_dirs(folder)
+            self._files.rename(segment.path, path)
+        except OSError as error:
+            # A log's directory may be a file system of its own.
+            self._files.remove(segment.path)
+            path = f"removed, as it cannot be kept in {folder}: {error.strerror}"
         self.given_up_bytes += segment.end - segment.start
         self.report.append(f"The segment from {segment.start} on is now {path}.")
 

@@ -4,8 +4,10 @@
 A segment is made at its full length, as the reference does, but without blocks; these
 are reserved some way ahead of the writer, in a thread, so that a full disk is known
 before it is hit and a write does not wait for the file system. The next segment is made
-under C{commitlog/ahead/}, which the reference does not look into, and moved to its
-place when it is needed: so no file without records ever stands behind the last one.
+in a directory beside the log's, C{commitlog.ahead}, and moved to its place when it is
+needed: so no file without records ever stands behind the last one, and no directory in
+the log's, both of which a 4.9 broker would stumble over. Where the log's directory is a
+file system of its own, C{ahead} has to be inside it.
 
 Written by C{pwrite}: on a full disk that is an error, where a touched mapping is a
 signal that kills the process. Read through a mapping, or by C{pread} where the disk may
@@ -16,6 +18,7 @@ The store sheet, sections 1 and 2.
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 import threading
@@ -116,6 +119,8 @@ class Segments:
         self.size = size
         self.all: list[Segment] = []
         self._ahead: Segment | None = None
+        #: Directories beside which nothing can be made that can be moved into them.
+        self._alone: set[str] = set()
         #: One at a time makes a segment: a thread ahead, or an append that ran into it.
         self._making = threading.Lock()
 
@@ -167,9 +172,13 @@ class Segments:
         path = os.path.join(folder, segment_name(start))
         try:
             self._files.rename(segment.path, path)
-        except OSError:
+        except OSError as error:
             segment.close()
-            raise
+            if error.errno != errno.EXDEV or folder in self._alone:
+                raise
+            self._alone.add(folder)
+            segment = self._make(start)
+            self._files.rename(segment.path, path)
         segment.path = path
         # Its name reaches the disk with the first flush, not in the turn of an append.
         segment.is_named = False
@@ -180,8 +189,17 @@ class Segments:
         return self.folders[start // self.size % len(self.folders)]
 
     def _make(self, start: int) -> Segment:
-        folder = os.path.join(self._folder(start), AHEAD)
-        self._files.make_dirs(folder)
+        folder = self._folder(start)
+        try:
+            if folder not in self._alone:
+                self._files.make_dirs(beside(folder, AHEAD))
+        except OSError:
+            self._alone.add(folder)
+        if folder in self._alone:
+            folder = os.path.join(folder, AHEAD)
+            self._files.make_dirs(folder)
+        else:
+            folder = beside(folder, AHEAD)
         path = os.path.join(folder, segment_name(start))
         file = self._files.open(path, create=True)
         try:
@@ -212,8 +230,13 @@ class Segments:
     def remove_ahead(self) -> None:
         """Remove what this or an earlier process prepared and did not use."""
         for folder in self.folders:
-            ahead = os.path.join(folder, AHEAD)
-            if self._files.is_dir(ahead):
-                for name in self._files.list(ahead):
-                    self._files.remove(os.path.join(ahead, name))
-                self._files.remove_dir(ahead)
+            for ahead in (beside(folder, AHEAD), os.path.join(folder, AHEAD)):
+                if self._files.is_dir(ahead):
+                    for name in self._files.list(ahead):
+                        self._files.remove(os.path.join(ahead, name))
+                    self._files.remove_dir(ahead)
+
+
+def beside(folder: str, name: str) -> str:
+    """The directory of that name that belongs to a log's."""
+    return f"{folder}.{name}"

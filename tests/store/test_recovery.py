@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import StoreError
@@ -337,7 +339,7 @@ class UncleanTests(SynchronousTestCase):
         file.pwrite(b"?", 100)
         self.restart()
         self.assertEqual(self.store.published_position, SEGMENT)
-        aside = self.disk.list(f"{ROOT}/commitlog/given-up")
+        aside = self.disk.list(f"{ROOT}/commitlog.given-up")
         self.assertEqual(aside[0], segment_name(2 * SEGMENT))
         self.assertEqual(len(self.store.report), 1 + len(aside))
         self.assertTrue(self.store.given_up_bytes > position - 3 * SEGMENT)
@@ -345,6 +347,15 @@ class UncleanTests(SynchronousTestCase):
         self.assertEqual(bodies(self.store, self.queue)[-1], b"after")
         self.restart()
         self.assertEqual(bodies(self.store, self.queue)[-1], b"after")
+
+    def test_cannotSetAside(self) -> None:
+        """Where it cannot be set aside, it is removed, and told."""
+        put(self.store, self.queue, *[b"%d" % number * 9000 for number in range(10)])
+        self.disk.open(log_file()).pwrite(b"?", 100)
+        self.disk.fail("rename", errno.EXDEV)
+        self.restart()
+        self.assertFalse(self.disk.exists(log_file(SEGMENT)))
+        self.assertIn("removed, as it cannot be kept", self.store.report[1])
 
     def test_preallocated(self) -> None:
         """An empty segment that the reference made ahead is removed."""

@@ -68,15 +68,14 @@ class SegmentsTests(SynchronousTestCase):
         self.segments.roll()
         self.assertTrue(self.segments.prepare())
         self.assertFalse(self.segments.prepare())
-        self.assertEqual(self.disk.list("/log"), [segment_name(0), "ahead"])
+        self.assertEqual(self.disk.list("/log"), [segment_name(0)])
+        self.assertEqual(self.disk.list("/log.ahead"), [segment_name(SIZE)])
         opens = self.disk.calls["open"]
         segment = self.segments.roll()
         self.assertEqual(self.disk.calls["open"], opens)
         self.assertEqual(segment.start, SIZE)
-        self.assertEqual(self.disk.list("/log/ahead"), [])
-        self.assertEqual(
-            self.disk.list("/log"), [segment_name(0), segment_name(SIZE), "ahead"]
-        )
+        self.assertEqual(self.disk.list("/log.ahead"), [])
+        self.assertEqual(self.disk.list("/log"), [segment_name(0), segment_name(SIZE)])
 
     def test_name(self) -> None:
         """A new segment survives a crash once it has been named."""
@@ -95,7 +94,7 @@ class SegmentsTests(SynchronousTestCase):
         for call in (self.segments.prepare, self.segments.roll):
             error = self.assertRaises(OSError, call)
             self.assertEqual(error.errno, errno.ENOSPC)
-            self.assertEqual(self.disk.list("/log/ahead"), [])
+            self.assertEqual(self.disk.list("/log.ahead"), [])
         self.assertEqual(len(self.segments.all), 1)
         self.disk.capacity = 2 * SIZE
         self.segments.roll()
@@ -107,6 +106,23 @@ class SegmentsTests(SynchronousTestCase):
         self.assertEqual(self.segments.all, [])
         self.segments.roll()
         self.assertEqual(self.disk.size(f"/log/{segment_name(0)}"), SIZE)
+
+    def test_otherFileSystem(self) -> None:
+        """Where what is made beside the log cannot be moved into it, or cannot be made,
+        the next segment is made inside."""
+        self.disk.fail("rename", errno.EXDEV)
+        segment = self.segments.roll()
+        self.assertEqual(self.disk.list("/log"), [segment_name(0), "ahead"])
+        segment.file.pwrite(b"x", 0)
+        self.segments.prepare()
+        self.assertEqual(self.disk.list("/log/ahead"), [segment_name(SIZE)])
+        self.segments.close()
+        self.assertEqual(self.disk.list("/log"), [segment_name(0)])
+        self.assertEqual(self.disk.list("/"), ["log"])
+        segments = Segments(self.disk, ["/log"], SIZE)
+        self.disk.fail("make_dirs", errno.EACCES)
+        segments.prepare()
+        self.assertEqual(self.disk.list("/log/ahead"), [segment_name(0)])
 
     def test_cut(self) -> None:
         """What is cut reads as zeros."""
@@ -148,7 +164,9 @@ class SegmentsTests(SynchronousTestCase):
         self.segments.prepare()
         self.segments.close()
         self.assertEqual(self.disk.list("/log"), [segment_name(0)])
-        self.disk.make_dirs("/log/ahead")
-        self.disk.open("/log/ahead/x", create=True)
+        for folder in ("/log/ahead", "/log.ahead"):
+            self.disk.make_dirs(folder)
+            self.disk.open(f"{folder}/x", create=True)
         self.segments.remove_ahead()
+        self.assertEqual(self.disk.list("/"), ["log"])
         self.assertEqual(self.disk.list("/log"), [segment_name(0)])
