@@ -236,10 +236,11 @@ class QueueFiles:
     @ivar all: those there are, by their first byte, in order and without gaps.
     """
 
-    __slots__ = ("_files", "_unnamed", "all", "folder", "size")
+    __slots__ = ("_files", "_reading", "_unnamed", "all", "folder", "size")
 
     def __init__(self, files: IFiles, folder: str, size: int) -> None:
         self._files = files
+        self._reading: QueueFile | None = None
         self._unnamed = False
         self.folder = folder
         self.size = size
@@ -293,10 +294,18 @@ class QueueFiles:
         if found is None:
             return b""
         at = position - found.start
-        content = found.file.pread(min(size, self.size - at), at)
-        if found not in self.all[-1:]:
-            found.rest()
-        return content
+        if found is not self._reading:
+            self._turn_to(found)
+        return found.file.pread(min(size, self.size - at), at)
+
+    def _turn_to(self, found: QueueFile) -> None:
+        """Let go of the file that was read before, if it is an older one.
+
+        Who catches up reads the same one again and again, so that one stays open.
+        """
+        before, self._reading = self._reading, found
+        if before is not None and before not in self.all[-1:]:
+            before.rest()
 
     def write(self, position: int, content: bytes) -> None:
         """Write, over as many files as it takes."""
@@ -347,6 +356,7 @@ class QueueFiles:
     def drop(self, keep: int) -> None:
         """Remove all files but the first C{keep}."""
         gone, self.all = self.all[keep:], self.all[:keep]
+        self._reading = None
         for file in gone:
             # Closed when the last thread that reads it lets go of it.
             self._files.remove(file.path)
