@@ -195,6 +195,7 @@ class Disk:
             return file.read()
 
     def usage(self, path: str) -> tuple[int, int]:
-        """See L{IFiles.usage}."""
+        """See L{IFiles.usage}. What is kept for the system counts as not there."""
         found = os.statvfs(path)
-        return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
+        used = found.f_blocks - found.f_bfree
+        return (used + found.f_bavail) * found.f_frsize, found.f_bavail * found.f_frsize

@@ -42,7 +42,14 @@ from rocketbroker.store.interfaces import (
 )
 from rocketbroker.store.lease import Lease
 from rocketbroker.store.segments import ALLOCATION, Segment, Segments
-from rocketbroker.store.words import APPENDING, FLUSHED, NEXT, PUBLISHED, Words
+from rocketbroker.store.words import (
+    APPENDING,
+    DISPATCHED,
+    FLUSHED,
+    NEXT,
+    PUBLISHED,
+    Words,
+)
 
 #: A record may be so much larger than the largest body (the store sheet, 4.1).
 BESIDE_BODY: Final = 64 << 10
@@ -54,6 +61,9 @@ MOST_RUN: Final = 4 << 20
 #: How many appends are remembered for the dispatch; one that falls further behind reads
 #: the log.
 MOST_HINTS: Final = 4096
+
+#: And for how many bytes of the log, as they keep the bodies in memory.
+MOST_HINTED: Final = 64 << 20
 
 #: How often, in ms, an append tries again on a disk that was full.
 RETRY_MS: Final = 500
@@ -284,7 +294,7 @@ class CommitLog:
         view[PUBLISHED] = end
         view[APPENDING] = 0
         self.published_ms = store_ms
-        if len(self.hints) < MOST_HINTS:
+        if len(self.hints) < MOST_HINTS and end - view[DISPATCHED] <= MOST_HINTED:
             self.hints.append(hint)
 
     def _undo(self, runs: list[Run], status: int) -> None:

@@ -107,8 +107,17 @@ class Store:
     def open(self) -> None:
         """See L{IStore.open}."""
         assert not self._was_open, "a store is opened once"
+        self._was_open = True
         try:
-            self._open()
+            make_lasting(self._files, self._root)
+            self._take_lock()
+            self._words = Words(self._files, self._root)
+            try:
+                self._open()
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    self._words.remove()
+                raise
         except OSError as error:
             self._unlock()
             raise StoreError(
@@ -123,15 +132,12 @@ class Store:
         files = self._files
         options = self._options
         root = self._root
-        make_lasting(files, root)
-        self._take_lock()
-        self._was_open = True
+        words = self._words
         commit_log = options.store_path_commit_log or os.path.join(root, "commitlog")
         folders = [folder for folder in commit_log.split(",") if folder]
         for folder in folders:
             make_lasting(files, folder)
         make_lasting(files, os.path.join(root, QUEUES))
-        self._words = words = Words(files, root)
         self._segments = Segments(files, folders, options.mapped_file_size_commit_log)
         self._segments.remove_ahead()
         self._table = QueueTable(

@@ -7,7 +7,7 @@ import errno
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records.hashing import tag_code
-from rocketbroker.store.commitlog import MOST_HINTS
+from rocketbroker.store.commitlog import MOST_HINTED, MOST_HINTS
 from rocketbroker.store.interfaces import Arrival
 from rocketbroker.store.segments import segment_name
 from rocketbroker.testing.files import MemoryDisk
@@ -87,6 +87,18 @@ class DispatchTests(SynchronousTestCase):
         self.assertEqual(
             bodies(self.store, first)[-2:], [b"%d" % (MOST_HINTS + 19), b"last"]
         )
+
+    def test_manyBytes(self) -> None:
+        """What is remembered has a bound in bytes too, as it keeps the bodies."""
+        store = opened(mapped_file_size_commit_log=256 << 20)
+        queue = store.queue("T", 0)
+        body = b"x" * (3 << 20)
+        for _ in range(MOST_HINTED // len(body) + 3):
+            store.append([draft(queue, body)])
+        kept = store.dispatch(1000)
+        more = store.dispatch(1000)
+        self.assertEqual(len(kept[0].tag_codes), MOST_HINTED // len(body))
+        self.assertEqual(len(more[0].tag_codes), 3)
 
     def test_diskRefuses(self) -> None:
         """When the disk refuses a queue, the error is told, appends are refused, and

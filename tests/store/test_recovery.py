@@ -191,6 +191,7 @@ class FileTests(SynchronousTestCase):
             StoreError, make(self.disk, mapped_file_size_commit_log=SEGMENT // 2).open
         )
         self.assertIn("does not fit mappedFileSizeCommitLog", str(error))
+        self.assertFalse(self.disk.exists(f"{ROOT}/rocketbroker.words"))
         error = self.assertRaises(
             StoreError, make(self.disk, mapped_file_size_commit_log=SEGMENT * 2).open
         )
