@@ -14,8 +14,10 @@ from collections.abc import Callable
 from typing import final
 
 from rocketbroker.records.entries import ENTRY
+from rocketbroker.records.sysflags import INNER_BATCH
 from rocketbroker.store.commitlog import CommitLog
 from rocketbroker.store.consumequeue import Queue
+from rocketbroker.store.delays import SCHEDULE_TOPIC, delivery_ms
 from rocketbroker.store.interfaces import Arrival, Draft
 from rocketbroker.store.scanning import Found, Scan, tag_code_of
 from rocketbroker.store.words import DISPATCHED, FLUSHED, PUBLISHED, Words
@@ -38,10 +40,13 @@ class Dispatcher:
         words: Words,
         find_queue: Callable[[bytes, int], Queue | None],
         only_flushed: bool,
+        levels: list[int],
     ) -> None:
         """
         @param find_queue: the queue of a topic, as bytes, and number.
+        @param levels: the delay of each level in ms.
         """
+        self._levels = levels
         self._log = log
         self._words = words
         self._find_queue = find_queue
@@ -119,9 +124,10 @@ class Dispatcher:
 
     def add(self, found: Found) -> None:
         """Collect the entry of one record that was read."""
-        position, size, topic, queue_id, offset, sys_flag, _, properties = found
-        if sys_flag & 12 in (4, 12):
-            # Half and rolled back messages stand in no queue.
+        position, size, topic, queue_id, offset, sys_flag, ms, properties = found
+        if sys_flag & 12 in (4, 12) or sys_flag & INNER_BATCH:
+            # Half and rolled back messages stand in no queue, whole batches in queues
+            # of another kind.
             return
         queue = self._known.get((topic, queue_id))
         if queue is None:
@@ -147,7 +153,11 @@ class Dispatcher:
             queue.pending_offset = offset
         if offset > expected:
             self.gaps += 1
-        code = tag_code_of(properties) if b"TAGS\x01" in properties else 0
+        code = None
+        if topic == SCHEDULE_TOPIC:
+            code = delivery_ms(properties, ms, self._levels)
+        if code is None:
+            code = tag_code_of(properties) if b"TAGS\x01" in properties else 0
         pending.append(ENTRY.pack(position, size, code))
         queue.pending_codes.append(code)
         queue.pending_end = position + size

@@ -24,6 +24,7 @@ from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.store.checkpoint import Checkpoint
 from rocketbroker.store.commitlog import CommitLog
 from rocketbroker.store.consumequeue import Queue
+from rocketbroker.store.delays import parse_levels
 from rocketbroker.store.dispatching import Dispatcher
 from rocketbroker.store.encoding import HOST_V6
 from rocketbroker.store.interfaces import (
@@ -161,6 +162,7 @@ class Store:
             words,
             self._table.get_by_bytes,
             options.flush_disk_type == "SYNC_FLUSH",
+            parse_levels(options.message_delay_level),
         )
         self._reading = Reading(self._segments, words, options, self._memory)
         self._search = TimeSearch(self._segments, words)

@@ -1,0 +1,51 @@
+# -*- test-case-name: tests.store.test_delays -*-
+"""The tag codes of messages that wait for their time.
+
+In the queues of the topic of delayed messages the tag code is the time of delivery. The
+broker that stores one gives it; a recovery has to find it again, from the store time
+and the level in the properties.
+
+The store sheet, sections 7.2 and 18.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from rocketbroker.records import names
+
+#: Where delayed messages wait.
+SCHEDULE_TOPIC: Final = names.SCHEDULE_TOPIC.encode()
+
+#: What a level without a duration of its own adds, in ms.
+UNKNOWN_LEVEL_MS: Final = 1000
+
+_UNITS: Final = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_LEVEL: Final = re.compile(rb"(?:\A|\x02)DELAY\x01(\d{1,9})(?=\x02|\Z)")
+
+
+def parse_levels(text: str) -> list[int]:
+    """The delay of each level in ms, from C{messageDelayLevel}: "1s 5s 1m".
+
+    A word that makes no sense stands for a level without a duration.
+    """
+    delays = []
+    for word in text.split():
+        number, unit = word[:-1], _UNITS.get(word[-1])
+        if unit is not None and number.isascii() and number.isdigit():
+            delays.append(int(number) * unit)
+        else:
+            delays.append(UNKNOWN_LEVEL_MS)
+    return delays
+
+
+def delivery_ms(properties: bytes, store_ms: int, levels: list[int]) -> int | None:
+    """When a message is to be delivered; None if it is not a delayed one."""
+    found = _LEVEL.findall(properties)
+    level = int(found[-1]) if found else 0
+    if level == 0:
+        return None
+    if not levels:
+        return store_ms + UNKNOWN_LEVEL_MS
+    return store_ms + levels[min(level, len(levels)) - 1]
