@@ -7,6 +7,7 @@ is quick and works without the extras.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import time
@@ -135,6 +136,8 @@ def run_export(given: dict[str, str], root: str, cores: int) -> int:
     if len(options.topics) != 1:
         raise ConfigurationError("an export is of one topic")
     job = Job(options, check_root(root), cores)
+    # PySpark logs an interrupt in the middle of a call to the JVM, with two traces.
+    logging.getLogger().addHandler(logging.NullHandler())
     wall_ms = lambda: int(time.time() * 1000)  # noqa: E731  # the one clock
     return Run(Disk(), SparkCopying(), display(), wall_ms, job).run()
 

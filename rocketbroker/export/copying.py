@@ -107,7 +107,7 @@ class CopyReader(DataSourceReader):
         origin = shared_origin(self.options)
         for task in files:
             row = copy(origin, self._own[ROOT], task, self.options, report)
-            report.file_done()
+            report.file_done(row.get("bytes", 0))
             yield pa.record_batch({"row": [json.dumps(row)]})
             if "failure" in row:
                 return
@@ -138,10 +138,10 @@ class Report:
         if self._monotonic() >= self._due:
             self._write()
 
-    def file_done(self) -> None:
-        """A file has got its name."""
+    def file_done(self, size: int) -> None:
+        """A file has got its name, and this size."""
         self._files += 1
-        self._bytes += self._written
+        self._bytes += size
         self._written = 0
         self._write()
 

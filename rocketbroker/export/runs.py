@@ -14,8 +14,8 @@ import os
 import shutil
 import socket
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError
 from contextlib import contextmanager
+from threading import Event, Thread
 from typing import Any, Final, Protocol, final
 
 import attrs
@@ -75,6 +75,9 @@ class Copying(Protocol):
         @param progress: a directory where tasks say how far they are.
         """
 
+    def abandon(self) -> None:
+        """Leave what was started to itself."""
+
     def close(self) -> None:
         """Stop what was started."""
 
@@ -103,6 +106,10 @@ class SparkCopying:
             return [json.loads(row.row) for row in reader.load().collect()]
         except PySparkException as error:
             raise JobFailed(f"{reason(error)}; {log} says more") from error
+
+    def abandon(self) -> None:
+        """See L{Copying.abandon}."""
+        self._session = None
 
     def close(self) -> None:
         """See L{Copying.close}."""
@@ -163,6 +170,10 @@ class Run:
             self._ledger.take_lease({"host": socket.gethostname(), "pid": os.getpid()})
             try:
                 return self._under_lease()
+            except KeyboardInterrupt:
+                # In the middle of a call Spark can only be left: its JVM ends with us.
+                self._copying.abandon()
+                raise
             finally:
                 self._copying.close()
                 self._ledger.release()
@@ -247,10 +258,9 @@ class Run:
             queues=len(plan.ranges),
             files=len(plan.files),
         )
-        with self._progress_folder(plan) as folder, ThreadPoolExecutor(1) as pool:
-            job = self._job
-            future = pool.submit(self._copying.run, job, plan, folder)
-            rows = self._watch(future, plan, folder)
+        with self._progress_folder(plan) as folder, self._shown(plan, folder) as last:
+            rows = self._copying.run(self._job, plan, folder)
+            last.append(done_of(rows))
         return sorted(rows, key=lambda row: str(row["path"]))
 
     @contextmanager
@@ -264,25 +274,30 @@ class Run:
         finally:
             shutil.rmtree(os.path.dirname(folder), ignore_errors=True)
 
-    def _watch(
-        self, future: Future[list[dict[str, Any]]], plan: Plan, folder: str
-    ) -> list[dict[str, Any]]:
+    @contextmanager
+    def _shown(self, plan: Plan, folder: str) -> Iterator[list[Done]]:
+        """Show how far the tasks are, in a thread, and what is appended at the end.
+
+        The job has the main thread, so that an interrupt ends it.
+        """
         display = self._display
+        over = Event()
+        last: list[Done] = []
+
+        def look() -> None:
+            while not over.wait(LOOK_SECONDS):
+                display.show(read_reports(folder))
+
         display.start(plan.rows, len(plan.files))
+        watcher = Thread(target=look, name="progress", daemon=True)
+        watcher.start()
         try:
-            while True:
-                try:
-                    rows = future.result(timeout=LOOK_SECONDS)
-                    break
-                except TimeoutError:
-                    display.show(read_reports(folder))
-            display.show(done_of(rows))
-            return rows
-        except KeyboardInterrupt:
-            # The thread ends when the job does: end the job.
-            self._copying.close()
-            raise
+            yield last
         finally:
+            over.set()
+            watcher.join()
+            for done in last:
+                display.show(done)
             display.stop()
 
     def _verify(self, plan: Plan, rows: list[dict[str, Any]]) -> str | None:

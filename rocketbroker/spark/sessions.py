@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
@@ -91,6 +93,9 @@ def local_session(name: str, cores: int, log: str) -> SparkSession:
             f"Spark did not start: {error}; {log} says more"
         ) from error
     session.dataSource.register(RocketMQDataSource)
+    if threading.current_thread() is threading.main_thread():
+        # PySpark's own calls the JVM in the middle of another call, and dies of it.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     return session
 
 

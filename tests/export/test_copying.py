@@ -136,11 +136,11 @@ class ReportTests(SynchronousTestCase):
         self.assertEqual(read_reports(folder), Done(11, 101, 0))
         one.more(5, 150)
         self.assertEqual(read_reports(folder), Done(11, 101, 0))
-        one.file_done()
-        self.assertEqual(read_reports(folder), Done(16, 151, 1))
+        one.file_done(160)
+        self.assertEqual(read_reports(folder), Done(16, 161, 1))
         now[0] = 1.0
         one.more(1, 7)
-        self.assertEqual(read_reports(folder), Done(17, 158, 1))
+        self.assertEqual(read_reports(folder), Done(17, 168, 1))
 
     def test_damaged(self) -> None:
         """What is no report is passed over."""

@@ -197,6 +197,15 @@ class RunTests(SynchronousTestCase):
         code = self.world.run(store="d", broker_name="broker-a")
         self.assertEqual(code, NOTHING_NEW)
 
+    def test_interrupted(self) -> None:
+        """An interrupt leaves a plan that the next run carries out."""
+        self.world.copying.interrupt = True
+        self.assertRaises(KeyboardInterrupt, self.world.run)
+        self.assertTrue(self.world.copying.abandoned)
+        self.world.copying.interrupt = False
+        self.assertEqual(self.world.run(), DONE)
+        self.assertEqual(self.world.rows(), self.world.expected())
+
     def test_closed(self) -> None:
         """What was opened is closed, and Spark stopped, however a run ends."""
         self.world.run()

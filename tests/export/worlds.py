@@ -29,6 +29,7 @@ class LocalCopying:
     """Provides C{Copying}: carries out plans here.
 
     @ivar die_after: it dies after so many files; None: never.
+    @ivar interrupt: it is interrupted at once.
     @ivar copied: the paths that it was asked for, in order.
     """
 
@@ -37,10 +38,13 @@ class LocalCopying:
         self.die_after: int | None = None
         self.copied: list[str] = []
         self.closed = 0
+        self.abandoned = self.interrupt = False
 
     def run(self, job: Job, plan: Plan, progress: str) -> list[dict[str, Any]]:
         """See C{Copying}."""
         report = Report(os.path.join(progress, "0.json"), lambda: 0.0)
+        if self.interrupt:
+            raise KeyboardInterrupt
         rows = []
         for number, task in enumerate(plan.files):
             if number == self.die_after:
@@ -50,6 +54,10 @@ class LocalCopying:
         if self.die_after is not None:
             raise Died
         return rows
+
+    def abandon(self) -> None:
+        """See C{Copying}."""
+        self.abandoned = True
 
     def close(self) -> None:
         """See C{Copying}."""
