@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import multiprocessing
+import os
 import random
 import shutil
 import signal
@@ -195,8 +196,11 @@ def send(names: str, total: int, console: Console) -> Stage:
     ]
     began = time.monotonic()
     try:
+        # They leave an interrupt to us: traces of all of them would help nobody.
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         for producer in producers:
             producer.start()
+        signal.signal(signal.SIGINT, before)
         with Bar(console, "sending", total) as progress:
             while any(producer.is_alive() for producer in producers):
                 progress.show(sent.value)
@@ -381,8 +385,10 @@ def main() -> int:
         parser.error("--messages must be 1 or more")
     if not words.no_install:
         python = environment("spark")
-        given = [__file__, "--no-install", *sys.argv[1:]]
-        return subprocess.call([str(python), *given])
+        given = [str(python), __file__, "--no-install", *sys.argv[1:]]
+        os.execv(python, given)
+    # Whoever ends us wants everything ended that we started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if words.keep is not None:
         folder = words.keep.absolute()
         folder.mkdir(parents=True, exist_ok=True)
