@@ -108,6 +108,9 @@ def load_segments(files: IFiles, segments: Segments) -> list[str]:
             file.truncate(segments.size)
             said.append(f"{path} had {length} bytes; it has {segments.size} now.")
         opened.append(Segment(start, segments.size, path, file))
+    for folder in segments.folders:
+        # The process before may have had no time to do it.
+        files.sync_dir(folder)
     segments.all = opened
     return said
 

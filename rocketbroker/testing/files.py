@@ -210,6 +210,10 @@ class MemoryDisk:
         first = self.calls.get(call, 0) + after + 1
         self._failures.append((call, first, first + times, error))
 
+    def heal(self) -> None:
+        """Let nothing fail any more."""
+        self._failures.clear()
+
     def crash(self, luck: random.Random | None = None, keep_all: bool = False) -> None:
         """The machine stops: open files are gone, and what was not synced with them.
 

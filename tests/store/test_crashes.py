@@ -3,10 +3,13 @@ a whole number of messages."""
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import random
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.errors import ServiceNotAvailable
 from rocketbroker.store.interfaces import PUT_OK, IQueue
 from rocketbroker.store.store import Store
 from rocketbroker.testing.files import MemoryDisk
@@ -85,6 +88,8 @@ class Script:
 
     @ivar sent: all bodies of each queue, in order.
     @ivar safe: of each queue, how many were flushed.
+    @ivar refused: bodies whose append failed. One may be there all the same, if the
+        disk has refused to take it back as well.
     """
 
     def __init__(self, seed: int) -> None:
@@ -93,6 +98,7 @@ class Script:
         self.wall = Wall()
         self.sent: dict[int, list[bytes]] = {number: [] for number in range(3)}
         self.safe = dict.fromkeys(range(3), 0)
+        self.refused: set[bytes] = set()
         self.count = 0
 
     def work(self, store: Store) -> None:
@@ -101,15 +107,7 @@ class Script:
         self.wall.now_ms += luck.choice((0, 1, 50, 4000))
         step = luck.random()
         if step < 0.5:
-            drafts = []
-            for _ in range(luck.randrange(1, 6)):
-                number = luck.randrange(3)
-                self.count += 1
-                body = b"%d " % self.count * luck.choice((1, 10, 800))
-                drafts.append(draft(store.queue("T", number), body))
-                self.sent[number].append(body)
-            store.append(drafts)
-            assert all(each.status == PUT_OK for each in drafts)
+            self.append(store)
         elif step < 0.7:
             store.dispatch(luck.choice((1, 1000)))
         elif step < 0.85:
@@ -119,6 +117,21 @@ class Script:
             store.flush_queues()
         else:
             store.allocate_ahead()
+
+    def append(self, store: Store) -> None:
+        """Append, whatever comes of it."""
+        drafts = []
+        for _ in range(self.luck.randrange(1, 6)):
+            self.count += 1
+            body = b"%d " % self.count * self.luck.choice((1, 10, 800))
+            number = self.luck.randrange(3)
+            drafts.append(draft(store.queue("T", number), body))
+        store.append(drafts)
+        for each in drafts:
+            if each.status == PUT_OK:
+                self.sent[each.queue.queue_id].append(each.body)
+            else:
+                self.refused.add(each.body)
 
     def crash(self) -> Store:
         """Stop the machine and start again."""
@@ -147,6 +160,7 @@ class CrashTests(SynchronousTestCase):
             self.assertEqual(queue.next_offset, len(there))
             script.sent[number] = there
             script.safe[number] = len(there)
+        self.assertEqual(script.refused, set())
 
     def test_crashes(self) -> None:
         """What was flushed survives every crash, what survives is a prefix of what was
@@ -178,3 +192,60 @@ class CrashTests(SynchronousTestCase):
             for number in range(3):
                 queue = store.queue("T", number)
                 self.assertEqual(len(bodies(store, queue)), queue.next_offset)
+
+
+class FaultyScript(Script):
+    """The same on a disk that refuses calls at random."""
+
+    def work(self, store: Store) -> None:
+        """A step, perhaps with a fault."""
+        luck = self.luck
+        if luck.random() < 0.15:
+            self.disk.fail(
+                luck.choice(CALLS),
+                luck.choice((errno.ENOSPC, errno.EIO)),
+                luck.randrange(4),
+                luck.randrange(1, 4),
+            )
+        with contextlib.suppress(OSError, ServiceNotAvailable):
+            super().work(store)
+
+
+#: What may fail; C{pwrite} more often.
+CALLS = (
+    "pwrite",
+    "pwrite",
+    "datasync",
+    "allocate",
+    "rename",
+    "open",
+    "truncate",
+    "sync_dir",
+    "make_dirs",
+)
+
+
+class FaultTests(SynchronousTestCase):
+    """Crashes of machines whose disks fail before."""
+
+    def test_faults(self) -> None:
+        """Whatever the disk refuses, what was acknowledged and flushed survives, in
+        order, with dense offsets."""
+        for seed in range(60):
+            script = FaultyScript(seed)
+            store = opened(script.disk, script.wall)
+            for _ in range(4):
+                for _ in range(script.luck.randrange(40)):
+                    script.work(store)
+                script.disk.heal()
+                store = script.crash()
+                for number, sent in script.sent.items():
+                    queue = store.queue("T", number)
+                    there = bodies(store, queue)
+                    known = [body for body in there if body not in script.refused]
+                    self.assertEqual(known, sent[: len(known)])
+                    self.assertTrue(len(known) >= script.safe[number])
+                    self.assertEqual(queue.next_offset, len(there))
+                    script.sent[number] = there
+                    script.safe[number] = len(there)
+                    script.refused -= set(there)
