@@ -172,6 +172,8 @@ class BrokerService(Service):
             self.broker.listen(self.main, self.vip)
             self.metrics.listen()
         except BaseException:
+            for server in (self.main, self.vip):
+                server.stop()
             store.close()
             raise
 

@@ -108,7 +108,16 @@ class NameServerService(Service):
             namesrv_site(self.nameserver, {"main": self.server.party}),
         )
         self.port = self.server.listen()
-        self.metrics.listen()
+        try:
+            self.metrics.listen()
+        except BaseException:
+            self.abandon()
+            raise
+
+    def abandon(self) -> None:
+        """Close the ports again: the program ends before the reactor has run."""
+        self.metrics.stop()
+        self.server.stop()
 
     def _in_thread(self, function: Callable[[], None]) -> Deferred[None]:
         """Run C{function} in the reactor's thread pool."""

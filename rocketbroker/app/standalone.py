@@ -108,29 +108,37 @@ class Standalone:
                 unknown=unknown(names.unknown, (BrokerOptions, StoreOptions)),
             ),
         )
-        port = port or free_port(names.server.bind_address)
-        settings = BrokerSettings.from_properties(
-            {
-                "brokerIP1": LOOPBACK,
-                "brokerIP2": LOOPBACK,
-                **said,
-                "listenPort": str(port),
-                "storePathRootDir": directory,
-                "metricsPromExporterPort": str(metrics_port),
-            },
-            config,
-            f"{LOOPBACK}:{self.namesrv.port}",
-        )
-        self.broker = BrokerService(
-            reactor,
-            attrs.evolve(
-                settings, unknown=unknown(settings.unknown, (NamesrvOptions,))
-            ),
-        )
+        said = {
+            "brokerIP1": LOOPBACK,
+            "brokerIP2": LOOPBACK,
+            **said,
+            "storePathRootDir": directory,
+            "metricsPromExporterPort": str(metrics_port),
+        }
+        try:
+            port = port or free_port(names.server.bind_address)
+            self.broker = self._broker(reactor, said, port, config)
+        except BaseException:
+            self.namesrv.abandon()
+            raise
         self.services = MultiService()  # type: ignore[no-untyped-call]
         # Services stop in the opposite order: the broker still finds the name server.
         for service in (self.namesrv, self.broker):
             service.setServiceParent(self.services)  # type: ignore[no-untyped-call]
+
+    def _broker(
+        self, reactor: Any, said: dict[str, str], port: int, config: str | None
+    ) -> BrokerService:
+        """The broker, which registers with the name server."""
+        settings = BrokerSettings.from_properties(
+            {**said, "listenPort": str(port)},
+            config,
+            f"{LOOPBACK}:{self.namesrv.port}",
+        )
+        own = attrs.evolve(
+            settings, unknown=unknown(settings.unknown, (NamesrvOptions,))
+        )
+        return BrokerService(reactor, own)
 
     def ready_line(self) -> str:
         """What a script that starts this waits for."""
