@@ -12,6 +12,7 @@ from typing import Final
 from rocketbroker.metrics.samples import Samples
 from rocketbroker.remoting.counts import LATENCY_BOUNDS_MS
 from rocketbroker.remoting.party import Party
+from rocketbroker.remoting.table import NOT_SERVED
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 
 #: Counters of a port: attribute, name, what it counts.
@@ -34,6 +35,8 @@ _COUNTS: Final = (
 
 def request_name(code: int) -> str:
     """A request code as a label: its name in lower case, its number if unknown."""
+    if code == NOT_SERVED:
+        return "not_served"
     try:
         return RequestCode(code).name.lower()
     except ValueError:

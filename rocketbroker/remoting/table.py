@@ -18,11 +18,16 @@ from typing import Final, final
 
 from zope.interface import classImplements
 
+from rocketbroker.errors import RequestCodeNotSupported
 from rocketbroker.remoting.counts import Latencies
 from rocketbroker.remoting.interfaces import HotResponder, IResponderTable, Responder
 
 #: How many bytes of a JSON header name a hot responder.
 KEY_BYTES: Final = 12
+
+#: Counts for all request codes that nobody answers: a peer can think of four billion,
+#: and each would stay in memory and in every scrape.
+NOT_SERVED: Final = -1
 
 
 @final
@@ -51,7 +56,8 @@ class ResponderTable:
     @ivar responders: the general ones, by code.
     @ivar hot: the hot ones, by the first L{KEY_BYTES} of the header.
     @ivar latencies: by request code and response code; each hot request counts as
-        answered with 0 within the turn that brought it.
+        answered with 0 within the turn that brought it, and what nobody answers
+        as L{NOT_SERVED}.
     """
 
     __slots__ = ("hot", "latencies", "responders")
@@ -84,6 +90,11 @@ class ResponderTable:
         @param elapsed_s: how long each took, in seconds.
         @param count: how many.
         """
+        if (
+            response_code == RequestCodeNotSupported.code
+            and code not in self.responders
+        ):
+            code = NOT_SERVED
         latencies = self.latencies.get((code, response_code))
         if latencies is None:
             latencies = self.latencies[code, response_code] = Latencies()

@@ -14,7 +14,7 @@ from rocketbroker.metrics.remoting_families import (
 from rocketbroker.metrics.samples import Samples
 from rocketbroker.remoting.counts import Counts
 from rocketbroker.remoting.party import Limits, Party
-from rocketbroker.remoting.table import ResponderTable
+from rocketbroker.remoting.table import NOT_SERVED, ResponderTable
 from rocketbroker.remoting.turns import Turns
 
 
@@ -51,8 +51,9 @@ class PortTests(SynchronousTestCase):
         self.assertNotIn("rocketmq_rpc_latency_milliseconds_sum", self.values(False))
 
     def test_names(self) -> None:
-        """Known codes by name, others by number."""
+        """Known codes by name, others by number, those that nobody serves together."""
         self.assertEqual(request_name(310), "send_message_v2")
         self.assertEqual(request_name(-7), "-7")
+        self.assertEqual(request_name(NOT_SERVED), "not_served")
         self.assertEqual(response_name(0), "success")
         self.assertEqual(response_name(9999), "9999")

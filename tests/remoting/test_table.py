@@ -7,7 +7,7 @@ from zope.interface.verify import verifyObject
 
 from rocketbroker.remoting.counts import Latencies
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
-from rocketbroker.remoting.table import ResponderTable
+from rocketbroker.remoting.table import NOT_SERVED, ResponderTable
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.frames import encode
 
@@ -48,6 +48,16 @@ class TableTests(SynchronousTestCase):
         table.turn_ended(5.0)
         latencies = table.latencies[310, 0]
         self.assertEqual((latencies.count, latencies.total_ms), (3, 6.0))
+
+    def test_notServed(self) -> None:
+        """All codes that nobody answers are counted as one: peers invent them."""
+        table = ResponderTable()
+        table.register(34, lambda connection, command: None)
+        for code in range(1000, 1100):
+            table.answered(code, 3, 0.001)
+        table.answered(34, 3, 0.001)
+        self.assertEqual(sorted(table.latencies), [(NOT_SERVED, 3), (34, 3)])
+        self.assertEqual(table.latencies[NOT_SERVED, 3].count, 100)
 
 
 class LatenciesTests(SynchronousTestCase):
