@@ -25,12 +25,19 @@ from rocketbroker.export.copying import LOSS, CopySource
 from rocketbroker.export.ledger import FOLDER, Ledger
 from rocketbroker.export.parquet import FileMismatch, check_file
 from rocketbroker.export.planning import TARGET_BYTES, make_plan
-from rocketbroker.export.plans import Plan, cover_problem, new_ends, queue_range
+from rocketbroker.export.plans import (
+    End,
+    Plan,
+    cover_problem,
+    new_ends,
+    queue_range,
+)
 from rocketbroker.export.progress import Display, Done, read_reports
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.malformed import Malformed
-from rocketbroker.spark.options import LOCAL_BROKER, ReadOptions
+from rocketbroker.spark.options import ReadOptions
 from rocketbroker.spark.origins import DataLoss, Origin, open_origin
+from rocketbroker.spark.ranges import Queue
 
 # Exit statuses.
 DONE: Final = 0
@@ -188,7 +195,6 @@ class Run:
             return FAILED
 
     def _under_lease(self) -> int:
-        self._check_origin()
         plan = self._ledger.pending()
         if plan is not None:
             self._display.say("replaying", plan=plan.number, topic=plan.topic)
@@ -209,17 +215,24 @@ class Run:
         self._summary(plan, rows, max(1, now - began))
         return DONE
 
-    def _check_origin(self) -> None:
-        """See that the same messages are not exported under two brokers' names."""
-        options = self._job.options
-        kind = "store" if options.store else "nameServer"
-        before = self._ledger.origin()
-        if before is None or before == kind or not options.store:
+    def _check_brokers(self, origin: Origin, ends: Mapping[Queue, End]) -> None:
+        """See that the same messages are not exported under two brokers' names.
+
+        A store's files do not say what their broker is called.
+
+        @raise ConfigurationError: they would be.
+        """
+        job = self._job
+        (topic,) = job.options.topics
+        if self._ledger.origin() in (None, origin_kind(job)):
             return
-        if options.broker_name == LOCAL_BROKER:
+        known = {queue.broker for queue in ends if queue.topic == topic}
+        now = {queue.broker for queue in origin.queues(topic)}
+        if known and not known & now:
             raise ConfigurationError(
-                f"{self._job.root} was filled from brokers: say with --broker-name "
-                "which of them this store is of"
+                f"{job.root} holds {topic} of {', '.join(sorted(known))}, not of "
+                f"{', '.join(sorted(now))}; --broker-name says which broker a store "
+                "is of"
             )
 
     def _new_plan(self) -> Plan | None:
@@ -227,6 +240,7 @@ class Run:
         origin = self._origins(job.options)
         try:
             ends = self._ledger.ends()
+            self._check_brokers(origin, ends)
             self._warn_of_missing(origin, ends)
             number = self._ledger.last_commit() + 1
             now = self._wall_ms()
@@ -235,13 +249,13 @@ class Run:
             origin.close()
         if plan is not None:
             if self._ledger.origin() is None:
-                self._ledger.set_origin("store" if job.options.store else "nameServer")
+                self._ledger.set_origin(origin_kind(job))
             self._ledger.write_plan(plan)
             for gone in plan.lost:
                 self._display.say("lost", messages=gone.size, range=gone)
         return plan
 
-    def _warn_of_missing(self, origin: Origin, ends: Mapping[Any, Any]) -> None:
+    def _warn_of_missing(self, origin: Origin, ends: Mapping[Queue, End]) -> None:
         (topic,) = self._job.options.topics
         there = set(origin.queues(topic))
         for queue in sorted(ends):
@@ -338,6 +352,11 @@ class Run:
             seconds=round(took_ms / 1000, 1),
             commit=plan.number,
         )
+
+
+def origin_kind(job: Job) -> str:
+    """Where the messages of a job come from, as a ledger says it."""
+    return "store" if job.options.store else "nameServer"
 
 
 def done_of(rows: list[dict[str, Any]]) -> Done:

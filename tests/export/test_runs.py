@@ -23,6 +23,7 @@ from rocketbroker.export.runs import (
 )
 from rocketbroker.files.disk import Disk
 from rocketbroker.spark.options import ReadOptions, parse_options
+from rocketbroker.spark.ranges import Queue
 from tests.export.worlds import ONE, ZERO, Died, World
 from tests.spark.messages import stored
 
@@ -190,12 +191,24 @@ class RunTests(SynchronousTestCase):
         )
 
     def test_twoOrigins(self) -> None:
-        """Offline messages go beside those of brokers only under a broker's name."""
+        """Messages of a store and of brokers meet only under the same broker's name."""
         self.world.run()
+        self.assertEqual(self.world.run(store="d"), NOTHING_NEW)
+        local = Queue("T", "local", 0)
+        self.world.origin.ends = {local: 20}
+        self.world.origin.first = {local: 0}
         self.assertEqual(self.world.run(store="d"), FAILED)
-        self.assertIn("--broker-name", self.world.out.getvalue())
-        code = self.world.run(store="d", broker_name="broker-a")
-        self.assertEqual(code, NOTHING_NEW)
+        self.assertIn("holds T of broker-a, not of local", self.world.out.getvalue())
+
+    def test_twoOriginsTheOtherWay(self) -> None:
+        """Also where the store was first."""
+        local = Queue("T", "local", 0)
+        world = World(self.mktemp(), {local: 20})
+        world.run(store="d")
+        world.origin.ends = {ZERO: 20}
+        world.origin.first = {ZERO: 0}
+        self.assertEqual(world.run(), FAILED)
+        self.assertIn("holds T of local, not of broker-a", world.out.getvalue())
 
     def test_interrupted(self) -> None:
         """An interrupt leaves a plan that the next run carries out."""
