@@ -290,12 +290,14 @@ class QueueFiles:
 
     def read(self, position: int, size: int) -> bytes:
         """Bytes of one file."""
-        found = self.find(position)
-        if found is None:
-            return b""
-        at = position - found.start
-        if found is not self._reading:
+        found = self._reading
+        # Who reads a queue mostly reads on where it was.
+        if found is None or not 0 <= position - found.start < self.size:
+            found = self.find(position)
+            if found is None:
+                return b""
             self._turn_to(found)
+        at = position - found.start
         return found.file.pread(min(size, self.size - at), at)
 
     def _turn_to(self, found: QueueFile) -> None:

@@ -116,7 +116,9 @@ class Reading:
             return _nothing(OFFSET_OVERFLOW_ONE, offset, first, end)
         if offset > end:
             return _nothing(OFFSET_OVERFLOW_BADLY, end, first, end)
-        cold = self.is_cold(queue, offset)
+        cold = view[PUBLISHED] - view[MIN_POSITION] > self._hot_bytes and self.is_cold(
+            queue, offset
+        )
         count_limit, bytes_limit = self._cold_limits if cold else self._hot_limits
         if most_messages > self._hot_limits[0]:
             # More than the reference ever gives: the caller knows what it can take.
@@ -174,7 +176,7 @@ class Reading:
         positions = fields[::2]
         sizes = fields[1::2]
         total = sum(sizes)
-        if total > most_bytes or min(sizes) <= 0:
+        if total > most_bytes or not all(sizes):
             return None
         start = min(positions)
         segment = self._segments.find(start)
@@ -190,16 +192,22 @@ class Reading:
         low = segment.start
         view = segment.view()
         last = positions[-1] + sizes[-1]
-        if last - start == total and _is_row(positions, sizes):
-            pieces = [view[start - low : last - low]]
-        elif low == 0:
-            pieces = [view[a : a + b] for a, b in zip(positions, sizes, strict=True)]
+        if last - start == total and min(sizes) > 0 and _is_row(positions, sizes):
+            records = view[start - low : last - low]
         else:
-            pieces = [
-                view[a - low : a - low + b]
-                for a, b in zip(positions, sizes, strict=True)
-            ]
-        return ReadResult(FOUND, offset + count, first, end, pieces, count, total)
+            # Views, so that each byte is copied once; none of them outlives the join,
+            # or the segment could not be closed.
+            starts = [a - low for a in positions] if low else positions
+            with memoryview(view) as whole:
+                records = b"".join(
+                    [
+                        whole[a:b]
+                        for a, b in zip(starts, map(add, starts, sizes), strict=True)
+                    ]
+                )
+            if len(records) != total:  # a size below zero
+                return None
+        return ReadResult(FOUND, offset + count, first, end, [records], count, total)
 
 
 @final
