@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import errno
+import resource
 import socket
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,6 +13,7 @@ from typing import Final, final
 from twisted.logger import Logger
 
 from rocketbroker.errors import ConfigurationError
+from rocketbroker.remoting.counts import Counts
 from rocketbroker.remoting.hub import HubReactor
 
 #: Connections accepted at one wake-up, at most; the others wait for the next.
@@ -21,7 +23,21 @@ MOST_ACCEPTED: Final = 64
 #: a pause the reactor would spin on a socket that stays readable.
 PAUSE_SECONDS: Final = 1.0
 
+#: Of four descriptors, connections have three at most. The others are the store's: a
+#: crowd of connections must not keep it from opening the next file.
+SHARE: Final = (3, 4)
+
 _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+
+def most_descriptors() -> int:
+    """The first descriptor that is not for connections.
+
+    The system gives the lowest one that is free, so the number of a new connection says
+    how many are taken.
+    """
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return most * SHARE[0] // SHARE[1]
 
 
 def cannot_listen(host: str, port: int, error: OSError) -> ConfigurationError:
@@ -55,7 +71,7 @@ def listening_socket(host: str, port: int, backlog: int) -> socket.socket:
 class Listener:
     """Accepts, and hands on.
 
-    @ivar refused: how often nobody could be accepted.
+    What it could not accept it counts as C{refused}.
     """
 
     _log = Logger()
@@ -65,18 +81,23 @@ class Listener:
         reactor: HubReactor,
         sock: socket.socket,
         accepted: Callable[[socket.socket, str, int], object],
+        counts: Counts,
+        most: int,
     ) -> None:
         """
         @param reactor: watches the socket.
         @param sock: listens, and does not block.
         @param accepted: called with each new socket, and the other side's address and
             port.
+        @param counts: the port's.
+        @param most: a connection whose descriptor is not below it is closed.
         """
+        self._counts = counts
+        self._most = most
         self._reactor = reactor
         self._socket = sock
         self._accepted = accepted
         self._stopped = False
-        self.refused = 0
         reactor.addReader(self)
 
     def fileno(self) -> int:
@@ -99,6 +120,10 @@ class Listener:
                     self._pause(error)
                     return
                 continue  # that one went away before it was accepted
+            if sock.fileno() >= self._most:
+                sock.close()
+                self._pause(f"there are {self._most} descriptors in use")
+                return
             with suppress(OSError):  # not TCP, or gone already
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             try:
@@ -106,9 +131,9 @@ class Listener:
             except OSError:
                 sock.close()
 
-    def _pause(self, error: OSError) -> None:
-        self.refused += 1
-        self._log.warn("Nobody is accepted for a moment: {error}.", error=error)
+    def _pause(self, reason: object) -> None:
+        self._counts.refused += 1
+        self._log.warn("Nobody is accepted for a moment: {reason}.", reason=reason)
         self._reactor.removeReader(self)
         self._reactor.callLater(PAUSE_SECONDS, self._resume)
 

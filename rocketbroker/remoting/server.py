@@ -24,7 +24,12 @@ from twisted.python.failure import Failure
 
 from rocketbroker.config.remoting import RemotingServerOptions
 from rocketbroker.remoting.hub import Hub, HubReactor
-from rocketbroker.remoting.listener import Listener, cannot_listen, listening_socket
+from rocketbroker.remoting.listener import (
+    Listener,
+    cannot_listen,
+    listening_socket,
+    most_descriptors,
+)
 from rocketbroker.remoting.party import Limits, Party
 from rocketbroker.remoting.protocol import RemotingProtocol
 from rocketbroker.remoting.table import ResponderTable
@@ -90,12 +95,6 @@ class RemotingServer:
         self._stopping = False
         self._timer: IDelayedCall | None = None
 
-    @property
-    def refused(self) -> int:
-        """How often the system had no descriptor or memory for one more connection."""
-        listening = self._listening
-        return listening.refused if isinstance(listening, Listener) else 0
-
     def listen(self, port: int | None = None) -> int:
         """Accept connections from now on; also before the reactor runs.
 
@@ -125,7 +124,9 @@ class RemotingServer:
             if size > 0:  # inherited by what is accepted
                 sock.setsockopt(socket.SOL_SOCKET, option, size)
         reactor = cast(HubReactor, self._reactor)
-        self._listening = Listener(reactor, sock, self._accepted)
+        self._listening = Listener(
+            reactor, sock, self._accepted, self.party.counts, most_descriptors()
+        )
         return int(sock.getsockname()[1])
 
     def _accepted(self, sock: socket.socket, host: str, port: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import resource
 import socket
 from typing import Any, cast
 
@@ -10,12 +11,14 @@ from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import ConfigurationError
+from rocketbroker.remoting.counts import Counts
 from rocketbroker.remoting.listener import (
     MOST_ACCEPTED,
     PAUSE_SECONDS,
     Listener,
     cannot_listen,
     listening_socket,
+    most_descriptors,
 )
 
 
@@ -45,15 +48,18 @@ class ListenerTests(SynchronousTestCase):
     def setUp(self) -> None:
         """A reactor that notes its readers."""
         self.reactor = MemoryReactorClock()
+        self.counts = Counts()
         self.accepted: list[tuple[socket.socket, str, int]] = []
 
-    def listen(self, *steps: OSError | None) -> Listener:
+    def listen(self, *steps: OSError | None, most: int = 1 << 30) -> Listener:
         """A listener whose socket does this."""
         self.socket = Scripted(*steps)
         self.listener = Listener(
             cast(Any, self.reactor),
             self.socket,
             lambda sock, host, port: self.accepted.append((sock, host, port)),
+            self.counts,
+            most,
         )
         self.addCleanup(self.close_all)
         return self.listener
@@ -84,12 +90,28 @@ class ListenerTests(SynchronousTestCase):
         """Without descriptors nobody is accepted for a moment; then it goes on."""
         self.listen(OSError(errno.EMFILE, "too many"), None).doRead()
         self.assertEqual(self.accepted, [])
-        self.assertEqual(self.listener.refused, 1)
+        self.assertEqual(self.counts.refused, 1)
         self.assertEqual(self.reactor.getReaders(), [])
         self.reactor.advance(PAUSE_SECONDS)
         self.assertEqual(self.reactor.getReaders(), [self.listener])
         self.listener.doRead()
         self.assertEqual(len(self.accepted), 1)
+
+    def test_reserve(self) -> None:
+        """Descriptors are left for files: who would take one of those is closed."""
+        self.listen(None, None, most=0).doRead()
+        self.assertEqual(self.accepted, [])
+        self.assertEqual(self.counts.refused, 1)
+        (peer,) = self.socket.peers
+        self.assertEqual(peer.recv(1), b"")
+        self.assertEqual(self.reactor.getReaders(), [])
+        self.reactor.advance(PAUSE_SECONDS)
+        self.assertEqual(self.reactor.getReaders(), [self.listener])
+
+    def test_mostDescriptors(self) -> None:
+        """Connections may have three quarters of what this process may have."""
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self.assertEqual(most_descriptors(), soft * 3 // 4)
 
     def test_stop(self) -> None:
         """A stopped one has no reader and no socket, also after a pause."""
