@@ -20,6 +20,11 @@ _COUNTS: Final = (
     ("accepted", "connections_accepted", "connections made"),
     ("broken", "connections_broken", "connections closed for breaking the protocol"),
     ("idle", "connections_idle", "connections closed because nothing moved on them"),
+    (
+        "unfinished",
+        "connections_unfinished",
+        "connections closed because unfinished frames took too much memory",
+    ),
     ("refused", "connections_refused", "connections that could not be accepted"),
     ("lost", "connections_lost", "connections that the peer or the network ended"),
     ("frames_in", "frames_in", "whole frames received"),

@@ -45,6 +45,8 @@ class Counts:
     @ivar accepted: connections made, ever.
     @ivar broken: connections closed because the peer broke the protocol.
     @ivar idle: connections closed because nothing moved on them for too long.
+    @ivar unfinished: connections closed because unfinished frames took too much memory,
+        and theirs was the oldest.
     @ivar refused: connections that could not be accepted (no more descriptors).
     @ivar lost: connections that the peer closed or the network broke.
     @ivar frames_in: whole frames received.
@@ -72,12 +74,14 @@ class Counts:
         "overloaded",
         "refused",
         "stray",
+        "unfinished",
     )
 
     def __init__(self) -> None:
         self.accepted = 0
         self.broken = 0
         self.idle = 0
+        self.unfinished = 0
         self.refused = 0
         self.lost = 0
         self.frames_in = 0

@@ -59,6 +59,7 @@ from zope.interface import classImplements
 from rocketbroker.remoting.hubconnection import (
     GONE,
     IN,
+    MOST_UNFINISHED,
     OUT,
     HubConnection,
     receive,
@@ -95,15 +96,21 @@ class Hub:
     """One epoll for all data connections.
 
     @ivar now: the time of this turn, by the reactor.
+    @ivar unfinished: bytes that connections keep of unfinished frames.
     @ivar turn_count: how many turns there were.
     """
 
     _log = Logger()
 
-    def __init__(self, reactor: HubReactor) -> None:
+    def __init__(
+        self, reactor: HubReactor, most_unfinished: int = MOST_UNFINISHED
+    ) -> None:
         """
         @param reactor: sees the hub as one reader, as soon as there is a connection.
+        @param most_unfinished: bytes of unfinished frames that are kept at most.
         """
+        self.unfinished = 0
+        self._most_unfinished = most_unfinished
         self.now = reactor.seconds()
         self.turn_count = 0
         self.turns = Turns()
@@ -194,12 +201,10 @@ class Hub:
 
     def _go_on(self, connection: HubConnection) -> None:
         """Take the frames that a congested connection had to wait with."""
-        partial = connection.partial
-        if partial is None or connection.halted:
+        if connection.partial is None or connection.halted:
             return
-        connection.partial = None
         try:
-            take_frames(connection, bytes(partial))
+            take_frames(connection, bytes(connection.take_partial()))
         except Exception:
             self._failed(connection)
 
@@ -229,6 +234,25 @@ class Hub:
             self._scheduled = self._reactor.callLater(0, self._soon)
 
     # What connections call.
+
+    def relieve(self) -> None:
+        """Close whose frames are unfinished for the longest time, if all are too many.
+
+        One that only waits because its peer does not read counts, too.
+        """
+        while self.unfinished > self._most_unfinished:
+            oldest = min(
+                (each for each in self._connections.values() if each.partial),
+                key=lambda each: each.since,
+            )
+            oldest.party.counts.unfinished += 1
+            self._log.warn(
+                "Closed {peer}: unfinished frames take {size} bytes, and its own is "
+                "the oldest.",
+                peer=oldest.peer,
+                size=self.unfinished,
+            )
+            oldest.abort()
 
     def has_output(self, connection: HubConnection) -> None:
         """It has something to send, or to end: at the end of this turn, or soon."""

@@ -17,6 +17,11 @@ from rocketbroker.remoting.party import Party
 #: Bytes received from one connection in one turn, at most.
 RECEIVE_BYTES: Final = 65536
 
+#: Bytes of unfinished frames that are kept at most, over all connections: sixteen of
+#: the longest. Beyond, the connection whose frame is unfinished for the longest time is
+#: closed: a peer that is alive has finished its own long before.
+MOST_UNFINISHED: Final = 256 << 20
+
 #: Frames longer than this, on average, are sent one by one: copying them together would
 #: cost more than a system call each.
 LARGE_FRAME: Final = 32768
@@ -39,6 +44,10 @@ class Turning(Protocol):
     """What a connection needs of its hub."""
 
     now: float
+    unfinished: int
+
+    def relieve(self) -> None:
+        """Close whose frames are unfinished for too long, if too much is kept."""
 
     def has_output(self, connection: HubConnection) -> None:
         """It has something to send, or to end."""
@@ -60,6 +69,7 @@ class HubConnection(Dialogue):
     @ivar halted: whether frames are not to be taken from it: closed or congested.
     @ivar partial: received bytes that are no whole frame yet; L{None} for none.
     @ivar wanted: how many bytes C{partial} must have before it is worth a look.
+    @ivar since: when C{partial} began.
     @ivar unsent: bytes that wait to be sent.
     """
 
@@ -70,10 +80,11 @@ class HubConnection(Dialogue):
         self.halted = False
         self.partial: bytearray | None = None
         self.wanted = 0
+        self.since = 0.0
         self.unsent = 0
         self.receive = sock.recv
         self._send = sock.send
-        self._hub = hub
+        self.hub = hub
         self._socket = sock
         self._descriptor = sock.fileno()
         self._out: list[bytes] = []
@@ -86,7 +97,7 @@ class HubConnection(Dialogue):
             return
         out = self._out
         if not out:
-            self._hub.has_output(self)
+            self.hub.has_output(self)
         out.append(frame)
         self.unsent = unsent = self.unsent + len(frame)
         if unsent > self.party.limits.high_water and not self.congested:
@@ -119,7 +130,7 @@ class HubConnection(Dialogue):
             self.lost()
             return
         counts.bytes_out += sent
-        self.last_moved = self._hub.now
+        self.last_moved = self.hub.now
         self.unsent -= sent
         if sent < size:
             self._rest = memoryview(data)[sent:]
@@ -143,7 +154,7 @@ class HubConnection(Dialogue):
             self.unsent -= sent
             self.party.counts.bytes_out += sent
             if sent:
-                self.last_moved = self._hub.now
+                self.last_moved = self.hub.now
             if sent < len(data):
                 self._rest = memoryview(data)[sent:]
                 break
@@ -153,7 +164,7 @@ class HubConnection(Dialogue):
             if not self.closed:
                 self.halted = False
                 if self.partial is not None:
-                    self._hub.resume(self)
+                    self.hub.resume(self)
         self._arm()
 
     def _next(self) -> bytes:
@@ -178,16 +189,39 @@ class HubConnection(Dialogue):
             return
         if wanted != self._armed:
             self._armed = wanted
-            self._hub.rearm(self._descriptor, wanted)
+            self.hub.rearm(self._descriptor, wanted)
+
+    def keep(self, rest: bytes) -> None:
+        """Keep what cannot be taken yet."""
+        hub = self.hub
+        self.partial = bytearray(rest)
+        self.since = hub.now
+        hub.unfinished += len(rest)
+        hub.relieve()
+
+    def keep_more(self, data: bytes) -> None:
+        """More of the same frame came, and it is not finished."""
+        assert self.partial is not None
+        self.partial += data
+        self.hub.unfinished += len(data)
+        self.hub.relieve()
+
+    def take_partial(self) -> bytearray:
+        """What was kept, which is kept no longer."""
+        partial, self.partial = self.partial, None
+        if partial is None:
+            return bytearray()
+        self.hub.unfinished -= len(partial)
+        return partial
 
     def close(self) -> None:
         """Close it; what has been sent before still goes out if the peer takes it."""
         if self.closed:
             return
         self.closed = self.halted = True
-        self.partial = None
+        self.take_partial()
         self.was_closed()
-        self._hub.has_output(self)
+        self.hub.has_output(self)
 
     def abort(self) -> None:
         """Close it at once; what was not sent is lost."""
@@ -206,9 +240,9 @@ class HubConnection(Dialogue):
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor < 0:
             return
-        self._hub.forget(descriptor)
+        self.hub.forget(descriptor)
         self._socket.close()
-        self.partial = None
+        self.take_partial()
         self._rest = None
         self._out.clear()
         self.unsent = 0
@@ -230,11 +264,12 @@ def receive(connection: HubConnection) -> None:
     connection.party.counts.bytes_in += len(data)
     partial = connection.partial
     if partial is not None:
-        partial += data
-        if len(partial) < connection.wanted:
+        if len(partial) + len(data) < connection.wanted:
+            connection.keep_more(data)
             return
+        partial = connection.take_partial()
+        partial += data
         data = bytes(partial)
-        connection.partial = None
     take_frames(connection, data)
 
 
@@ -289,4 +324,4 @@ def keep(connection: HubConnection, rest: bytes) -> None:
             connection.break_off(RemoteProtocolError(words))
             return
         connection.wanted = length + 4
-    connection.partial = bytearray(rest)
+    connection.keep(rest)
