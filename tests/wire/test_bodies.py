@@ -88,7 +88,12 @@ UNUSED: Final = {"groupTopicMap", "pullOffsetTable", "resetOffsetTable"}
 
 
 def left_out(original: object, written: object) -> object:
-    """What of one value is not in another; None if nothing is."""
+    """What of one value is not in another; None if nothing is.
+
+    The Go client sends the numbers of its C{codeSet} as text.
+    """
+    if isinstance(original, str) and isinstance(written, int):
+        original = int(original)
     if isinstance(original, dict) and isinstance(written, dict):
         loose = {str(key): value for key, value in written.items()}
         missing = {

@@ -407,14 +407,17 @@ class VectorTests(SynchronousTestCase):
 
         Java's maps have an order of their own, hence only the length. Of a binary
         header we do not keep fields that are empty: Java's are the attributes of new
-        topics.
+        topics. The Go client leaves out a member that says what the frame says, too.
         """
         lost = 2 + len("attributes") + 4
+        added = len(b',"serializeTypeCurrentRPC":"JSON"')
         for vector in vectors():
             command = decode(vector.frame[4:])
             length = len(encode(command, vector.frame[4]))
             if b"attributes\0\0\0\0" in vector.frame and vector.frame[4] == BINARY:
                 length += lost
+            if b'"language":"GO"' in vector.frame:
+                length -= added
             self.assertEqual(length, len(vector.frame), vector.label)
 
     def test_cut(self) -> None:

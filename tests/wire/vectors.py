@@ -1,8 +1,9 @@
 """Frames captured from the official servers and clients.
 
-The files in C{vectors/} have one frame a line: what sent it (C{4.9.8 client}), what
-received it, the header's serialization, the request code, what it is (C{request},
-C{oneway}, or C{answer} with its code), then the whole frame as Base64.
+The files in C{vectors/} have one frame a line: what sent it (C{4.9.8 client}, or
+C{go-2.1.2 client} of the Go client), what received it, the header's serialization, the
+request code, what it is (C{request}, C{oneway}, or C{answer} with its code), then the
+whole frame as Base64.
 """
 
 from __future__ import annotations
