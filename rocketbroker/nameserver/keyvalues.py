@@ -161,5 +161,7 @@ class KeyValues:
 
     def _saved(self, request: Command) -> Answer:
         """The answer to a change, when it is on the disk."""
-        content = dumps({"configTable": self._namespaces})
-        return Deferred.fromCoroutine(self._saving.answer(content, request))
+        return Deferred.fromCoroutine(self._saving.answer(self._encoded, request))
+
+    def _encoded(self) -> bytes:
+        return dumps({"configTable": self._namespaces})

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias, final
 
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import Deferred, fail, succeed
 from twisted.python.failure import Failure
 
 from rocketbroker.errors import SystemFailure
@@ -22,7 +22,8 @@ class Saving:
     """One file.
 
     While one write is under way, what is to be saved meanwhile waits, and only the
-    newest is written next: it contains the others.
+    newest is written next: it contains the others. What is written is encoded when the
+    write begins, so that many changes at once do not each encode all that there is.
 
     @ivar failures: how many requests the disk refused.
     """
@@ -30,32 +31,33 @@ class Saving:
     def __init__(self, file: JsonFile, in_thread: InThread) -> None:
         self._file = file
         self._in_thread = in_thread
-        self._next: bytes | None = None
+        self._next: Callable[[], bytes] | None = None
         self._waiting: list[Deferred[None]] = []
         self._writing = False
         self._idle: list[Deferred[None]] = []
         self.failures = 0
 
-    def save(self, content: bytes) -> Deferred[None]:
+    def save(self, encode: Callable[[], bytes]) -> Deferred[None]:
         """Replace the file's content.
 
+        @param encode: gives it, as it is by then.
         @return: fires when this content, or a newer one, is on the disk; fails with
             OSError if the disk refused.
         """
         saved: Deferred[None] = Deferred()
-        self._next = content
+        self._next = encode
         self._waiting.append(saved)
         if not self._writing:
             self._write()
         return saved
 
-    async def answer(self, content: bytes, request: Command) -> Command:
+    async def answer(self, encode: Callable[[], bytes], request: Command) -> Command:
         """Replace the file's content; the answer to the request that wanted it.
 
         @raise SystemFailure: the disk refused.
         """
         try:
-            await self.save(content)
+            await self.save(encode)
         except OSError as error:
             self.failures += 1
             raise SystemFailure(
@@ -73,13 +75,18 @@ class Saving:
         return idle
 
     def _write(self) -> None:
-        content, self._next = self._next, None
+        encode, self._next = self._next, None
         waiting, self._waiting = self._waiting, []
-        assert content is not None, "there is something to write"
-        whole = content
+        assert encode is not None, "there is something to write"
         self._writing = True
-        written = self._in_thread(lambda: self._file.save(whole))
-        written.addBoth(self._written, waiting)
+        self._encoded_write(encode).addBoth(self._written, waiting)
+
+    def _encoded_write(self, encode: Callable[[], bytes]) -> Deferred[None]:
+        try:
+            content = encode()
+        except Exception:
+            return fail()
+        return self._in_thread(lambda: self._file.save(content))
 
     def _written(self, result: Failure | None, waiting: list[Deferred[None]]) -> None:
         self._writing = False

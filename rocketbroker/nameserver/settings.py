@@ -109,7 +109,7 @@ class RunningSettings:
         except (ConfigurationError, UnicodeDecodeError) as error:
             raise SystemFailure("string2Properties error") from error
         self._change(properties)
-        answer = self._saving.answer(written(self.all()), request)
+        answer = self._saving.answer(lambda: written(self.all()), request)
         return Deferred.fromCoroutine(answer)
 
     def _change(self, properties: Mapping[str, str]) -> None:
