@@ -22,6 +22,9 @@ LATE_SECONDS: Final = 15
 class Notices:
     """Tells the members of groups that these have changed.
 
+    A member that does not read what it was sent is not told: every client looks by
+    itself from time to time, and notices for it would pile up without a bound.
+
     @ivar sent: how many members were told.
     """
 
@@ -49,6 +52,8 @@ class Notices:
     def _tell(self, group: ConsumerGroup) -> None:
         header = NotifyConsumerIdsChangedRequestHeader(consumer_group=group.name)
         for connection in list(group.members):
+            if connection.congested:
+                continue
             self.sent += 1
             connection.oneway(
                 Command(

@@ -36,6 +36,14 @@ class NoticesTests(SynchronousTestCase):
         notices.deliver()
         self.assertEqual(notices.sent, 2)
 
+    def test_congested(self) -> None:
+        """A member that does not read is not told: that would pile up."""
+        self.connections[0].congested = True
+        notices = Notices(BrokerOptions())
+        notices.consumer_ids_changed(self.group)
+        self.assertEqual([len(sent) for sent in self.told()], [0, 1])
+        self.assertEqual(notices.sent, 1)
+
     def test_late(self) -> None:
         """Without realTimeNotifyConsumerChange each group is told once in a while."""
         notices = Notices(BrokerOptions(real_time_notify_consumer_change=False))
