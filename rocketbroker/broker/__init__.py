@@ -34,6 +34,7 @@ The outside:
 
 Administration:
 
-  - L{topic_admin}, L{topic_attributes}; L{group_admin}; L{settings_requests} (26, 28).
+  - L{topic_admin}, L{topic_attributes}; L{group_admin}; L{settings_requests} (26, 28),
+    L{rates}.
   - L{bodies}: JSON in and out, and whose fault a bad one is.
 """

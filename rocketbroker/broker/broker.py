@@ -35,6 +35,7 @@ from rocketbroker.broker.outer import Caller, NameServerCalls
 from rocketbroker.broker.producers import ProducerRegistry
 from rocketbroker.broker.pull_checks import PullChecks
 from rocketbroker.broker.pulling import Pulling
+from rocketbroker.broker.rates import SAMPLE_SECONDS, Rates
 from rocketbroker.broker.registration import Registration
 from rocketbroker.broker.sending import Sending
 from rocketbroker.broker.settings_requests import SettingsRequests
@@ -138,6 +139,7 @@ class Broker:
         self._make_tables()
         self._make_registries()
         self._make_data_path()
+        self._make_rates()
         self._make_registration()
         self.main = ResponderTable()
         self.vip = ResponderTable()
@@ -214,6 +216,15 @@ class Broker:
             in_thread,
         )
 
+    def _make_rates(self) -> None:
+        """How much goes in and out."""
+        seconds = self._outside.clock.seconds
+        sending, checks = self.sending, self.pull_checks
+        self.rates = (
+            Rates(seconds, lambda: sum(c.messages for c in sending.counters())),
+            Rates(seconds, lambda: sum(c.messages for c in checks.counters())),
+        )
+
     def _make_registration(self) -> None:
         """What name servers hear."""
         settings = self.settings
@@ -251,7 +262,12 @@ class Broker:
             ),
             GroupAdmin(self.groups, self.offsets, self.consumers, self.producers),
             SettingsRequests(
-                self.settings, store, self.topics, self.sending, outside.wall_ms
+                self.settings,
+                store,
+                self.topics,
+                self.sending,
+                self.rates,
+                outside.wall_ms,
             ),
             MessageQueries(store, self.topics, self.upkeep.dispatch, outside.in_thread),
         ]
@@ -294,6 +310,8 @@ class Broker:
             self._save,
         )
         self._every(2 * LATE_SECONDS, LATE_SECONDS, self.notices.deliver)
+        for rates in self.rates:
+            self._every(SAMPLE_SECONDS, SAMPLE_SECONDS, rates.sample)
         return self.registration.start().addCallback(lambda _: self._ready())
 
     def _every(self, first: float, period: float, work: Callable[[], object]) -> None:

@@ -2,7 +2,8 @@
 """What the broker says of itself: its settings (26) and how it is (28).
 
 Forms: the admin sheet, sections 2.4 and 4. Of the figures of request 28, those are
-there that something measures; tools take the rest as unknown.
+there that something measures, and those without which C{clusterList} of a tool of
+4.9 fails; tools take the rest as unknown.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from typing import Final, final
 
 from rocketbroker.broker.bodies import with_body
+from rocketbroker.broker.rates import Rates
 from rocketbroker.broker.sending import Sending
 from rocketbroker.broker.topics import TopicTable
 from rocketbroker.config.broker_settings import BrokerSettings
@@ -26,6 +28,16 @@ from rocketbroker.wire.topics import DataVersion
 #: The release whose behaviour this is, as tools show it.
 VERSION_NAME: Final = "V5_3_3"
 
+#: Figures of queues in front of threads, and of a lock that is waited for. There are
+#: none here: what has arrived is answered in the same turn, or waits for the disk.
+NOTHING_WAITS: Final = {
+    "sendThreadPoolQueueSize": "0",
+    "sendThreadPoolQueueHeadWaitTimeMills": "0",
+    "pullThreadPoolQueueSize": "0",
+    "pullThreadPoolQueueHeadWaitTimeMills": "0",
+    "pageCacheLockTimeMills": "0",
+}
+
 
 @final
 class SettingsRequests:
@@ -37,12 +49,17 @@ class SettingsRequests:
         store: IStore,
         topics: TopicTable,
         sending: Sending,
+        rates: tuple[Rates, Rates],
         wall_ms: Callable[[], int],
     ) -> None:
+        """
+        @param rates: of messages that come in, and of those that go out.
+        """
         self._settings = settings
         self._store = store
         self._topics = topics
         self._sending = sending
+        self._incoming, self._outgoing = rates
         self._wall_ms = wall_ms
         self._started_ms = wall_ms()
         self._version = DataVersion(timestamp=self._started_ms)
@@ -88,12 +105,15 @@ class SettingsRequests:
                     "commitLogMaxOffset": str(store.published_position),
                     "commitLogMinOffset": str(store.min_position),
                     "consumeQueueDiskRatio": usage,
+                    **NOTHING_WAITS,
                     "dispatchBehindBytes": str(
                         store.published_position - store.dispatched_position
                     ),
+                    "getTransferredTps": self._outgoing.text(),
                     "msgPutTotalTodayNow": str(stored),
                     "putMessageFailedTimes": str(store.append_failures),
                     "putMessageTimesTotal": str(max(stored, 1)),
+                    "putTps": self._incoming.text(),
                     "remainHowManyDataToFlush": sized(
                         store.published_position - store.flushed_position
                     ),

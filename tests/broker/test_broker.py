@@ -10,6 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.broker import Broker, Outside, vip_port
 from rocketbroker.broker.durability import InThread
+from rocketbroker.broker.rates import SAMPLE_SECONDS
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.namesrv import NamesrvSettings
 from rocketbroker.config.remoting import RemotingClientOptions
@@ -24,6 +25,7 @@ from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.network import MemoryNetwork
 from rocketbroker.testing.threads import Threads, at_once
 from rocketbroker.wire.command import Command
+from rocketbroker.wire.fastjson import loads
 from tests.broker.rig import HOST, SMALL, pull_ext, send_ext
 from tests.broker.test_heartbeats import body as heartbeat
 
@@ -165,6 +167,18 @@ class BrokerTests(SynchronousTestCase):
         self.network.advance(1)
         self.network.settle()
         self.assertEqual(self.ask(105, {"topic": "T"}, port=9876).code, 0)
+
+    def test_rates(self) -> None:
+        """The broker says how many messages a second come in and go out."""
+        self.running()
+        self.send()
+        self.send()
+        self.assertEqual(len(self.bodies()), 2)
+        self.network.advance(SAMPLE_SECONDS)
+        said = loads(self.ask(28, {}).body)
+        assert isinstance(said, dict)
+        self.assertEqual(said["table"]["putTps"], "0.20  ")
+        self.assertEqual(said["table"]["getTransferredTps"], "0.20  ")
 
     def test_newTopic(self) -> None:
         """A send that makes its topic is answered once the topic is on the disk, and

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.broker.rates import Rates
 from rocketbroker.broker.settings_requests import SettingsRequests, lasted, sized
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.properties import parse
@@ -24,6 +25,10 @@ class SettingsRequestTests(SynchronousTestCase):
             self.rig.store,
             self.rig.topics,
             self.rig.sending,
+            (
+                Rates(self.rig.clock.seconds, lambda: 0),
+                Rates(self.rig.clock.seconds, lambda: 0),
+            ),
             self.rig.wall_ms,
         )
         requests.register(self.rig.table)
@@ -64,6 +69,20 @@ class SettingsRequestTests(SynchronousTestCase):
         )
         self.assertEqual(after["brokerVersion"], "479")
         self.assertTrue(all(isinstance(value, str) for value in after.values()))
+
+    def test_clusterList(self) -> None:
+        """What C{clusterList} of a tool of 4.9 cuts or prints is there and is text."""
+        table = self.table()
+        for key in ("putTps", "getTransferredTps"):
+            self.assertEqual(table[key], "  ")
+        for key in (
+            "sendThreadPoolQueueSize",
+            "sendThreadPoolQueueHeadWaitTimeMills",
+            "pullThreadPoolQueueSize",
+            "pullThreadPoolQueueHeadWaitTimeMills",
+            "pageCacheLockTimeMills",
+        ):
+            self.assertEqual(table[key], "0")
 
     def test_sizes(self) -> None:
         """Sizes have units of 1024, with one decimal above the first."""
