@@ -6,6 +6,7 @@ The only package that imports the reactor.
   - L{broker}, L{namesrv}: what twistd runs, and each as a service on a reactor.
   - L{standalone}: both in one process.
   - L{options}: flags that the servers share, and how a program refuses.
+  - L{signals}: what they do when their terminal goes away.
   - L{metricsport}: C{/metrics} and C{/healthz} of either.
   - L{command}: the C{rocketbroker} command.
 """

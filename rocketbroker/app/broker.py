@@ -12,7 +12,7 @@ import os
 import select
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Final, TypeVar, final
+from typing import Any, ClassVar, Final, TypeVar, cast, final
 
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred
@@ -21,6 +21,7 @@ from twisted.logger import Logger
 
 from rocketbroker.app.metricsport import MetricsPort, broker_site
 from rocketbroker.app.options import ServerOptions, or_refuse
+from rocketbroker.app.signals import stop_at_hangup
 from rocketbroker.broker.broker import Broker, Outside
 from rocketbroker.config import properties
 from rocketbroker.config.broker_settings import BrokerSettings
@@ -217,4 +218,6 @@ def makeService(options: Options) -> BrokerService:
         if options[flag]:
             print(printed(settings, important), end="")
             raise SystemExit(0)
-    return BrokerService(reactor, settings)
+    service = BrokerService(reactor, settings)
+    cast(Any, reactor).callWhenRunning(stop_at_hangup, reactor)
+    return service

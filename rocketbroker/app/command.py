@@ -58,7 +58,7 @@ def standalone(
 ) -> None:
     """Run a name server and a broker in this process.
 
-    Port 0 is any free one. Stops on SIGINT and SIGTERM.
+    Port 0 is any free one. Stops on SIGINT, SIGTERM and SIGHUP.
     """
     if directory is not None and temporary:
         raise click.UsageError("--dir and --temporary exclude each other")

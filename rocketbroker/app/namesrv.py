@@ -12,7 +12,7 @@ import os
 import select
 import time
 from collections.abc import Callable
-from typing import Any, final
+from typing import Any, cast, final
 
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred
@@ -21,6 +21,7 @@ from twisted.logger import Logger
 
 from rocketbroker.app.metricsport import MetricsPort, namesrv_site
 from rocketbroker.app.options import ServerOptions, or_refuse
+from rocketbroker.app.signals import stop_at_hangup
 from rocketbroker.config import properties
 from rocketbroker.config.keyed import KeyedOptions, text_of
 from rocketbroker.config.namesrv import NamesrvSettings
@@ -170,4 +171,6 @@ def makeService(options: Options) -> NameServerService:
     if options["printConfigItem"]:
         print(printed(settings), end="")
         raise SystemExit(0)
-    return NameServerService(reactor, settings)
+    service = NameServerService(reactor, settings)
+    cast(Any, reactor).callWhenRunning(stop_at_hangup, reactor)
+    return service

@@ -13,7 +13,7 @@ import shutil
 import socket
 import sys
 import tempfile
-from typing import Any, Final, TextIO, final
+from typing import Any, Final, TextIO, cast, final
 
 import attrs
 from twisted.application.service import MultiService
@@ -23,6 +23,7 @@ from twisted.logger import globalLogBeginner, textFileLogObserver
 from rocketbroker.app.broker import BrokerService
 from rocketbroker.app.namesrv import NameServerService
 from rocketbroker.app.options import refuse
+from rocketbroker.app.signals import stop_at_hangup
 from rocketbroker.broker.broker import VIP_DISTANCE
 from rocketbroker.config import properties
 from rocketbroker.config.broker import BrokerOptions
@@ -187,6 +188,7 @@ def run_standalone(
             metrics_port,
             None if config is None else os.path.abspath(config),
         )
+        cast(Any, reactor).callWhenRunning(stop_at_hangup, reactor)
         run(reactor, standalone, sys.stdout, sys.stderr)
     except (ConfigurationError, StoreError) as error:
         refuse(str(error))
