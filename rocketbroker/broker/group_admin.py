@@ -1,5 +1,6 @@
 # -*- test-case-name: tests.broker.test_group_admin -*-
-"""Groups made, changed, listed and deleted on request: 200, 201, 207, 225, 352, 43.
+"""Groups made, changed, listed and deleted on request: 200, 201, 207, 225, 300, 352,
+43, and who is there: 203, 204.
 
 Rules: the admin sheet, section 2.3.
 """
@@ -28,6 +29,7 @@ from rocketbroker.wire.admin_headers import (
     GetConsumerConnectionListRequestHeader,
     GetProducerConnectionListRequestHeader,
     GetSubscriptionGroupConfigRequestHeader,
+    QueryTopicConsumeByWhoRequestHeader,
 )
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command, response_to
@@ -62,6 +64,7 @@ class GroupAdmin:
             (RequestCode.GET_ALL_CONSUMER_OFFSET, self.all_offsets),
             (RequestCode.GET_CONSUMER_CONNECTION_LIST, self.consumer_connections),
             (RequestCode.GET_PRODUCER_CONNECTION_LIST, self.producer_connections),
+            (RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, self.groups_of_topic),
         ):
             table.register(code, responder)
 
@@ -152,6 +155,19 @@ class GroupAdmin:
         return with_body(
             request, {"connectionSet": [connection_json(member) for member in members]}
         )
+
+    def groups_of_topic(self, connection: IConnection, request: Command) -> Command:
+        """Request 300: who consumes a topic: groups online and groups with offsets.
+
+        5.3.3 lists the topic instead of the groups that are online (the admin sheet,
+        section 2.1); releases before and after it do it like this.
+        """
+        topic = QueryTopicConsumeByWhoRequestHeader.from_ext(request.ext).topic
+        groups = {
+            *self._consumers.groups_of_topic(topic),
+            *self._offsets.groups_of(topic),
+        }
+        return with_body(request, {"groupList": sorted(groups)})
 
 
 def connection_json(member: Member) -> dict[str, object]:

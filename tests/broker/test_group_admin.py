@@ -20,7 +20,7 @@ from tests.broker.rig import Rig
 
 
 class GroupAdminTests(SynchronousTestCase):
-    """Requests 43, 200, 201, 203, 204, 207, 225 and 352."""
+    """Requests 43, 200, 201, 203, 204, 207, 225, 300 and 352."""
 
     def setUp(self) -> None:
         """A broker."""
@@ -103,6 +103,21 @@ class GroupAdminTests(SynchronousTestCase):
         self.rig.offsets.commit("G", "T", 1, 7)
         answer = self.rig.ask(43, {})
         self.assertIn(b'"offsetTable":{"T@G":{1:7}}', answer.body)
+
+    def test_groupsOfTopic(self) -> None:
+        """Who consumes a topic: groups that are online and groups with offsets."""
+        rig = self.rig
+        online = ConsumerData(
+            group_name="online",
+            subscription_data_set=[SubscriptionData(topic="T", sub_string="*")],
+        )
+        rig.consumers.register(rig.connection, "c", "JAVA", 479, online, True)
+        rig.offsets.commit("gone", "T", 0, 1)
+        rig.offsets.commit("online", "T", 0, 1)
+        rig.offsets.commit("other", "U", 0, 1)
+        for topic, groups in (("T", ["gone", "online"]), ("V", [])):
+            answer = loads(self.rig.ask(300, {"topic": topic}).body)
+            self.assertEqual(answer, {"groupList": groups})
 
     def test_consumers(self) -> None:
         """The members of a group and what they subscribe to; 206 if there are none."""
