@@ -24,7 +24,7 @@ from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import InvalidParameter, TopicNotExist
 from rocketbroker.records.names import topic_problem
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
-from rocketbroker.store.interfaces import IStore
+from rocketbroker.store.interfaces import IQueue, IStore
 from rocketbroker.wire.admin_headers import (
     CreateTopicRequestHeader,
     DeleteTopicRequestHeader,
@@ -222,18 +222,19 @@ class TopicAdmin:
         name = GetTopicStatsInfoRequestHeader.from_ext(request.ext).topic
         config = self._known(name)
         count = max(config.read_queue_nums, config.write_queue_nums)
-        return self._in_thread(lambda: self._statistics(name, count)).addCallback(
+        # Handles are made in this thread alone, or one queue might get two of them.
+        queues = [self._store.queue(name, queue_id) for queue_id in range(count)]
+        return self._in_thread(lambda: self._statistics(queues)).addCallback(
             lambda table: with_body(request, {"offsetTable": table, "topicPutTps": 0.0})
         )
 
-    def _statistics(self, topic: str, count: int) -> dict[object, object]:
+    def _statistics(self, queues: list[IQueue]) -> dict[object, object]:
         """I{Blocking.} By queue: its bounds and when it was last written to."""
         table: dict[object, object] = {}
-        for queue_id in range(count):
-            queue = self._store.queue(topic, queue_id)
+        for queue in queues:
             least, most = queue.min_offset, queue.max_offset
             at = self._store.store_time(queue, most - 1) if most > least else 0
-            key = MessageQueue(topic, self._options.broker_name, queue_id)
+            key = MessageQueue(queue.topic, self._options.broker_name, queue.queue_id)
             table[key] = {
                 "lastUpdateTimestamp": max(at, 0),
                 "maxOffset": max(most, 0),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred, succeed
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.broker.durability import InThread
 from rocketbroker.broker.topic_admin import MOST_QUEUES, TopicAdmin
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (
@@ -15,11 +17,43 @@ from rocketbroker.errors import (
     SystemFailure,
     TopicNotExist,
 )
+from rocketbroker.store.interfaces import IQueue, IStore
 from rocketbroker.testing.threads import at_once
 from rocketbroker.wire.fastjson import dumps, loads
 from rocketbroker.wire.queues import MessageQueue
 from rocketbroker.wire.topics import TopicConfig
 from tests.broker.rig import Rig
+
+T = TypeVar("T")
+
+
+class Watched:
+    """A store that notes in which thread its handles are made.
+
+    @ivar made: for each handle, whether it was in another thread.
+    """
+
+    def __init__(self, store: IStore) -> None:
+        self.made: list[bool] = []
+        self._store = store
+        self._in_thread = False
+
+    def in_thread(self, function: Callable[[], T], /) -> Deferred[T]:
+        """Run C{function} as if in a thread."""
+        self._in_thread = True
+        try:
+            return succeed(function())
+        finally:
+            self._in_thread = False
+
+    def queue(self, topic: str, queue_id: int) -> IQueue:
+        """See L{IStore.queue}."""
+        self.made.append(self._in_thread)
+        return self._store.queue(topic, queue_id)
+
+    def store_time(self, queue: IQueue, offset: int) -> int:
+        """See L{IStore.store_time}."""
+        return self._store.store_time(queue, offset)
 
 
 class TopicAdminTests(SynchronousTestCase):
@@ -29,7 +63,9 @@ class TopicAdminTests(SynchronousTestCase):
         """A broker that tells name servers at once."""
         self.make()
 
-    def make(self, **options: Any) -> None:
+    def make(
+        self, store: Any = None, in_thread: InThread = at_once, **options: Any
+    ) -> None:
         """A broker with these settings."""
         self.rig = Rig({})
         self.addCleanup(self.rig.close)
@@ -37,11 +73,11 @@ class TopicAdminTests(SynchronousTestCase):
         self.announced: Deferred[None] = succeed(None)
         admin = TopicAdmin(
             rig.clock,
-            rig.store,
+            store or rig.store,
             BrokerOptions(broker_name="broker-a", **options),
             rig.topics,
             rig.offsets,
-            at_once,
+            in_thread,
             lambda: self.announced,
         )
         admin.register(rig.table)
@@ -241,3 +277,11 @@ class TopicAdminTests(SynchronousTestCase):
         )
         with self.assertRaises(TopicNotExist):
             self.rig.ask(202, {"topic": "U"})
+
+    def test_statisticsHandles(self) -> None:
+        """In a thread no handle of a queue is made: a queue might get two of them."""
+        watched = Watched(self.rig.store)
+        self.make(watched, watched.in_thread)
+        self.create("T")
+        self.assertEqual(self.rig.ask(202, {"topic": "T"}).code, 0)
+        self.assertEqual(watched.made, [False] * 4)
