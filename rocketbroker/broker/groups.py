@@ -133,7 +133,7 @@ class GroupTable:
         """The file, and the answer to request 201."""
         return {
             "dataVersion": self.version.to_json(),
-            "forbiddenTable": self._forbidden,
+            "forbiddenTable": dict(self._forbidden),
             "subscriptionGroupTable": {
                 name: config.to_json() for name, config in self._configs.items()
             },

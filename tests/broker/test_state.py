@@ -116,6 +116,15 @@ class SaveTests(SynchronousTestCase):
         self.threads.run()
         self.successResultOf(both)
 
+    def test_notEncoded(self) -> None:
+        """A table that has no text is a write that failed, and the next one may do."""
+        saved = self.file.save_soon(lambda: {"half": "\ud800"})
+        with capturedLogs() as events:
+            self.threads.run()
+        self.successResultOf(saved)
+        self.assertEqual(events[0]["path"], PATH)
+        self.assertEqual((self.file.failures, self.file.failed), (1, True))
+
     def test_failure(self) -> None:
         """A disk that refuses is logged; who waited goes on; the next write may do."""
         self.disk.capacity = 0
