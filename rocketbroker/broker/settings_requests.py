@@ -93,6 +93,7 @@ class SettingsRequests:
             if not self._topics.is_system(counter.topic)
         )
         usage = f"{store.disk_usage():.2f}"
+        outgoing = self._outgoing.text()
         return with_body(
             request,
             {
@@ -109,7 +110,8 @@ class SettingsRequests:
                     "dispatchBehindBytes": str(
                         store.published_position - store.dispatched_position
                     ),
-                    "getTransferredTps": self._outgoing.text(),
+                    "getTransferedTps": outgoing,  # as 4.9 spells it
+                    "getTransferredTps": outgoing,
                     "msgPutTotalTodayNow": str(stored),
                     "putMessageFailedTimes": str(store.append_failures),
                     "putMessageTimesTotal": str(max(stored, 1)),

@@ -73,7 +73,7 @@ class SettingsRequestTests(SynchronousTestCase):
     def test_clusterList(self) -> None:
         """What C{clusterList} of a tool of 4.9 cuts or prints is there and is text."""
         table = self.table()
-        for key in ("putTps", "getTransferredTps"):
+        for key in ("putTps", "getTransferedTps", "getTransferredTps"):
             self.assertEqual(table[key], "  ")
         for key in (
             "sendThreadPoolQueueSize",
