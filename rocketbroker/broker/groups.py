@@ -14,7 +14,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 
 from rocketbroker.broker.state import TableFile
-from rocketbroker.broker.topics import READ, loaded_version
+from rocketbroker.broker.topics import MOST_MADE, READ, loaded_version
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.records.names import SYSTEM_GROUP_PREFIX, group_problem
@@ -45,8 +45,17 @@ class GroupTable:
     _log = Logger()
 
     def __init__(
-        self, options: BrokerOptions, file: TableFile, wall_ms: Callable[[], int]
+        self,
+        options: BrokerOptions,
+        file: TableFile,
+        wall_ms: Callable[[], int],
+        most_made: int = MOST_MADE,
     ) -> None:
+        """
+        @param most_made: with so many groups none is made by being used: each has a
+            topic for what is consumed again.
+        """
+        self._most_made = most_made
         self.generation = 0
         self.version = DataVersion(timestamp=wall_ms())
         self._options = options
@@ -94,7 +103,7 @@ class GroupTable:
         )
         if not (options.auto_create_subscription_group or system):
             return None
-        if group_problem(name) is not None:
+        if group_problem(name) is not None or len(self._configs) >= self._most_made:
             return None
         config = SubscriptionGroupConfig(group_name=name)
         self.put([config])

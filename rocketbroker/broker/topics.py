@@ -42,6 +42,11 @@ INHERIT: Final = 1
 #: Bit of the topic's system flag: it belongs to a unit.
 UNIT: Final = 1
 
+#: From so many topics on, none is made because somebody sends to it; as many groups
+#: again have retry topics. All topics go to name servers in one frame, which takes 16
+#: MiB and 430 bytes for the longest name: with more of them a client that invents names
+#: could make the broker unknown to everybody. Operators may make more.
+MOST_MADE: Final = 19_000
 
 #: How many queues built-in topics have that have more than one.
 SCHEDULE_QUEUES: Final = 18
@@ -65,10 +70,13 @@ class TopicTable:
         file: TableFile,
         wall_ms: Callable[[], int],
         timer: bool = True,
+        most_made: int = MOST_MADE,
     ) -> None:
         """
         @param timer: timerWheelEnable.
+        @param most_made: with so many topics none is made by sending to it.
         """
+        self._most_made = most_made
         self.generation = 0
         self.version = DataVersion(timestamp=wall_ms())
         self._options = options
@@ -132,11 +140,13 @@ class TopicTable:
         @param default_topic: whose settings it inherits.
         @param queue_nums: how many queues the sender wants; the default topic's
             number is the most it gets.
-        @return: its settings; None if it may not be created.
+        @return: its settings; None if it may not be created, or there are too many.
         """
         found = self._configs.get(name)
         if found is not None:
             return found
+        if len(self._configs) >= self._most_made:
+            return None
         default = self._configs.get(default_topic)
         if default is None:
             return self._create_retry(name)

@@ -34,6 +34,14 @@ class GroupTableTests(SynchronousTestCase):
         table.load()
         return table
 
+    def test_mostMade(self) -> None:
+        """With too many groups none is made by being used; those there are go on."""
+        file = TableFile(self.disk, PATH, at_once)
+        groups = GroupTable(BrokerOptions(), file, lambda: 1000, most_made=9)
+        self.assertIsNotNone(groups.find("G"))
+        self.assertIsNone(groups.find("H"))
+        self.assertIsNotNone(groups.find("G"))
+
     def test_builtIn(self) -> None:
         """The system's groups are there at every start."""
         names = {config.group_name for config in self.groups.configs()}

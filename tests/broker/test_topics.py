@@ -36,6 +36,18 @@ class TopicTableTests(SynchronousTestCase):
         table.load()
         return table
 
+    def test_mostMade(self) -> None:
+        """With too many topics none is made by sending to it; operators make more."""
+        file = TableFile(self.disk, PATH, at_once)
+        topics = TopicTable(self.options, file, lambda: self.now, most_made=20)
+        made = [topics.create_for_send(f"T{n}", "TBW102", 4) for n in range(20)]
+        self.assertEqual(len(topics.names()), 20)
+        self.assertIsNone(made[-1])
+        self.assertIsNone(topics.create_for_send("%RETRY%G", "", 1))
+        self.assertIs(topics.create_for_send("T0", "TBW102", 4), made[0])
+        topics.put([TopicConfig(topic_name="T99")])
+        self.assertIsNotNone(topics.create_for_send("T99", "TBW102", 4))
+
     def queues(self, name: str) -> tuple[int, int, int] | None:
         """Read queues, write queues and permission of a topic."""
         config = self.topics.config(name)
