@@ -7,7 +7,7 @@ connects twice is there twice until the older connection goes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Final, final
 
 from rocketbroker.remoting.interfaces import IConnection
@@ -148,6 +148,10 @@ class ConsumerRegistry:
             if member.client_id == client_id:
                 return member
         return None
+
+    def groups_on(self, connection: IConnection) -> Set[str]:
+        """The groups that a connection is a member of."""
+        return self._groups_of.get(connection, frozenset())
 
     def register(
         self,

@@ -10,7 +10,8 @@ which the client sends them: the reference says nothing then and stays without t
 
 from __future__ import annotations
 
-from typing import final
+from collections.abc import Set
+from typing import Final, final
 
 from rocketbroker.broker.bodies import decoded
 from rocketbroker.broker.consumers import ConsumerRegistry
@@ -18,7 +19,7 @@ from rocketbroker.broker.groups import GroupTable
 from rocketbroker.broker.producers import ProducerRegistry
 from rocketbroker.broker.topics import READ, WRITE, TopicTable
 from rocketbroker.config.broker import BrokerOptions
-from rocketbroker.errors import SystemFailure
+from rocketbroker.errors import InvalidParameter, SystemFailure
 from rocketbroker.records.names import retry_topic
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
 from rocketbroker.wire.client_headers import UnregisterClientRequestHeader
@@ -32,6 +33,25 @@ from rocketbroker.wire.heartbeats import (
 )
 
 ACTIVELY = "CONSUME_ACTIVELY"
+
+#: The groups of consumers, and as many of producers, that one connection may be in:
+#: each is kept as long as the connection, and takes a sixth of a millisecond of each
+#: heartbeat, in which nobody else is served. A client has a handful.
+MOST_GROUPS: Final = 1024
+
+
+def check_groups(known: Set[str], named: set[str]) -> None:
+    """Refuse more groups than one connection may be in.
+
+    @param known: those that it is in.
+    @param named: those that a heartbeat names.
+    @raise InvalidParameter: together they are too many.
+    """
+    count = len(named | known)
+    if count > MOST_GROUPS:
+        raise InvalidParameter(
+            f"a connection in {count} groups, the most is {MOST_GROUPS}"
+        )
 
 
 @final
@@ -63,8 +83,19 @@ class Heartbeats:
         table.register(RequestCode.CHECK_CLIENT_CONFIG, self.check_client)
 
     def heart_beat(self, connection: IConnection, request: Command) -> Command:
-        """Request 34: always successful."""
+        """Request 34: successful whatever becomes of its groups.
+
+        @raise InvalidParameter: too many of them; then none is taken.
+        """
         data = decoded(request, HeartbeatData.from_json)
+        check_groups(
+            self._consumers.groups_on(connection),
+            {consumer.group_name for consumer in data.consumer_data_set},
+        )
+        check_groups(
+            self._producers.groups_on(connection),
+            {producer.group_name for producer in data.producer_data_set},
+        )
         self.received += 1
         changed = False
         for consumer in data.consumer_data_set:

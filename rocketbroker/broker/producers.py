@@ -6,7 +6,7 @@ Rules: the broker sheet, section 15.4.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import final
 
 from rocketbroker.broker.consumers import Member
@@ -36,6 +36,10 @@ class ProducerRegistry:
     def members(self, group: str) -> list[Member]:
         """The members of a group; none if it is unknown."""
         return list(self._groups.get(group, {}).values())
+
+    def groups_on(self, connection: IConnection) -> Set[str]:
+        """The groups that a connection is a member of."""
+        return self._groups_of.get(connection, frozenset())
 
     def register(
         self,

@@ -9,13 +9,13 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.consumers import ConsumerRegistry
 from rocketbroker.broker.groups import GroupTable
-from rocketbroker.broker.heartbeats import Heartbeats
+from rocketbroker.broker.heartbeats import MOST_GROUPS, Heartbeats
 from rocketbroker.broker.notices import Notices
 from rocketbroker.broker.producers import ProducerRegistry
 from rocketbroker.broker.state import TableFile
 from rocketbroker.broker.topics import TopicTable
 from rocketbroker.config.broker import BrokerOptions
-from rocketbroker.errors import SystemFailure
+from rocketbroker.errors import InvalidParameter, SystemFailure
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.testing.files import MemoryDisk
@@ -203,3 +203,26 @@ class HeartbeatTests(SynchronousTestCase):
             else:
                 with self.assertRaisesRegex(SystemFailure, "by SQL92"):
                     self.heartbeats.check_client(self.connection, request)
+
+    def test_mostGroups(self) -> None:
+        """A connection is in so many groups of a kind, whichever heartbeats say so."""
+        producers = [{"groupName": f"P{n}"} for n in range(MOST_GROUPS)]
+        full = body(consumerDataSet=[], producerDataSet=producers)
+        self.heartbeats.heart_beat(self.connection, Command(34, {}, full))
+        more = body(producerDataSet=[{"groupName": "Q"}])
+        with self.assertRaisesRegex(InvalidParameter, "1025 groups"):
+            self.heartbeats.heart_beat(self.connection, Command(34, {}, more))
+        self.assertIsNone(self.consumers.group("G"))
+        fewer = body(producerDataSet=producers[:1])
+        answer = self.heartbeats.heart_beat(self.connection, Command(34, {}, fewer))
+        self.assertEqual(answer.code, 0)
+        self.assertEqual(self.consumers.groups_on(self.connection), {"G"})
+
+    def test_mostConsumers(self) -> None:
+        """The same number of groups of consumers; then none of them is taken."""
+        consumers = [{"groupName": f"G{n}"} for n in range(MOST_GROUPS + 1)]
+        with self.assertRaisesRegex(InvalidParameter, "1025 groups"):
+            self.heartbeats.heart_beat(
+                self.connection, Command(34, {}, body(consumerDataSet=consumers))
+            )
+        self.assertEqual(self.consumers.groups(), [])
