@@ -21,8 +21,12 @@ _MAPPED_V4 = bytes(10) + b"\xff\xff"
 def packed_address(host: str) -> bytes:
     """The 4 or 16 bytes of an address; of a name, or none at all, four zeros.
 
-    An IPv4 address in IPv6's clothes is the IPv4 address, as Java has it.
+    An IPv4 address in IPv6's clothes is the IPv4 address, as Java has it. An IPv6
+    address may stand in brackets: so a broker registers, for clients that dial what
+    they are told as it is.
     """
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
     if ":" not in host:
         try:
             return socket.inet_pton(socket.AF_INET, host)

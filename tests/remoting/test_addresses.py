@@ -26,6 +26,7 @@ class AddressTests(SynchronousTestCase):
         """Four or sixteen bytes, then the port as 32 bits; a name is four zeros."""
         self.assertEqual(host_bytes("1.2.3.4", 258).hex(), "0102030400000102")
         self.assertEqual(host_bytes("::1", 1).hex(), "00" * 15 + "01" + "00000001")
+        self.assertEqual(host_bytes("[::1]", 1), host_bytes("::1", 1))
         self.assertEqual(host_bytes("name", 1).hex(), "0000000000000001")
         self.assertEqual(host_bytes("no:address", 1).hex(), "0000000000000001")
 
