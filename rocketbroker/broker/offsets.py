@@ -16,6 +16,7 @@ from twisted.logger import Logger
 from rocketbroker.broker.state import TableFile
 from rocketbroker.broker.topics import loaded_version
 from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.wire.fields import integer_of
 from rocketbroker.wire.topics import DataVersion
 
 #: The offset of a queue for which nothing was committed.
@@ -178,12 +179,15 @@ def loaded_offsets(value: object) -> Offsets:
     """The offset table as a file holds it; what makes no sense is left out."""
     if not isinstance(value, dict):
         return {}
-    return {
-        str(key): {
-            int(queue_id): offset
-            for queue_id, offset in queues.items()
-            if isinstance(offset, int) and str(queue_id).isdecimal()
-        }
-        for key, queues in value.items()
-        if isinstance(queues, dict)
-    }
+    found: Offsets = {}
+    for key, queues in value.items():
+        for name, offset in queues.items() if isinstance(queues, dict) else ():
+            queue_id = integer_of(name)
+            if (
+                queue_id is not None
+                and 0 <= queue_id < 1 << 31
+                and isinstance(offset, int)
+                and -(1 << 63) <= offset < 1 << 63
+            ):
+                found.setdefault(str(key), {})[queue_id] = offset
+    return found

@@ -127,8 +127,11 @@ class OffsetTableTests(SynchronousTestCase):
     def test_unreadable(self) -> None:
         """Entries that make no sense are left out; the others are there."""
         self.disk.make_dirs("/store/config")
-        text = b'{"offsetTable":{"T@G":{0:1,"1":2,"x":3,2:"y"},"U@G":5}}'
-        self.disk.open(PATH, create=True).pwrite(text, 0)
+        numbers = f'"{"9" * 5000}":1,{1 << 31}:1,-1:1,7:{1 << 63},8:{"9" * 99}'
+        text = (
+            f'{{"offsetTable":{{"T@G":{{0:1,"1":2,"x":3,2:"y",{numbers}}},"U@G":5}}}}'
+        )
+        self.disk.open(PATH, create=True).pwrite(text.encode(), 0)
         offsets = self.table()
         self.assertEqual(offsets.queues("G", "T"), {0: 1, 1: 2})
         self.assertEqual(offsets.queues("G", "U"), {})
