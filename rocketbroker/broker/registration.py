@@ -175,8 +175,12 @@ class Registration:
         sending: Deferred[KVTable | None] = succeed(None)
         for batch in batches:
             sending.addCallback(self._send_batch, server, batch)
+        version = batches[-1][1]
         return sending.addCallbacks(
-            self._succeeded, self._failed, callbackArgs=(server,), errbackArgs=(server,)
+            self._succeeded,
+            self._failed,
+            callbackArgs=(server, version),
+            errbackArgs=(server,),
         )
 
     def _send_batch(
@@ -185,11 +189,16 @@ class Registration:
         configs, version = batch
         return self._calls.register(server, configs, version)
 
-    def _succeeded(self, orders: KVTable | None, server: str) -> None:
+    def _succeeded(
+        self, orders: KVTable | None, server: str, version: DataVersion
+    ) -> None:
         self.registered += 1
         if server in self.unreachable:
             self.unreachable.discard(server)
             self._log.info("registered with name server {server}", server=server)
+            if self._running and version != self._topics.version:
+                # What changed meanwhile was not announced to it.
+                self._send_all([server])
         if orders is not None:
             self._order(orders)
 
@@ -238,7 +247,11 @@ class Registration:
             self._soon = self._clock.callLater(0, self._announce)
 
     def _announce(self) -> None:
-        """Send the topics that changed, all that one turn changed together."""
+        """Send the topics that changed, all that one turn changed together.
+
+        A name server that did not answer the last time gets all topics when it does
+        again. Nobody waits for it until then, and nothing piles up for it.
+        """
         self._soon = None
         names, self._changed = self._changed, {}
         configs = [
@@ -252,7 +265,11 @@ class Registration:
             return
         batch = (configs, self._topics.version)
         gather(
-            [self._tell(server, batch) for server in self._name_servers]
+            [
+                self._tell(server, batch)
+                for server in self._name_servers
+                if server not in self.unreachable
+            ]
         ).addCallback(self._told)
 
     def _tell(self, server: str, batch: Batch) -> Deferred[None]:

@@ -113,6 +113,45 @@ class RegistrationTests(SynchronousTestCase):
         self.clock.advance(2)
         self.assertEqual(self.codes(), [])
 
+    def started_without_second(self) -> None:
+        """Start, with the second name server failing."""
+        done = self.registration.start()
+        first, second = self.caller.take()
+        first.answer()
+        with capturedLogs():
+            second.fail()
+        self.successResultOf(done)
+
+    def test_unreachableNotAwaited(self) -> None:
+        """A change goes to those that answer; the others get it with all topics."""
+        self.started_without_second()
+        self.topics.put([TopicConfig(topic_name="T")])
+        announced = self.registration.announced()
+        self.clock.advance(0)
+        self.assertEqual(self.codes(), [("one:1", 103)])
+        self.answer_all()
+        self.successResultOf(announced)
+        self.clock.advance(2)
+        (again,) = self.answer_all()
+        self.assertEqual(again.address, "two:2")
+        self.assertIn("T", registered(again)[0])
+        self.assertEqual(self.codes(), [])
+
+    def test_changedWhileTried(self) -> None:
+        """A change while all topics are on their way makes them go once more."""
+        self.started_without_second()
+        self.clock.advance(2)
+        (again,) = self.caller.take()
+        self.topics.put([TopicConfig(topic_name="T")])
+        self.clock.advance(0)
+        self.answer_all()
+        self.assertNotIn("T", registered(again)[0])
+        again.answer()
+        (last,) = self.answer_all()
+        self.assertEqual(last.address, "two:2")
+        self.assertIn("T", registered(last)[0])
+        self.assertEqual(self.codes(), [])
+
     def test_refused(self) -> None:
         """A name server that answers with an error is tried again, too."""
         self.registration.start()
