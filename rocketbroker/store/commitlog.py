@@ -19,6 +19,7 @@ import contextlib
 import struct
 from collections import deque
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Final, final
 
 from rocketbroker.store.consumequeue import Queue
@@ -67,6 +68,19 @@ MOST_HINTED: Final = 64 << 20
 
 #: How often, in ms, an append tries again on a disk that was full.
 RETRY_MS: Final = 500
+
+
+_SLOT: Final = attrgetter("queue.slot")
+
+
+def by_queue(drafts: Sequence[Draft]) -> Sequence[Draft]:
+    """Drafts with those of one queue behind each other, in the order they came.
+
+    Among messages of different queues that came together there is no order that anybody
+    could know; and who reads a queue later finds its records in few extents instead of
+    one for each, which halves what a pull costs.
+    """
+    return drafts if len(drafts) == 1 else sorted(drafts, key=_SLOT)
 
 
 @final
@@ -146,7 +160,7 @@ class CommitLog:
             if self.refused and not self._may_retry(store_ms):
                 self._fail(drafts, SERVICE_NOT_AVAILABLE)
                 return
-            runs = self._reserve(drafts)
+            runs = self._reserve(by_queue(drafts))
             if not runs:
                 return
             try:

@@ -18,7 +18,8 @@ from __future__ import annotations
 import mmap
 import struct
 from collections.abc import Callable
-from operator import add
+from itertools import compress
+from operator import add, ne
 from typing import Final, final
 
 from rocketbroker.config.store import StoreOptions
@@ -46,6 +47,10 @@ LEAST_BYTES: Final = 100
 
 #: So many entries are unpacked at once; when a filter passes over more, it goes on.
 ENTRIES_AT_ONCE: Final = 800
+
+#: So many extents are handed out one by one; more are joined, as views of them cost
+#: less than copies.
+FEW_EXTENTS: Final = 8
 
 _FIRST: Final = struct.Struct(">q")
 _UNPACK: Final = [struct.Struct(">" + "qiq" * count).unpack for count in range(65)]
@@ -176,38 +181,51 @@ class Reading:
         positions = fields[::2]
         sizes = fields[1::2]
         total = sum(sizes)
-        if total > most_bytes or not all(sizes):
+        if total > most_bytes:
             return None
-        start = min(positions)
+        start = positions[0]
         segment = self._segments.find(start)
         if segment is None:
             return None
-        limit = min(segment.end, self._words.view[PUBLISHED])
-        # None of them ends later than this; it is exact only where it has to be.
-        stop = max(positions) + total
-        if stop > limit:
-            stop = max(map(add, positions, sizes))
-            if stop > limit:
-                return None
         low = segment.start
-        view = segment.view()
-        last = positions[-1] + sizes[-1]
-        if last - start == total and min(sizes) > 0 and _is_row(positions, sizes):
-            records = view[start - low : last - low]
+        limit = min(segment.end, self._words.view[PUBLISHED])
+        stop = positions[-1] + sizes[-1]
+        if stop - start == total and start < stop <= limit:
+            # One extent, unless entries are wrong in a way that adds up; and then too
+            # it is a part of the log that begins and ends as the entries say.
+            pieces = [segment.view()[start - low : stop - low]]
         else:
-            # Views, so that each byte is copied once; none of them outlives the join,
-            # or the segment could not be closed.
-            starts = [a - low for a in positions] if low else positions
-            with memoryview(view) as whole:
-                records = b"".join(
-                    [
-                        whole[a:b]
-                        for a, b in zip(starts, map(add, starts, sizes), strict=True)
-                    ]
-                )
-            if len(records) != total:  # a size below zero
+            pieces = _extents(positions, sizes, segment, limit)
+            if not pieces:
                 return None
-        return ReadResult(FOUND, offset + count, first, end, [records], count, total)
+        return ReadResult(FOUND, offset + count, first, end, pieces, count, total)
+
+
+def _extents(
+    positions: tuple[int, ...], sizes: tuple[int, ...], segment: Segment, limit: int
+) -> list[bytes]:
+    """Records of one segment; nothing if any of them is not.
+
+    @param limit: they end here at the latest.
+    """
+    ends = [*map(add, positions, sizes)]
+    low = segment.start
+    if min(positions) < low or min(sizes) <= 0 or max(ends) > limit:
+        return []
+    # Records that were sent together stand together: few extents, most of the time.
+    after = [*compress(range(1, len(sizes)), map(ne, positions[1:], ends))]
+    starts = [positions[0], *[positions[index] for index in after]]
+    stops = [*[ends[index - 1] for index in after], ends[-1]]
+    if low:
+        starts = [position - low for position in starts]
+        stops = [position - low for position in stops]
+    view = segment.view()
+    if len(after) < FEW_EXTENTS:
+        return [view[a:b] for a, b in zip(starts, stops, strict=True)]
+    # Views, so that each byte is copied once; none of them outlives the join, or the
+    # segment could not be closed.
+    with memoryview(view) as whole:
+        return [b"".join([whole[a:b] for a, b in zip(starts, stops, strict=True)])]
 
 
 @final
@@ -344,8 +362,3 @@ class Collector:
 
 def _nothing(status: str, next_offset: int, first: int, end: int) -> ReadResult:
     return ReadResult(status, next_offset, first, end, [], 0, 0)
-
-
-def _is_row(positions: tuple[int, ...], sizes: tuple[int, ...]) -> bool:
-    """Whether each record begins where the one before it ends."""
-    return positions[1:] == tuple(map(add, positions, sizes))[:-1]

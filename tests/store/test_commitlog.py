@@ -57,16 +57,17 @@ class AppendTests(SynchronousTestCase):
             pass
 
     def test_places(self) -> None:
-        """Drafts get consecutive places and queue offsets, and are there at once."""
+        """Drafts get consecutive places and queue offsets, and are there at once;
+        those of one queue stand together."""
         other = self.store.queue("T", 1)
         drafts = [draft(self.queue, b"a"), draft(other, b"bb"), draft(self.queue, b"")]
         self.store.append(drafts)
         self.assertEqual([each.status for each in drafts], [PUT_OK] * 3)
         self.assertEqual([each.queue_offset for each in drafts], [0, 0, 1])
         self.assertEqual(drafts[0].position, 0)
-        self.assertEqual(drafts[1].position, drafts[0].end)
-        self.assertEqual(drafts[2].position, drafts[1].end)
-        self.assertEqual(self.store.published_position, drafts[2].end)
+        self.assertEqual(drafts[2].position, drafts[0].end)
+        self.assertEqual(drafts[1].position, drafts[2].end)
+        self.assertEqual(self.store.published_position, drafts[1].end)
         self.assertEqual(self.queue.next_offset, 2)
         self.assertEqual(self.queue.max_offset, 0)
         self.dispatch()

@@ -41,7 +41,8 @@ class TornTailTests(SynchronousTestCase):
             draft(queues[0], b"two" * 20),
             draft(queues[1], b"three"),
         ]
-        store.append(last)
+        for each in last:
+            store.append([each])
         store.dispatch(100)
         start, end = last[0].position, store.published_position
         files = snapshot(disk)

@@ -23,6 +23,7 @@ from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import (
     QUEUE_ENTRIES,
     ROOT,
+    SEGMENT,
     STORE_HOST,
     Wall,
     draft,
@@ -94,6 +95,26 @@ class ReadTests(SynchronousTestCase):
             [found.body for found in decode_all(joined)],
             [b"mine%d" % number for number in range(10)],
         )
+
+    def test_extents(self) -> None:
+        """However records are grouped, and in whichever segment, each comes once."""
+        wanted = []
+        for round_number in range(300):
+            for number in range(round_number % 7):
+                wanted.append(b"%d.%d" % (round_number, number))
+                put(self.store, self.queue, wanted[-1])
+            put(self.store, self.other, b"other" * (round_number % 3))
+        self.assertGreater(self.store.published_position, 2 * SEGMENT)
+        for most in (1, 5, 32):
+            got: list[bytes] = []
+            while len(got) < len(wanted):
+                result = self.read(len(got), most)
+                joined = b"".join(result.records)
+                self.assertEqual(len(joined), result.size)
+                bodies = [found.body for found in decode_all(joined)]
+                self.assertEqual(len(bodies), result.count)
+                got += bodies
+            self.assertEqual(got, wanted)
 
     def test_sizesBelowZero(self) -> None:
         """Entries whose sizes cancel each other out are not believed."""
