@@ -16,6 +16,7 @@ from rocketbroker.broker.consumers import ConsumerRegistry, Member
 from rocketbroker.broker.groups import GroupTable
 from rocketbroker.broker.offsets import OffsetTable
 from rocketbroker.broker.producers import ProducerRegistry
+from rocketbroker.broker.topics import MOST_QUEUES
 from rocketbroker.errors import (
     InvalidParameter,
     SubscriptionGroupNotExist,
@@ -192,11 +193,15 @@ def check_group(config: SubscriptionGroupConfig) -> None:
     The reference takes any name here; one that it would not make by itself (section
     11.8 of the broker sheet) makes topics that cannot be.
 
-    @raise InvalidParameter: the name.
+    @raise InvalidParameter: the name, or the number of queues of its retry topic.
     @raise SystemFailure: an attribute: there are none for groups.
     """
     problem = group_problem(config.group_name)
     if problem is not None or not config.group_name:
         raise InvalidParameter(problem or "the group has no name")
+    if not 0 <= config.retry_queue_nums <= MOST_QUEUES:
+        raise InvalidParameter(
+            f"a topic has from 0 to {MOST_QUEUES} queues, not {config.retry_queue_nums}"
+        )
     for key in config.attributes:
         raise SystemFailure(f"unsupported key: {key.lstrip('+-')}")

@@ -19,7 +19,7 @@ from rocketbroker.broker.bodies import decoded, with_body
 from rocketbroker.broker.durability import InThread
 from rocketbroker.broker.offsets import OffsetTable
 from rocketbroker.broker.topic_attributes import altered, check_message_type, parsed
-from rocketbroker.broker.topics import INHERIT, READ, WRITE, TopicTable
+from rocketbroker.broker.topics import INHERIT, MOST_QUEUES, READ, WRITE, TopicTable
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import InvalidParameter, TopicNotExist
 from rocketbroker.records.names import topic_problem
@@ -40,10 +40,6 @@ from rocketbroker.wire.topics import TopicConfig
 #: How long an answer waits for name servers: less than the five seconds for which
 #: tools wait for it.
 ANNOUNCE_SECONDS: Final = 3.0
-
-#: The most queues of a topic: each may become files and memory, and clients ask for
-#: each. The reference has no bound.
-MOST_QUEUES: Final = 16384
 
 
 @final

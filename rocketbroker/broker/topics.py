@@ -42,6 +42,10 @@ INHERIT: Final = 1
 #: Bit of the topic's system flag: it belongs to a unit.
 UNIT: Final = 1
 
+#: The most queues of a topic: each may become files and memory, and clients ask for
+#: each. The reference has no bound.
+MOST_QUEUES: Final = 16384
+
 #: From so many topics on, none is made because somebody sends to it; as many groups
 #: again have retry topics. All topics go to name servers in one frame, which takes 16
 #: MiB and 430 bytes for the longest name: with more of them a client that invents names
@@ -105,7 +109,7 @@ class TopicTable:
                     error=error,
                 )
             else:
-                self._configs[config.topic_name] = config
+                self._configs[config.topic_name] = bounded(config)
         self.version = loaded_version(value, self.version)
         self.generation += 1
 
@@ -192,6 +196,7 @@ class TopicTable:
             )
         else:
             config = attrs.evolve(config, order=order)
+        config = bounded(config)
         self.put([config])
         return config
 
@@ -290,6 +295,15 @@ def built_in_topics(options: BrokerOptions, timer: bool) -> list[TopicConfig]:
         for name, queues, perm, there in wanted
         if there
     ]
+
+
+def bounded(config: TopicConfig) -> TopicConfig:
+    """A topic with no more queues than one may have: files and groups say anything."""
+    return attrs.evolve(
+        config,
+        read_queue_nums=max(0, min(config.read_queue_nums, MOST_QUEUES)),
+        write_queue_nums=max(0, min(config.write_queue_nums, MOST_QUEUES)),
+    )
 
 
 def loaded_version(value: dict[object, object], default: DataVersion) -> DataVersion:

@@ -6,6 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.group_admin import GroupAdmin
 from rocketbroker.broker.producers import ProducerRegistry
+from rocketbroker.broker.topics import MOST_QUEUES
 from rocketbroker.errors import (
     BrokerError,
     InvalidParameter,
@@ -58,6 +59,15 @@ class GroupAdminTests(SynchronousTestCase):
         with self.assertRaises(SystemFailure):
             self.rig.ask(200, {})
         self.assertIsNone(self.rig.groups.config("G"))
+
+    def test_retryQueues(self) -> None:
+        """Its retry topic has as many queues as any topic may have."""
+        for count in (-1, MOST_QUEUES + 1):
+            config = SubscriptionGroupConfig(group_name="G", retry_queue_nums=count)
+            with self.assertRaises(InvalidParameter):
+                self.create(config.to_json())
+        config = SubscriptionGroupConfig(group_name="G", retry_queue_nums=MOST_QUEUES)
+        self.assertEqual(self.create(config.to_json()).code, 0)
 
     def test_createList(self) -> None:
         """Several groups are made by one request, or none of them."""

@@ -9,7 +9,8 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.durability import InThread
-from rocketbroker.broker.topic_admin import MOST_QUEUES, TopicAdmin
+from rocketbroker.broker.topic_admin import TopicAdmin
+from rocketbroker.broker.topics import MOST_QUEUES
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (
     BrokerError,

@@ -8,7 +8,7 @@ import attrs
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.state import TableFile
-from rocketbroker.broker.topics import TopicTable
+from rocketbroker.broker.topics import MOST_QUEUES, TopicTable
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.threads import at_once
@@ -47,6 +47,15 @@ class TopicTableTests(SynchronousTestCase):
         self.assertIs(topics.create_for_send("T0", "TBW102", 4), made[0])
         topics.put([TopicConfig(topic_name="T99")])
         self.assertIsNotNone(topics.create_for_send("T99", "TBW102", 4))
+
+    def test_mostQueues(self) -> None:
+        """No topic has more queues than one may have, whatever file or group says."""
+        self.assertEqual(self.topics.ensure("A", 1 << 30).read_queue_nums, MOST_QUEUES)
+        self.topics.put(
+            [TopicConfig(topic_name="B", read_queue_nums=-3, write_queue_nums=1 << 30)]
+        )
+        self.topics = self.table()
+        self.assertEqual(self.queues("B"), (0, MOST_QUEUES, 6))
 
     def queues(self, name: str) -> tuple[int, int, int] | None:
         """Read queues, write queues and permission of a topic."""
