@@ -108,15 +108,19 @@ class TableFile:
 
     def _saved(self, _: object) -> None:
         self.writes += 1
-        self.failed = False
+        if self.failed:
+            self.failed = False
+            self._log.info("{path} can be written again", path=self.path)
 
     def _not_saved(self, failure: Failure) -> None:
         self._failed(failure.value)
 
     def _failed(self, error: BaseException | None) -> None:
+        """Say it once: clients that make topics could fill the disk with lines."""
         self.failures += 1
-        self.failed = True
-        self._log.error("cannot write {path}: {error}", path=self.path, error=error)
+        if not self.failed:
+            self.failed = True
+            self._log.error("cannot write {path}: {error}", path=self.path, error=error)
 
     def _written(self, _: object) -> None:
         self._writing = False

@@ -126,14 +126,16 @@ class SaveTests(SynchronousTestCase):
         self.assertEqual((self.file.failures, self.file.failed), (1, True))
 
     def test_failure(self) -> None:
-        """A disk that refuses is logged; who waited goes on; the next write may do."""
+        """A disk that refuses is said once; who waited goes on; later writes may do."""
         self.disk.capacity = 0
         saved = self.file.save_soon(self.encode)
         with capturedLogs() as events:
             self.threads.run()
+            self.file.save_soon(self.encode)
+            self.threads.run()
         self.successResultOf(saved)
-        self.assertEqual(events[0]["path"], PATH)
-        self.assertEqual((self.file.failures, self.file.failed), (1, True))
+        self.assertEqual([event["path"] for event in events], [PATH])
+        self.assertEqual((self.file.failures, self.file.failed), (2, True))
         self.disk.capacity = None
         self.file.save_soon(self.encode)
         self.threads.run()
