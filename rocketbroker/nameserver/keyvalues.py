@@ -43,6 +43,11 @@ from rocketbroker.wire.topics import KVTable
 #: The namespace whose keys are ordered topics.
 ORDER_TOPIC_CONFIG: Final = "ORDER_TOPIC_CONFIG"
 
+#: How long all names, keys and values may be together. A namespace is answered in one
+#: frame of 16 MiB, and a character takes six bytes when it has to be escaped; with the
+#: ordered topics beyond that, no broker's registration could be answered any more.
+MOST_CHARACTERS: Final = 2 << 20
+
 
 def _tables(content: bytes) -> dict[str, dict[str, str]]:
     """The tables that a file contains.
@@ -71,6 +76,11 @@ def table_body(table: Mapping[str, str]) -> bytes:
     return dumps(KVTable(table=dict(table)))
 
 
+def length_of(table: Mapping[str, str]) -> int:
+    """How many characters the keys and values have."""
+    return sum(len(key) + len(value) for key, value in table.items())
+
+
 @final
 class KeyValues:
     """The settings and the requests about them."""
@@ -81,6 +91,7 @@ class KeyValues:
         self._file = JsonFile(files, path)
         self._saving = Saving(self._file, in_thread)
         self._namespaces: dict[str, dict[str, str]] = {}
+        self._characters = 0
 
     def load(self) -> None:
         """Read the file, and see whether it could be written. Blocking.
@@ -96,6 +107,10 @@ class KeyValues:
                 f"The key-value settings in {self._path} cannot be read: {reason}."
             ) from error
         self._namespaces = {} if content is None else _tables(content)
+        self._characters = sum(
+            len(namespace) + length_of(table)
+            for namespace, table in self._namespaces.items()
+        )
         probe = self._path + ".probe"
         try:
             self._files.make_dirs(os.path.dirname(self._path))
@@ -130,7 +145,23 @@ class KeyValues:
         if lacking:
             raise SystemFailure("value is null")
         header = PutKVConfigRequestHeader.from_ext(request.ext)
-        self._namespaces.setdefault(header.namespace, {})[header.key] = header.value
+        namespace, key, value = header.namespace, header.key, header.value
+        table = self._namespaces.get(namespace)
+        more = 0
+        if table is None:
+            table = {}
+            more = len(namespace)
+        if key in table:
+            more += len(value) - len(table[key])
+        else:
+            more += len(key) + len(value)
+        if more > 0 and self._characters + more > MOST_CHARACTERS:
+            raise SystemFailure(
+                f"All settings have {self._characters} characters, the most is "
+                f"{MOST_CHARACTERS}."
+            )
+        self._characters += more
+        self._namespaces.setdefault(namespace, table)[key] = value
         return self._saved(request)
 
     def get(self, connection: IConnection, request: Command) -> Command:
@@ -147,8 +178,9 @@ class KeyValues:
         """Forget a value (102); its namespace stays."""
         header = DeleteKVConfigRequestHeader.from_ext(request.ext)
         table = self._namespaces.get(header.namespace)
-        if table is None or table.pop(header.key, None) is None:
+        if table is None or header.key not in table:
             return response_to(request)
+        self._characters -= len(header.key) + len(table.pop(header.key))
         return self._saved(request)
 
     def all_of(self, connection: IConnection, request: Command) -> Command:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 
 from rocketbroker.errors import ConfigurationError
+from rocketbroker.nameserver.keyvalues import MOST_CHARACTERS
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.fastjson import loads
 from tests.nameserver.case import KV_PATH, NameServerTestCase
@@ -29,6 +30,22 @@ class RequestTests(NameServerTestCase):
         response = self.ask(GET, {"namespace": "n", "key": "k"})
         self.assertEqual((response.code, response.ext), (0, {"value": "v"}))
         self.assertEqual(self.files.read(KV_PATH), b'{"configTable":{"n":{"k":"v"}}}')
+
+    def test_mostCharacters(self) -> None:
+        """All settings together fit in an answer; what does not is not taken."""
+        room = MOST_CHARACTERS - len("n") - len("k")
+        header = {"namespace": "n", "key": "k", "value": "v" * (room + 1)}
+        self.assertEqual(
+            self.refusal(PUT, header),
+            (1, f"All settings have 0 characters, the most is {MOST_CHARACTERS}."),
+        )
+        self.put(value="v" * room)
+        self.assertEqual(self.refusal(PUT, {**header, "key": "l", "value": ""})[0], 1)
+        self.put(value="v" * room)
+        self.put(value="short")
+        self.put(key="l", value="v" * 1000)
+        self.assertEqual(self.ask(DELETE, {"namespace": "n", "key": "l"}).code, 0)
+        self.put(value="v" * room)
 
     def test_previousFile(self) -> None:
         """The file before the last change stands beside it."""
