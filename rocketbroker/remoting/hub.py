@@ -72,6 +72,11 @@ from rocketbroker.remoting.turns import Turns
 #: Connections served in one turn, at most: what other readers of the reactor wait for.
 MOST_EVENTS: Final = 512
 
+#: After so long a turn serves no further connection: the rest is the next turn's. What
+#: has nothing to do with them, such as timers and answers that came later, is not to
+#: wait for hundreds of peers that ask for dear things at once.
+MOST_SECONDS: Final = 0.05
+
 
 class HubReactor(Protocol):
     """What the hub needs of a reactor."""
@@ -119,6 +124,7 @@ class Hub:
         self._connections: dict[int, HubConnection] = {}
         self._with_output: list[HubConnection] = []
         self._resumed: list[HubConnection] = []
+        self._left_over: list[tuple[int, int]] = []
         self._parties: list[Party] = []
         self._in_turn = False
         self._scheduled: IDelayedCall | None = None
@@ -178,7 +184,16 @@ class Hub:
             for connection in resumed:
                 self._go_on(connection)
         find = self._connections.get
-        for descriptor, event in self._epoll.poll(0, MOST_EVENTS):
+        seconds = self._reactor.seconds
+        latest = now + MOST_SECONDS
+        events = self._left_over or self._epoll.poll(0, MOST_EVENTS)
+        self._left_over = []
+        for at, (descriptor, event) in enumerate(events):
+            if seconds() > latest:
+                # By then a descriptor may be another connection's, which is not gone.
+                self._left_over = [(fd, bits & (IN | OUT)) for fd, bits in events[at:]]
+                self._schedule()
+                break
             ready = find(descriptor)
             if ready is None:
                 continue
@@ -223,7 +238,7 @@ class Hub:
 
     def _soon(self) -> None:
         self._scheduled = None
-        if self._resumed:
+        if self._resumed or self._left_over:
             self.turn()
         else:
             self.now = self._reactor.seconds()
