@@ -7,6 +7,7 @@ The only package that imports the reactor.
   - L{standalone}: both in one process.
   - L{options}: flags that the servers share, and how a program refuses.
   - L{signals}: what they do when their terminal goes away.
+  - L{steadiness}: a reactor whose time only goes forward.
   - L{metricsport}: C{/metrics} and C{/healthz} of either.
   - L{command}: the C{rocketbroker} command.
 """

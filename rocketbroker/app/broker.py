@@ -22,6 +22,7 @@ from twisted.logger import Logger
 from rocketbroker.app.metricsport import MetricsPort, broker_site
 from rocketbroker.app.options import ServerOptions, or_refuse
 from rocketbroker.app.signals import stop_at_hangup
+from rocketbroker.app.steadiness import make_steady
 from rocketbroker.broker.broker import Broker, Outside
 from rocketbroker.config import properties
 from rocketbroker.config.broker_settings import BrokerSettings
@@ -218,6 +219,7 @@ def makeService(options: Options) -> BrokerService:
         if options[flag]:
             print(printed(settings, important), end="")
             raise SystemExit(0)
+    make_steady(cast(Any, reactor))
     service = BrokerService(reactor, settings)
     cast(Any, reactor).callWhenRunning(stop_at_hangup, reactor)
     return service

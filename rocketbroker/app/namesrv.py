@@ -22,6 +22,7 @@ from twisted.logger import Logger
 from rocketbroker.app.metricsport import MetricsPort, namesrv_site
 from rocketbroker.app.options import ServerOptions, or_refuse
 from rocketbroker.app.signals import stop_at_hangup
+from rocketbroker.app.steadiness import make_steady
 from rocketbroker.config import properties
 from rocketbroker.config.keyed import KeyedOptions, text_of
 from rocketbroker.config.namesrv import NamesrvSettings
@@ -171,6 +172,7 @@ def makeService(options: Options) -> NameServerService:
     if options["printConfigItem"]:
         print(printed(settings), end="")
         raise SystemExit(0)
+    make_steady(cast(Any, reactor))
     service = NameServerService(reactor, settings)
     cast(Any, reactor).callWhenRunning(stop_at_hangup, reactor)
     return service

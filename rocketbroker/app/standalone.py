@@ -24,6 +24,7 @@ from rocketbroker.app.broker import BrokerService
 from rocketbroker.app.namesrv import NameServerService
 from rocketbroker.app.options import refuse
 from rocketbroker.app.signals import stop_at_hangup
+from rocketbroker.app.steadiness import make_steady
 from rocketbroker.broker.broker import VIP_DISTANCE
 from rocketbroker.config import properties
 from rocketbroker.config.broker import BrokerOptions
@@ -172,6 +173,7 @@ def run_standalone(
     """
     from twisted.internet import reactor
 
+    make_steady(cast(Any, reactor))
     temporary = directory is None
     folder = tempfile.mkdtemp(prefix="rocketbroker-") if temporary else directory
     assert folder is not None

@@ -1,0 +1,31 @@
+# -*- test-case-name: tests.app.test_steadiness -*-
+"""A reactor whose time only goes forward.
+
+Twisted's own is the time of day. Set an hour back, no timer would fire for an hour:
+nothing would be flushed, dispatched or woken. Set forward, every connection would be
+idle and every client silent for too long, all at once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+
+class Timed(Protocol):
+    """What is needed of a reactor."""
+
+    seconds: Callable[[], float]
+
+    def getDelayedCalls(self) -> Sequence[Any]:
+        """What waits to be called."""
+
+
+def make_steady(reactor: Timed) -> None:
+    """Let a reactor that has not begun to work count with the monotonic clock.
+
+    One for which calls wait already, by the other clock, stays as it is.
+    """
+    if not reactor.getDelayedCalls():
+        reactor.seconds = time.monotonic
