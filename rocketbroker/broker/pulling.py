@@ -229,21 +229,21 @@ class Pulling:
         self.hot_pulls += 1
         offset = fields.queueOffset
         assert type(offset) is int
-        store = self._store
         reset = self._offsets.take_reset(route.group, route.topic, fields.queueId)
-        if (
-            reset is not None
-            or not 0 <= offset < queue.max_offset
-            or store.is_cold(queue, offset)
-        ):
+        result = None
+        if reset is None:
+            most, size = limits(fields)
+            store = self._store
+            if route.matches is None:
+                result = store.read_warm(queue, offset, most, size)
+            elif 0 <= offset < queue.max_offset and not store.is_cold(queue, offset):
+                result = store.read(queue, offset, most, size, route.matches)
+        if result is None or result.status is not FOUND or route.slow_broker_id:
             pull = Pull(connection, fields, route, queue, call.opaque, None)
-            self._serve(pull, reset)
-            return True
-        most, size = limits(fields)
-        result = store.read(queue, offset, most, size, route.matches)
-        if result.status is not FOUND or route.slow_broker_id:
-            pull = Pull(connection, fields, route, queue, call.opaque, None)
-            self._found(pull, result, True)
+            if result is None:
+                self._serve(pull, reset)
+            else:
+                self._found(pull, result, True)
             return True
         group, topic = route.group, route.topic
         next_offset = result.next_offset

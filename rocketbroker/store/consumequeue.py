@@ -298,7 +298,8 @@ class QueueFiles:
                 return b""
             self._turn_to(found)
         at = position - found.start
-        return found.file.pread(min(size, self.size - at), at)
+        left = self.size - at
+        return found.file.pread(size if size < left else left, at)
 
     def _turn_to(self, found: QueueFile) -> None:
         """Let go of the file that was read before, if it is an older one.

@@ -253,6 +253,15 @@ class IStore(Interface):
         @param matches: given a tag code, whether the message is wanted; None: all.
         """
 
+    def read_warm(
+        queue: IQueue, offset: int, most_messages: int, most_bytes: int
+    ) -> ReadResult | None:
+        """What L{read} finds, if that is something and ordinary: every message is
+        wanted, in memory, and in one segment.
+
+        @return: None if it is not so; ask L{is_cold} and L{read} then.
+        """
+
     def record_at(position: int) -> bytes | None:
         """I{Blocking.} The record that starts there, None if none does."""
 

@@ -17,9 +17,10 @@ from __future__ import annotations
 
 import mmap
 import struct
+from bisect import bisect_right
 from collections.abc import Callable
-from itertools import compress
-from operator import add, ne
+from itertools import accumulate
+from operator import add, sub
 from typing import Final, final
 
 from rocketbroker.config.store import StoreOptions
@@ -48,8 +49,7 @@ LEAST_BYTES: Final = 100
 #: So many entries are unpacked at once; when a filter passes over more, it goes on.
 ENTRIES_AT_ONCE: Final = 800
 
-#: So many extents are handed out one by one; more are joined, as views of them cost
-#: less than copies.
+#: So many extents are looked for; beyond it records are gathered one by one.
 FEW_EXTENTS: Final = 8
 
 _FIRST: Final = struct.Struct(">q")
@@ -164,6 +164,28 @@ class Reading:
                 blob = queue.read(at, min(scan_end - at, ENTRIES_AT_ONCE))
         return collector.result(at, first, end)
 
+    def read_warm(
+        self, queue: Queue, offset: int, most_messages: int, most_bytes: int
+    ) -> ReadResult | None:
+        """See L{rocketbroker.store.interfaces.IStore.read_warm}."""
+        view = self._words.view
+        slot = queue.slot
+        first = view[slot + MIN]
+        end = view[slot + MAX]
+        count, size = self._hot_limits
+        if not first <= offset < end or not 0 < most_messages <= count:
+            return None
+        if view[PUBLISHED] - view[MIN_POSITION] > self._hot_bytes and self.is_cold(
+            queue, offset
+        ):
+            return None
+        if most_messages > end - offset:
+            most_messages = end - offset
+        blob = queue.files.read(offset * SIZE, most_messages * SIZE)
+        return self._read_plain(
+            blob, offset, most_bytes if most_bytes < size else size, first, end
+        )
+
     def _read_plain(
         self, blob: bytes, offset: int, most_bytes: int, first: int, end: int
     ) -> ReadResult | None:
@@ -208,24 +230,48 @@ def _extents(
 
     @param limit: they end here at the latest.
     """
-    ends = [*map(add, positions, sizes)]
+    # Records that were sent together stand together: few extents, most of the time. The
+    # gap from where a record would stand, were all one extent, is the same within one.
+    before = [*accumulate(sizes, initial=0)]
+    gaps = [*map(sub, positions, before)]
+    count = len(sizes)
     low = segment.start
+    view = segment.view()
+    pieces: list[bytes] = []
+    at = 0
+    while at < count:
+        if len(pieces) == FEW_EXTENTS:
+            return _scattered(positions, sizes, segment, limit)
+        following = bisect_right(gaps, gaps[at], at)
+        start = positions[at]
+        stop = positions[following - 1] + sizes[following - 1]
+        size = before[following] - before[at]
+        if stop - start != size or not low <= start < stop <= limit:
+            return []
+        pieces.append(view[start - low : stop - low])
+        at = following
+    return pieces
+
+
+def _scattered(
+    positions: tuple[int, ...], sizes: tuple[int, ...], segment: Segment, limit: int
+) -> list[bytes]:
+    """The same for records with others between nearly all of them."""
+    low = segment.start
+    ends = [*map(add, positions, sizes)]
     if min(positions) < low or min(sizes) <= 0 or max(ends) > limit:
         return []
-    # Records that were sent together stand together: few extents, most of the time.
-    after = [*compress(range(1, len(sizes)), map(ne, positions[1:], ends))]
-    starts = [positions[0], *[positions[index] for index in after]]
-    stops = [*[ends[index - 1] for index in after], ends[-1]]
-    if low:
-        starts = [position - low for position in starts]
-        stops = [position - low for position in stops]
-    view = segment.view()
-    if len(after) < FEW_EXTENTS:
-        return [view[a:b] for a, b in zip(starts, stops, strict=True)]
     # Views, so that each byte is copied once; none of them outlives the join, or the
     # segment could not be closed.
-    with memoryview(view) as whole:
-        return [b"".join([whole[a:b] for a, b in zip(starts, stops, strict=True)])]
+    with memoryview(segment.view()) as whole:
+        return [
+            b"".join(
+                [
+                    whole[start - low : end - low]
+                    for start, end in zip(positions, ends, strict=True)
+                ]
+            )
+        ]
 
 
 @final

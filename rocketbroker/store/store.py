@@ -357,6 +357,15 @@ class Store:
             raise ServiceNotAvailable("the store is closed")
         return self._reading.read(queue, offset, most_messages, most_bytes, matches)
 
+    def read_warm(
+        self, queue: IQueue, offset: int, most_messages: int, most_bytes: int
+    ) -> ReadResult | None:
+        """See L{IStore.read_warm}."""
+        assert type(queue) is Queue
+        if not self._is_open:
+            return None
+        return self._reading.read_warm(queue, offset, most_messages, most_bytes)
+
     def record_at(self, position: int) -> bytes | None:
         """See L{IStore.record_at}."""
         return self._search.record_at(position) if self._is_open else None

@@ -116,6 +116,31 @@ class ReadTests(SynchronousTestCase):
                 got += bodies
             self.assertEqual(got, wanted)
 
+    def test_warm(self) -> None:
+        """The short way finds what the long one does, or leaves it to that."""
+        for number in range(40):
+            put(self.store, self.queue, b"%d" % number)
+            put(self.store, self.other, b"other" * (number % 3))
+        for offset, most, size in ((0, 32, MANY), (39, 32, MANY), (5, 1, MANY)):
+            warm = self.store.read_warm(self.queue, offset, most, size)
+            assert warm is not None
+            long = self.store.read(self.queue, offset, most, size, None)
+            for name in ReadResult.__slots__:
+                if name != "records":
+                    self.assertEqual(getattr(warm, name), getattr(long, name), name)
+            self.assertEqual(b"".join(warm.records), b"".join(long.records))
+        for offset, most, size in (
+            (-1, 32, MANY),
+            (40, 32, MANY),
+            (0, 0, MANY),
+            (0, 33, MANY),
+            (0, 32, 200),
+        ):
+            found = self.store.read_warm(self.queue, offset, most, size)
+            self.assertIsNone(found, (offset, most, size))
+        self.store.close()
+        self.assertIsNone(self.store.read_warm(self.queue, 0, 32, MANY))
+
     def test_sizesBelowZero(self) -> None:
         """Entries whose sizes cancel each other out are not believed."""
         put(self.store, self.queue, *[b"x" * 100] * 4)
