@@ -33,7 +33,7 @@ class LedgerTests(SynchronousTestCase):
 
     def ledger(self) -> Ledger:
         """The ledger, with the lease taken."""
-        made = Ledger(self.disk, "/root/export")
+        made = Ledger(self.disk, "/lake/export")
         made.take_lease({"pid": 1})
         self.addCleanup(made.release)
         return made
@@ -93,11 +93,11 @@ class LedgerTests(SynchronousTestCase):
     def test_oneWriter(self) -> None:
         """A second writer is refused in one sentence, and may follow the first."""
         first = self.ledger()
-        second = Ledger(self.disk, "/root/export")
+        second = Ledger(self.disk, "/lake/export")
         error = self.assertRaises(ConfigurationError, second.take_lease, {})
         self.assertEqual(
             str(error),
-            "another export is writing here: /root/export/_rocketbroker/lease.json",
+            "another export is writing here: /lake/export/_rocketbroker/lease.json",
         )
         first.release()
         second.take_lease({})
@@ -107,9 +107,9 @@ class LedgerTests(SynchronousTestCase):
         """A directory that cannot be written is one sentence."""
         self.disk.fail("open", errno.EACCES)
         error = self.assertRaises(
-            ConfigurationError, Ledger(self.disk, "/root/export").take_lease, {}
+            ConfigurationError, Ledger(self.disk, "/lake/export").take_lease, {}
         )
-        self.assertIn("cannot write /root/export/_rocketbroker/lease.json", str(error))
+        self.assertIn("cannot write /lake/export/_rocketbroker/lease.json", str(error))
 
     def test_damaged(self) -> None:
         """A file that cannot be read is named, not passed over."""
@@ -119,7 +119,7 @@ class LedgerTests(SynchronousTestCase):
             ("commits/00000001.json", ledger.ends),
             ("job.json", ledger.origin),
         ):
-            path = f"/root/export/_rocketbroker/{name}"
+            path = f"/lake/export/_rocketbroker/{name}"
             file = self.disk.open(path, create=True)
             file.pwrite(b"{", 0)
             file.close()
@@ -130,6 +130,6 @@ class LedgerTests(SynchronousTestCase):
         """Other files in the directories do not count."""
         ledger = self.ledger()
         for name in ("plans/x.json", "plans/00000009.json.tmp", "commits/README"):
-            self.disk.open(f"/root/export/_rocketbroker/{name}", create=True).close()
+            self.disk.open(f"/lake/export/_rocketbroker/{name}", create=True).close()
         self.assertEqual(ledger.last_commit(), 0)
         self.assertIsNone(ledger.pending())
