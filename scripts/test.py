@@ -21,6 +21,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = ROOT / ".env"
 
+#: Where what is installed lies.
+INSTALLED = ("rocketbroker", "pyspark_rocketmq", "twisted_plugins")
+
 #: How many of the slowest tests are named.
 MOST_SLOW = 15
 
@@ -29,9 +32,10 @@ def environment(extras: str) -> Path:
     """The Python of the checkout's environment, with rocketbroker and C{extras}."""
     python = ENVIRONMENT / "bin" / "python"
     stamp = ENVIRONMENT / f".installed-{extras.replace(',', '-')}"
-    parts = [(ROOT / "setup.cfg").read_bytes(), str(ROOT).encode()]
-    parts += [p.name.encode() for p in sorted(ROOT.glob("twisted_plugins/**/*.py"))]
-    wanted = hashlib.sha256(b"".join(parts)).hexdigest()
+    # An editable installation links each module by itself: a new one needs another.
+    modules = (p for top in INSTALLED for p in sorted((ROOT / top).rglob("*.py")))
+    parts = [(ROOT / "setup.cfg").read_bytes(), *(str(p).encode() for p in modules)]
+    wanted = hashlib.sha256(b"\n".join(parts)).hexdigest()
     if stamp.exists() and stamp.read_text() == wanted:
         return python
     if not python.exists():
