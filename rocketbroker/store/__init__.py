@@ -19,4 +19,7 @@ L{rocketbroker.store.store} puts it together. From the outside in:
 - L{rocketbroker.store.words}: the numbers that processes share.
 - L{rocketbroker.store.lease}: who may append now.
 - L{rocketbroker.store.reader}: a directory opened for reading only, for exports.
+- L{rocketbroker.store.inspection}: what such a directory holds, for operators.
+- L{rocketbroker.store.verification}: every record and every entry checked.
+- L{rocketbroker.store.matching}: the entries of a queue against its records.
 """

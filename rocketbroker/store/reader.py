@@ -180,6 +180,26 @@ class StoreReader:
 
     # What there is.
 
+    @property
+    def segments(self) -> list[Segment]:
+        """The files of the log, in order, without a gap."""
+        return self._segments.all
+
+    def log_end(self) -> int:
+        """Where the log is not to be read: what is published, or the files, end."""
+        end = self._segments.all[-1].end if self._segments.all else 0
+        if self._words is not None:
+            return min(end, self._words.view[PUBLISHED])
+        return end
+
+    def entries(
+        self, topic: str, queue_id: int, offset: int
+    ) -> list[tuple[int, int, int]]:
+        """Some entries from an offset on, as L{ENTRY} has them; empty at the end."""
+        queue = self._queue(topic, queue_id)
+        most = min(queue.end - offset, ENTRIES_AT_ONCE)
+        return queue.entries(offset, most) if most > 0 else []
+
     def topics(self) -> list[str]:
         """All topics that have queues."""
         folder = os.path.join(self._root, "consumequeue")

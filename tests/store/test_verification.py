@@ -1,0 +1,190 @@
+"""Every record and every entry of a store checked."""
+
+from __future__ import annotations
+
+import os
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.records.entries import SIZE
+from rocketbroker.store.reader import StoreReader
+from rocketbroker.store.segments import segment_name
+from rocketbroker.store.verification import Fault, Verification
+from rocketbroker.testing.files import MemoryDisk
+from tests.store.stores import ROOT, SEGMENT, opened, put
+
+LOG = os.path.join(ROOT, "commitlog", segment_name(0))
+QUEUE = os.path.join(ROOT, "consumequeue", "T", "0", segment_name(0))
+
+
+class VerificationTests(SynchronousTestCase):
+    """A store of 80 messages in two queues, over two segments, stopped cleanly."""
+
+    def setUp(self) -> None:
+        """Fill it."""
+        self.disk = MemoryDisk()
+        self.store = opened(self.disk)
+        for number in range(40):
+            put(self.store, self.store.queue("T", 0), b"%02d" % number * 600, tags="A")
+            put(self.store, self.store.queue("T", 1), b"x" * 300)
+
+    def change(self, path: str, position: int, data: bytes) -> None:
+        """Overwrite bytes of a file."""
+        file = self.disk.open(path)
+        file.pwrite(data, position)
+        file.close()
+
+    def flip(self, path: str, position: int, bit: int = 0) -> None:
+        """Change one bit of a file."""
+        file = self.disk.open(path)
+        old = file.pread(1, position)[0]
+        file.close()
+        self.change(path, position, bytes([old ^ (1 << bit)]))
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Where a message of the first queue stands, and its size."""
+        entry = self.disk.read(QUEUE)[offset * SIZE : offset * SIZE + 12]
+        return int.from_bytes(entry[:8], "big"), int.from_bytes(entry[8:], "big")
+
+    def walk(self) -> tuple[Verification, list[Fault]]:
+        """Verify it."""
+        faults: list[Fault] = []
+        told: list[int] = []
+        reader = StoreReader(self.disk, ROOT)
+        walk = Verification(self.disk, reader, faults.append, told.append)
+        expected = walk.expected_bytes()
+        walk.run()
+        if not faults and not walk.orphans and not walk.tail:
+            self.assertEqual(walk.done, expected)
+        reader.close()
+        self.assertEqual(walk.faults, len(faults))
+        return walk, faults
+
+    def test_good(self) -> None:
+        """Of a good store all is counted, nothing is told, nothing is written."""
+        self.store.close()
+        before = dict(self.disk.calls)
+        walk, faults = self.walk()
+        self.assertEqual(faults, [])
+        self.assertEqual(walk.records, 80)
+        self.assertEqual((walk.unlisted, walk.orphans, walk.tail), (0, 0, 0))
+        for call in ("open", "pwrite", "truncate", "remove", "make_dirs", "lock"):
+            self.assertEqual(self.disk.calls[call], before[call])
+
+    def test_live(self) -> None:
+        """Beside a running broker all that is published is checked."""
+        walk, faults = self.walk()
+        self.assertEqual(faults, [])
+        self.assertEqual(walk.records, 80)
+        self.store.close()
+
+    def test_everyBitOfABody(self) -> None:
+        """Each flipped bit of a body is found and nothing else is told."""
+        self.store.close()
+        position, size = self.position(7)
+        for at in (0, 599, 1199):
+            for bit in range(8):
+                self.flip(LOG, position + 88 + at, bit)
+                walk, (fault,) = self.walk()
+                self.flip(LOG, position + 88 + at, bit)
+                self.assertEqual(walk.records, 80)
+                self.assertEqual(fault.kind, "body")
+                self.assertEqual(fault.position, position + 88)
+                self.assertEqual(fault.where, LOG)
+                self.assertIn("message 7 of T/0", fault.text)
+        self.assertGreater(size, 1200)
+
+    def test_everyBitOfTheFirstHead(self) -> None:
+        """A flipped bit of size, magic, CRC, queue or position is found, too."""
+        self.store.close()
+        position, _ = self.position(5)
+        for at in (*range(16), *range(20, 36)):
+            for bit in (0, 7):
+                self.flip(LOG, position + at, bit)
+                _, faults = self.walk()
+                self.flip(LOG, position + at, bit)
+                self.assertTrue(faults, (at, bit))
+
+    def test_lostRecord(self) -> None:
+        """Behind a record that has no end the next is found, and what is lost said."""
+        self.store.close()
+        position, size = self.position(3)
+        self.change(LOG, position, bytes(size))
+        walk, faults = self.walk()
+        self.assertEqual(walk.records, 79)
+        self.assertEqual([each.kind for each in faults], ["record", "order", "entry"])
+        self.assertEqual(faults[0].position, position)
+        self.assertIn(f"{size} bytes up to the next record are lost", faults[0].text)
+        self.assertIn("offsets 3 to 3 have no record", faults[1].text)
+        self.assertEqual(faults[2].position, 3 * SIZE)
+
+    def test_lastOfASegment(self) -> None:
+        """A broken filler, or record before one, is told with all that it hides."""
+        self.store.close()
+        content = self.disk.read(LOG)
+        filler = content.index(b"\xcb\xd4\x31\x94") - 4
+        self.change(LOG, filler, bytes(8))
+        _, (fault,) = self.walk()
+        self.assertEqual((fault.kind, fault.position), ("record", filler))
+        self.assertIn("no record follows", fault.text)
+
+    def test_entry(self) -> None:
+        """A wrong position, size or tag code of an entry is told with its place."""
+        self.store.close()
+        for at in (7, 11, 19):
+            self.flip(QUEUE, 4 * SIZE + at)
+            _, (fault,) = self.walk()
+            self.flip(QUEUE, 4 * SIZE + at)
+            self.assertEqual((fault.kind, fault.where), ("entry", "T/0"))
+            self.assertEqual(fault.position, 4 * SIZE)
+
+    def test_missingEntries(self) -> None:
+        """Records without entries are a fault after a clean stop, else a number."""
+        self.store.close()
+        self.change(QUEUE, 30 * SIZE, bytes(10 * SIZE))
+        walk, faults = self.walk()
+        self.assertEqual([each.kind for each in faults], ["missing"] * 10)
+        file = self.disk.open(os.path.join(ROOT, "abort"), create=True)
+        file.close()
+        walk, faults = self.walk()
+        self.assertEqual((faults, walk.unlisted), ([], 10))
+
+    def test_tail(self) -> None:
+        """Rubbish behind the last record is a fault only after a clean stop."""
+        self.store.close()
+        second = os.path.join(ROOT, "commitlog", segment_name(SEGMENT))
+        self.change(second, 60_000, b"rubbish")
+        _, (fault,) = self.walk()
+        self.assertEqual(fault.kind, "record")
+        file = self.disk.open(os.path.join(ROOT, "abort"), create=True)
+        file.close()
+        walk, faults = self.walk()
+        self.assertEqual(faults, [])
+        self.assertGreater(walk.tail, 0)
+
+    def test_emptySegment(self) -> None:
+        """A segment made ahead of the writer is none of a store's faults."""
+        self.store.close()
+        path = os.path.join(ROOT, "commitlog", segment_name(2 * SEGMENT))
+        file = self.disk.open(path, create=True)
+        file.truncate(SEGMENT)
+        file.close()
+        self.assertEqual(self.walk()[1], [])
+
+    def test_missingSegment(self) -> None:
+        """A file of the log that has none behind it is told."""
+        self.store.close()
+        path = os.path.join(ROOT, "commitlog", segment_name(3 * SEGMENT))
+        file = self.disk.open(path, create=True)
+        file.truncate(SEGMENT)
+        file.close()
+        _, faults = self.walk()
+        self.assertEqual({each.kind for each in faults[:2]}, {"file"})
+
+    def test_deletedTopic(self) -> None:
+        """Records of queues that are gone are counted."""
+        self.store.close()
+        self.disk.remove(os.path.join(ROOT, "consumequeue", "T", "1", segment_name(0)))
+        self.disk.remove_dir(os.path.join(ROOT, "consumequeue", "T", "1"))
+        walk, faults = self.walk()
+        self.assertEqual((faults, walk.orphans), ([], 40))
