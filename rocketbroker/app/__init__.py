@@ -10,4 +10,5 @@ The only package that imports the reactor.
   - L{steadiness}: a reactor whose time only goes forward.
   - L{metricsport}: C{/metrics} and C{/healthz} of either.
   - L{command}: the C{rocketbroker} command.
+  - L{storecommands}: its verbs for a store's directory; L{rows}: how they print.
 """

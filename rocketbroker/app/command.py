@@ -33,7 +33,23 @@ def own_version() -> str:
         return "unknown"
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class LazyCommands(click.Group):
+    """Verbs of which some are imported when they are wanted."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """See L{click.Group.list_commands}."""
+        return sorted([*super().list_commands(ctx), "store"])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """See L{click.Group.get_command}."""
+        if cmd_name != "store":
+            return super().get_command(ctx, cmd_name)
+        from rocketbroker.app.storecommands import store
+
+        return store
+
+
+@click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(own_version(), prog_name="rocketbroker")
 def command() -> None:
     """A message broker that speaks Apache RocketMQ's protocol, and its tools."""
@@ -161,6 +177,10 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        # Who read the output has seen enough; nothing is left to be flushed to it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(INTERRUPTED)
     except RocketbrokerError as error:
         print(f"rocketbroker: {error}", file=sys.stderr)

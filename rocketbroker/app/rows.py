@@ -1,0 +1,82 @@
+# -*- test-case-name: tests.app.test_rows -*-
+"""Rows for people and for programs: a table, one JSON array, or a line of JSON each."""
+
+from __future__ import annotations
+
+import json
+from typing import Final, TextIO, final
+
+FORMATS: Final = ("table", "json", "jsonl")
+
+#: So many rows are held to find the width of their columns.
+ROWS_AT_ONCE: Final = 500
+
+#: No cell of a table is wider; JSON has the whole.
+MOST_WIDTH: Final = 200
+
+
+def cell(value: object) -> str:
+    """A value in a table. What a terminal could take for a command is escaped."""
+    text = "-" if value is None or value == "" else str(value)
+    if not text.isprintable():
+        text = "".join(
+            each if each.isprintable() else repr(each)[1:-1] for each in text
+        )
+    return text if len(text) <= MOST_WIDTH else text[: MOST_WIDTH - 3] + "..."
+
+
+@final
+class Rows:
+    """Writes rows of several kinds, those of one kind together.
+
+    In JSON each row says its kind in the field C{kind}.
+    """
+
+    def __init__(self, out: TextIO, output: str) -> None:
+        """
+        @param output: one of L{FORMATS}.
+        """
+        self._out = out
+        self._output = output
+        self._kind = ""
+        self._held: list[dict[str, object]] = []
+        self._count = 0
+
+    def add(self, kind: str, row: dict[str, object]) -> None:
+        """One row."""
+        self._count += 1
+        if self._output != "table":
+            text = json.dumps({"kind": kind, **row})
+            if self._output == "json":
+                text = ("[" if self._count == 1 else ",\n") + text
+            else:
+                text += "\n"
+            self._out.write(text)
+            return
+        if kind != self._kind or len(self._held) >= ROWS_AT_ONCE:
+            self._flush()
+            self._kind = kind
+        self._held.append(row)
+
+    def close(self) -> None:
+        """Write what is held, and the end."""
+        if self._output == "json":
+            self._out.write("]\n" if self._count else "[]\n")
+        self._flush()
+        self._out.flush()
+
+    def _flush(self) -> None:
+        if not self._held:
+            return
+        names = list(self._held[0])
+        lines = [names, *([cell(row[name]) for name in names] for row in self._held)]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        numeric = [isinstance(self._held[0][name], int) for name in names]
+        for line in lines:
+            text = "  ".join(
+                each.rjust(width) if is_number else each.ljust(width)
+                for each, width, is_number in zip(line, widths, numeric, strict=True)
+            )
+            self._out.write(text.rstrip() + "\n")
+        self._out.write("\n")
+        self._held.clear()

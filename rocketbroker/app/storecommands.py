@@ -1,0 +1,297 @@
+# -*- test-case-name: tests.app.test_storecommands -*-
+"""C{rocketbroker store}: a store's directory looked at without a broker.
+
+Nothing is written, whoever made the directory and whether or not a broker uses it. Exit
+status: 0 fine, 1 something is wrong with the store, 2 wrong use.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import click
+
+from rocketbroker.app.rows import FORMATS, Rows
+from rocketbroker.errors import StoreError
+from rocketbroker.files.disk import Disk
+from rocketbroker.records.malformed import Malformed
+from rocketbroker.records.record import StoredMessage
+from rocketbroker.store import inspection
+from rocketbroker.store.reader import StoreReader
+from rocketbroker.store.verification import Fault, Verification
+
+#: How often progress is told, in seconds.
+PROGRESS_SECONDS: Final = 1.0
+
+DIRECTORY = click.argument(
+    "directory", metavar="DIR", type=click.Path(exists=True, file_okay=False)
+)
+OUTPUT = click.option(
+    "--output", type=click.Choice(FORMATS), default="table", show_default=True
+)
+COMMIT_LOG = click.option(
+    "--commit-log", metavar="DIR", help="Where the log is, if not in DIR/commitlog."
+)
+
+
+@click.group()
+def store() -> None:
+    """A store's directory, looked at without a broker.
+
+    \b
+    RocketMQ's directories and ours alike; nothing is written. Beside a running
+    broker of ours, up to the position that it has published.
+    Exit status: 0 fine, 1 something is wrong with the store, 2 wrong use.
+    """
+
+
+def finish(rows: Rows, is_faulty: bool) -> None:
+    """End the output, and the command."""
+    rows.close()
+    sys.exit(1 if is_faulty else 0)
+
+
+def printing(output: str) -> Rows:
+    """Rows on standard output."""
+    return Rows(sys.stdout, output)
+
+
+@store.command("ls")
+@DIRECTORY
+@OUTPUT
+@COMMIT_LOG
+def store_ls(directory: str, output: str, commit_log: str | None) -> None:
+    """How DIR was left, the files of its log, its queues."""
+    files = Disk()
+    root = os.path.abspath(directory)
+    reader = StoreReader(files, root, commit_log)
+    rows = printing(output)
+    rows.add("store", inspection.state(files, reader, root))
+    for row in inspection.segments(reader):
+        rows.add("segment", row)
+    for row in inspection.queues(reader):
+        rows.add("queue", row)
+    finish(rows, False)
+
+
+@store.command("stats")
+@DIRECTORY
+@OUTPUT
+@COMMIT_LOG
+def store_stats(directory: str, output: str, commit_log: str | None) -> None:
+    """Of each topic: messages, bytes, sizes of records, first and last time."""
+    reader = StoreReader(Disk(), os.path.abspath(directory), commit_log)
+    rows = printing(output)
+    for topic in reader.topics():
+        rows.add("topic", inspection.topic_figures(reader, topic))
+    finish(rows, False)
+
+
+def plain(message: StoredMessage) -> bytes:
+    """The body as its producer gave it; as it is stored if that cannot be had."""
+    try:
+        return message.plain_body()
+    except Malformed:
+        return message.body
+
+
+def message_row(message: StoredMessage, body: str) -> inspection.Row:
+    """What is printed of a message."""
+    row: inspection.Row = {
+        "topic": message.topic,
+        "queue": message.queue_id,
+        "offset": message.queue_offset,
+        "position": message.position,
+        "size": message.size,
+        "stored_ms": message.store_ms,
+        "id": message.message_id,
+        "tags": message.tags or "",
+        "keys": " ".join(message.keys),
+    }
+    if body == "text":
+        row["body"] = plain(message).decode("utf-8", "replace")
+    elif body == "hex":
+        row["body"] = plain(message).hex()
+    return row
+
+
+@store.command("cat")
+@DIRECTORY
+@click.argument("topic")
+@click.option("--queue", type=click.IntRange(0), metavar="N", help="Only this queue.")
+@click.option(
+    "--from", "first", default=0, type=click.IntRange(0), help="The first offset."
+)
+@click.option("--until", type=click.IntRange(0), help="The offset behind the last.")
+@click.option(
+    "--body",
+    type=click.Choice(["text", "hex", "none"]),
+    default="text",
+    show_default=True,
+)
+@OUTPUT
+@COMMIT_LOG
+def store_cat(
+    directory: str,
+    topic: str,
+    queue: int | None,
+    first: int,
+    until: int | None,
+    body: str,
+    output: str,
+    commit_log: str | None,
+) -> None:
+    """The messages of TOPIC, queue by queue."""
+    reader = StoreReader(Disk(), os.path.abspath(directory), commit_log)
+    found = reader.queues(topic) if "/" not in topic else []
+    if not found or (queue is not None and queue not in found):
+        raise StoreError(f"{directory} holds no such queue of {topic}.")
+    rows = printing(output)
+    is_faulty = False
+    for queue_id in found if queue is None else [queue]:
+        for message in inspection.messages(reader, topic, queue_id, first, until):
+            if isinstance(message, StoreError):
+                is_faulty = True
+                print(f"rocketbroker: {message}", file=sys.stderr)
+                continue
+            rows.add("message", message_row(message, body))
+    finish(rows, is_faulty)
+
+
+def matcher(
+    pattern: re.Pattern[bytes], key: str | None, tag: str | None
+) -> Callable[[StoredMessage], bool]:
+    """Whether a message is one that is looked for."""
+
+    def matches(message: StoredMessage) -> bool:
+        if tag is not None and message.tags != tag:
+            return False
+        if key is not None and key not in (*message.keys, message.unique_key):
+            return False
+        return pattern.search(plain(message)) is not None
+
+    return matches
+
+
+def all_messages(
+    reader: StoreReader, topic: str | None
+) -> Iterator[StoredMessage | StoreError]:
+    """All messages, or those of one topic."""
+    for name in reader.topics():
+        if topic is None or topic == name:
+            for queue_id in reader.queues(name):
+                yield from inspection.messages(reader, name, queue_id, 0, None)
+
+
+@store.command("grep")
+@DIRECTORY
+@click.argument("pattern")
+@click.option("--topic", help="Only this topic.")
+@click.option("--key", help="Only messages with this key, or unique key.")
+@click.option("--tag", help="Only messages with this tag.")
+@OUTPUT
+@COMMIT_LOG
+def store_grep(
+    directory: str,
+    pattern: str,
+    topic: str | None,
+    key: str | None,
+    tag: str | None,
+    output: str,
+    commit_log: str | None,
+) -> None:
+    """The messages whose body matches PATTERN, a regular expression."""
+    try:
+        compiled = re.compile(pattern.encode("utf-8", "surrogateescape"))
+    except re.error as error:
+        raise click.UsageError(f"PATTERN is no regular expression: {error}") from None
+    matches = matcher(compiled, key, tag)
+    reader = StoreReader(Disk(), os.path.abspath(directory), commit_log)
+    rows = printing(output)
+    is_faulty = False
+    for message in all_messages(reader, topic):
+        if isinstance(message, StoreError):
+            is_faulty = True
+            print(f"rocketbroker: {message}", file=sys.stderr)
+        elif matches(message):
+            rows.add("message", message_row(message, "text"))
+    finish(rows, is_faulty)
+
+
+def progress_lines(
+    total: int, say: Callable[[str], None], clock: Callable[[], float]
+) -> Callable[[int], None]:
+    """Tells how far a walk is, how fast, and how long it takes to the end."""
+    begun = told = clock()
+
+    def progress(done: int) -> None:
+        nonlocal told
+        now = clock()
+        if now - told < PROGRESS_SECONDS:
+            return
+        told = now
+        rate = done / (now - begun)
+        share = min(100, done * 100 // max(total, done, 1))
+        left = max(0, total - done) / rate if rate else 0
+        say(
+            f"{done >> 20} of {max(total, done) >> 20} MiB, {share} %, "
+            f"{rate / 1e6:.0f} MB/s, {left:.0f} s left"
+        )
+
+    return progress
+
+
+@store.command("verify")
+@DIRECTORY
+@OUTPUT
+@COMMIT_LOG
+def store_verify(directory: str, output: str, commit_log: str | None) -> None:
+    """Check every record of DIR and every entry of its queues.
+
+    Progress goes to standard error. Not seen: flipped bits in what has no checksum,
+    such as times and properties.
+    """
+    files = Disk()
+    reader = StoreReader(files, os.path.abspath(directory), commit_log)
+    rows = printing(output)
+
+    def tell(fault: Fault) -> None:
+        rows.add(
+            "fault",
+            {
+                "fault": fault.kind,
+                "position": fault.position,
+                "where": fault.where,
+                "text": fault.text,
+            },
+        )
+
+    walk = Verification(files, reader, tell, lambda done: progress(done))
+    progress = progress_lines(
+        walk.expected_bytes(),
+        lambda text: print(text, file=sys.stderr, flush=True),
+        time.monotonic,
+    )
+    begun = time.monotonic()
+    walk.run()
+    seconds = time.monotonic() - begun
+    walked = max(0, walk.done)
+    rows.add(
+        "summary",
+        {
+            "records": walk.records,
+            "bytes": walked,
+            "faults": walk.faults,
+            "not_in_queues_yet": walk.unlisted,
+            "without_queue": walk.orphans,
+            "tail_bytes": walk.tail,
+            "seconds": round(seconds, 3),
+            "mb_per_second": round(walked / 1e6 / seconds, 1) if seconds else 0,
+        },
+    )
+    finish(rows, walk.faults > 0)

@@ -1,0 +1,54 @@
+"""Rows for people and for programs."""
+
+from __future__ import annotations
+
+import io
+import json
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.app.rows import MOST_WIDTH, ROWS_AT_ONCE, Rows, cell
+
+
+class RowsTests(SynchronousTestCase):
+    """L{Rows}."""
+
+    def written(self, output: str, *rows: tuple[str, dict[str, object]]) -> str:
+        """What becomes of rows."""
+        out = io.StringIO()
+        sink = Rows(out, output)
+        for kind, row in rows:
+            sink.add(kind, row)
+        sink.close()
+        return out.getvalue()
+
+    def test_table(self) -> None:
+        """Columns are aligned, numbers to the right; each kind is a table."""
+        said = self.written(
+            "table",
+            ("a", {"n": 5, "word": "x"}),
+            ("a", {"n": 500, "word": ""}),
+            ("b", {"z": None}),
+        )
+        self.assertEqual(said, "  n  word\n  5  x\n500  -\n\nz\n-\n\n")
+
+    def test_json(self) -> None:
+        """One array, or a line each, of objects with their kinds."""
+        one: dict[str, object] = {"n": 1}
+        rows = (("a", one), ("b", {**one, "n": 2}))
+        wanted = [{"kind": "a", "n": 1}, {"kind": "b", "n": 2}]
+        self.assertEqual(json.loads(self.written("json", *rows)), wanted)
+        self.assertEqual(self.written("json"), "[]\n")
+        lines = self.written("jsonl", *rows).splitlines()
+        self.assertEqual([json.loads(each) for each in lines], wanted)
+
+    def test_cell(self) -> None:
+        """Control characters are escaped; what is too long is cut."""
+        self.assertEqual(cell("a\x1b[2Jb\n"), "a\\x1b[2Jb\\n")
+        self.assertEqual(len(cell("x" * 1000)), MOST_WIDTH)
+
+    def test_many(self) -> None:
+        """Only some rows are held at once."""
+        row: dict[str, object] = {"n": 1}
+        said = self.written("table", *[("a", row)] * (ROWS_AT_ONCE + 1))
+        self.assertEqual(said.count("n\n"), 2)
