@@ -178,10 +178,6 @@ def main() -> None:
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(INTERRUPTED)
-    except BrokenPipeError:
-        # Who read the output has seen enough; nothing is left to be flushed to it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(INTERRUPTED)
     except RocketbrokerError as error:
         print(f"rocketbroker: {error}", file=sys.stderr)
         sys.exit(1)

@@ -7,8 +7,10 @@ status: 0 fine, 1 something is wrong with the store, 2 wrong use.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
+import struct
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -27,6 +29,16 @@ from rocketbroker.store.verification import Fault, Verification
 
 #: How often progress is told, in seconds.
 PROGRESS_SECONDS: Final = 1.0
+
+#: What asks for an exclusive lock of byte 0, as the Linux kernel takes it.
+_FIRST_BYTE: Final = struct.Struct(
+    "h"  # kind
+    "h"  # whence
+    "q"  # start
+    "q"  # length
+    "i"  # process
+    "4x"
+)
 
 DIRECTORY = click.argument(
     "directory", metavar="DIR", type=click.Path(exists=True, file_okay=False)
@@ -61,6 +73,24 @@ def printing(output: str) -> Rows:
     return Rows(sys.stdout, output)
 
 
+def is_locked(root: str) -> bool | None:
+    """Whether a broker holds the store's lock; asked without taking it.
+
+    @return: None where nobody can tell.
+    """
+    path = os.path.join(root, "lock")
+    if not os.path.exists(path):
+        return False
+    wanted = _FIRST_BYTE.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
+    try:
+        with open(path, "rb") as file:
+            answer = fcntl.fcntl(file.fileno(), fcntl.F_GETLK, wanted)
+        kind = _FIRST_BYTE.unpack(answer)[0]
+    except (OSError, struct.error):
+        return None
+    return bool(kind != fcntl.F_UNLCK)
+
+
 @store.command("ls")
 @DIRECTORY
 @OUTPUT
@@ -71,7 +101,8 @@ def store_ls(directory: str, output: str, commit_log: str | None) -> None:
     root = os.path.abspath(directory)
     reader = StoreReader(files, root, commit_log)
     rows = printing(output)
-    rows.add("store", inspection.state(files, reader, root))
+    state = inspection.state(files, reader, root)
+    rows.add("store", {**state, "locked": is_locked(root)})
     for row in inspection.segments(reader):
         rows.add("segment", row)
     for row in inspection.queues(reader):

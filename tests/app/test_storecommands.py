@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.app.command import command
-from rocketbroker.app.storecommands import progress_lines
+from rocketbroker.app.storecommands import is_locked, progress_lines
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.disk import Disk
 from rocketbroker.store.store import Store
@@ -61,6 +61,17 @@ class StoreCommandTests(SynchronousTestCase):
         kinds = [row["kind"] for row in rows]
         self.assertEqual(kinds, ["store", "segment", "queue", "queue", "queue"])
         self.assertIn("cleanly", self.call("ls", self.root).output)
+
+    def test_locked(self) -> None:
+        """Whether a broker holds the store is told, and its lock left alone."""
+        self.assertIs(is_locked(self.root), False)
+        file = Disk().open(os.path.join(self.root, "lock"), create=True)
+        self.assertTrue(file.lock())
+        self.assertIs(is_locked(self.root), True)
+        self.assertIs(self.rows("ls", self.root)[0]["locked"], True)
+        file.close()
+        self.assertIs(is_locked(self.root), False)
+        self.assertIs(is_locked(self.mktemp()), False)
 
     def test_stats(self) -> None:
         """A line for each topic."""
