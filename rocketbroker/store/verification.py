@@ -178,6 +178,10 @@ class Verification:
         while position < stop:
             size = min(wanted, stop - position)
             data = segment.file.pread(size, position - segment.start)
+            if not data:
+                text = "the file became shorter while it was read"
+                self._tell("file", segment.path, position, text)
+                return
             wanted = PIECE
             before = position
             position, is_broken = self._piece(data, position, segment)

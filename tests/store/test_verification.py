@@ -181,6 +181,19 @@ class VerificationTests(SynchronousTestCase):
         _, faults = self.walk()
         self.assertEqual({each.kind for each in faults[:2]}, {"file"})
 
+    def test_becomesShorter(self) -> None:
+        """A file that is cut while it is read ends the walk through it."""
+        self.store.close()
+        faults: list[Fault] = []
+        reader = StoreReader(self.disk, ROOT)
+        file = self.disk.open(LOG)
+        position, _ = self.position(9)
+        file.truncate(position)
+        file.close()
+        Verification(self.disk, reader, faults.append, lambda done: None).run()
+        reader.close()
+        self.assertEqual((faults[0].kind, faults[0].position), ("file", position))
+
     def test_deletedTopic(self) -> None:
         """Records of queues that are gone are counted."""
         self.store.close()
