@@ -269,13 +269,7 @@ class Broker:
                 self.rates,
                 outside.wall_ms,
             ),
-            MessageQueries(
-                store,
-                self.topics,
-                self.upkeep.dispatch,
-                outside.in_thread,
-                self.settings.store.default_query_max_num,
-            ),
+            MessageQueries(store, self.topics, self.upkeep.dispatch, outside.in_thread),
         ]
         for part in both:
             part.register(self.main)

@@ -10,7 +10,6 @@
   - I{Queues and checkpoint}: every flushIntervalConsumeQueue.
   - I{The next segment}: twice a second; making one takes a disk seconds, filling one
     longer.
-  - I{The index}: behind the dispatch, fifty times a second one step.
 
 What blocks runs in a thread, each step at most once at a time.
 
@@ -43,13 +42,6 @@ RETRY_SECONDS: Final = 1.0
 
 #: How often to look whether the next segment has to be made.
 ALLOCATE_SECONDS: Final = 0.5
-
-#: How often the index is built: keys are found about so long after the message.
-INDEX_SECONDS: Final = 0.02
-
-#: Records of one step of the index: about 10 ms of a thread, so that even one that has
-#: to read the whole log leaves half of the time to others.
-MOST_INDEXED: Final = 4096
 
 _PAGE: Final = 4096
 
@@ -95,8 +87,6 @@ class Upkeep:
             self._every(options.flush_interval_commit_log / 1000.0, self._flush)
         self._every(options.flush_interval_consume_queue / 1000.0, self._flush_queues)
         self._every(ALLOCATE_SECONDS, self._allocate)
-        if options.message_index_enable:
-            self._every(INDEX_SECONDS, self._index)
         durability.on_flush(self.appended)
 
     def _every(self, seconds: float, step: Callable[[], None]) -> None:
@@ -199,11 +189,6 @@ class Upkeep:
 
     def _allocate(self) -> None:
         self._run("allocate_ahead", self._store.allocate_ahead)
-
-    def _index(self) -> None:
-        store = self._store
-        if store.index_behind:
-            self._run("build_index", lambda: store.build_index(MOST_INDEXED))
 
     def _run(self, name: str, step: Callable[[], object]) -> None:
         """Run a step in a thread unless it still runs."""

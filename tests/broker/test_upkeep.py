@@ -10,7 +10,6 @@ from rocketbroker.broker.durability import Durability
 from rocketbroker.broker.upkeep import (
     ALLOCATE_SECONDS,
     DISPATCH_SECONDS,
-    INDEX_SECONDS,
     MOST_DISPATCHED,
     RETRY_SECONDS,
     Upkeep,
@@ -222,24 +221,4 @@ class RegularTests(UpkeepCase):
 
     def test_stopBeforeStart(self) -> None:
         """What was never started stops too."""
-        self.stop()
-
-
-class IndexTests(UpkeepCase):
-    """When the index is built."""
-
-    def test_behind(self) -> None:
-        """In a thread, behind the dispatch, once at a time, until nothing is left."""
-        self.upkeep.start()
-        self.rig.threads.run()
-        self.append(3)
-        self.rig.clock.advance(DISPATCH_SECONDS)
-        self.assertTrue(self.rig.store.index_behind)
-        self.rig.clock.advance(INDEX_SECONDS)
-        self.rig.clock.advance(INDEX_SECONDS)
-        self.assertEqual(len(self.rig.threads.waiting), 1)
-        self.rig.threads.run()
-        self.assertFalse(self.rig.store.index_behind)
-        self.rig.clock.advance(INDEX_SECONDS)
-        self.assertEqual(len(self.rig.threads.waiting), 0)
         self.stop()
