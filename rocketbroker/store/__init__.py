@@ -12,8 +12,6 @@ L{rocketbroker.store.store} puts it together. From the outside in:
 - L{rocketbroker.store.recovery}: from what a stop has left to a store that can go on.
 - L{rocketbroker.store.scanning}: the log from record to record, with all checks.
 - L{rocketbroker.store.consumequeue}: one queue and its files.
-- L{rocketbroker.store.index}: messages by their keys.
-- L{rocketbroker.store.indexfile}: one file of it.
 - L{rocketbroker.store.delays}: the tag codes of delayed messages.
 - L{rocketbroker.store.queues}: all queues.
 - L{rocketbroker.store.segments}: the files of the log.

@@ -27,14 +27,12 @@ from rocketbroker.store.consumequeue import Queue
 from rocketbroker.store.delays import parse_levels
 from rocketbroker.store.dispatching import Dispatcher
 from rocketbroker.store.encoding import HOST_V6
-from rocketbroker.store.index import Index
 from rocketbroker.store.interfaces import (
     SERVICE_NOT_AVAILABLE,
     Arrival,
     Draft,
     IQueue,
     IStore,
-    KeyResult,
     ReadResult,
 )
 from rocketbroker.store.lease import Lease, ThreadLease
@@ -60,9 +58,6 @@ LOCK_TEXT: Final = b"lock"
 
 #: How many records are dispatched at once when the store is closed.
 AT_ONCE: Final = 10_000
-
-#: Not more bytes are found by a key, but for one record: clients read frames of 16 MiB.
-MOST_FOUND_BYTES: Final = 15 << 20
 
 
 def physical_memory() -> int:
@@ -162,14 +157,12 @@ class Store:
             self._store_host,
             options.max_message_size,
         )
-        self._index = Index(files, options, self._segments, words, self._wall_ms)
         self._dispatcher = Dispatcher(
             self._log,
             words,
             self._table.get_by_bytes,
             options.flush_disk_type == "SYNC_FLUSH",
             parse_levels(options.message_delay_level),
-            self._index.hand_over,
         )
         self._reading = Reading(self._segments, words, options, self._memory)
         self._search = TimeSearch(self._segments, words)
@@ -201,8 +194,6 @@ class Store:
         else:
             self._log.published_ms = self._log.flushed_ms = self._checkpoint.physic_ms
             self._dispatcher.dispatched_ms = self._checkpoint.logics_ms
-        self._index.load(clean, self._checkpoint.index_ms)
-        self.report += self._index.report
         self._log.flush()
         self.flush_queues()
 
@@ -249,9 +240,6 @@ class Store:
             self._log.flush()
             while self._words.view[DISPATCHED] < self._words.view[PUBLISHED]:
                 self._dispatcher.dispatch(AT_ONCE)
-            with contextlib.suppress(OSError):
-                # What is missing in the index is entered by the next start.
-                self._index.finish()
             self.flush_queues()
             self._segments.remove_ahead()
             self._words.remove()
@@ -262,7 +250,6 @@ class Store:
                 f"The store {self._root} is not stopped cleanly: {error.strerror}."
             ) from error
         finally:
-            self._index.close()
             self._table.close()
             self._segments.close()
             self._checkpoint.close()
@@ -300,11 +287,6 @@ class Store:
     def skipped(self) -> list[str]:
         """Sentences about records that could not be read when they were dispatched."""
         return self._dispatcher.skipped
-
-    @property
-    def index_behind(self) -> int:
-        """See L{IStore}."""
-        return self._index.behind if self._is_open else 0
 
     @property
     def dispatch_failures(self) -> int:
@@ -423,34 +405,10 @@ class Store:
         for queue in self._table.all():
             queue.files.flush()
         checkpoint = self._checkpoint
-        times = self._log.flushed_ms, dispatched_ms, self._index.flushed_ms
-        saved = checkpoint.physic_ms, checkpoint.logics_ms, checkpoint.index_ms
-        if times != saved:
-            checkpoint.physic_ms, checkpoint.logics_ms, checkpoint.index_ms = times
+        times = self._log.flushed_ms, dispatched_ms
+        if times != (checkpoint.physic_ms, checkpoint.logics_ms):
+            checkpoint.physic_ms, checkpoint.logics_ms = times
             checkpoint.save()
-
-    def build_index(self, most: int) -> bool:
-        """See L{IStore.build_index}."""
-        return self._index.build(most) if self._is_open else False
-
-    def find_by_key(
-        self, topic: str, key: str, most: int, begin_ms: int, end_ms: int
-    ) -> KeyResult:
-        """See L{IStore.find_by_key}."""
-        if not self._is_open:
-            return KeyResult([], 0, 0)
-        most = min(most, self._options.max_msgs_num_batch)
-        found, ms, position = self._index.find(topic, key, most, begin_ms, end_ms)
-        records: list[bytes] = []
-        size = 0
-        for at in found:
-            record = self._search.record_at(at)
-            if record is not None:
-                size += len(record)
-                if size > MOST_FOUND_BYTES and records:
-                    break
-                records.append(record)
-        return KeyResult(records, ms, position)
 
     def allocate_ahead(self) -> bool:
         """See L{IStore.allocate_ahead}."""
