@@ -13,6 +13,7 @@ from rocketbroker.broker.broker import Broker, Outside
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.remoting import RemotingServerOptions
 from rocketbroker.metrics.broker_families import BrokerFamilies
+from rocketbroker.records.batches import encode
 from rocketbroker.records.ids import UniqueKeys
 from rocketbroker.remoting.party import Limits, Party
 from rocketbroker.remoting.turns import Turns
@@ -137,6 +138,18 @@ class BrokerFamiliesTests(SynchronousTestCase):
         self.assertEqual(
             (buckets["1024.0"], buckets["4096.0"], buckets["+Inf"]), (2, 3, 3)
         )
+
+    def test_batchesIn(self) -> None:
+        """A batch counts its messages one by one, and its average size once."""
+        self.send(10)
+        body = encode([(0, b"x" * 50, b"")] * 4)
+        ext = {**send_ext("T", 0), "m": "true"}
+        self.ask(RequestCode.SEND_BATCH_MESSAGE, ext, body)
+        self.assertEqual(self.value("rocketmq_messages_in_total", topic="T"), 5)
+        self.assertEqual(self.value("rocketmq_message_size_count", topic="T"), 2)
+        stored = self.value("rocketmq_throughput_in_total", topic="T")
+        average = self.value("rocketmq_message_size_sum", topic="T") / 2
+        self.assertLess(average, stored / 4)
 
     def test_messagesOut(self) -> None:
         """What a group pulled of a topic."""

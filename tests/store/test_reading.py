@@ -141,6 +141,23 @@ class ReadTests(SynchronousTestCase):
         self.store.close()
         self.assertIsNone(self.store.read_warm(self.queue, 0, 32, MANY))
 
+    def test_notPublished(self) -> None:
+        """Records that entries place at or beyond the published position do not exist,
+        whether they stand in one extent or in several."""
+        put(self.store, self.queue, *[b"x" * 100] * 4)
+        size = self.read(0, 1).size
+        end = self.store.published_position
+        for first in (end - size, end, end + size):
+            for gap in (0, 10):
+                for number in range(4):
+                    position = first + number * (size + gap)
+                    self.overwrite(number, ENTRY.pack(position, size, 0))
+                warm = self.store.read_warm(self.queue, 0, 32, MANY)
+                self.assertIsNone(warm, (first, gap))
+                result = self.read(0)
+                self.assertLessEqual(result.count, int(first < end))
+                self.assertEqual(len(b"".join(result.records)), result.count * size)
+
     def test_sizesBelowZero(self) -> None:
         """Entries whose sizes cancel each other out are not believed."""
         put(self.store, self.queue, *[b"x" * 100] * 4)
