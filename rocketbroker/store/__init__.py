@@ -2,8 +2,10 @@
 """The message store: commit log, consume queues, recovery.
 
 What the services see is in L{rocketbroker.store.interfaces};
-L{rocketbroker.store.store} puts it together. From the outside in:
+L{rocketbroker.store.store} offers it. From the outside in:
 
+- L{rocketbroker.store.parts}: what the store is made of.
+- L{rocketbroker.store.flags}: what it can do at the moment, as operators read it.
 - L{rocketbroker.store.commitlog}: append: reserve, fill, publish; flush.
 - L{rocketbroker.store.encoding}: drafts to records, for the append.
 - L{rocketbroker.store.dispatching}: from the log into the queues.

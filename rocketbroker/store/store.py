@@ -21,12 +21,7 @@ from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import ServiceNotAvailable, StoreError
 from rocketbroker.files.directories import make_lasting
 from rocketbroker.files.interfaces import IFile, IFiles
-from rocketbroker.store.checkpoint import Checkpoint
-from rocketbroker.store.commitlog import CommitLog
 from rocketbroker.store.consumequeue import Queue
-from rocketbroker.store.delays import parse_levels
-from rocketbroker.store.dispatching import Dispatcher
-from rocketbroker.store.encoding import HOST_V6
 from rocketbroker.store.interfaces import (
     SERVICE_NOT_AVAILABLE,
     Arrival,
@@ -36,12 +31,7 @@ from rocketbroker.store.interfaces import (
     ReadResult,
 )
 from rocketbroker.store.lease import Lease, ThreadLease
-from rocketbroker.store.queues import FOLDER as QUEUES
-from rocketbroker.store.queues import QueueTable
-from rocketbroker.store.reading import Reading
-from rocketbroker.store.recovery import Recovery
-from rocketbroker.store.segments import Segments
-from rocketbroker.store.timesearch import TimeSearch
+from rocketbroker.store.parts import Parts
 from rocketbroker.store.words import (
     ABORT_MS,
     DISPATCHED,
@@ -130,72 +120,32 @@ class Store:
             raise
 
     def _open(self) -> None:
-        files = self._files
-        options = self._options
-        root = self._root
-        words = self._words
-        commit_log = options.store_path_commit_log or os.path.join(root, "commitlog")
-        folders = [folder for folder in commit_log.split(",") if folder]
-        for folder in folders:
-            make_lasting(files, folder)
-        make_lasting(files, os.path.join(root, QUEUES))
-        self._segments = Segments(files, folders, options.mapped_file_size_commit_log)
-        self._segments.remove_ahead()
-        self._table = QueueTable(
-            files,
-            root,
-            options.mapped_file_size_consume_queue,
-            words,
-            len(self._store_host) == HOST_V6,
-            options.auto_message_version_on_topic_len,
-        )
-        self._log = CommitLog(
-            self._segments,
-            words,
+        parts = Parts(
+            self._files,
+            self._options,
+            self._words,
             self._lease,
             self._wall_ms,
             self._store_host,
-            options.max_message_size,
+            self._memory,
         )
-        self._dispatcher = Dispatcher(
-            self._log,
-            words,
-            self._table.get_by_bytes,
-            options.flush_disk_type == "SYNC_FLUSH",
-            parse_levels(options.message_delay_level),
-        )
-        self._reading = Reading(self._segments, words, options, self._memory)
-        self._search = TimeSearch(self._segments, words)
-        self._checkpoint = Checkpoint(files, root)
-        self._recover()
-        self._mark()
-        self._is_open = True
-        self.allocate_ahead()
-
-    def _recover(self) -> None:
+        self._segments = parts.segments
+        self._table = parts.table
+        self._log = parts.log
+        self._dispatcher = parts.dispatcher
+        self._reading = parts.reading
+        self._search = parts.search
+        self._checkpoint = parts.checkpoint
         clean = not self._files.exists(os.path.join(self._root, ABORT))
-        recovery = Recovery(
-            self._files,
-            self._segments,
-            self._table,
-            self._words,
-            self._checkpoint,
-            self._dispatcher,
-            self._options.check_crc_on_recover,
-        )
-        recovery.run(clean)
+        recovery = parts.recover(clean)
         self.report += recovery.report
         self.given_up_bytes = recovery.given_up_bytes
         self.recovered_records = recovery.records
-        if recovery.records:
-            ms = recovery.last_store_ms
-            self._log.published_ms = self._log.flushed_ms = ms
-            self._dispatcher.dispatched_ms = ms
-        else:
-            self._log.published_ms = self._log.flushed_ms = self._checkpoint.physic_ms
-            self._dispatcher.dispatched_ms = self._checkpoint.logics_ms
         self._log.flush()
         self.flush_queues()
+        self._mark()
+        self._is_open = True
+        self.allocate_ahead()
 
     def _take_lock(self) -> None:
         """Take the lock before anything is changed.

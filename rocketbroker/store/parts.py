@@ -1,0 +1,110 @@
+# -*- test-case-name: tests.store.test_store -*-
+"""The parts of a store, made from its options and put together.
+
+L{rocketbroker.store.store.Store} is what the services see; this is what it is made of.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import final
+
+from rocketbroker.config.store import StoreOptions
+from rocketbroker.files.directories import make_lasting
+from rocketbroker.files.interfaces import IFiles
+from rocketbroker.store.checkpoint import Checkpoint
+from rocketbroker.store.commitlog import CommitLog
+from rocketbroker.store.delays import parse_levels
+from rocketbroker.store.dispatching import Dispatcher
+from rocketbroker.store.encoding import HOST_V6
+from rocketbroker.store.flags import RunningFlags
+from rocketbroker.store.lease import Lease
+from rocketbroker.store.queues import FOLDER as QUEUES
+from rocketbroker.store.queues import QueueTable
+from rocketbroker.store.reading import Reading
+from rocketbroker.store.recovery import Recovery
+from rocketbroker.store.segments import Segments
+from rocketbroker.store.timesearch import TimeSearch
+from rocketbroker.store.words import Words
+
+
+@final
+class Parts:
+    """What a store consists of, on files that are there already or are made."""
+
+    def __init__(
+        self,
+        files: IFiles,
+        options: StoreOptions,
+        words: Words,
+        lease: Lease,
+        wall_ms: Callable[[], int],
+        store_host: bytes,
+        memory_bytes: int,
+    ) -> None:
+        """
+        @raise OSError: a directory cannot be made.
+        """
+        root = options.store_path_root_dir
+        commit_log = options.store_path_commit_log or os.path.join(root, "commitlog")
+        folders = [folder for folder in commit_log.split(",") if folder]
+        for folder in folders:
+            make_lasting(files, folder)
+        make_lasting(files, os.path.join(root, QUEUES))
+        self._files = files
+        self._options = options
+        self._words = words
+        self.flags = RunningFlags()
+        self.segments = Segments(files, folders, options.mapped_file_size_commit_log)
+        self.segments.remove_ahead()
+        self.table = QueueTable(
+            files,
+            root,
+            options.mapped_file_size_consume_queue,
+            words,
+            len(store_host) == HOST_V6,
+            options.auto_message_version_on_topic_len,
+        )
+        self.log = CommitLog(
+            self.segments,
+            words,
+            lease,
+            wall_ms,
+            store_host,
+            options.max_message_size,
+        )
+        self.dispatcher = Dispatcher(
+            self.log,
+            words,
+            self.table.get_by_bytes,
+            options.flush_disk_type == "SYNC_FLUSH",
+            parse_levels(options.message_delay_level),
+        )
+        self.reading = Reading(self.segments, words, options, memory_bytes)
+        self.search = TimeSearch(self.segments, words)
+        self.checkpoint = Checkpoint(files, root)
+
+    def recover(self, clean: bool) -> Recovery:
+        """I{Blocking.} Make of what a stop has left a store that can go on.
+
+        @param clean: whether the last stop was a clean one.
+        """
+        recovery = Recovery(
+            self._files,
+            self.segments,
+            self.table,
+            self._words,
+            self.checkpoint,
+            self.dispatcher,
+            self._options.check_crc_on_recover,
+        )
+        recovery.run(clean)
+        if recovery.records:
+            ms = recovery.last_store_ms
+            self.log.published_ms = self.log.flushed_ms = ms
+            self.dispatcher.dispatched_ms = ms
+        else:
+            self.log.published_ms = self.log.flushed_ms = self.checkpoint.physic_ms
+            self.dispatcher.dispatched_ms = self.checkpoint.logics_ms
+        return recovery
