@@ -13,7 +13,8 @@ L{rocketbroker.store.store} offers it. From the outside in:
 - L{rocketbroker.store.timesearch}: single records; the offset of a time.
 - L{rocketbroker.store.recovery}: from what a stop has left to a store that can go on.
 - L{rocketbroker.store.scanning}: the log from record to record, with all checks.
-- L{rocketbroker.store.consumequeue}: one queue and its files.
+- L{rocketbroker.store.consumequeue}: one queue: its entries, first and last offset.
+- L{rocketbroker.store.queuefiles}: the files of a queue.
 - L{rocketbroker.store.delays}: the tag codes of delayed messages.
 - L{rocketbroker.store.queues}: all queues.
 - L{rocketbroker.store.segments}: the files of the log.

@@ -14,16 +14,15 @@ The store sheet, section 7.
 
 from __future__ import annotations
 
-import os
+from collections.abc import Callable
+from functools import partial
 from typing import Final, final
 
 from zope.interface import classImplements
 
-from rocketbroker.errors import StoreError
-from rocketbroker.files.interfaces import IFile, IFiles
-from rocketbroker.records.entries import FILLED, SIZE
+from rocketbroker.records.entries import ENTRY, FILLED, FILLED_SIZE, SIZE
 from rocketbroker.store.interfaces import IQueue
-from rocketbroker.store.segments import position_of_name, segment_name
+from rocketbroker.store.queuefiles import QueueFiles
 from rocketbroker.store.words import MAX, MIN, NEXT, Words
 
 #: Bytes of a record that are not body, topic or properties, both hosts IPv4.
@@ -174,8 +173,93 @@ class Queue:
         """Entries from C{offset} on, to the end of one file at the most."""
         return self.files.read(offset * SIZE, most * SIZE)
 
+    # What stands in the files, and what of it counts.
+
+    def last_place(self) -> tuple[int, int]:
+        """Position and size of the last record entered, as its entry says."""
+        position, size, _ = ENTRY.unpack(self.read(self.max_offset - 1, 1))
+        return position, size
+
+    def bound(self, before: int, lowest: int, cut: bool) -> None:
+        """End with the last entry of a record that starts before a position, and begin
+        with the first whose record is there.
+
+        @param lowest: where the log begins.
+        @param cut: remove what follows the end.
+        """
+        files = self.files.all
+        self.max_position = 0
+        if not files:
+            self.set_offsets(0, 0)
+            return
+        low = files[0].start // SIZE
+        high = (files[-1].start + self.files.size) // SIZE
+        end = first_that(low, high, partial(self._is_not_before, before))
+        if cut:
+            self.files.cut(end * SIZE)
+        begin = first_that(low, end, partial(self._is_there, lowest))
+        if begin < end:
+            position, size, _ = ENTRY.unpack(self.read(end - 1, 1))
+            self.max_position = position + size
+        elif end == low:
+            # No entry at all: what comes next says where the queue goes on.
+            begin = end = 0
+        self.set_offsets(begin, end)
+
+    def begin_with(self, lowest: int) -> int:
+        """Begin with the first message whose record is still in the log, and remove
+        the files that hold none.
+
+        If all records are gone, the queue is empty, and begins where it ends. Nobody
+        may dispatch meanwhile.
+
+        @param lowest: where the log begins now.
+        @return: how many files were removed.
+        """
+        view = self.words.view
+        first, end = view[self.slot + MIN], view[self.slot + MAX]
+        if not self.files.all:
+            return 0
+        begin = first_that(first, end, partial(self._is_there, lowest))
+        view[self.slot + MIN] = begin
+        return self.files.drop_before(begin * SIZE)
+
+    def _is_not_before(self, before: int, offset: int) -> bool:
+        """Whether it is no entry, or not of a record that starts before a position."""
+        position, size, _ = ENTRY.unpack(self.read(offset, 1))
+        return size <= 0 or not 0 <= position < before
+
+    def _is_there(self, lowest: int, offset: int) -> bool:
+        """Whether the entry's record is in the log: not deleted, not filled in."""
+        position, size, _ = ENTRY.unpack(self.read(offset, 1))
+        return size != FILLED_SIZE and bool(position >= lowest)
+
+    def drop(self) -> None:
+        """Remove all files."""
+        self.files.drop(0)
+
+    def flush(self) -> None:
+        """I{Blocking.} Put all files on the disk."""
+        self.files.flush()
+
+    def close(self) -> None:
+        """Close all files."""
+        self.files.close()
+
 
 classImplements(Queue, IQueue)
+
+
+def first_that(low: int, high: int, test: Callable[[int], bool]) -> int:
+    """The first number from C{low} on that passes, C{high} if none does; those that
+    pass are behind those that do not."""
+    while low < high:
+        middle = (low + high) // 2
+        if test(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low
 
 
 def is_usable(topic: str) -> bool:
@@ -186,215 +270,3 @@ def is_usable(topic: str) -> bool:
         return len(topic.encode()) <= MOST_TOPIC
     except UnicodeEncodeError:
         return False
-
-
-@final
-class QueueFile:
-    """One file of a queue.
-
-    Only the last one of a queue stays open, and those that wait for a flush: a store
-    has thousands of queues, and a process not as many descriptors.
-    """
-
-    __slots__ = ("_file", "_files", "path", "start", "unsynced")
-
-    def __init__(
-        self, files: IFiles, start: int, path: str, file: IFile | None = None
-    ) -> None:
-        self._files = files
-        self._file = file
-        self.start = start
-        self.path = path
-        self.unsynced = False
-
-    @property
-    def file(self) -> IFile:
-        """The open file."""
-        file = self._file
-        if file is None:
-            file = self._file = self._files.open(self.path)
-        return file
-
-    def rest(self) -> None:
-        """Let go of the file; who reads it now still can."""
-        if not self.unsynced:
-            self._file = None
-
-    def close(self) -> None:
-        """Close the file."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-
-
-@final
-class QueueFiles:
-    """The files of one queue.
-
-    @ivar folder: their directory.
-    @ivar size: the bytes of each.
-    @ivar all: those there are, by their first byte, in order and without gaps.
-    """
-
-    __slots__ = ("_files", "_reading", "_unnamed", "all", "folder", "size")
-
-    def __init__(self, files: IFiles, folder: str, size: int) -> None:
-        self._files = files
-        self._reading: QueueFile | None = None
-        self._unnamed = False
-        self.folder = folder
-        self.size = size
-        self.all: list[QueueFile] = []
-
-    def load(self) -> list[str]:
-        """Open what is there.
-
-        A file that is too short, as a crash leaves one, is extended. Of files with a
-        gap between them only the last run is used.
-
-        @return: sentences about what was not right.
-        @raise StoreError: a file was made for another size.
-        """
-        said = []
-        found: list[QueueFile] = []
-        for name in self._files.list(self.folder):
-            path = os.path.join(self.folder, name)
-            start = position_of_name(name)
-            if start < 0 or self._files.is_dir(path):
-                said.append(f"{path} is not a file of a consume queue; it is ignored.")
-                continue
-            length = self._files.size(path)
-            if start % self.size or length > self.size:
-                raise StoreError(
-                    f"{path} ({length} bytes) does not fit mappedFileSizeConsumeQueue, "
-                    f"which is {self.size}."
-                )
-            queue_file = QueueFile(self._files, start, path)
-            if length < self.size:
-                queue_file.file.truncate(self.size)
-                said.append(f"{path} had {length} bytes; it has {self.size} now.")
-            if found and found[-1].start + self.size != start:
-                said.append(f"Files before {path} are missing; older ones are ignored.")
-                found = []
-            found.append(queue_file)
-        self.all = found
-        return said
-
-    def find(self, position: int) -> QueueFile | None:
-        """The file that holds a byte."""
-        files = self.all
-        if not files or position < files[0].start:
-            return None
-        index = (position - files[0].start) // self.size
-        return files[index] if index < len(files) else None
-
-    def read(self, position: int, size: int) -> bytes:
-        """Bytes of one file."""
-        found = self._reading
-        # Who reads a queue mostly reads on where it was.
-        if found is None or not 0 <= position - found.start < self.size:
-            found = self.find(position)
-            if found is None:
-                return b""
-            self._turn_to(found)
-        at = position - found.start
-        left = self.size - at
-        return found.file.pread(size if size < left else left, at)
-
-    def _turn_to(self, found: QueueFile) -> None:
-        """Let go of the file that was read before, if it is an older one.
-
-        Who catches up reads the same one again and again, so that one stays open.
-        """
-        before, self._reading = self._reading, found
-        if before is not None and before not in self.all[-1:]:
-            before.rest()
-
-    def write(self, position: int, content: bytes) -> None:
-        """Write, over as many files as it takes."""
-        at = position % self.size
-        size = len(content)
-        found = self.find(position) or self._add(position - at)
-        if at + size <= self.size:
-            found.file.pwrite(content, at)
-            found.unsynced = True
-            return
-        done = 0
-        while done < size:
-            at = (position + done) % self.size
-            start = position + done - at
-            found = self.find(position + done) or self._add(start)
-            part = content[done : done + self.size - at]
-            found.file.pwrite(part, at)
-            found.unsynced = True
-            done += len(part)
-
-    def _add(self, start: int) -> QueueFile:
-        if self.all and self.all[-1].start + self.size != start:
-            # What lies between is lost; only what follows can be read.
-            self.drop(0)
-        self._files.make_dirs(self.folder)
-        path = os.path.join(self.folder, segment_name(start))
-        file = self._files.open(path, create=True)
-        file.truncate(self.size)
-        added = QueueFile(self._files, start, path, file)
-        added.unsynced = True
-        self.all = [*self.all, added]
-        self._unnamed = True
-        return added
-
-    def cut(self, position: int) -> None:
-        """Let nothing follow a position: files that start there or later are removed,
-        zeros follow it in its own file."""
-        keep = 0
-        while keep < len(self.all) and self.all[keep].start < position:
-            keep += 1
-        self.drop(keep)
-        if keep and position < self.all[-1].start + self.size:
-            last = self.all[-1]
-            last.file.truncate(position - last.start)
-            last.file.truncate(self.size)
-            last.unsynced = True
-
-    def drop(self, keep: int) -> None:
-        """Remove all files but the first C{keep}."""
-        gone, self.all = self.all[keep:], self.all[:keep]
-        self._reading = None
-        for file in gone:
-            # Closed when the last thread that reads it lets go of it.
-            self._files.remove(file.path)
-
-    def flush(self) -> int:
-        """I{Blocking.} Put them on the disk.
-
-        @return: how many files there were to sync.
-        """
-        count = 0
-        for file in self.all:
-            if file.unsynced:
-                file.unsynced = False
-                try:
-                    file.file.datasync()
-                except OSError:
-                    file.unsynced = True
-                    if file in self.all:
-                        raise
-                count += 1
-                if file not in self.all[-1:]:
-                    file.rest()
-        if self._unnamed:
-            self._unnamed = False
-            try:
-                topic = os.path.dirname(self.folder)
-                for folder in (self.folder, topic, os.path.dirname(topic)):
-                    self._files.sync_dir(folder)
-            except OSError:
-                self._unnamed = True
-                raise
-        return count
-
-    def close(self) -> None:
-        """Close all."""
-        for file in self.all:
-            file.close()
-        self.all = []

@@ -11,7 +11,8 @@ from typing import final
 
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.entries import SIZE
-from rocketbroker.store.consumequeue import Queue, QueueFiles, is_usable
+from rocketbroker.store.consumequeue import Queue, is_usable
+from rocketbroker.store.queuefiles import QueueFiles
 from rocketbroker.store.words import Words
 
 FOLDER = "consumequeue"
@@ -115,4 +116,4 @@ class QueueTable:
     def close(self) -> None:
         """Close all files."""
         for queue in self.all():
-            queue.files.close()
+            queue.close()

@@ -28,13 +28,10 @@ The store sheet, section 15, and its traps 9, 12 and 13.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from functools import partial
 from typing import Final, final
 
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
-from rocketbroker.records.entries import ENTRY, FILLED_SIZE, SIZE
 from rocketbroker.store.checkpoint import Checkpoint
 from rocketbroker.store.consumequeue import Queue
 from rocketbroker.store.dispatching import Dispatcher
@@ -181,7 +178,7 @@ class Recovery:
                 self.report.append(
                     f"{queue.files.folder} is removed, as there is no commit log."
                 )
-                queue.files.drop(0)
+                queue.drop()
         self._segments.roll()
 
     # The queues.
@@ -200,8 +197,7 @@ class Recovery:
         first = self._segments.all[0].start
         if last is None or last.max_position <= first:
             return first
-        entry = last.read(last.max_offset - 1, 1)
-        position, size, _ = ENTRY.unpack(entry)
+        position, size = last.last_place()
         try:
             found = self._parse(position)
         except (Blank, Broken) as error:
@@ -248,25 +244,7 @@ class Recovery:
         self._dispatcher.gaps = 0
         lowest = self._segments.all[0].start
         for queue in self._table.all():
-            files = queue.files.all
-            if not files:
-                queue.set_offsets(0, 0)
-                queue.max_position = 0
-                continue
-            low = files[0].start // SIZE
-            high = files[-1].start // SIZE + queue.files.size // SIZE
-            end = _first(low, high, partial(_is_not_before, queue, before))
-            if cut:
-                queue.files.cut(end * SIZE)
-            begin = _first(low, end, partial(_is_there, queue, lowest))
-            queue.max_position = 0
-            if begin < end:
-                position, size, _ = ENTRY.unpack(queue.read(end - 1, 1))
-                queue.max_position = position + size
-            elif end == low:
-                # No entry at all: what comes next says where the queue goes on.
-                begin = end = 0
-            queue.set_offsets(begin, end)
+            queue.bound(before, lowest, cut)
 
     # The log.
 
@@ -364,27 +342,3 @@ class Recovery:
         view[PUBLISHED] = end
         view[FLUSHED] = start
         view[DISPATCHED] = end
-
-
-def _first(low: int, high: int, test: Callable[[int], bool]) -> int:
-    """The first number from C{low} on that passes, C{high} if none does; those that
-    pass are behind those that do not."""
-    while low < high:
-        middle = (low + high) // 2
-        if test(middle):
-            high = middle
-        else:
-            low = middle + 1
-    return low
-
-
-def _is_not_before(queue: Queue, before: int, offset: int) -> bool:
-    """Whether it is no entry, or not of a record that starts before a position."""
-    position, size, _ = ENTRY.unpack(queue.read(offset, 1))
-    return size <= 0 or not 0 <= position < before
-
-
-def _is_there(queue: Queue, lowest: int, offset: int) -> bool:
-    """Whether the entry's record is in the log: not deleted, not filled in."""
-    position, size, _ = ENTRY.unpack(queue.read(offset, 1))
-    return size != FILLED_SIZE and bool(position >= lowest)

@@ -339,7 +339,7 @@ class Store:
                 queue.from_position = position
                 queue.max_position = 0
                 queue.set_offsets(0, 0)
-                queue.files.drop(0)
+                queue.drop()
         finally:
             self._lease.release()
         with contextlib.suppress(OSError):
@@ -353,7 +353,7 @@ class Store:
         """See L{IStore.flush_queues}."""
         dispatched_ms = self._dispatcher.dispatched_ms
         for queue in self._table.all():
-            queue.files.flush()
+            queue.flush()
         checkpoint = self._checkpoint
         times = self._log.flushed_ms, dispatched_ms
         if times != (checkpoint.physic_ms, checkpoint.logics_ms):

@@ -6,9 +6,9 @@ import errno
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.errors import StoreError
 from rocketbroker.records.entries import ENTRY, FILLED
-from rocketbroker.store.consumequeue import Queue, QueueFiles, is_usable
+from rocketbroker.store.consumequeue import Queue, is_usable
+from rocketbroker.store.queuefiles import QueueFiles
 from rocketbroker.store.segments import segment_name
 from rocketbroker.store.words import Words
 from rocketbroker.testing.files import MemoryDisk
@@ -23,8 +23,8 @@ def entry(number: int) -> bytes:
     return ENTRY.pack(number * 100, 100, number)
 
 
-class QueueTests(SynchronousTestCase):
-    """Entering and reading."""
+class QueueCase(SynchronousTestCase):
+    """One queue."""
 
     def setUp(self) -> None:
         """A queue without files."""
@@ -50,6 +50,10 @@ class QueueTests(SynchronousTestCase):
         """First, end, next."""
         queue = self.queue
         return queue.min_offset, queue.max_offset, queue.next_offset
+
+
+class QueueTests(QueueCase):
+    """Entering and reading."""
 
     def test_enter(self) -> None:
         """What was entered can be read; the numbers follow."""
@@ -160,60 +164,43 @@ class QueueTests(SynchronousTestCase):
         self.assertEqual(self.disk.list(FOLDER), [])
 
 
-class LoadTests(SynchronousTestCase):
-    """What is found in a queue's directory."""
+class BeginTests(QueueCase):
+    """Queues whose first records are gone."""
 
-    def setUp(self) -> None:
-        """A directory with one full file."""
-        self.disk = MemoryDisk()
-        self.disk.make_dirs(FOLDER)
-        self.put(segment_name(0), SIZE)
+    def begin(self, lowest: int) -> tuple[int, int, int]:
+        """Let the log begin somewhere; how many files went, first offset, end."""
+        removed = self.queue.begin_with(lowest)
+        return removed, self.queue.min_offset, self.queue.max_offset
 
-    def put(self, name: str, size: int) -> None:
-        """A file of zeros."""
-        self.disk.open(f"{FOLDER}/{name}", create=True).truncate(size)
+    def test_begin(self) -> None:
+        """A queue begins with the first message that is still in the log; files before
+        it go; a record that begins exactly where the log does stays."""
+        self.enter(0, *range(35))
+        self.assertEqual(self.begin(0), (0, 0, 35))
+        self.assertEqual(self.begin(900), (0, 9, 35))
+        self.assertEqual(self.begin(901), (1, 10, 35))
+        self.assertEqual(self.begin(2950), (2, 30, 35))
+        self.assertEqual(self.disk.list(FOLDER), [segment_name(3 * SIZE)])
 
-    def load(self) -> tuple[list[str], list[int]]:
-        """What is said, and the files that are used."""
-        files = QueueFiles(self.disk, FOLDER, SIZE)
-        said = files.load()
-        return said, [file.start for file in files.all]
+    def test_allGone(self) -> None:
+        """When no record is left the queue is empty where it ends, keeps its last
+        file, and goes on from there."""
+        self.enter(0, *range(15))
+        self.assertEqual(self.begin(10_000), (1, 15, 15))
+        self.assertEqual(self.begin(20_000), (0, 15, 15))
+        self.enter(15, 300)
+        self.assertEqual(self.offsets(), (15, 16, 16))
+        self.assertEqual(self.begin(20_000), (0, 15, 16))
 
-    def test_foreign(self) -> None:
-        """Files with other names are left alone, and told."""
-        self.put("notes.txt", 5)
-        self.disk.make_dirs(f"{FOLDER}/{segment_name(SIZE)}")
-        said, used = self.load()
-        self.assertEqual(used, [0])
-        self.assertEqual(len(said), 2)
-        self.assertIn(
-            f"{FOLDER}/notes.txt is not a file of a consume queue; it is ignored.", said
-        )
+    def test_filled(self) -> None:
+        """Entries filled in are nobody's, even where the log begins at 0."""
+        self.enter(13, 0, 1)
+        self.assertEqual(self.begin(0), (0, 13, 15))
+        self.assertEqual(self.begin(100), (0, 14, 15))
 
-    def test_short(self) -> None:
-        """A file that a crash left short is extended."""
-        self.put(segment_name(SIZE), 30)
-        said, used = self.load()
-        self.assertEqual(used, [0, SIZE])
-        self.assertEqual(len(said), 1)
-        self.assertEqual(self.disk.size(f"{FOLDER}/{segment_name(SIZE)}"), SIZE)
-
-    def test_otherSize(self) -> None:
-        """Files made with another setting are not touched: one sentence."""
-        self.put(segment_name(SIZE), SIZE + 20)
-        error = self.assertRaises(StoreError, self.load)
-        self.assertIn("does not fit mappedFileSizeConsumeQueue", str(error))
-        self.disk.remove(f"{FOLDER}/{segment_name(SIZE)}")
-        self.put(segment_name(SIZE - 20), 20)
-        self.assertRaises(StoreError, self.load)
-
-    def test_gap(self) -> None:
-        """Only files without a gap before the last one are used."""
-        self.put(segment_name(2 * SIZE), SIZE)
-        self.put(segment_name(3 * SIZE), SIZE)
-        said, used = self.load()
-        self.assertEqual(used, [2 * SIZE, 3 * SIZE])
-        self.assertEqual(len(said), 1)
+    def test_noFiles(self) -> None:
+        """A queue without files stays as it is."""
+        self.assertEqual(self.begin(500), (0, 0, 0))
 
 
 class NameTests(SynchronousTestCase):

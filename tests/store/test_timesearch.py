@@ -62,6 +62,57 @@ class TimeTests(SynchronousTestCase):
         self.assertEqual(self.offset(5, False), 1)
 
 
+class FilesTests(SynchronousTestCase):
+    """A queue of three files of ten entries whose first messages are gone, with gaps of
+    time where the files meet."""
+
+    def setUp(self) -> None:
+        """Messages 0 to 29, stored 10 ms after each other, twice as long from file to
+        file; the log begins with message 4."""
+        self.wall = Wall()
+        self.store = opened(
+            None,
+            self.wall,
+            mapped_file_size_consume_queue=200,
+            mapped_file_size_commit_log=1 << 20,
+        )
+        self.queue = self.store.queue("T", 0)
+        self.times = []
+        drafts = []
+        for number in range(30):
+            self.times.append(START_MS + 10 * number + 10 * (number // 10))
+            self.wall.now_ms = self.times[-1]
+            drafts += put(self.store, self.queue, b"x")
+        self.store.queue("T", 0).begin_with(drafts[4].position)
+
+    def offset(self, ms: int, upper: bool) -> int:
+        """The offset for a time."""
+        return self.store.offset_by_time(self.queue, ms, upper)
+
+    def test_exact(self) -> None:
+        """Each message is found by its own time, in whatever file."""
+        for number in range(4, 30):
+            for upper in (False, True):
+                self.assertEqual(self.offset(self.times[number], upper), number)
+
+    def test_between(self) -> None:
+        """Between two messages, the lower boundary is the later one, the upper one the
+        earlier one; also where one file ends and the next begins."""
+        for number in range(4, 29):
+            for ms in (self.times[number] + 1, self.times[number + 1] - 1):
+                self.assertEqual(self.offset(ms, False), number + 1)
+                self.assertEqual(self.offset(ms, True), number)
+
+    def test_outside(self) -> None:
+        """Before all there is the first that can be read, for both; behind all the
+        end, and the last."""
+        for ms in (0, START_MS - 1, self.times[3]):
+            self.assertEqual(self.offset(ms, False), 4)
+            self.assertEqual(self.offset(ms, True), 4)
+        self.assertEqual(self.offset(self.times[29] + 1, False), 30)
+        self.assertEqual(self.offset(self.times[29] + 1, True), 29)
+
+
 class RecordTests(SynchronousTestCase):
     """Records by their position."""
 

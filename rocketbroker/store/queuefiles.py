@@ -1,0 +1,256 @@
+# -*- test-case-name: tests.store.test_queuefiles -*-
+"""The files of one queue: a row of bytes over files of one size.
+
+They hold entries of 20 bytes, units of batches, or units of the extension; what the
+bytes mean is not looked at here. A file is named by its first byte.
+
+The store sheet, section 2.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import final
+
+from rocketbroker.errors import StoreError
+from rocketbroker.files.interfaces import IFile, IFiles
+from rocketbroker.store.segments import position_of_name, segment_name
+
+
+@final
+class QueueFile:
+    """One file of a queue.
+
+    Only the last one of a queue stays open, and those that wait for a flush: a store
+    has thousands of queues, and a process not as many descriptors.
+    """
+
+    __slots__ = ("_file", "_files", "path", "start", "unsynced")
+
+    def __init__(
+        self, files: IFiles, start: int, path: str, file: IFile | None = None
+    ) -> None:
+        self._files = files
+        self._file = file
+        self.start = start
+        self.path = path
+        self.unsynced = False
+
+    @property
+    def file(self) -> IFile:
+        """The open file."""
+        file = self._file
+        if file is None:
+            file = self._file = self._files.open(self.path)
+        return file
+
+    def rest(self) -> None:
+        """Let go of the file; who reads it now still can."""
+        if not self.unsynced:
+            self._file = None
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+@final
+class QueueFiles:
+    """The files of one queue.
+
+    @ivar folder: their directory.
+    @ivar size: the bytes of each.
+    @ivar all: those there are, by their first byte, in order and without gaps.
+    """
+
+    __slots__ = ("_files", "_reading", "_setting", "_unnamed", "all", "folder", "size")
+
+    def __init__(
+        self,
+        files: IFiles,
+        folder: str,
+        size: int,
+        setting: str = "mappedFileSizeConsumeQueue",
+    ) -> None:
+        """
+        @param setting: what says the size.
+        """
+        self._files = files
+        self._reading: QueueFile | None = None
+        self._setting = setting
+        self._unnamed = False
+        self.folder = folder
+        self.size = size
+        self.all: list[QueueFile] = []
+
+    def load(self) -> list[str]:
+        """Open what is there.
+
+        A file that is too short, as a crash leaves one, is extended. Of files with a
+        gap between them only the last run is used.
+
+        @return: sentences about what was not right.
+        @raise StoreError: a file was made for another size.
+        """
+        said = []
+        found: list[QueueFile] = []
+        for name in self._files.list(self.folder):
+            path = os.path.join(self.folder, name)
+            start = position_of_name(name)
+            if start < 0 or self._files.is_dir(path):
+                said.append(f"{path} is not a file of a consume queue; it is ignored.")
+                continue
+            length = self._files.size(path)
+            if start % self.size or length > self.size:
+                raise StoreError(
+                    f"{path} ({length} bytes) does not fit {self._setting}, "
+                    f"which is {self.size}."
+                )
+            queue_file = QueueFile(self._files, start, path)
+            if length < self.size:
+                queue_file.file.truncate(self.size)
+                said.append(f"{path} had {length} bytes; it has {self.size} now.")
+            if found and found[-1].start + self.size != start:
+                said.append(f"Files before {path} are missing; older ones are ignored.")
+                found = []
+            found.append(queue_file)
+        self.all = found
+        return said
+
+    def find(self, position: int) -> QueueFile | None:
+        """The file that holds a byte."""
+        files = self.all
+        if not files or position < files[0].start:
+            return None
+        index = (position - files[0].start) // self.size
+        return files[index] if index < len(files) else None
+
+    def read(self, position: int, size: int) -> bytes:
+        """Bytes of one file."""
+        found = self._reading
+        # Who reads a queue mostly reads on where it was.
+        if found is None or not 0 <= position - found.start < self.size:
+            found = self.find(position)
+            if found is None:
+                return b""
+            self._turn_to(found)
+        at = position - found.start
+        left = self.size - at
+        return found.file.pread(size if size < left else left, at)
+
+    def _turn_to(self, found: QueueFile) -> None:
+        """Let go of the file that was read before, if it is an older one.
+
+        Who catches up reads the same one again and again, so that one stays open.
+        """
+        before, self._reading = self._reading, found
+        if before is not None and before not in self.all[-1:]:
+            before.rest()
+
+    def write(self, position: int, content: bytes) -> None:
+        """Write, over as many files as it takes."""
+        at = position % self.size
+        size = len(content)
+        found = self.find(position) or self._add(position - at)
+        if at + size <= self.size:
+            found.file.pwrite(content, at)
+            found.unsynced = True
+            return
+        done = 0
+        while done < size:
+            at = (position + done) % self.size
+            start = position + done - at
+            found = self.find(position + done) or self._add(start)
+            part = content[done : done + self.size - at]
+            found.file.pwrite(part, at)
+            found.unsynced = True
+            done += len(part)
+
+    def _add(self, start: int) -> QueueFile:
+        if self.all and self.all[-1].start + self.size != start:
+            # What lies between is lost; only what follows can be read.
+            self.drop(0)
+        self._files.make_dirs(self.folder)
+        path = os.path.join(self.folder, segment_name(start))
+        file = self._files.open(path, create=True)
+        file.truncate(self.size)
+        added = QueueFile(self._files, start, path, file)
+        added.unsynced = True
+        self.all = [*self.all, added]
+        self._unnamed = True
+        return added
+
+    def cut(self, position: int) -> None:
+        """Let nothing follow a position: files that start there or later are removed,
+        zeros follow it in its own file."""
+        keep = 0
+        while keep < len(self.all) and self.all[keep].start < position:
+            keep += 1
+        self.drop(keep)
+        if keep and position < self.all[-1].start + self.size:
+            last = self.all[-1]
+            last.file.truncate(position - last.start)
+            last.file.truncate(self.size)
+            last.unsynced = True
+
+    def drop(self, keep: int) -> None:
+        """Remove all files but the first C{keep}."""
+        gone, self.all = self.all[keep:], self.all[:keep]
+        self._reading = None
+        for file in gone:
+            # Closed when the last thread that reads it lets go of it.
+            self._files.remove(file.path)
+
+    def drop_before(self, position: int) -> int:
+        """Remove the files that end at a position or before it, but never the last.
+
+        @return: how many.
+        """
+        count = 0
+        while (
+            count < len(self.all) - 1 and self.all[count].start + self.size <= position
+        ):
+            count += 1
+        gone, self.all = self.all[:count], self.all[count:]
+        if gone:
+            self._reading = None
+        for file in gone:
+            self._files.remove(file.path)
+        return count
+
+    def flush(self) -> int:
+        """I{Blocking.} Put them on the disk.
+
+        @return: how many files there were to sync.
+        """
+        count = 0
+        for file in self.all:
+            if file.unsynced:
+                file.unsynced = False
+                try:
+                    file.file.datasync()
+                except OSError:
+                    file.unsynced = True
+                    if file in self.all:
+                        raise
+                count += 1
+                if file not in self.all[-1:]:
+                    file.rest()
+        if self._unnamed:
+            self._unnamed = False
+            try:
+                topic = os.path.dirname(self.folder)
+                for folder in (self.folder, topic, os.path.dirname(topic)):
+                    self._files.sync_dir(folder)
+            except OSError:
+                self._unnamed = True
+                raise
+        return count
+
+    def close(self) -> None:
+        """Close all."""
+        for file in self.all:
+            file.close()
+        self.all = []
