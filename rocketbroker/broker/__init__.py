@@ -34,7 +34,8 @@ The outside:
 
 Administration:
 
-  - L{topic_admin}, L{topic_attributes}; L{group_admin}; L{settings_requests} (26, 28),
-    L{rates}.
+  - L{topic_admin}, L{topic_attributes}; L{group_admin}; L{settings_requests} (26).
+  - L{runtime_info}: request 28; L{statistics}: its figures over time, by L{rates},
+    L{put_times} and L{day_totals}.
   - L{bodies}: JSON in and out, and whose fault a bad one is.
 """

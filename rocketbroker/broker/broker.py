@@ -35,11 +35,13 @@ from rocketbroker.broker.outer import Caller, NameServerCalls
 from rocketbroker.broker.producers import ProducerRegistry
 from rocketbroker.broker.pull_checks import PullChecks
 from rocketbroker.broker.pulling import Pulling
-from rocketbroker.broker.rates import SAMPLE_SECONDS, Rates
+from rocketbroker.broker.rates import SAMPLE_SECONDS
 from rocketbroker.broker.registration import Registration
+from rocketbroker.broker.runtime_info import RuntimeInfo
 from rocketbroker.broker.sending import Sending
 from rocketbroker.broker.settings_requests import SettingsRequests
 from rocketbroker.broker.state import TableFile
+from rocketbroker.broker.statistics import Statistics
 from rocketbroker.broker.topic_admin import TopicAdmin
 from rocketbroker.broker.topics import TopicTable
 from rocketbroker.broker.upkeep import Upkeep
@@ -139,7 +141,7 @@ class Broker:
         self._make_tables()
         self._make_registries()
         self._make_data_path()
-        self._make_rates()
+        self._make_statistics()
         self._make_registration()
         self.main = ResponderTable()
         self.vip = ResponderTable()
@@ -189,6 +191,7 @@ class Broker:
             settings.broker,
             settings.store.max_message_size,
             self.upkeep.appended,
+            clock.seconds,
         )
         outside.turns.at_turn_end(self.intake.flush)
         self.sending = Sending(
@@ -214,15 +217,20 @@ class Broker:
             settings.broker,
             self.upkeep.dispatch,
             in_thread,
+            clock.seconds,
         )
 
-    def _make_rates(self) -> None:
+    def _make_statistics(self) -> None:
         """How much goes in and out."""
-        seconds = self._outside.clock.seconds
-        sending, checks = self.sending, self.pull_checks
-        self.rates = (
-            Rates(seconds, lambda: sum(c.messages for c in sending.counters())),
-            Rates(seconds, lambda: sum(c.messages for c in checks.counters())),
+        self.statistics = Statistics(
+            self._outside.clock.seconds,
+            self._outside.wall_ms,
+            self.store,
+            self.topics,
+            self.intake,
+            self.sending,
+            self.pulling,
+            self.pull_checks,
         )
 
     def _make_registration(self) -> None:
@@ -261,13 +269,17 @@ class Broker:
                 self.registration.announced,
             ),
             GroupAdmin(self.groups, self.offsets, self.consumers, self.producers),
-            SettingsRequests(
+            SettingsRequests(self.settings, outside.wall_ms),
+            RuntimeInfo(
                 self.settings,
                 store,
-                self.topics,
-                self.sending,
-                self.rates,
+                outside.files,
+                self.statistics,
+                self.durability,
+                self.pulling,
                 outside.wall_ms,
+                outside.in_thread,
+                [],
             ),
             MessageQueries(store, self.topics, self.upkeep.dispatch, outside.in_thread),
         ]
@@ -310,8 +322,7 @@ class Broker:
             self._save,
         )
         self._every(2 * LATE_SECONDS, LATE_SECONDS, self.notices.deliver)
-        for rates in self.rates:
-            self._every(SAMPLE_SECONDS, SAMPLE_SECONDS, rates.sample)
+        self._every(SAMPLE_SECONDS, SAMPLE_SECONDS, self.statistics.look)
         return self.registration.start().addCallback(lambda _: self._ready())
 
     def _every(self, first: float, period: float, work: Callable[[], object]) -> None:

@@ -97,6 +97,13 @@ class Durability:
         self._retry: IDelayedCall | None = None
         self._observers: list[Callable[[], None]] = []
 
+    def waiting_ms(self) -> int:
+        """For how many ms the draft that waits for longest has waited; 0 if none."""
+        if not self._groups:
+            return 0
+        begin = self._groups[0].deadline - self._timeout
+        return max(0, int((self._clock.seconds() - begin) * 1000))
+
     def on_flush(self, observer: Callable[[], None]) -> None:
         """Call C{observer} after each flush that succeeded."""
         self._observers.append(observer)

@@ -22,11 +22,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
+from functools import partial
 from typing import Final, TypeAlias, final
 
 from twisted.logger import Logger
 
 from rocketbroker.broker.durability import Durability
+from rocketbroker.broker.put_times import PutTimes
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (
     BrokerError,
@@ -164,6 +166,7 @@ class Intake:
     @ivar synchronous: whether answers may have to wait for the disk.
     @ivar refused: how many sends were turned away for being too many.
     @ivar failed: how many drafts the store did not take.
+    @ivar put_times: how long it took until they could be answered.
     """
 
     _log = Logger()
@@ -175,20 +178,24 @@ class Intake:
         options: BrokerOptions,
         most_bytes: int,
         appended: Callable[[], None],
+        seconds: Callable[[], float],
     ) -> None:
         """
         @param most_bytes: maxMessageSize, for remarks.
         @param appended: called after each append.
+        @param seconds: monotonic time.
         """
         self.drafts: list[Draft] = []
         self.synchronous = durability.synchronous
         self.refused = 0
         self.failed = 0
+        self.put_times = PutTimes()
         self._store = store
         self._durability = durability
         self._most_waiting = options.send_thread_pool_queue_capacity
         self._most_bytes = most_bytes
         self._appended = appended
+        self._seconds = seconds
 
     def is_full(self) -> bool:
         """Whether no other send may wait now."""
@@ -211,19 +218,30 @@ class Intake:
         if not drafts:
             return
         self.drafts = []
+        begin = self._seconds()
         self._append(drafts)
         self._appended()
         durability = self._durability
         if not durability.synchronous:
+            self._time(begin, len(drafts))
             self.settle(drafts, 0)
             return
         waiting = [d for d in drafts if d.wait and d.status == PUT_OK]
         if len(waiting) < len(drafts):
             rest = [d for d in drafts if not d.wait or d.status != PUT_OK]
+            self._time(begin, len(rest))
             self.settle(rest, 0)
             durability.flush()
         if waiting:
-            durability.admit(waiting, self.settle)
+            durability.admit(waiting, partial(self._settle_waiting, begin))
+
+    def _time(self, begin: float, messages: int) -> None:
+        """Count how long messages took from C{begin}."""
+        self.put_times.add((self._seconds() - begin) * 1000.0, messages)
+
+    def _settle_waiting(self, begin: float, drafts: list[Draft], code: int) -> None:
+        self._time(begin, len(drafts))
+        self.settle(drafts, code)
 
     def _append(self, drafts: list[Draft]) -> None:
         try:

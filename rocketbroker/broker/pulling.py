@@ -179,8 +179,10 @@ class Pulling:
 
     @ivar hot_pulls: how many requests went the hot way.
     @ivar general_pulls: how many went the general way.
-    @ivar cold: how many wait for the disk now.
-    @ivar cold_pulls: how many had to.
+    @ivar cold_pulls: how many had to wait for the disk.
+    @ivar missed: how many reads found nothing for the pull.
+    @ivar longest_read_ms: how long the longest read took; one that goes the hot way
+        touches nothing but memory and is not timed.
     """
 
     _log = Logger()
@@ -194,14 +196,20 @@ class Pulling:
         options: BrokerOptions,
         dispatch: Callable[[], None],
         in_thread: InThread,
+        seconds: Callable[[], float],
     ) -> None:
         """
         @param dispatch: enters what was appended into the queues, now.
+        @param seconds: monotonic time.
         """
         self.hot_pulls = 0
         self.general_pulls = 0
-        self.cold = 0
         self.cold_pulls = 0
+        self.missed = 0
+        self.longest_read_ms = 0.0
+        self._general_found = 0
+        self._not_hot = 0
+        self._cold_since: dict[Pull, float] = {}
         self._store = store
         self._checks = checks
         self._offsets = offsets
@@ -209,6 +217,21 @@ class Pulling:
         self._options = options
         self._dispatch = dispatch
         self._in_thread = in_thread
+        self._seconds = seconds
+
+    def found(self) -> int:
+        """How many reads found something for the pull."""
+        return self.hot_pulls - self._not_hot + self._general_found
+
+    @property
+    def cold(self) -> int:
+        """How many wait for the disk now."""
+        return len(self._cold_since)
+
+    def cold_since_ms(self) -> int:
+        """For how many ms the longest of them waits; 0 if none does."""
+        begin = next(iter(self._cold_since.values()), None)
+        return 0 if begin is None else max(0, int((self._seconds() - begin) * 1000))
 
     def register(self, table: IResponderTable) -> None:
         """Answer pulls on a port; the reference's VIP port does not."""
@@ -239,6 +262,7 @@ class Pulling:
             elif 0 <= offset < queue.max_offset and not store.is_cold(queue, offset):
                 result = store.read(queue, offset, most, size, route.matches)
         if result is None or result.status is not FOUND or route.slow_broker_id:
+            self._not_hot += 1
             pull = Pull(connection, fields, route, queue, call.opaque, None)
             if result is None:
                 self._serve(pull, reset)
@@ -310,18 +334,23 @@ class Pulling:
         offset = pull.fields.queueOffset
         assert type(offset) is int
         most, size = limits(pull.fields)
-        return self._store.read(pull.queue, offset, most, size, pull.route.matches)
+        begin = self._seconds()
+        result = self._store.read(pull.queue, offset, most, size, pull.route.matches)
+        took_ms = (self._seconds() - begin) * 1000.0
+        if took_ms > self.longest_read_ms:
+            self.longest_read_ms = took_ms
+        return result
 
     def _read_cold(self, pull: Pull, first: bool) -> None:
         """Read in a thread."""
         if self.cold >= MOST_COLD:
             self._refuse(pull, SystemBusy(OVERLOAD))
             return
-        self.cold += 1
+        self._cold_since[pull] = self._seconds()
         self.cold_pulls += 1
 
         def ended(result: ReadResult | Failure) -> None:
-            self.cold -= 1
+            del self._cold_since[pull]
             if isinstance(result, Failure):
                 self._log.error("A read failed: {why}", why=result.getErrorMessage())
                 self._refuse(pull, SystemFailure(result.getErrorMessage()))
@@ -345,6 +374,10 @@ class Pulling:
         flag = fields.sysFlag
         group, topic, queue_id = route.group, route.topic, fields.queueId
         code = code_of(result.status, offset)
+        if result.count:
+            self._general_found += 1
+        elif result.status is not OFFSET_RESET:
+            self.missed += 1
         self._offsets.commit_pull(group, topic, queue_id, result.next_offset)
         if first:
             if flag & COMMIT and fields.commitOffset >= 0:

@@ -1,50 +1,65 @@
 # -*- test-case-name: tests.broker.test_rates -*-
-"""How many messages a second, over windows that tools ask for.
+"""How many a second, over windows that tools ask for.
 
-The broker sheet, section 22.4: over 10, 60 and 600 seconds, as text with blanks
-between; a window that was not lived through yet is empty. The reference counts every
-second; here the counters, of which there is one for each queue, are added up every ten.
+Totals are looked at once a second and kept for ten minutes; nothing is counted for it
+where messages pass. The broker sheet, section 22.4: over 10, 60 and 600 seconds, as
+text with blanks between; a window that was not lived through yet is empty.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, final
 
-#: How often the counter is looked at.
-SAMPLE_SECONDS: Final = 10
+#: How often the totals are looked at.
+SAMPLE_SECONDS: Final = 1
 
 #: The windows, in samples.
-WINDOWS: Final = (1, 6, 60)
+WINDOWS: Final = (10, 60, 600)
 
 
 @final
 class Rates:
-    """The rates of one counter."""
+    """The rates of some totals."""
 
-    def __init__(self, seconds: Callable[[], float], count: Callable[[], int]) -> None:
+    def __init__(
+        self, seconds: Callable[[], float], totals: Mapping[str, Callable[[], int]]
+    ) -> None:
         """
         @param seconds: monotonic time.
-        @param count: the counter; it may fall, when what it counted for is forgotten.
+        @param totals: what is looked at, by name. All begin at 0; one may fall, when
+            what it counted for is forgotten.
         """
         self._seconds = seconds
-        self._count = count
-        self._samples: deque[tuple[float, int]] = deque(maxlen=WINDOWS[-1] + 1)
-        self.sample()
+        self._totals = tuple(totals.values())
+        self._at = {name: at for at, name in enumerate(totals, 1)}
+        first = seconds(), *(0 for _ in totals)
+        self._samples: deque[tuple[float, ...]] = deque([first], WINDOWS[-1] + 1)
 
     def sample(self) -> None:
-        """Look at the counter; every L{SAMPLE_SECONDS}."""
-        self._samples.append((self._seconds(), self._count()))
+        """Look at the totals; every L{SAMPLE_SECONDS}."""
+        self._samples.append((self._seconds(), *(total() for total in self._totals)))
 
-    def text(self) -> str:
-        """The rates as tools read them: C{"12.5 3.0 "}."""
-        return " ".join(self._rate(window) for window in WINDOWS)
+    def rate(self, name: str, window: int) -> float | None:
+        """A total's rate over so many samples; None for what was not lived through."""
+        samples = self._samples
+        if len(samples) <= window:
+            return None
+        first, last = samples[-1 - window], samples[-1]
+        if last[0] <= first[0]:
+            return None
+        at = self._at[name]
+        return max(last[at] - first[at], 0) / (last[0] - first[0])
 
-    def _rate(self, window: int) -> str:
-        if len(self._samples) <= window:
-            return ""
-        (begin, first), (end, last) = self._samples[-1 - window], self._samples[-1]
-        if end <= begin:
-            return ""
-        return f"{max(last - first, 0) / (end - begin):.2f}"
+    def text(self, name: str) -> str:
+        """The rates of a total as tools read them: C{"12.5 3.0 "}."""
+        rates = [self.rate(name, window) for window in WINDOWS]
+        return " ".join("" if rate is None else f"{rate:.2f}" for rate in rates)
+
+    def sum_text(self, *names: str) -> str:
+        """The rates of several totals together; 0.0 where they are not known."""
+        return " ".join(
+            f"{sum(self.rate(name, window) or 0.0 for name in names):.2f}"
+            for window in WINDOWS
+        )

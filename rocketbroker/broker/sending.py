@@ -81,6 +81,7 @@ class Sending:
 
     @ivar hot_sends: how many requests went the hot way.
     @ivar general_sends: how many went the general way.
+    @ivar forgotten_messages: how many were stored for topics that are gone.
     """
 
     def __init__(
@@ -102,6 +103,7 @@ class Sending:
         """
         self.hot_sends = 0
         self.general_sends = 0
+        self.forgotten_messages = 0
         self._store = store
         self._topics = topics
         self._intake = intake
@@ -272,7 +274,7 @@ class Sending:
         self._ready.clear()
         config = self._topics.config
         for key in [key for key in self._counted if config(key[0]) is None]:
-            del self._counted[key]
+            self.forgotten_messages += self._counted.pop(key).messages
 
     # The general way.
 

@@ -121,6 +121,8 @@ class CommitLog:
     @ivar hints: what was appended and is not dispatched yet.
     @ivar refused: why nothing can be appended; empty if it can.
     @ivar append_failures: how many drafts were refused or failed.
+    @ivar appended_messages: how many messages were published.
+    @ivar appended_bytes: how many bytes of the log they are.
     @ivar published_ms: the store time of the last record published.
     @ivar flushed_ms: the same, of the last one that is on the disk.
     """
@@ -139,6 +141,8 @@ class CommitLog:
         self.hints: deque[Hint] = deque()
         self.refused = ""
         self.append_failures = 0
+        self.appended_messages = 0
+        self.appended_bytes = 0
         self.published_ms = 0
         self.flushed_ms = 0
         self._words = words
@@ -148,6 +152,7 @@ class CommitLog:
         self._most_body = most_body
         self._most_record = min(most_body + BESIDE_BODY, segments.size - FILLER_BYTES)
         self._retry_at_ms = 0
+        self._in_batches = 0
         self._rewrite = False
 
     # Append.
@@ -190,6 +195,9 @@ class CommitLog:
         most_body = self._most_body
         most_record = self._most_record
         view[APPENDING] = 1
+        # Messages of batches beyond the first of each, so that nothing is counted for
+        # those that come alone.
+        self._in_batches = 0
         for draft in drafts:
             queue = draft.queue
             assert type(queue) is Queue
@@ -224,6 +232,7 @@ class CommitLog:
             draft.position = position
             if count != 1 or draft.parts is not None:
                 _place_parts(draft, position)
+                self._in_batches += count - 1
             draft.end = position = position + size
             draft.status = PUT_OK
             kind = draft.sys_flag & 12
@@ -307,6 +316,8 @@ class CommitLog:
         hint = Hint(view[PUBLISHED], end, store_ms, drafts)
         view[PUBLISHED] = end
         view[APPENDING] = 0
+        self.appended_messages += len(drafts) + self._in_batches
+        self.appended_bytes += end - runs[0].start - sum([run.filler for run in runs])
         self.published_ms = store_ms
         if len(self.hints) < MOST_HINTS and end - view[DISPATCHED] <= MOST_HINTED:
             self.hints.append(hint)

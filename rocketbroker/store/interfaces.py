@@ -204,6 +204,10 @@ class IStore(Interface):
     flushed_position: int = Attribute("All before it is on the disk.")
     dispatched_position: int = Attribute("All before it is in the consume queues.")
     append_failures: int = Attribute("How many drafts were refused or failed.")
+    appended_messages: int = Attribute(
+        "How many messages were appended since the start."
+    )
+    appended_bytes: int = Attribute("How many bytes of the log they are.")
 
     def open() -> None:
         """I{Blocking.} Lock, load, recover, mark as running.

@@ -234,6 +234,16 @@ class Store:
         return self._log.append_failures
 
     @property
+    def appended_messages(self) -> int:
+        """See L{IStore}."""
+        return self._log.appended_messages
+
+    @property
+    def appended_bytes(self) -> int:
+        """See L{IStore}."""
+        return self._log.appended_bytes
+
+    @property
     def skipped(self) -> list[str]:
         """Sentences about records that could not be read when they were dispatched."""
         return self._dispatcher.skipped

@@ -9,7 +9,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
 from rocketbroker.broker.consumers import ConsumerRegistry
-from rocketbroker.broker.durability import Durability
+from rocketbroker.broker.durability import Durability, InThread
 from rocketbroker.broker.groups import GroupTable
 from rocketbroker.broker.holding import Holding
 from rocketbroker.broker.intake import Intake
@@ -94,7 +94,12 @@ class Rig:
         )
         most = store_options.max_message_size
         self.intake = Intake(
-            self.store, self.durability, options, most, self.upkeep.appended
+            self.store,
+            self.durability,
+            options,
+            most,
+            self.upkeep.appended,
+            self.clock.seconds,
         )
         self.sending = Sending(
             self.store,
@@ -107,6 +112,17 @@ class Rig:
             UniqueKeys(b"\x0a\0\0\1", 1, 2, self.wall_ms),
             self.wall_ms,
         )
+        self._make_pulling(options, in_thread)
+        self.queries = MessageQueries(
+            self.store, self.topics, self.upkeep.dispatch, in_thread
+        )
+        self.table = ResponderTable()
+        for part in (self.sending, self.pulling, self.queries):
+            part.register(self.table)
+        self.connection = RecordedConnection(b"\x0a\0\0\2", 4711)
+
+    def _make_pulling(self, options: BrokerOptions, in_thread: InThread) -> None:
+        """The way out."""
         self.checks = PullChecks(
             self.store, self.topics, self.groups, self.consumers, options
         )
@@ -118,14 +134,8 @@ class Rig:
             options,
             self.upkeep.dispatch,
             in_thread,
+            self.clock.seconds,
         )
-        self.queries = MessageQueries(
-            self.store, self.topics, self.upkeep.dispatch, in_thread
-        )
-        self.table = ResponderTable()
-        for part in (self.sending, self.pulling, self.queries):
-            part.register(self.table)
-        self.connection = RecordedConnection(b"\x0a\0\0\2", 4711)
 
     def wall_ms(self) -> int:
         """The time of day, as far as the clock has been advanced."""

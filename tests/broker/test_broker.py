@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.broker import Broker, Outside, vip_port
 from rocketbroker.broker.durability import InThread
-from rocketbroker.broker.rates import SAMPLE_SECONDS
+from rocketbroker.broker.rates import SAMPLE_SECONDS, WINDOWS
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.namesrv import NamesrvSettings
 from rocketbroker.config.remoting import RemotingClientOptions
@@ -174,7 +174,8 @@ class BrokerTests(SynchronousTestCase):
         self.send()
         self.send()
         self.assertEqual(len(self.bodies()), 2)
-        self.network.advance(SAMPLE_SECONDS)
+        for _ in range(WINDOWS[0]):
+            self.network.advance(SAMPLE_SECONDS)
         said = loads(self.ask(28, {}).body)
         assert isinstance(said, dict)
         self.assertEqual(said["table"]["putTps"], "0.20  ")

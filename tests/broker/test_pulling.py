@@ -447,8 +447,8 @@ class ColdTests(PullCase):
 
     def test_tooMany(self) -> None:
         """When too many wait for the disk the next hears to slow down."""
-        self.rig.pulling.cold = pulling.MOST_COLD
-        self.rig.hot(PULL, pull_ext(0))
+        for _ in range(pulling.MOST_COLD + 1):
+            self.rig.hot(PULL, pull_ext(0))
         (answer,) = self.rig.answers()
         self.assertEqual(answer.code, ResponseCode.SYSTEM_BUSY)
         self.assertIn("[OVERLOAD]system busy", answer.remark or "")

@@ -198,6 +198,23 @@ class AppendTests(SynchronousTestCase):
             bodies(self.store, self.queue)[1:], [b"a" * 400, b"b" * 400, b"", b"after"]
         )
 
+    def test_counted(self) -> None:
+        """What was published is counted, each message of a batch, and no filler."""
+        first = draft(self.queue, b"x" * (SEGMENT - 1000))
+        self.store.append([first])
+        parts = batch(draft(self.queue), (0, b"a" * 900, b"", 0), (0, b"b", b"", 0))
+        last = draft(self.queue)
+        self.store.append([parts, last, draft(self.queue, b"", flag=1 << 40)])
+        self.assertEqual(parts.position, SEGMENT)
+        self.assertEqual(self.store.appended_messages, 4)
+        self.assertEqual(
+            self.store.appended_bytes,
+            sum(each.end - each.position for each in (first, parts, last)),
+        )
+        self.disk.fail("pwrite", errno.EIO)
+        self.store.append([draft(self.queue)])
+        self.assertEqual(self.store.appended_messages, 4)
+
     def test_illegalBatches(self) -> None:
         """A batch is stored whole or not at all."""
         drafts = [
