@@ -1,8 +1,9 @@
 # -*- test-case-name: tests.app.test_storecommands -*-
 """C{rocketbroker store}: a store's directory looked at without a broker.
 
-Nothing is written, whoever made the directory and whether or not a broker uses it. Exit
-status: 0 fine, 1 something is wrong with the store, 2 wrong use.
+Nothing is written, whoever made the directory and whether or not a broker uses it; but
+by C{repair} (L{rocketbroker.app.storerepair}). Exit status: 0 fine, 1 something is
+wrong with the store, 2 wrong use.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from typing import Final
 
 import click
 
+from rocketbroker.app.progress import progress_lines
 from rocketbroker.app.rows import FORMATS, Rows
+from rocketbroker.app.storerepair import store_repair
 from rocketbroker.errors import StoreError
 from rocketbroker.files.disk import Disk
 from rocketbroker.records.malformed import Malformed
@@ -26,9 +29,6 @@ from rocketbroker.records.record import StoredMessage
 from rocketbroker.store import inspection
 from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.verification import Fault, Verification
-
-#: How often progress is told, in seconds.
-PROGRESS_SECONDS: Final = 1.0
 
 #: What asks for an exclusive lock of byte 0, as the Linux kernel takes it.
 _FIRST_BYTE: Final = struct.Struct(
@@ -56,10 +56,14 @@ def store() -> None:
     """A store's directory, looked at without a broker.
 
     \b
-    RocketMQ's directories and ours alike; nothing is written. Beside a running
-    broker of ours, up to the position that it has published.
+    RocketMQ's directories and ours alike; only repair writes, the others also
+    look at a store in use, beside a broker of ours up to the position that it has
+    published.
     Exit status: 0 fine, 1 something is wrong with the store, 2 wrong use.
     """
+
+
+store.add_command(store_repair)
 
 
 def finish(rows: Rows, is_faulty: bool) -> None:
@@ -252,29 +256,6 @@ def store_grep(
         elif matches(message):
             rows.add("message", message_row(message, "text"))
     finish(rows, is_faulty)
-
-
-def progress_lines(
-    total: int, say: Callable[[str], None], clock: Callable[[], float]
-) -> Callable[[int], None]:
-    """Tells how far a walk is, how fast, and how long it takes to the end."""
-    begun = told = clock()
-
-    def progress(done: int) -> None:
-        nonlocal told
-        now = clock()
-        if now - told < PROGRESS_SECONDS:
-            return
-        told = now
-        rate = done / (now - begun)
-        share = min(100, done * 100 // max(total, done, 1))
-        left = max(0, total - done) / rate if rate else 0
-        say(
-            f"{done >> 20} of {max(total, done) >> 20} MiB, {share} %, "
-            f"{rate / 1e6:.0f} MB/s, {left:.0f} s left"
-        )
-
-    return progress
 
 
 @store.command("verify")

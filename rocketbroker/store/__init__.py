@@ -24,5 +24,8 @@ L{rocketbroker.store.store} offers it. From the outside in:
 - L{rocketbroker.store.reader}: a directory opened for reading only, for exports.
 - L{rocketbroker.store.inspection}: what such a directory holds, for operators.
 - L{rocketbroker.store.verification}: every record and every entry checked.
+- L{rocketbroker.store.repair}: a damaged directory made good, as far as that can be.
+- L{rocketbroker.store.lostrecords}: what takes the place of lost records.
+- L{rocketbroker.store.copies}: what a repair changes, kept as it was.
 - L{rocketbroker.store.matching}: the entries of a queue against its records.
 """

@@ -214,6 +214,10 @@ class StoreReader:
             if name.isascii() and name.isdigit()
         )
 
+    def queue_file_size(self, topic: str, queue_id: int) -> int:
+        """The bytes of each file of a queue; 0 without any."""
+        return self._queue(topic, queue_id).file_size
+
     def min_offset(self, topic: str, queue_id: int) -> int:
         """The first offset that can be read."""
         return self._queue(topic, queue_id).first
@@ -270,20 +274,26 @@ class StoreReader:
         queue.end = end
 
     def _is_whole(self, queue: QueueReader, offset: int) -> bool:
-        """Whether an entry is one of those before the first, or points to a record."""
+        """Whether an entry is one of those before the first, or points to a record.
+
+        After a clean stop, one with another CRC is rotten, and its entry stands: who
+        reads it is told. Else it may never have been written whole.
+        """
         position, size, _ = queue.entries(offset, 1)[0]
         lowest = self._segments.all[0].start if self._segments.all else 0
         if size == FILLED_SIZE or position < lowest:
             return True
         try:
-            self._record(position, size)
+            self._record(position, size, not self.is_clean)
         except Broken:
             return False
         return True
 
     # Reading.
 
-    def _record(self, position: int, size: int) -> tuple[bytes, Found]:
+    def _record(
+        self, position: int, size: int, check_crc: bool = True
+    ) -> tuple[bytes, Found]:
         """One record.
 
         @raise Broken: there is none of that size.
@@ -292,7 +302,7 @@ class StoreReader:
         at = position - start
         if at >= 0 and at + size <= len(window) and size > 0:
             try:
-                return _checked(window, at, position, size)
+                return _checked(window, at, position, size, check_crc)
             except Broken:
                 # Perhaps it was written since.
                 pass
@@ -305,7 +315,7 @@ class StoreReader:
         wanted = min(max(size, WINDOW), end - position)
         data = segment.file.pread(wanted, position - segment.start)
         self._window = position, data
-        return _checked(data, 0, position, size)
+        return _checked(data, 0, position, size, check_crc)
 
     def _find(self, position: int) -> Segment:
         """The segment of a position; the broker may have made it since.
@@ -395,13 +405,15 @@ class StoreReader:
             segment.close()
 
 
-def _checked(data: bytes, at: int, position: int, size: int) -> tuple[bytes, Found]:
+def _checked(
+    data: bytes, at: int, position: int, size: int, check_crc: bool
+) -> tuple[bytes, Found]:
     """A record and what it says.
 
     @raise Broken: it is none, or of another size.
     """
     try:
-        found = parse(data, at, position, True)
+        found = parse(data, at, position, check_crc)
     except Blank:
         raise Broken("the segment ends there") from None
     if found[1] != size:

@@ -74,15 +74,32 @@ class Fault:
     @ivar where: the file, or topic and queue.
     @ivar position: of the first byte concerned, in the log or in the queue.
     @ivar text: what is wrong, in words.
+    @ivar region: of C{body} and C{record}: from where to where the log holds no good
+        record; of others (0, 0).
+    @ivar queue: of C{entry}, C{order} and C{missing}: topic and queue id.
+    @ivar offsets: of C{entry}: its number and the one behind; of C{order}: the first
+        offset that has no record, and the one behind the last.
     """
 
-    __slots__ = ("kind", "position", "text", "where")
+    __slots__ = ("kind", "offsets", "position", "queue", "region", "text", "where")
 
-    def __init__(self, kind: str, where: str, position: int, text: str) -> None:
+    def __init__(
+        self,
+        kind: str,
+        where: str,
+        position: int,
+        text: str,
+        region: tuple[int, int] = (0, 0),
+        queue: tuple[str, int] | None = None,
+        offsets: tuple[int, int] = (0, 0),
+    ) -> None:
         self.kind = kind
         self.where = where
         self.position = position
         self.text = text
+        self.region = region
+        self.queue = queue
+        self.offsets = offsets
 
 
 @final
@@ -96,6 +113,7 @@ class Verification:
     @ivar unlisted: how many records of a store not stopped cleanly have no entry yet.
     @ivar orphans: how many records belong to queues that do not exist (any more).
     @ivar tail: how many bytes a crash left behind the last record.
+    @ivar tail_position: where they begin.
     """
 
     def __init__(
@@ -120,6 +138,7 @@ class Verification:
         self.unlisted = 0
         self.orphans = 0
         self.tail = 0
+        self.tail_position = 0
 
     def expected_bytes(self) -> int:
         """About how much there is to walk, for the time left."""
@@ -151,11 +170,11 @@ class Verification:
             is_last = segment is segments[-1]
             self._segment(segment, min(segment.end, end), is_last)
         for (topic_bytes, queue_id), matching in self._queues.items():
-            self._rest(topic_bytes.decode("utf-8", "replace"), queue_id, matching)
+            self._rest(topic_bytes, queue_id, matching)
 
-    def _tell(self, kind: str, where: str, position: int, text: str) -> None:
+    def _tell(self, fault: Fault) -> None:
         self.faults += 1
-        self._tell_fault(Fault(kind, where, position, text))
+        self._tell_fault(fault)
 
     # The log.
 
@@ -170,7 +189,8 @@ class Verification:
             start = position_of_name(name)
             if start >= 0 and start not in opened and start < segments[-1].start:
                 path = os.path.join(folder, name)
-                self._tell("file", path, start, "the file behind it is missing")
+                text = "the file behind it is missing"
+                self._tell(Fault("file", path, start, text))
 
     def _segment(self, segment: Segment, stop: int, is_last: bool) -> None:
         position = segment.start
@@ -180,7 +200,7 @@ class Verification:
             data = segment.file.pread(size, position - segment.start)
             if not data:
                 text = "the file became shorter while it was read"
-                self._tell("file", segment.path, position, text)
+                self._tell(Fault("file", segment.path, position, text))
                 return
             wanted = PIECE
             before = position
@@ -255,13 +275,10 @@ class Verification:
             body = 88 + 12 * (found[5] & HOST_MASK).bit_count()
             length = int.from_bytes(data[body - 4 : body], "big")
             queue = f"{found[2].decode('utf-8', 'replace')}/{found[3]}"
-            self._tell(
-                "body",
-                segment.path,
-                position + body,
-                f"message {found[4]} of {queue}, record at {position}: {why} "
-                f"({length} bytes)",
-            )
+            text = f"message {found[4]} of {queue}, record at {position}: {why} "
+            text += f"({length} bytes)"
+            region = position, position + found[1]
+            self._tell(Fault("body", segment.path, position + body, text, region))
             self._record(found)
             return position + found[1]
         after, is_zero = self._search(segment, position, stop)
@@ -269,7 +286,8 @@ class Verification:
             if self._why(segment, position, stop):
                 lost = after - position
                 text = f"{why}; {lost} bytes up to the next record are lost"
-                self._tell("record", segment.path, position, text)
+                region = position, after
+                self._tell(Fault("record", segment.path, position, text, region))
                 return after
             return position
         return self._end(segment, position, stop, is_last, is_zero, why)
@@ -294,9 +312,10 @@ class Verification:
                 return stop
             if not reader.is_clean:
                 self.tail += stop - position
+                self.tail_position = position
                 return stop
         text = f"{why}; no record follows in the {stop - position} bytes to the end"
-        self._tell("record", segment.path, position, text)
+        self._tell(Fault("record", segment.path, position, text, (position, stop)))
         return stop
 
     def _search(self, segment: Segment, broken: int, stop: int) -> tuple[int, bool]:
@@ -358,29 +377,45 @@ class Verification:
             text = f"offset {offset} stands behind {last}"
             if offset > last + 1:
                 text = f"offsets {last + 1} to {offset - 1} have no record"
-            where = f"{topic.decode('utf-8', 'replace')}/{queue_id}"
-            self._tell("order", where, position, text)
+            self._tell_queue("order", topic, queue_id, position, text, last + 1, offset)
         if not matching.exists:
             self.orphans += 1
         elif not matching.meet(offset, (position, size, tag_code_of(properties))):
             if not self._reader.is_clean:
                 self.unlisted += 1
                 return
-            where = f"{topic.decode('utf-8', 'replace')}/{queue_id}"
             text = f"the record of offset {offset} has no entry in the queue"
-            self._tell("missing", where, position, text)
+            self._tell_queue("missing", topic, queue_id, position, text)
 
-    def _rest(self, topic: str, queue_id: int, matching: Matching) -> None:
+    def _tell_queue(
+        self,
+        kind: str,
+        topic: bytes,
+        queue_id: int,
+        position: int,
+        text: str,
+        first: int = 0,
+        end: int = 0,
+    ) -> None:
+        name = topic.decode("utf-8", "replace")
+        where = f"{name}/{queue_id}"
+        queue = name, queue_id
+        self._tell(
+            Fault(kind, where, position, text, queue=queue, offsets=(first, end))
+        )
+
+    def _rest(self, topic: bytes, queue_id: int, matching: Matching) -> None:
         """The entries that met no record of theirs."""
-        where = f"{topic}/{queue_id}"
+        name = topic.decode("utf-8", "replace")
         for offset, entry in matching.rest():
-            why = self._wrong(topic, queue_id, offset, entry)
+            why = self._wrong(name, queue_id, offset, entry)
             if why:
                 text = f"entry {offset} (position {entry[0]}, size {entry[1]}): {why}"
-                self._tell("entry", where, offset * 20, text)
+                at = offset * 20
+                self._tell_queue("entry", topic, queue_id, at, text, offset, offset + 1)
         if matching.dropped:
             text = f"{matching.dropped} more entries fit no record"
-            self._tell("entry", where, matching.first * 20, text)
+            self._tell_queue("entry", topic, queue_id, matching.first * 20, text)
 
     def _wrong(self, topic: str, queue_id: int, offset: int, entry: Entry) -> str:
         """What is wrong with an entry; empty if nothing is."""

@@ -9,7 +9,8 @@ from click.testing import CliRunner, Result
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.app.command import command
-from rocketbroker.app.storecommands import is_locked, progress_lines
+from rocketbroker.app.progress import progress_lines
+from rocketbroker.app.storecommands import is_locked
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.disk import Disk
 from rocketbroker.store.store import Store
@@ -52,7 +53,7 @@ class StoreCommandTests(SynchronousTestCase):
         """The group and its verbs are listed."""
         result = CliRunner().invoke(command, ["--help"])
         self.assertIn("store", result.output)
-        for verb in ("ls", "cat", "grep", "stats", "verify"):
+        for verb in ("ls", "cat", "grep", "stats", "verify", "repair"):
             self.assertIn(verb, self.call("--help").output)
 
     def test_ls(self) -> None:

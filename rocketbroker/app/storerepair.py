@@ -1,0 +1,165 @@
+# -*- test-case-name: tests.app.test_storerepair -*-
+"""C{rocketbroker store repair}: a damaged store made good again.
+
+The store itself is L{rocketbroker.store.repair}'s; here are the broker's JSON files,
+which are taken from their C{.bak} where they cannot be read.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import final
+
+import attrs
+import click
+
+from rocketbroker.app.progress import progress_lines
+from rocketbroker.app.rows import FORMATS, Rows
+from rocketbroker.config.properties import parse
+from rocketbroker.config.store import StoreOptions
+from rocketbroker.errors import RemoteProtocolError
+from rocketbroker.files.disk import Disk
+from rocketbroker.files.interfaces import IFiles
+from rocketbroker.files.jsonfile import JsonFile
+from rocketbroker.store.repair import Done, Keeping, Repair
+from rocketbroker.wire import fastjson
+
+
+def is_json(content: bytes) -> bool:
+    """Whether that is an object as the broker writes it."""
+    try:
+        return isinstance(fastjson.loads(content.decode()), dict)
+    except (RemoteProtocolError, ValueError):
+        return False
+
+
+def repair_json(files: IFiles, root: str, keeping: Keeping | None) -> list[Done]:
+    """Restore what cannot be read from its C{.bak}.
+
+    @param keeping: makes the directory for what was there; None: only say what would be
+        done.
+    """
+    folder = os.path.join(root, "config")
+    told = []
+    for name in sorted(files.list(folder)):
+        path = os.path.join(folder, name)
+        if not name.endswith(".json") or is_json(files.read(path)):
+            continue
+        size = files.size(path)
+        backup = path + ".bak"
+        if not files.exists(backup) or not is_json(files.read(backup)):
+            text = "it cannot be read, and there is no copy that can"
+            told.append(Done("unrepaired", path, 0, size, text))
+            continue
+        text = f"it could not be read; {os.path.basename(backup)} takes its place"
+        told.append(Done("changed", path, 0, size, text))
+        if keeping is not None:
+            content = files.read(backup)
+            keeping().move(path)
+            JsonFile(files, path).save(content)
+    return told
+
+
+@final
+class Walks:
+    """Progress of one walk after the other, on standard error."""
+
+    def __init__(self) -> None:
+        self._progress: Callable[[int], None] | None = None
+
+    def sized(self, total: int) -> None:
+        """A walk of so many bytes begins."""
+        self._progress = progress_lines(
+            total,
+            lambda text: print(text, file=sys.stderr, flush=True),
+            time.monotonic,
+        )
+
+    def walked(self, done: int) -> None:
+        """So many bytes were walked."""
+        if self._progress is not None:
+            self._progress(done)
+
+
+@click.command("repair")
+@click.argument(
+    "directory", metavar="DIR", type=click.Path(exists=True, file_okay=False)
+)
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option(
+    "-c",
+    "--config",
+    type=click.Path(exists=True, dir_okay=False),
+    help="The broker's settings, if its delay levels are not the usual ones.",
+)
+@click.option(
+    "--output", type=click.Choice(FORMATS), default="table", show_default=True
+)
+@click.option(
+    "--commit-log", metavar="DIR", help="Where the log is, if not in DIR/commitlog."
+)
+def store_repair(
+    directory: str,
+    dry_run: bool,
+    config: str | None,
+    output: str,
+    commit_log: str | None,
+) -> None:
+    """Make DIR good again, as far as that can be.
+
+    \b
+    No broker may use it. What is changed is kept as it was in DIR/repair-<time>.
+    Messages whose body is lost keep their place, without a body and with the
+    property ROCKETBROKER_LOST_BYTES. Queues and index are made again from the log.
+    Exit status: 0 nothing to do, or done; 1 something could not be repaired.
+    """
+    files = Disk()
+    rows = Rows(sys.stdout, output)
+    root = os.path.abspath(directory)
+    options = StoreOptions()
+    if config is not None:
+        with open(config, encoding="utf-8") as file:
+            options = StoreOptions.from_properties(parse(file.read()))
+    options = attrs.evolve(
+        options,
+        store_path_root_dir=root,
+        store_path_commit_log=commit_log or options.store_path_commit_log,
+    )
+
+    def tell(done: Done) -> None:
+        rows.add(
+            done.kind,
+            {
+                "done": done.kind,
+                "position": done.position,
+                "length": done.length,
+                "where": done.where,
+                "text": done.text,
+            },
+        )
+
+    walks = Walks()
+    repair = Repair(
+        files,
+        options,
+        lambda: int(time.time() * 1000),
+        tell,
+        walks.walked,
+        walks.sized,
+        lambda keeping: repair_json(files, root, keeping),
+    )
+    repair.run(dry_run)
+    rows.add(
+        "summary",
+        {
+            "faults": repair.faults,
+            "left": repair.left,
+            "copies": repair.copies or None,
+            "dry_run": dry_run,
+        },
+    )
+    rows.close()
+    sys.exit(1 if repair.left and not dry_run else 0)

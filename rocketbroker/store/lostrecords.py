@@ -1,0 +1,269 @@
+# -*- test-case-name: tests.store.test_lostrecords -*-
+"""What takes the place of records that cannot be read any more.
+
+Nothing in the log can be taken out: all positions behind it would be wrong. So a region
+without a good record is filled with records that say what was there, and that both the
+reference and we step over or hand out as they are:
+
+  - Where a queue's entry still tells which message stood there, and only numbers of the
+    record's head are wrong that the entry knows, they are set right, and nothing is
+    lost.
+  - Else the message keeps its place in its queue, since offsets must be dense, as a
+    message without a body, with the properties it had if they can be read, and the
+    property L{LOST}. A consumer sees that something was there.
+  - The rest becomes dead records: of the type rolled back, which no dispatch enters
+    anywhere; their bodies are the bytes that are there.
+  - Up to the end of a segment a filler does.
+
+The store sheet, sections 3, 7 and 13.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias, final
+
+from rocketbroker.records.entries import FILLED_SIZE
+from rocketbroker.records.malformed import Malformed
+from rocketbroker.records.record import StoredMessage, decode, encode, record_size
+from rocketbroker.store.consumequeue import MAGIC_V1, MAGIC_V2, MOST_TOPIC_V1
+from rocketbroker.store.encoding import (
+    FILLER,
+    FILLER_BYTES,
+    MAGIC_BLANK,
+    MOST_PROPERTIES,
+)
+from rocketbroker.store.scanning import Blank, Broken, parse
+
+#: The property of a message whose body is lost: how many bytes its record had.
+LOST: Final = "ROCKETBROKER_LOST_BYTES"
+
+#: The topic of dead records; it has no queue.
+DEAD_TOPIC: Final = b"LOST"
+
+#: The transaction type of dead records: rolled back.
+DEAD: Final = 0xC
+
+#: No dead record is larger, as a reader takes it into memory whole.
+MOST_DEAD: Final = 4 << 20
+
+NOBODY: Final = bytes(8)
+SMALLEST_DEAD: Final = record_size(0, len(DEAD_TOPIC), 0)
+
+#: Compressed or not, and how: means nothing without a body.
+_COMPRESSION: Final = 0x701
+
+_RECORD_CRC: Final = re.compile(rb"(?:^|(?<=\x02))__CRC32#\x01[^\x02]*(?:\x02|$)")
+
+#: Reads bytes of the log: position, size.
+Read: TypeAlias = Callable[[int, int], bytes]
+
+
+@final
+class Slot:
+    """A record as its queue knows it."""
+
+    __slots__ = ("position", "queue_id", "queue_offset", "size", "topic")
+
+    def __init__(
+        self, position: int, size: int, topic: bytes, queue_id: int, queue_offset: int
+    ) -> None:
+        self.position = position
+        self.size = size
+        self.topic = topic
+        self.queue_id = queue_id
+        self.queue_offset = queue_offset
+
+
+@final
+class Filling:
+    """What has to be written where, in place of records that are lost.
+
+    @ivar patches: position and new bytes, in order, none overlapping.
+    @ivar mended: of records that are whole again, their slots.
+    @ivar emptied: of messages without a body now, their slots.
+    @ivar dead: from where to where dead records and fillers stand.
+    """
+
+    def __init__(self, read: Read, store_ms: int) -> None:
+        """
+        @param store_ms: the store time of records whose own cannot be read.
+        """
+        self._read = read
+        self._store_ms = max(store_ms, 1)
+        self.patches: list[tuple[int, bytes]] = []
+        self.mended: list[Slot] = []
+        self.emptied: list[Slot] = []
+        self.dead: list[tuple[int, int]] = []
+
+    def fill(
+        self, start: int, end: int, slots: Sequence[Slot], ends_segment: bool
+    ) -> None:
+        """Fill a region.
+
+        @param slots: the records that queues know there; those that overlap are left
+            out.
+        @param ends_segment: whether the region's end is the end of its segment.
+        """
+        used = _apart(start, end, slots)
+        if used and 0 < used[0].position - start < SMALLEST_DEAD:
+            del used[0]
+        at = used[0].position if used else start
+        if used:
+            self._bury(start, at)
+        for number, slot in enumerate(used):
+            is_last = number + 1 == len(used)
+            room = end if is_last else used[number + 1].position
+            if is_last and end - slot.position - slot.size >= SMALLEST_DEAD:
+                room = slot.position + slot.size
+            self._slot(slot, room)
+            at = room
+        if at < end and ends_segment and end - at >= FILLER_BYTES:
+            self.patches.append((at, FILLER.pack(end - at, MAGIC_BLANK)))
+            self.dead.append((at, end))
+        else:
+            self._bury(at, end)
+
+    def correct(self, slot: Slot) -> None:
+        """Set right the numbers of a record that is otherwise whole, if that does."""
+        data = self._read(slot.position, slot.size)
+        mended = _mended(slot, data)
+        if mended is not None and mended != data:
+            self.patches.append((slot.position, mended))
+            self.mended.append(slot)
+
+    def _bury(self, start: int, end: int) -> None:
+        """Give up a region."""
+        if start < end:
+            self.dead.append((start, end))
+            self._cover(start, end)
+
+    def _cover(self, start: int, end: int) -> None:
+        """Make dead records of everything in a region."""
+        while start < end:
+            size = end - start
+            if size > MOST_DEAD:
+                size = min(MOST_DEAD, size - SMALLEST_DEAD)
+            self._dead(start, size)
+            start += size
+
+    def _dead(self, position: int, size: int) -> None:
+        """A dead record; its body is what is there."""
+        length = size - SMALLEST_DEAD
+        record = encode(
+            DEAD_TOPIC,
+            self._read(position + SMALLEST_DEAD - 3 - len(DEAD_TOPIC), length),
+            b"",
+            0,
+            0,
+            position,
+            self._store_ms,
+            NOBODY,
+            self._store_ms,
+            NOBODY,
+            sys_flag=DEAD,
+        )
+        head = len(record) - length - 3 - len(DEAD_TOPIC)
+        self.patches.append((position, record[:head]))
+        self.patches.append((position + head + length, record[head + length :]))
+
+    def _slot(self, slot: Slot, room: int) -> None:
+        """Mend a record, or empty it; what it leaves up to C{room} is dead."""
+        data = self._read(slot.position, slot.size)
+        mended = _mended(slot, data)
+        left = room - slot.position - slot.size
+        if mended is not None and (left == 0 or left >= SMALLEST_DEAD):
+            self.patches.append((slot.position, mended))
+            self.mended.append(slot)
+            self._bury(slot.position + slot.size, room)
+            return
+        record = self._empty(slot, data, room - slot.position)
+        if record is None:
+            self._bury(slot.position, room)
+            return
+        self.patches.append((slot.position, record))
+        self.emptied.append(slot)
+        after = slot.position + len(record)
+        self._cover(after, room)
+
+    def _empty(self, slot: Slot, data: bytes, room: int) -> bytes | None:
+        """A message without a body, of C{room} bytes or so few less that a dead record
+        fits behind it; None if there is no way."""
+        was = self._known(slot, data)
+        properties = was.property_bytes
+        hosts = was.born_host, was.store_host
+        size = record_size(
+            0, len(slot.topic), len(properties), len(hosts[0]), len(hosts[1])
+        )
+        joint = b"" if not properties or properties.endswith(b"\x02") else b"\x02"
+        marked = properties + joint + f"{LOST}\x01{slot.size}\x02".encode()
+        left = room - size - (len(marked) - len(properties))
+        if left < 0 or len(marked) + SMALLEST_DEAD > MOST_PROPERTIES:
+            # No room to say that it is lost.
+            marked, left = properties, room - size
+            if left < SMALLEST_DEAD:
+                marked += b"\x02" * left
+        elif left < SMALLEST_DEAD:
+            marked = marked[:-1] + b" " * left + b"\x02"
+        if left < 0 or len(marked) > MOST_PROPERTIES:
+            return None
+        return encode(
+            slot.topic,
+            b"",
+            marked,
+            slot.queue_id,
+            slot.queue_offset,
+            slot.position,
+            was.born_ms,
+            hosts[0],
+            was.store_ms,
+            hosts[1],
+            was.flag,
+            was.sys_flag & ~_COMPRESSION,
+            was.reconsume_times,
+            was.prepared_offset,
+        )
+
+    def _known(self, slot: Slot, data: bytes) -> StoredMessage:
+        """What can be read of a record, all but its body."""
+        try:
+            parse(data, 0, slot.position, False)
+            message = decode(data)
+        except (Broken, Blank, Malformed):
+            return StoredMessage(
+                "", 0, 0, 0, 0, b"", 0, 0, 0,
+                self._store_ms, NOBODY, self._store_ms, NOBODY, 0, 0, b"",
+            )  # fmt: skip
+        message.property_bytes = _RECORD_CRC.sub(b"", message.property_bytes)
+        return message
+
+
+def _apart(start: int, end: int, slots: Sequence[Slot]) -> list[Slot]:
+    """Those inside a region that do not overlap, in order."""
+    kept: list[Slot] = []
+    at = start
+    for slot in sorted(slots, key=lambda each: each.position):
+        if slot.size == FILLED_SIZE or slot.size < record_size(0, len(slot.topic), 0):
+            continue
+        if slot.position >= at and slot.position + slot.size <= end:
+            kept.append(slot)
+            at = slot.position + slot.size
+    return kept
+
+
+def _mended(slot: Slot, data: bytes) -> bytes | None:
+    """A record with the numbers that its queue knows; None if that does not do."""
+    fixed = bytearray(data)
+    magic = MAGIC_V1 if len(slot.topic) <= MOST_TOPIC_V1 else MAGIC_V2
+    fixed[:8] = struct.pack(">ii", slot.size, magic)
+    fixed[12:16] = slot.queue_id.to_bytes(4, "big")
+    fixed[20:36] = struct.pack(">qq", slot.queue_offset, slot.position)
+    try:
+        found = parse(bytes(fixed), 0, slot.position, True)
+    except (Broken, Blank):
+        return None
+    if found[1] != slot.size or found[2] != slot.topic:
+        return None
+    return bytes(fixed)

@@ -1,0 +1,471 @@
+# -*- test-case-name: tests.store.test_repair -*-
+"""A damaged store made good again, as far as that can be, without a broker.
+
+One walk finds what is wrong (L{rocketbroker.store.verification}). What cannot be read
+in the log is replaced, in its place (L{rocketbroker.store.lostrecords}). Queues with
+wrong entries, and the index if it has become wrong, are moved away whole, and made
+again from the log by an ordinary start and stop of the store, which also deals with
+what a crash has left. Then a second walk shows what is left.
+
+Before anything is changed a copy is made (L{rocketbroker.store.copies}). A repair that
+was interrupted can be run again: the store then looks as after a crash.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterator
+from typing import Final, TypeAlias, final
+
+import attrs
+
+from rocketbroker.config.store import StoreOptions
+from rocketbroker.errors import StoreError
+from rocketbroker.files.interfaces import IFile, IFiles
+from rocketbroker.store.copies import PIECE, Copies
+from rocketbroker.store.lostrecords import Filling, Slot
+from rocketbroker.store.reader import StoreReader
+from rocketbroker.store.scanning import Blank, Broken, parse
+from rocketbroker.store.segments import Segment, position_of_name
+from rocketbroker.store.store import Store
+from rocketbroker.store.verification import Fault, Verification
+
+#: What a repair needs beside the copies: queue files, words, blocks ahead of the log.
+SPARE: Final = 160 << 20
+
+#: Queues of a topic are in one of these.
+QUEUE_FOLDERS: Final = ("consumequeue", "consumequeue_ext", "batchconsumequeue")
+
+
+#: Makes the directory for copies, when the first is needed.
+Keeping: TypeAlias = Callable[[], Copies]
+
+
+@final
+class Done:
+    """Something that was done, or would be.
+
+    @ivar kind: C{mended}: a record is whole again; C{emptied}: a message has lost its
+        body; C{given-up}: bytes that no message can be made of; C{moved}: a directory
+        is made again; C{changed}: a file; C{start}: what the start of the store said;
+        C{unrepaired}: a fault that is left.
+    @ivar where: the file, or topic, queue and offset.
+    @ivar position: of the first byte, in the log or the file.
+    @ivar length: in bytes.
+    @ivar text: in words.
+    """
+
+    __slots__ = ("kind", "length", "position", "text", "where")
+
+    def __init__(
+        self, kind: str, where: str, position: int, length: int, text: str
+    ) -> None:
+        self.kind = kind
+        self.where = where
+        self.position = position
+        self.length = length
+        self.text = text
+
+
+@final
+class Repair:
+    """One repair.
+
+    @ivar faults: how many faults there were.
+    @ivar left: how many are left.
+    @ivar copies: the directory with everything as it was; empty if nothing was changed.
+    """
+
+    def __init__(
+        self,
+        files: IFiles,
+        options: StoreOptions,
+        wall_ms: Callable[[], int],
+        tell: Callable[[Done], None],
+        progress: Callable[[int], None],
+        sized: Callable[[int], None],
+        others: Callable[[Keeping | None], list[Done]],
+    ) -> None:
+        """
+        @param options: paths and delay levels; sizes are those of the files.
+        @param progress: is given the bytes walked so far.
+        @param sized: is given, before each walk, how long it is.
+        @param others: repairs what is not the store's, or with None only says what.
+        """
+        self._files = files
+        self._root = options.store_path_root_dir
+        self._options = options
+        self._wall_ms = wall_ms
+        self._tell = tell
+        self._progress = progress
+        self._sized = sized
+        self._others = others
+        self._copies: Copies | None = None
+        self._damaged: set[tuple[str, int]] = set()
+        self.faults = 0
+        self.left = 0
+
+    @property
+    def copies(self) -> str:
+        """Where everything is as it was."""
+        return self._copies.folder if self._copies is not None else ""
+
+    def run(self, dry: bool) -> None:
+        """Repair, or with C{dry} only say what would be done.
+
+        @raise StoreError: a broker uses the store, or there is no room for the copies;
+            nothing has changed then. Or the disk refused in the middle.
+        """
+        lock = self._locked(dry)
+        try:
+            self._run(dry, lock)
+        except OSError as error:
+            raise StoreError(
+                f"The repair of {self._root} stopped: {error.strerror}. What was "
+                f"changed until then is in {self.copies or 'no file'}."
+            ) from error
+        finally:
+            if self._copies is not None:
+                self._copies.close()
+            if lock is not None:
+                lock.close()
+
+    def _locked(self, dry: bool) -> IFile | None:
+        path = os.path.join(self._root, "lock")
+        if dry and not self._files.exists(path):
+            return None
+        lock = self._files.open(path, create=not dry)
+        if not lock.lock():
+            lock.close()
+            raise StoreError(f"The store {self._root} is used by a broker.")
+        return lock
+
+    def _run(self, dry: bool, lock: IFile | None) -> None:
+        for done in self._others(None if dry else self._keeping):
+            self.faults += 1
+            self.left += dry or done.kind == "unrepaired"
+            self._tell(done)
+        resized = self._lengths(dry)
+        walk, faults = self._walk()
+        self.faults += len(faults)
+        regions = [fault.region for fault in faults if fault.region != (0, 0)]
+        unclean = self._files.exists(os.path.join(self._root, "abort"))
+        if not (faults or walk.unlisted or walk.tail or unclean or resized):
+            return
+        reader = StoreReader(
+            self._files, self._root, self._options.store_path_commit_log
+        )
+        try:
+            filling = self._plan(reader, regions, faults)
+            self._damaged |= {each.queue for each in faults if each.queue is not None}
+            self._damaged |= {
+                (each.topic.decode("utf-8", "replace"), each.queue_id)
+                for each in filling.emptied
+            }
+            self._report(filling, walk, reader)
+            if dry:
+                self._report_queues(reader)
+                self.left += len(faults)
+                return
+            self._check_room(filling)
+            options = self._sizes(reader)
+            self._change(reader, filling, walk)
+        finally:
+            reader.close()
+        rebuild = bool(faults)
+        self._set_aside(rebuild, bool(filling.dead))
+        if lock is not None:
+            # The store takes it itself.
+            lock.close()
+        self._restart(options)
+        self._compare()
+
+    # Looking.
+
+    def _walk(self) -> tuple[Verification, list[Fault]]:
+        reader = StoreReader(
+            self._files, self._root, self._options.store_path_commit_log
+        )
+        faults: list[Fault] = []
+        try:
+            walk = Verification(self._files, reader, faults.append, self._progress)
+            self._sized(walk.expected_bytes())
+            walk.run()
+        finally:
+            reader.close()
+        return walk, faults
+
+    def _lengths(self, dry: bool) -> bool:
+        """Give each segment the length that the names say.
+
+        @return: whether one had another.
+        """
+        folders = self._options.store_path_commit_log or os.path.join(
+            self._root, "commitlog"
+        )
+        found: dict[int, str] = {}
+        for folder in folders.split(","):
+            for name in self._files.list(folder):
+                if position_of_name(name) >= 0:
+                    found[position_of_name(name)] = os.path.join(folder, name)
+        starts = sorted(found)
+        resized = False
+        if len(starts) < 2:
+            return resized
+        size = min(after - before for before, after in itertools.pairwise(starts))
+        for start in starts:
+            path = found[start]
+            length = self._files.size(path)
+            if length == size or (length == 0 and start == starts[-1]):
+                continue
+            resized = True
+            text = f"it has {length} bytes and should have {size}"
+            self._tell(
+                Done("changed", path, min(length, size), abs(length - size), text)
+            )
+            if dry:
+                continue
+            file = self._files.open(path)
+            if length > size:
+                self._keeping().keep(path, file, size, length - size)
+                self._keeping().sync()
+            else:
+                self._keeping().keep(path, file, length, 0)
+            file.truncate(size)
+            file.datasync()
+            file.close()
+        return resized
+
+    def _plan(
+        self, reader: StoreReader, regions: list[tuple[int, int]], faults: list[Fault]
+    ) -> Filling:
+        def read(position: int, size: int) -> bytes:
+            segment = _segment(reader, position)
+            return segment.file.pread(size, position - segment.start)
+
+        filling = Filling(read, self._wall_ms())
+        last = reader.segments[-1] if reader.segments else None
+        for start, end in sorted(regions):
+            slots = self._slots(reader, start, end)
+            segment = _segment(reader, start)
+            if segment is last and end == segment.end:
+                # The log goes on there: what no message stood in becomes zeros again.
+                end = max((each.position + each.size for each in slots), default=start)
+            filling.fill(start, end, slots, end == segment.end)
+        self._misplaced(reader, filling, faults)
+        filling.patches.sort()
+        return filling
+
+    def _slots(self, reader: StoreReader, start: int, end: int) -> list[Slot]:
+        """The records that queues know in a region."""
+        found = []
+        for topic in reader.topics():
+            for queue_id in reader.queues(topic):
+                for offset, position, size in _entries(
+                    reader, topic, queue_id, start, end
+                ):
+                    name = topic.encode()
+                    found.append(Slot(position, size, name, queue_id, offset))
+        if not found:
+            # The queue has lost it too; perhaps the record itself can be read.
+            found += self._own_slot(reader, start, end)
+        return found
+
+    def _own_slot(self, reader: StoreReader, start: int, end: int) -> Iterator[Slot]:
+        segment = _segment(reader, start)
+        data = segment.file.pread(min(end - start, 64 << 20), start - segment.start)
+        try:
+            found = parse(data, 0, start, False)
+        except (Broken, Blank):
+            return
+        if found[5] & 0xC in (0, 8):
+            yield Slot(start, found[1], found[2], found[3], found[4])
+
+    def _misplaced(
+        self, reader: StoreReader, filling: Filling, faults: list[Fault]
+    ) -> None:
+        """Records that are whole, but say another queue or offset than the entry that
+        stands in order between its neighbours."""
+        seen = {position for position, _ in filling.patches}
+        for fault in faults:
+            if fault.kind != "entry" or fault.queue is None:
+                continue
+            topic, queue_id = fault.queue
+            offset = fault.offsets[0]
+            around = [
+                entry
+                for at in (offset - 1, offset, offset + 1)
+                for entry in reader.entries(topic, queue_id, at)[:1]
+            ]
+            if len(around) < 3 or not around[0][0] < around[1][0] < around[2][0]:
+                continue
+            position, size, _ = around[1]
+            if position in seen:
+                continue
+            filling.correct(Slot(position, size, topic.encode(), queue_id, offset))
+
+    # Saying.
+
+    def _report(
+        self, filling: Filling, walk: Verification, reader: StoreReader
+    ) -> None:
+        for kind, slots, text in (
+            ("mended", filling.mended, "its head was wrong and is set right"),
+            ("emptied", filling.emptied, "its body is lost; an empty message is left"),
+        ):
+            for slot in slots:
+                name = slot.topic.decode("utf-8", "replace")
+                where = f"{name}/{slot.queue_id} offset {slot.queue_offset}"
+                self._tell(Done(kind, where, slot.position, slot.size, text))
+        for start, end in filling.dead:
+            path = _segment(reader, start).path
+            text = f"no message can be made of bytes {start} to {end - 1}"
+            self._tell(Done("given-up", path, start, end - start, text))
+        if walk.tail:
+            path = _segment(reader, walk.tail_position).path
+            written = _written(reader, walk.tail_position)
+            text = "what the last stop left behind the last record"
+            self._tell(Done("given-up", path, walk.tail_position, written, text))
+
+    def _report_queues(self, reader: StoreReader) -> None:
+        for topic, queue_id in sorted(self._damaged):
+            text = "its entries are made again from the log"
+            self._tell(Done("moved", f"{topic}/{queue_id}", 0, 0, text))
+
+    # Changing.
+
+    def _keeping(self) -> Copies:
+        if self._copies is None:
+            self._copies = Copies(self._files, self._root, self._wall_ms())
+        return self._copies
+
+    def _check_room(self, filling: Filling) -> None:
+        needed = SPARE + sum(len(data) for _, data in filling.patches)
+        usable = self._files.usage(self._root)[1]
+        if usable < needed:
+            raise StoreError(
+                f"The repair of {self._root} needs {needed >> 20} MiB for copies and "
+                f"new files; {usable >> 20} MiB are free. Nothing was changed."
+            )
+
+    def _change(
+        self, reader: StoreReader, filling: Filling, walk: Verification
+    ) -> None:
+        """Write what replaces lost records, and zeros behind the last one."""
+        copies = self._keeping()
+        opened: dict[str, IFile] = {}
+        for position, data in filling.patches:
+            segment = _segment(reader, position)
+            if segment.path not in opened:
+                opened[segment.path] = self._files.open(segment.path)
+            file = opened[segment.path]
+            copies.keep(segment.path, file, position - segment.start, len(data))
+        if walk.tail:
+            segment = _segment(reader, walk.tail_position)
+            at = walk.tail_position - segment.start
+            length = _written(reader, walk.tail_position)
+            copies.keep(segment.path, segment.file, at, length)
+        copies.sync()
+        for position, data in filling.patches:
+            segment = _segment(reader, position)
+            opened[segment.path].pwrite(data, position - segment.start)
+        for file in opened.values():
+            file.datasync()
+            file.close()
+
+    def _set_aside(self, rebuild: bool, index: bool) -> None:
+        """Move away what is made again, and let the store find that it crashed."""
+        copies = self._keeping()
+        for topic, queue_id in sorted(self._damaged):
+            for folder in QUEUE_FOLDERS:
+                path = os.path.join(self._root, folder, topic, str(queue_id))
+                if self._files.exists(path):
+                    text = f"made again from the log; as it was: {copies.move(path)}"
+                    self._tell(Done("moved", path, 0, 0, text))
+        path = os.path.join(self._root, "index")
+        if index and self._files.list(path):
+            text = f"made again from the log; as it was: {copies.move(path)}"
+            self._tell(Done("moved", path, 0, 0, text))
+        checkpoint = os.path.join(self._root, "checkpoint")
+        if rebuild and self._files.exists(checkpoint):
+            copies.move(checkpoint)
+        abort = os.path.join(self._root, "abort")
+        if rebuild and not self._files.exists(abort):
+            self._files.open(abort, create=True).close()
+            self._files.sync_dir(self._root)
+
+    def _sizes(self, reader: StoreReader) -> StoreOptions:
+        """The settings with the sizes that the files have."""
+        first = reader.segments[0]
+        size = 0
+        for topic in reader.topics():
+            for queue_id in reader.queues(topic):
+                size = max(size, reader.queue_file_size(topic, queue_id))
+        return attrs.evolve(
+            self._options,
+            mapped_file_size_commit_log=first.end - first.start,
+            mapped_file_size_consume_queue=(
+                size or self._options.mapped_file_size_consume_queue
+            ),
+        )
+
+    def _restart(self, options: StoreOptions) -> None:
+        """Start and stop the store, which makes again what is missing."""
+        store = Store(self._files, options, self._wall_ms, bytes(8))
+        store.open()
+        for sentence in store.report:
+            self._tell(Done("start", self._root, 0, 0, sentence))
+        while store.dispatch(10_000):
+            pass
+        store.close()
+
+    def _compare(self) -> None:
+        """See what is left."""
+        _, faults = self._walk()
+        self.left += len(faults)
+        for fault in faults:
+            self._tell(Done("unrepaired", fault.where, fault.position, 0, fault.text))
+
+
+def _segment(reader: StoreReader, position: int) -> Segment:
+    for segment in reader.segments:
+        if segment.start <= position < segment.end:
+            return segment
+    raise StoreError(f"The log has no position {position}.")
+
+
+def _written(reader: StoreReader, position: int) -> int:
+    """How many bytes from a position on are more than zeros, in its segment."""
+    segment = _segment(reader, position)
+    at = position
+    last = position
+    while at < segment.end:
+        data = segment.file.pread(min(PIECE, segment.end - at), at - segment.start)
+        if not data:
+            break
+        kept = len(data.rstrip(b"\0"))
+        last = at + kept if kept else last
+        at += len(data)
+    return last - position
+
+
+def _entries(
+    reader: StoreReader, topic: str, queue_id: int, start: int, end: int
+) -> Iterator[tuple[int, int, int]]:
+    """The entries of a queue whose records begin in a region: offset, position, size.
+    Positions grow with offsets."""
+    low = reader.min_offset(topic, queue_id)
+    high = stop = reader.max_offset(topic, queue_id)
+    while low < high:
+        middle = (low + high) // 2
+        if reader.entries(topic, queue_id, middle)[0][0] < start:
+            low = middle + 1
+        else:
+            high = middle
+    while low < stop:
+        for position, size, _ in reader.entries(topic, queue_id, low):
+            if position >= end:
+                return
+            yield low, position, size
+            low += 1

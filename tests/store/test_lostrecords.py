@@ -1,0 +1,98 @@
+"""What takes the place of lost records."""
+
+from __future__ import annotations
+
+import random
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.records.record import encode
+from rocketbroker.store.encoding import MAGIC_BLANK
+from rocketbroker.store.lostrecords import MOST_DEAD, SMALLEST_DEAD, Filling, Slot
+from rocketbroker.store.scanning import Blank, Found, parse
+
+START = 10_000
+MS = 1_700_000_000_000
+
+
+class FillingTests(SynchronousTestCase):
+    """Regions of a log that begins at position 10,000."""
+
+    def filled(
+        self, data: bytes, slots: list[Slot], ends_segment: bool = False
+    ) -> tuple[Filling, list[Found], int]:
+        """Fill all of it.
+
+        @return: the records that stand there then, and where they end.
+        """
+        log = bytearray(data)
+
+        def read(position: int, size: int) -> bytes:
+            return bytes(log[position - START : position - START + size])
+
+        filling = Filling(read, MS)
+        filling.fill(START, START + len(data), slots, ends_segment)
+        for position, patch in filling.patches:
+            log[position - START : position - START + len(patch)] = patch
+        self.assertEqual(len(log), len(data))
+        found = []
+        at = 0
+        while at < len(log):
+            try:
+                record = parse(bytes(log), at, START + at, True)
+            except Blank:
+                self.assertEqual(int.from_bytes(log[at : at + 4], "big"), len(log) - at)
+                break
+            found.append(record)
+            at += record[1]
+        return filling, found, at
+
+    def test_dead(self) -> None:
+        """A region that nobody knows becomes one dead record, of any size."""
+        for size in (SMALLEST_DEAD, SMALLEST_DEAD + 1, 1000):
+            filling, found, end = self.filled(b"\xee" * size, [])
+            self.assertEqual(end, size)
+            self.assertEqual([each[5] & 0xC for each in found], [0xC])
+            self.assertEqual(filling.dead, [(START, START + size)])
+
+    def test_large(self) -> None:
+        """A large region becomes several, none of them larger than can be read."""
+        for size in (MOST_DEAD, MOST_DEAD + 1, 2 * MOST_DEAD + 50):
+            _, found, end = self.filled(bytes(size), [])
+            self.assertEqual(end, size)
+            self.assertLessEqual(max(each[1] for each in found), MOST_DEAD)
+
+    def test_endOfSegment(self) -> None:
+        """Up to the end of a segment a filler does, if there is room for its head."""
+        filling, found, _ = self.filled(b"\xee" * 500, [], ends_segment=True)
+        self.assertEqual(found, [])
+        self.assertEqual(len(filling.patches), 1)
+        magic = int.from_bytes(filling.patches[0][1][4:], "big", signed=True)
+        self.assertEqual(magic, MAGIC_BLANK)
+
+    def test_slots(self) -> None:
+        """Records of random places and sizes keep their place; what overlaps or does
+        not fit is left out; the whole is filled."""
+        luck = random.Random(5)
+        for _ in range(300):
+            slots = []
+            at = START + luck.choice((0, 0, 3, SMALLEST_DEAD, 400))
+            for offset in range(luck.randrange(5)):
+                size = luck.choice((91, 92, 93, 100, 120, 150, 190, 400))
+                slots.append(Slot(at, size, b"T", 3, offset))
+                at += size + luck.choice((0, 0, 1, 90, SMALLEST_DEAD, -5))
+            size = max(at, START + SMALLEST_DEAD) - START
+            size += luck.choice((0, SMALLEST_DEAD, 500))
+            ends_segment = luck.random() < 0.3
+            filling, found, _ = self.filled(b"\xee" * size, slots, ends_segment)
+            kept = {(each.position, each.queue_offset) for each in filling.emptied}
+            alive = {(each[0], each[4]) for each in found if each[5] & 0xC == 0}
+            self.assertEqual(alive, kept)
+
+    def test_mended(self) -> None:
+        """A record of which only the position is wrong is whole again."""
+        record = encode(b"T", b"body", b"", 3, 7, START + 1, MS, bytes(8), MS, bytes(8))
+        slot = Slot(START, len(record), b"T", 3, 7)
+        filling, found, _ = self.filled(record, [slot])
+        self.assertEqual(filling.mended, [slot])
+        self.assertEqual(found[0][:5], (START, len(record), b"T", 3, 7))

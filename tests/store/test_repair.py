@@ -1,0 +1,304 @@
+"""Damaged stores made good again."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.errors import StoreError
+from rocketbroker.records.entries import SIZE
+from rocketbroker.records.record import StoredMessage, decode
+from rocketbroker.store.interfaces import PUT_OK
+from rocketbroker.store.lostrecords import LOST
+from rocketbroker.store.reader import StoreReader
+from rocketbroker.store.repair import Done, Repair
+from rocketbroker.store.segments import segment_name
+from rocketbroker.store.verification import Fault, Verification
+from rocketbroker.testing.files import MemoryDisk
+from tests.store.stores import ROOT, SEGMENT, Wall, draft, opened, options, put
+
+LOG = os.path.join(ROOT, "commitlog", segment_name(0))
+QUEUE = os.path.join(ROOT, "consumequeue", "T", "0", segment_name(0))
+
+
+class RepairTests(SynchronousTestCase):
+    """A store of 80 messages in two queues, over two segments, stopped cleanly."""
+
+    def setUp(self) -> None:
+        """Fill it."""
+        self.disk = MemoryDisk()
+        self.store = opened(self.disk)
+        for number in range(40):
+            put(self.store, self.store.queue("T", 0), b"%02d" % number * 600, tags="A")
+            put(self.store, self.store.queue("T", 1), b"x" * 300)
+        self.store.close()
+        self.told: list[Done] = []
+
+    def change(self, path: str, position: int, data: bytes) -> None:
+        """Overwrite bytes of a file."""
+        file = self.disk.open(path)
+        file.pwrite(data, position)
+        file.close()
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Where a message of the first queue stands, and its size."""
+        entry = self.disk.read(QUEUE)[offset * SIZE : offset * SIZE + 12]
+        return int.from_bytes(entry[:8], "big"), int.from_bytes(entry[8:], "big")
+
+    def repair(self, dry: bool = False, left: int = 0) -> Repair:
+        """Repair it."""
+        self.told.clear()
+        repair = Repair(
+            self.disk,
+            options(),
+            Wall(),
+            self.told.append,
+            lambda done: None,
+            lambda size: None,
+            lambda keeping: [],
+        )
+        repair.run(dry)
+        self.assertEqual(repair.left, left, [each.text for each in self.told])
+        return repair
+
+    def faults(self) -> list[Fault]:
+        """What is wrong now."""
+        faults: list[Fault] = []
+        reader = StoreReader(self.disk, ROOT)
+        Verification(self.disk, reader, faults.append, lambda done: None).run()
+        reader.close()
+        return faults
+
+    def messages(self, queue_id: int = 0) -> list[StoredMessage]:
+        """The messages of a queue as a broker hands them out; offsets are dense."""
+        store = opened(self.disk)
+        queue = store.queue("T", queue_id)
+        self.assertEqual(store.report, [])
+        found: list[StoredMessage] = []
+        while len(found) < queue.max_offset:
+            result = store.read(queue, len(found), 32, 1 << 20, None)
+            data = b"".join(result.records)
+            while data:
+                found.append(decode(data))
+                data = data[found[-1].size :]
+        store.close()
+        self.assertEqual([m.queue_offset for m in found], list(range(len(found))))
+        return found
+
+    def kinds(self) -> list[str]:
+        """What was told."""
+        return sorted({done.kind for done in self.told})
+
+    def expect_lost(self, *offsets: int) -> None:
+        """All messages are there, and those have no body and say so."""
+        found = self.messages()
+        self.assertEqual(len(found), 40)
+        for number, message in enumerate(found):
+            if number in offsets:
+                self.assertEqual(message.body, b"")
+                self.assertIn(LOST, message.properties)
+            else:
+                self.assertEqual(message.body, b"%02d" % number * 600)
+                self.assertNotIn(LOST, message.properties)
+        self.assertEqual([m.body for m in self.messages(1)], [b"x" * 300] * 40)
+
+    def test_good(self) -> None:
+        """A good store is not touched."""
+        before = dict(self.disk.calls)
+        repair = self.repair()
+        self.assertEqual((repair.faults, repair.copies, self.told), (0, "", []))
+        for call in ("pwrite", "truncate", "remove", "rename", "make_dirs"):
+            self.assertEqual(self.disk.calls[call], before[call])
+
+    def test_body(self) -> None:
+        """A message with a rotten body keeps its place, its properties and its tag; the
+        bytes are kept."""
+        position, size = self.position(7)
+        self.change(LOG, position + 500, b"!")
+        before = self.disk.read(LOG)[position : position + size]
+        repair = self.repair()
+        self.assertEqual(repair.faults, 1)
+        self.assertEqual(self.kinds(), ["emptied", "moved"])
+        self.expect_lost(7)
+        lost = self.messages()[7]
+        self.assertEqual((lost.tags, lost.properties[LOST]), ("A", str(size)))
+        self.assertEqual(self.faults(), [])
+        lines = self.disk.read(os.path.join(repair.copies, "changes.jsonl"))
+        changes = [json.loads(line) for line in lines.splitlines()]
+        kept = self.disk.read(os.path.join(repair.copies, "before.bin"))
+        restored = bytearray(self.disk.read(LOG))
+        for each in changes:
+            if each["path"] == LOG:
+                old = kept[each["at"] : each["at"] + each["length"]]
+                restored[each["position"] : each["position"] + len(old)] = old
+        self.assertEqual(restored[position : position + size], before)
+
+    def test_smallBodies(self) -> None:
+        """Bodies of every small size can be lost, though no record fits there."""
+        store = opened(self.disk)
+        queue = store.queue("S", 0)
+        drafts = [draft(queue, b"b" * size) for size in range(1, 130)]
+        store.append(drafts)
+        self.assertEqual({each.status for each in drafts}, {PUT_OK})
+        store.close()
+        for each in drafts[::2]:
+            path = os.path.join(
+                ROOT, "commitlog", segment_name(each.position // SEGMENT * SEGMENT)
+            )
+            self.change(path, each.position % SEGMENT + 88, b"!")
+        self.assertEqual(self.repair().faults, 65)
+        store = opened(self.disk)
+        queue = store.queue("S", 0)
+        self.assertEqual(queue.max_offset, 129)
+        for number in range(129):
+            data = store.read(queue, number, 1, 1 << 20, None).records[0]
+            lost = number % 2 == 0
+            self.assertEqual(decode(data).body, b"" if lost else b"b" * (number + 1))
+        store.close()
+
+    def test_head(self) -> None:
+        """A size, magic, position, queue or offset that is wrong is set right from what
+        the queue knows, and nothing is lost."""
+        for number, at in enumerate((0, 4, 12, 20, 28)):
+            position, _ = self.position(5 + 3 * number)
+            self.change(LOG, position + at, b"\x41")
+        self.repair()
+        self.assertEqual(self.kinds(), ["mended", "moved"])
+        self.expect_lost()
+        self.assertEqual(self.faults(), [])
+
+    def test_region(self) -> None:
+        """Rubbish over several records leaves each message its place."""
+        start, _ = self.position(10)
+        position, size = self.position(12)
+        self.change(LOG, start, b"\xaa" * (position + size - start))
+        self.repair()
+        found = self.messages()
+        self.assertEqual([m.body for m in found[10:13]], [b""] * 3)
+        self.assertEqual(found[13].body, b"13" * 600)
+        self.assertEqual([m.body for m in self.messages(1)[10:12]], [b""] * 2)
+        self.assertEqual(self.faults(), [])
+        self.assertEqual(self.kinds(), ["emptied", "moved"])
+
+    def test_regionNobodyKnows(self) -> None:
+        """Where no queue knows what stood there, the broker steps over it; what is
+        behind it stays where it was."""
+        start, _ = self.position(10)
+        position, _ = self.position(11)
+        self.change(LOG, start, b"\xaa" * (position - start))
+        for queue_id in (0, 1):
+            path = os.path.join(ROOT, "consumequeue", "T", str(queue_id))
+            self.disk.remove(os.path.join(path, segment_name(0)))
+        self.repair(left=2)
+        self.assertIn("given-up", self.kinds())
+        store = opened(self.disk)
+        queue = store.queue("T", 0)
+        self.assertEqual(queue.max_offset, 40)
+        data = store.read(queue, 11, 1, 1 << 20, None).records[0]
+        self.assertEqual(decode(data).body, b"11" * 600)
+        store.close()
+
+    def test_queue(self) -> None:
+        """Wrong, missing and zero entries are made again."""
+        self.change(QUEUE, 3 * SIZE, b"\x01" * SIZE)
+        self.change(QUEUE, 9 * SIZE, bytes(SIZE))
+        other = os.path.join(ROOT, "consumequeue", "T", "1")
+        self.disk.remove(os.path.join(other, segment_name(0)))
+        repair = self.repair()
+        self.expect_lost()
+        moved = os.path.join(repair.copies, "consumequeue", "T", "0", segment_name(0))
+        self.assertEqual(self.disk.read(moved)[9 * SIZE : 10 * SIZE], bytes(SIZE))
+        self.assertEqual(self.faults(), [])
+
+    def test_tail(self) -> None:
+        """What a crash has left behind the last record is kept and given up."""
+        path = os.path.join(ROOT, "abort")
+        self.disk.open(path, create=True).close()
+        entry = self.disk.read(
+            os.path.join(ROOT, "consumequeue", "T", "1", segment_name(0))
+        )[39 * SIZE : 39 * SIZE + 12]
+        end = int.from_bytes(entry[:8], "big") + int.from_bytes(entry[8:], "big")
+        log = os.path.join(ROOT, "commitlog", segment_name(SEGMENT))
+        self.change(log, end - SEGMENT, b"torn")
+        repair = self.repair()
+        self.assertEqual(self.kinds(), ["given-up", "start"])
+        kept = self.disk.read(os.path.join(repair.copies, "before.bin"))
+        self.assertEqual(kept, b"torn")
+        self.assertFalse(self.disk.exists(path))
+        self.expect_lost()
+
+    def test_lengths(self) -> None:
+        """Segments get the length that their names say; what is cut off is kept."""
+        file = self.disk.open(LOG)
+        file.truncate(SEGMENT + 100)
+        file.pwrite(b"more", SEGMENT)
+        file.close()
+        repair = self.repair()
+        self.assertEqual(self.disk.size(LOG), SEGMENT)
+        kept = self.disk.read(os.path.join(repair.copies, "before.bin"))
+        self.assertEqual(kept, b"more".ljust(100, b"\0"))
+        self.expect_lost()
+
+    def test_shortSegment(self) -> None:
+        """Of a segment that was cut off the messages are empty, and those of the next
+        one are there."""
+        position, _ = self.position(20)
+        file = self.disk.open(LOG)
+        file.truncate(position)
+        file.close()
+        self.repair()
+        found = self.messages()
+        self.assertEqual(len(found), 40)
+        self.assertEqual(found[19].body, b"19" * 600)
+        self.assertEqual(found[20].body, b"")
+        self.assertEqual(found[39].body, b"39" * 600)
+        self.assertEqual(self.faults(), [])
+
+    def test_dry(self) -> None:
+        """A dry run says the same and changes nothing."""
+        self.change(LOG, self.position(7)[0] + 500, b"!")
+        before = dict(self.disk.calls)
+        self.repair(dry=True, left=1)
+        self.assertEqual(self.kinds(), ["emptied", "moved"])
+        for call in ("pwrite", "truncate", "remove", "rename", "make_dirs"):
+            self.assertEqual(self.disk.calls[call], before[call])
+
+    def test_inUse(self) -> None:
+        """A store that a broker uses is left alone."""
+        store = opened(self.disk)
+        for dry in (False, True):
+            error = self.assertRaises(StoreError, self.repair, dry)
+            self.assertIn("used by a broker", str(error))
+        store.close()
+
+    def test_noRoom(self) -> None:
+        """Without room for the copies nothing is changed."""
+        self.change(LOG, self.position(7)[0] + 500, b"!")
+        before = self.disk.read(LOG)
+        self.disk.capacity = self.disk.used() + (1 << 20)
+        error = self.assertRaises(StoreError, self.repair)
+        self.assertIn("Nothing was changed", str(error))
+        self.assertEqual(self.disk.read(LOG), before)
+
+    def test_interrupted(self) -> None:
+        """A repair that the disk ends can be run again."""
+        self.change(LOG, self.position(7)[0] + 500, b"!")
+        self.change(QUEUE, 3 * SIZE, b"\x01" * SIZE)
+        for after in range(0, 12, 3):
+            self.disk.fail("rename", errno.EIO, after=after // 3)
+            self.disk.fail("datasync", errno.EIO, after=after)
+            with_error = False
+            try:
+                self.repair()
+            except StoreError as error:
+                with_error = True
+                self.assertIn(ROOT, str(error))
+            self.disk.heal()
+            if not with_error:
+                break
+        self.repair()
+        self.expect_lost(7)
+        self.assertEqual(self.faults(), [])
