@@ -41,29 +41,34 @@ def why_not() -> str | None:
 def build(version: str) -> str:
     """Compile the driver against one version of the client; the class path."""
     target = PROJECT / "target" / version
-    source = PROJECT / "src" / "main" / "java" / "driver" / "Driver.java"
+    sources = [*(PROJECT / "src").rglob("*.java"), PROJECT / "pom.xml"]
     stamp = target / "complete"
-    if not stamp.exists() or stamp.stat().st_mtime < source.stat().st_mtime:
-        done = subprocess.run(
-            [
-                "mvn",
-                "-q",
-                "-B",
-                "-f",
-                str(PROJECT / "pom.xml"),
-                f"-Drocketmq.version={version}",
-                f"-DbuildTo={target}",
-                "compile",
-                "dependency:copy-dependencies",
-                f"-DoutputDirectory={target / 'lib'}",
-            ],
-            capture_output=True,
-            text=True,
-        )
-        if done.returncode:
-            raise RuntimeError(f"Maven: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+    newest = max(source.stat().st_mtime for source in sources)
+    if not stamp.exists() or stamp.stat().st_mtime < newest:
+        maven(version, target, "compile", "dependency:copy-dependencies")
         stamp.touch()
     return f"{target / 'classes'}:{target / 'lib'}/*"
+
+
+def maven(version: str, target: Path, *words: str) -> None:
+    """Carry out goals for one version, with everything in C{target}."""
+    done = subprocess.run(
+        [
+            "mvn",
+            "-q",
+            "-B",
+            "-f",
+            str(PROJECT / "pom.xml"),
+            f"-Drocketmq.version={version}",
+            f"-DbuildTo={target}",
+            f"-DoutputDirectory={target / 'lib'}",
+            *words,
+        ],
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        raise RuntimeError(f"Maven: {done.stdout[-2000:]}{done.stderr[-2000:]}")
 
 
 class JavaClient:

@@ -14,6 +14,7 @@ import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Properties;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.CompletableFuture;
@@ -90,6 +91,9 @@ public final class Driver {
             case "received": return received(c);
             case "queues": return queues(c);
             case "pull": return pull(c);
+            case "announce": return announce(c);
+            case "writeCorpus": return writeCorpus(c);
+            case "readCorpus": return readCorpus(c);
             case "createTopic": return createTopic(c);
             case "deleteTopic": return deleteTopic(c);
             case "stop": return stop(c.getString("name"));
@@ -241,6 +245,36 @@ public final class Driver {
             if (r.getMsgFoundList() != null) for (MessageExt m : r.getMsgFoundList()) found.add(seen(m));
             o.put("messages", found);
             return o;
+        } finally {
+            consumer.shutdown();
+        }
+    }
+
+    /** Let a broker tell the name server of itself now: 5.3.3 may not find it at the start, and tries again after 10 seconds. */
+    private Object announce(JSONObject c) throws Exception {
+        Properties permission = new Properties();
+        permission.setProperty("brokerPermission", "6");
+        admin().updateBrokerConfig(c.getString("address"), permission);
+        return "announced";
+    }
+
+    private Object writeCorpus(JSONObject c) throws Exception {
+        Corpus.write(producers.get(c.getString("name")), c.getString("broker"), c.getLongValue("from"), c.getLongValue("to"),
+            c.getBooleanValue("delays"), c.getString("note"));
+        return "written";
+    }
+
+    /** All queues of a topic, each to a file of its own in a folder; how many messages. */
+    private Object readCorpus(JSONObject c) throws Exception {
+        DefaultMQPullConsumer consumer = new DefaultMQPullConsumer("corpus");
+        consumer.setNamesrvAddr(namesrv);
+        consumer.setInstanceName("corpus" + instances++);
+        consumer.start();
+        try {
+            long count = 0;
+            for (int queue = 0; queue < c.getIntValue("queues"); queue++)
+                count += Corpus.read(consumer, c.getString("topic"), c.getString("broker"), queue, c.getString("folder") + "/" + queue);
+            return count;
         } finally {
             consumer.shutdown();
         }

@@ -1,0 +1,118 @@
+"""The Java broker, with a store that others use before and after it."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from twisted.trial.unittest import SkipTest
+
+from tests.integration.javaclient import PROJECT, maven, why_not
+
+#: What it says when it is ready.
+READY_LINE = "boot success"
+
+#: How long it may take until then, and until it has stopped, in seconds; nothing is
+#: asserted about it.
+MOST_SECONDS = 120.0
+
+#: What it reaches of Java's inside.
+OPEN = [
+    f"--add-{kind}=java.base/{name}=ALL-UNNAMED"
+    for kind, names in {
+        "opens": ["java.nio", "sun.nio.ch", "java.lang", "java.util"],
+        "exports": ["jdk.internal.ref", "jdk.internal.misc"],
+    }.items()
+    for name in names
+]
+
+
+def jars(version: str) -> Path:
+    """The folder with all that a broker consists of."""
+    target = PROJECT / "target" / f"broker-{version}"
+    stamp = target / "complete"
+    if (
+        not stamp.exists()
+        or stamp.stat().st_mtime < (PROJECT / "pom.xml").stat().st_mtime
+    ):
+        artifact = "-Drocketmq.artifact=rocketmq-broker"
+        maven(version, target, artifact, "dependency:copy-dependencies")
+        stamp.touch()
+    return target / "lib"
+
+
+class JavaBroker:
+    """One `java BrokerStartup -c FILE`.
+
+    @ivar home: where its logs are.
+    """
+
+    def __init__(self, version: str, folder: Path, settings: dict[str, object]) -> None:
+        reason = why_not()
+        if reason is not None:
+            raise SkipTest(reason)
+        self.home = folder
+        self._jars = jars(version)
+        self._file = folder / "broker.conf"
+        (folder / "conf").mkdir(parents=True)
+        all_of_them = {**settings, "rocketmqHome": folder}
+        self._file.write_text("".join(f"{k}={v}\n" for k, v in all_of_them.items()))
+        # 4.9 does not start without it.
+        (folder / "conf" / "logback_broker.xml").write_text(
+            '<configuration><appender name="file" class="ch.qos.logback.core.'
+            f'FileAppender"><file>{folder}/logs/broker.log</file><encoder><pattern>'
+            "%d %level %logger - %m%n</pattern></encoder></appender>"
+            '<root level="INFO"><appender-ref ref="file"/></root></configuration>'
+        )
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> float:
+        """Start it; after how many seconds it was ready."""
+        console = self.home / "console.log"
+        begun = time.monotonic()
+        with open(console, "wb") as log:
+            self._process = subprocess.Popen(
+                [
+                    "java",
+                    "-Xms512m",
+                    "-Xmx512m",
+                    "-XX:+UseG1GC",
+                    *OPEN,
+                    f"-Drocketmq.home.dir={self.home}",
+                    f"-Duser.home={self.home}",
+                    "-cp",
+                    f"{self._jars}/*",
+                    "org.apache.rocketmq.broker.BrokerStartup",
+                    "-c",
+                    str(self._file),
+                ],
+                stdout=log,
+                stderr=log,
+                cwd=self.home,
+            )
+        while time.monotonic() < begun + MOST_SECONDS and self._process.poll() is None:
+            if READY_LINE in console.read_text(errors="replace"):
+                return time.monotonic() - begun
+            time.sleep(0.005)
+        self.stop(signal.SIGKILL)
+        raise RuntimeError(f"the Java broker is not ready:\n{self.said()[-4000:]}")
+
+    def said(self) -> str:
+        """Its console and its logs."""
+        logs = sorted((self.home / "logs").rglob("*.log"))
+        paths = [self.home / "console.log", *logs]
+        return "\n".join(path.read_text(errors="replace") for path in paths)
+
+    def stop(self, how: int = signal.SIGTERM) -> None:
+        """Stop it."""
+        process, self._process = self._process, None
+        if process is None or process.poll() is not None:
+            return
+        process.send_signal(how)
+        try:
+            process.wait(MOST_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

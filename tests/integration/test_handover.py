@@ -1,0 +1,275 @@
+"""A store's directory goes from a Java broker to ours and back, with nothing lost."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.blocking.client import Client
+from rocketbroker.blocking.puller import Puller, messages
+from rocketbroker.blocking.settings import Settings
+from tests.integration import corpus
+from tests.integration.corpus import Seen
+from tests.integration.javabroker import JavaBroker
+from tests.integration.javaclient import JavaClient
+from tests.integration.servers import Cluster, environment
+
+#: So many messages each of the two brokers gets.
+COUNT = 100_000
+
+#: The client that goes with a broker.
+CLIENTS = {"5.3.3": "5.3.3", "4.9.7": "4.9.8"}
+
+#: Where delayed messages wait, and for how long: the last ones to the end.
+SCHEDULE = "SCHEDULE_TOPIC_XXXX"
+LEVELS = "1s 10s 2h"
+
+#: Small files, so that many begin and end on both sides.
+SETTINGS = {
+    "mappedFileSizeCommitLog": 16 << 20,
+    "mappedFileSizeConsumeQueue": 40_000,
+    "maxHashSlotNum": 50_000,
+    "maxIndexNum": 100_000,
+    "messageDelayLevel": LEVELS,
+    # A machine that has other things to do is no reason to refuse a message.
+    "waitTimeMillsInSendQueue": 20_000,
+}
+
+
+class Notes:
+    """What has been sent, and what must be seen of it.
+
+    @ivar sent: of each number, its queue, queue offset and unique key.
+    @ivar delayed: the numbers that were sent with a delay: they stand in no queue of
+        their topic at once.
+    """
+
+    def __init__(self) -> None:
+        self.sent: dict[int, tuple[int, int, str]] = {}
+        self.delayed: set[int] = set()
+
+    def add(self, path: Path, delays: bool) -> None:
+        """What Java has noted of its sends."""
+        for found in path.read_text().splitlines():
+            number, queue, offset, key = found.split("\t")
+            self.sent[int(number)] = int(queue), int(offset), key
+            if delays and corpus.level(int(number)):
+                self.delayed.add(int(number))
+
+    def problems(self, all_seen: Iterable[Seen]) -> list[str]:
+        """What is not as it must be with the messages of the topics.
+
+        Those with a delay may be there or not, but once.
+        """
+        wrong: list[str] = []
+        left = self.sent.keys() - self.delayed
+        for seen in all_seen:
+            n = seen.number
+            if seen.line != corpus.line(n):
+                wrong.append(f"{seen} is {corpus.line(n)!r}")
+            elif n not in self.sent:
+                wrong.append(f"{seen} was not sent")
+            elif n in self.delayed:
+                continue
+            elif n not in left:
+                wrong.append(f"{seen} is there twice")
+            elif self.sent[n][:2] != (seen.queue, seen.offset):
+                wrong.append(f"{seen} should be at {self.sent[n]}")
+            left.discard(n)
+        wrong.extend(f"{n} is missing" for n in sorted(left)[:10])
+        return wrong
+
+
+def queue_by_queue(names: str, topics: Iterable[str]) -> Iterator[Seen]:
+    """All messages of topics, read by our client; offsets without holes."""
+    with Client(Settings(names, attempts=20)) as client:
+        for topic in topics:
+            for queue in client.queues(topic):
+                wanted, until = client.min_offset(queue), client.max_offset(queue)
+                assert wanted == 0, f"{queue} begins at {wanted}"
+                for chunk in Puller(client).read(queue, 0, until):
+                    for message in messages(chunk.data):
+                        assert message.queue_offset == wanted, f"{queue}: no {wanted}"
+                        wanted += 1
+                        yield corpus.seen(message)
+                assert wanted == until, f"{queue} ends at {wanted}, not at {until}"
+
+
+class HandOver:
+    """One directory, and those who use it one after the other."""
+
+    def __init__(self, version: str) -> None:
+        self.cluster = cluster = Cluster(**SETTINGS)
+        self.version = version
+        self.notes = Notes()
+        base = cluster.broker.port
+        self.java = JavaBroker(
+            version,
+            cluster.folder / "java",
+            {
+                "brokerClusterName": "DefaultCluster",
+                "brokerName": "broker-a",
+                "brokerId": 0,
+                "brokerIP1": "127.0.0.1",
+                "brokerIP2": "127.0.0.1",
+                "listenPort": base,
+                "haListenPort": base + 1,
+                "namesrvAddr": cluster.names,
+                "storePathRootDir": cluster.store,
+                "storePathCommitLog": cluster.store / "commitlog",
+                **SETTINGS,
+            },
+        )
+        cluster.namesrv.start()
+        self.client: JavaClient | None = None
+
+    def driver(self) -> JavaClient:
+        """The official client, with a producer called p."""
+        if self.client is None:
+            cluster = self.cluster
+            version = CLIENTS[self.version]
+            self.client = JavaClient(version, cluster.names, cluster.folder)
+            self.client("producer", name="p", group="corpus", compressOver=4096)
+        return self.client
+
+    def start_java(self) -> None:
+        """Start the Java broker, and let clients find it."""
+        self.java.start()
+        self.driver()("announce", address=self.cluster.address)
+
+    def stop(self) -> None:
+        """Leave nothing running, and no files."""
+        if self.client is not None:
+            self.client.stop()
+        self.java.stop(signal.SIGKILL)
+        self.cluster.stop()
+
+    def write(self, start: int, delays: bool) -> None:
+        """Send C{COUNT} messages from a number on, to the broker that is up."""
+        note = self.cluster.folder / f"sent-{start}"
+        words = {"from": start, "to": start + COUNT, "delays": delays}
+        driver = self.driver()
+        driver("writeCorpus", name="p", broker="broker-a", note=str(note), **words)
+        self.notes.add(note, delays)
+
+    def read_by_java(self, topic: str, queues: int) -> Iterator[Seen]:
+        """All messages of a topic, as the official client has them."""
+        folder = self.cluster.folder / "read" / topic
+        folder.mkdir(parents=True, exist_ok=True)
+        self.driver()(
+            "readCorpus",
+            topic=topic,
+            broker="broker-a",
+            queues=queues,
+            folder=str(folder),
+        )
+        for queue in range(queues):
+            found = corpus.noted((folder / str(queue)).read_text("utf-8"))
+            for wanted, seen in enumerate(found):
+                assert seen.offset == wanted, f"{topic}/{queue}: no {wanted}"
+                yield seen
+
+
+class HandOverTests(SynchronousTestCase):
+    """From a Java broker to ours, and back, with 100,000 messages of each."""
+
+    def setUp(self) -> None:
+        """Times are told in the log."""
+        self._begun = time.monotonic()
+
+    def say(self, text: str) -> None:
+        """Something for the log, with the time."""
+        print(f"{time.monotonic() - self._begun:6.1f} s  {text}")
+
+    def hand_over(self, version: str, how: int) -> None:
+        """One round.
+
+        @param how: the signal that ends each broker.
+        """
+        over = HandOver(version)
+        self.addCleanup(over.stop)
+        over.start_java()
+        for topic in corpus.TOPICS:
+            over.driver()(
+                "createTopic",
+                topic=topic,
+                queues=corpus.QUEUES,
+                address=over.cluster.address,
+            )
+        self.say(f"Java {version} is up")
+        over.write(0, delays=True)
+        self.say("it has 100,000")
+        over.java.stop(how)
+        self.say("it is stopped")
+        self.at_ours(over, how)
+        self.back_at_java(over, how)
+
+    def at_ours(self, over: HandOver, how: int) -> None:
+        """Ours serves what Java has written, and gets as much again."""
+        over.cluster.broker.start()
+        self.say("ours is up")
+        found = queue_by_queue(over.cluster.names, corpus.TOPICS)
+        self.assertEqual(over.notes.problems(found)[:20], [])
+        self.say("ours has served all")
+        over.write(COUNT, delays=False)
+        self.say("ours has 200,000")
+        over.cluster.broker.stop(how)
+        log = over.cluster.broker.log.read_text()
+        for word in ("given up", "Traceback", "are missing", "is removed"):
+            self.assertNotIn(word, log)
+        self.verify(over.cluster.store)
+        self.say("ours is stopped, and nothing is wrong with the store")
+
+    def back_at_java(self, over: HandOver, how: int) -> None:
+        """Java serves all, and has found nothing to cut off."""
+        over.start_java()
+        self.say("Java is up again")
+        found = (s for t in corpus.TOPICS for s in over.read_by_java(t, corpus.QUEUES))
+        self.assertEqual(over.notes.problems(found)[:20], [])
+        self.say("Java has served all")
+        over.java.stop(how)
+        log = over.java.said()
+        # It says so even if the log ends where the queues end, as it should.
+        for queues, end in re.findall(
+            r"maxPhyOffsetOfConsumeQueue\((\d+)\) >= processOffset\((\d+)\)", log
+        ):
+            self.assertEqual(queues, end)
+        for word in ("[BUG]", "truncate failed", "Failed to truncate"):
+            self.assertNotIn(word, log)
+        self.verify(over.cluster.store)
+        self.say("Java is stopped, and nothing is wrong with the store")
+
+    def verify(self, store: Path) -> None:
+        """C{rocketbroker store verify} finds nothing wrong."""
+        done = subprocess.run(
+            [sys.executable, "-m", "rocketbroker.app.command", "store", "verify"]
+            + [str(store), "--output", "json"],
+            capture_output=True,
+            text=True,
+            env=environment(),
+            check=False,
+        )
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_533_clean(self) -> None:
+        """5.3.3, stopped cleanly."""
+        self.hand_over("5.3.3", signal.SIGTERM)
+
+    def test_533_killed(self) -> None:
+        """5.3.3, killed."""
+        self.hand_over("5.3.3", signal.SIGKILL)
+
+    def test_497_clean(self) -> None:
+        """4.9.7, stopped cleanly."""
+        self.hand_over("4.9.7", signal.SIGTERM)
+
+    def test_497_killed(self) -> None:
+        """4.9.7, killed."""
+        self.hand_over("4.9.7", signal.SIGKILL)
