@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final, final
 
 from rocketbroker.broker.groups import GroupTable
+from rocketbroker.broker.topic_attributes import CLEANUP_POLICY, COMPACTION
 from rocketbroker.broker.topics import WRITE, TopicTable
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (
@@ -150,6 +151,9 @@ class SendChecks:
             )
         if config.attributes.get("queue.type") == "BatchCQ":
             raise SystemFailure(f"topic[{fields.b}]: batch queues are not supported")
+        if config.attributes.get(CLEANUP_POLICY) == COMPACTION:
+            # Who relies on the last message of each key would lose it with its age.
+            raise SystemFailure(f"topic[{fields.b}]: this broker does not compact")
         if fields.f & _TRANSACTION_BITS:
             raise MessageIllegal("transactional messages are not supported")
         if fields.f & _INNER_BATCH_BITS:
@@ -172,10 +176,6 @@ class SendChecks:
             raise SystemFailure("timer messages are not supported yet")
         if "INNER_NUM" in own:
             raise MessageIllegal("INNER_NUM of a message that is no inner batch")
-        if config.attributes.get("cleanup.policy") == "COMPACTION" and not own.get(
-            "KEYS"
-        ):
-            raise MessageIllegal("Required message key is missing")
 
     def check_batch(self, fields: SendFields, own: dict[str, str], body: bytes) -> None:
         """Refuse what cannot be done with a batch."""

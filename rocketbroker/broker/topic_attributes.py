@@ -30,6 +30,9 @@ UNCHANGEABLE: Final = frozenset({"queue.type", "cleanup.policy"})
 
 MESSAGE_TYPE: Final = "message.type"
 
+CLEANUP_POLICY: Final = "cleanup.policy"
+COMPACTION: Final = "COMPACTION"
+
 
 def parsed(text: str | None) -> dict[str, str]:
     """What a request says about attributes: signed key to value, C{""} for a deletion.
@@ -113,6 +116,10 @@ def check_value(key: str, value: str) -> None:
     if choices is not None:
         if value not in choices:
             raise SystemFailure(f"value is not in set: {key}={value}")
+        if (key, value) == (CLEANUP_POLICY, COMPACTION):
+            raise SystemFailure(
+                "this broker has no compaction topics: cleanup.policy can be DELETE"
+            )
         return
     digits = value.removeprefix("-")
     if not (digits.isascii() and digits.isdigit() and len(digits) < 19):

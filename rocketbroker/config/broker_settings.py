@@ -135,6 +135,15 @@ def _check_role(broker: BrokerOptions, store: StoreOptions, source: str) -> None
     ):
         if wanted:
             raise ConfigurationError(f"{source}: {key} is not supported yet.")
+    for key, value, wanted_text in (
+        ("storeType", store.store_type, "default"),
+        ("configManagerVersion", broker.config_manager_version, "V1"),
+    ):
+        if value.lower() != wanted_text.lower():
+            raise ConfigurationError(
+                f"{source}: {key} cannot be {value!r}: queues and tables are kept in "
+                f"files, as {wanted_text} says, and not in RocksDB."
+            )
     if store.broker_role == "SLAVE":
         if broker.broker_id <= 0:
             raise ConfigurationError(

@@ -175,13 +175,12 @@ class CheckTests(SynchronousTestCase):
         self.rig.topic("B", 1, attributes={"queue.type": "BatchCQ"})
         self.refused(SystemFailure, send_ext("B"))
 
-    def test_keysRequired(self) -> None:
-        """A topic that is compacted takes only messages with keys."""
+    def test_compaction(self) -> None:
+        """A topic that another broker would compact takes no messages."""
         self.rig.topic("C", 1, attributes={"cleanup.policy": "COMPACTION"})
-        remark = self.refused(MessageIllegal, send_ext("C"))
-        self.assertEqual(remark, "Required message key is missing")
-        keyed = send_ext("C", properties="KEYS\x01k\x02")
-        self.assertEqual(self.rig.ask(SEND, keyed, b"x").code, 0)
+        for ext in (send_ext("C", properties="KEYS\x01k\x02"), send_ext("C", m="true")):
+            remark = self.refused(SystemFailure, ext)
+            self.assertEqual(remark, "topic[C]: this broker does not compact")
 
     def test_batches(self) -> None:
         """What a batch may not be."""

@@ -86,6 +86,15 @@ class AlteredTests(SynchronousTestCase):
         ):
             self.assertIn("value is not", self.refused(True, {}, {f"+{key}": value}))
 
+    def test_compaction(self) -> None:
+        """No topic is made that would have to be compacted."""
+        said = self.refused(True, {}, {"+cleanup.policy": "COMPACTION"})
+        self.assertIn("no compaction topics", said)
+        self.assertEqual(
+            altered(True, {}, {"+cleanup.policy": "DELETE"}),
+            {"cleanup.policy": "DELETE"},
+        )
+
 
 class MixedTests(SynchronousTestCase):
     """Topics of mixed messages."""

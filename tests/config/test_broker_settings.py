@@ -112,6 +112,16 @@ class BrokerSettingsTests(SynchronousTestCase):
             "f: enableControllerMode and enableDLegerCommitLog exclude each other.",
         )
 
+    def test_rocksDB(self) -> None:
+        """What the reference keeps in RocksDB would not be found: no start without."""
+        self.assertEqual(
+            self.refusal(storeType="defaultRocksDB"),
+            "f: storeType cannot be 'defaultRocksDB': queues and tables are kept in "
+            "files, as default says, and not in RocksDB.",
+        )
+        self.assertIn("as V1 says", self.refusal(configManagerVersion="v2"))
+        BrokerSettings.from_properties({"storeType": "default"})
+
     def test_unknown(self) -> None:
         """What no part knows is kept; the address server's keys are known."""
         settings = BrokerSettings.from_properties(
