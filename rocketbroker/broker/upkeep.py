@@ -43,6 +43,9 @@ RETRY_SECONDS: Final = 1.0
 #: How often to look whether the next segment has to be made.
 ALLOCATE_SECONDS: Final = 0.5
 
+#: How often what was found wrong on the disk is logged.
+TELL_SECONDS: Final = 1.0
+
 _PAGE: Final = 4096
 
 
@@ -87,6 +90,7 @@ class Upkeep:
             self._every(options.flush_interval_commit_log / 1000.0, self._flush)
         self._every(options.flush_interval_consume_queue / 1000.0, self._flush_queues)
         self._every(ALLOCATE_SECONDS, self._allocate)
+        self._every(TELL_SECONDS, self._tell)
         durability.on_flush(self.appended)
 
     def _every(self, seconds: float, step: Callable[[], None]) -> None:
@@ -189,6 +193,10 @@ class Upkeep:
 
     def _allocate(self) -> None:
         self._run("allocate_ahead", self._store.allocate_ahead)
+
+    def _tell(self) -> None:
+        for sentence in self._store.findings():
+            self._log.error("{sentence}", sentence=sentence)
 
     def _run(self, name: str, step: Callable[[], object]) -> None:
         """Run a step in a thread unless it still runs."""

@@ -322,6 +322,16 @@ class BrokerFamilies:
             ("flushes", "times that the log was put on the disk", durability.flushes),
             ("flush_failures", "flushes that failed", durability.failures),
             ("upkeep_failures", "store steps that failed", broker.upkeep.failures),
+            (
+                "rotten_records",
+                "records that are not what was written and are not handed out",
+                store.rotten_records,
+            ),
+            (
+                "given_up_bytes",
+                "bytes of the log that the start gave up",
+                store.given_up_bytes,
+            ),
             ("pulls_held", "held pulls that a message woke", broker.holding.woken),
             ("pulls_cold", "pulls that waited for the disk", broker.pulling.cold_pulls),
         ):

@@ -10,6 +10,7 @@ L{rocketbroker.store.store} offers it. From the outside in:
 - L{rocketbroker.store.encoding}: drafts to records, for the append.
 - L{rocketbroker.store.dispatching}: from the log into the queues.
 - L{rocketbroker.store.reading}: the messages of a queue, for pulls.
+- L{rocketbroker.store.rot}: the same with all checks, for what may be rotten.
 - L{rocketbroker.store.timesearch}: single records; the offset of a time.
 - L{rocketbroker.store.recovery}: from what a stop has left to a store that can go on.
 - L{rocketbroker.store.scanning}: the log from record to record, with all checks.

@@ -48,6 +48,7 @@ class Queue:
     @ivar record_bytes: the size of its records but for body and properties.
     @ivar max_position: the end of the last record entered: one that ends at or before
         it is entered already.
+    @ivar trusted_from: what stands in it from this offset on, this process has entered.
     @ivar from_position: records before it belong to a topic of that name that was
         deleted.
     @ivar pending: entries of the dispatch step that is running.
@@ -71,6 +72,7 @@ class Queue:
         "topic",
         "topic_bytes",
         "topic_field",
+        "trusted_from",
         "usable",
         "words",
     )
@@ -105,6 +107,7 @@ class Queue:
             self.record_bytes += 12
         self.max_position = 0
         self.from_position = 0
+        self.trusted_from = 0
         self.pending: list[bytes] = []
         self.pending_codes: list[int] = []
         self.pending_offset = 0
@@ -200,7 +203,8 @@ class Queue:
         begin = first_that(low, end, partial(self._is_there, lowest))
         if begin < end:
             position, size, _ = ENTRY.unpack(self.read(end - 1, 1))
-            self.max_position = position + size
+            # A rotten size must not hide what follows.
+            self.max_position = min(position + size, before)
         elif end == low:
             # No entry at all: what comes next says where the queue goes on.
             begin = end = 0
@@ -225,14 +229,27 @@ class Queue:
         return self.files.drop_before(begin * SIZE)
 
     def _is_not_before(self, before: int, offset: int) -> bool:
-        """Whether it is no entry, or not of a record that starts before a position."""
-        position, size, _ = ENTRY.unpack(self.read(offset, 1))
-        return size <= 0 or not 0 <= position < before
+        """Whether it is no entry, or not of a record that starts before a position.
+
+        A single one that makes no sense is a rotten one: others stand behind it.
+        """
+        return all(
+            size <= 0 or not 0 <= position < before
+            for position, size, _ in ENTRY.iter_unpack(self.read(offset, 2))
+        )
 
     def _is_there(self, lowest: int, offset: int) -> bool:
-        """Whether the entry's record is in the log: not deleted, not filled in."""
-        position, size, _ = ENTRY.unpack(self.read(offset, 1))
-        return size != FILLED_SIZE and bool(position >= lowest)
+        """Whether the entry's record is in the log: not deleted, not filled in.
+
+        One behind another whose record is, is rotten if it says otherwise.
+        """
+        for at in (offset, offset - 1):
+            entry = self.read(at, 1)
+            if len(entry) == SIZE:
+                position, size, _ = ENTRY.unpack(entry)
+                if position >= lowest and (size != FILLED_SIZE or position > 0):
+                    return True
+        return False
 
     def drop(self) -> None:
         """Remove all files."""

@@ -208,6 +208,8 @@ class IStore(Interface):
         "How many messages were appended since the start."
     )
     appended_bytes: int = Attribute("How many bytes of the log they are.")
+    rotten_records: int = Attribute("How many rotten records were found.")
+    given_up_bytes: int = Attribute("How many bytes of the log the start gave up.")
 
     def open() -> None:
         """I{Blocking.} Lock, load, recover, mark as running.
@@ -242,6 +244,9 @@ class IStore(Interface):
         @raise OSError: the disk refused; the next call tries the same again.
         """
 
+    def findings() -> Sequence[str]:
+        """Sentences on what was found to be wrong on the disk since the last time."""
+
     def is_cold(queue: IQueue, offset: int) -> bool:
         """Whether reading there may wait for the disk, so that it needs a thread."""
 
@@ -253,6 +258,8 @@ class IStore(Interface):
         matches: Callable[[int], bool] | None,
     ) -> ReadResult:
         """I{Blocking if cold.} Messages from C{offset} on (the store sheet, 16).
+
+        A rotten one is passed over, counted and told of.
 
         @param matches: given a tag code, whether the message is wanted; None: all.
         """

@@ -24,6 +24,7 @@ from rocketbroker.store.queues import FOLDER as QUEUES
 from rocketbroker.store.queues import QueueTable
 from rocketbroker.store.reading import Reading
 from rocketbroker.store.recovery import Recovery
+from rocketbroker.store.rot import Rot
 from rocketbroker.store.segments import Segments
 from rocketbroker.store.timesearch import TimeSearch
 from rocketbroker.store.words import Words
@@ -42,6 +43,7 @@ class Parts:
         wall_ms: Callable[[], int],
         store_host: bytes,
         memory_bytes: int,
+        rot: Rot,
     ) -> None:
         """
         @raise OSError: a directory cannot be made.
@@ -81,7 +83,7 @@ class Parts:
             options.flush_disk_type == "SYNC_FLUSH",
             parse_levels(options.message_delay_level),
         )
-        self.reading = Reading(self.segments, words, options, memory_bytes)
+        self.reading = Reading(self.segments, words, options, memory_bytes, rot)
         self.search = TimeSearch(self.segments, words)
         self.checkpoint = Checkpoint(files, root)
 

@@ -4,7 +4,9 @@
 The entries come by one read and one unpack. Records that stand one behind the other in
 the log become one slice, others one each; a slice of the mapping is a copy, so nothing
 holds the file. An entry is not believed: one that points outside of the log is passed
-over, as one whose record was deleted.
+over, as one whose record was deleted. Nor is a record that this process has not written
+itself, or that may come back from the disk: these are read one by one and checked
+(L{rocketbroker.store.rot}).
 
 The reference never gives more than 32 messages or 256 KiB at once, and less of what is
 far behind. A caller that asks for more messages than that has decided itself what it
@@ -37,6 +39,7 @@ from rocketbroker.store.interfaces import (
     OFFSET_TOO_SMALL,
     ReadResult,
 )
+from rocketbroker.store.rot import CheckedRead, Rot
 from rocketbroker.store.segments import Segment, Segments
 from rocketbroker.store.words import MAX, MIN, MIN_POSITION, PUBLISHED, Words
 
@@ -69,10 +72,13 @@ class Reading:
         words: Words,
         options: StoreOptions,
         memory_bytes: int,
+        rot: Rot,
     ) -> None:
         """
         @param memory_bytes: the physical memory of the machine.
+        @param rot: told of what cannot be handed out.
         """
+        self._rot = rot
         self._segments = segments
         self._words = words
         self._hot_bytes = (
@@ -131,18 +137,20 @@ class Reading:
         asked = max(1, min(most_messages, count_limit))
         most_bytes = min(max(most_bytes, LEAST_BYTES), bytes_limit, MOST_BYTES)
         blob = queue.read(offset, min(end - offset, asked, ENTRIES_AT_ONCE))
-        if matches is None and not cold:
+        own = offset >= queue.trusted_from and not cold
+        if matches is None and own:
             plain = self._read_plain(blob, offset, most_bytes, first, end)
             if plain is not None:
                 return plain
         scan_end = min(end, offset + max(-(-self._scan_bytes // SIZE), asked))
-        collector = Collector(
-            self._segments,
-            view[MIN_POSITION],
-            view[PUBLISHED],
-            asked,
-            most_bytes,
-            cold,
+        bounds = view[MIN_POSITION], view[PUBLISHED]
+        limits = asked, most_bytes
+        collector = (
+            Collector(self._segments, bounds, limits)
+            if own
+            else CheckedRead(
+                self._segments, self._rot, queue, offset, bounds, limits, cold
+            )
         )
         per_file = queue.files.size // SIZE
         at = offset
@@ -174,6 +182,8 @@ class Reading:
         end = view[slot + MAX]
         count, size = self._hot_limits
         if not first <= offset < end or not 0 < most_messages <= count:
+            return None
+        if offset < queue.trusted_from:
             return None
         if view[PUBLISHED] - view[MIN_POSITION] > self._hot_bytes and self.is_cold(
             queue, offset
@@ -276,14 +286,13 @@ def _scattered(
 
 @final
 class Collector:
-    """What one read has found so far.
+    """What one read of records that are in memory has found so far.
 
     @ivar count: how many messages.
     @ivar is_full: whether no further message fits.
     """
 
     __slots__ = (
-        "_cold",
         "_lowest",
         "_most_bytes",
         "_most_messages",
@@ -299,18 +308,16 @@ class Collector:
     def __init__(
         self,
         segments: Segments,
-        lowest: int,
-        published: int,
-        most_messages: int,
-        most_bytes: int,
-        cold: bool,
+        bounds: tuple[int, int],
+        limits: tuple[int, int],
     ) -> None:
+        """
+        @param bounds: the oldest position of the log, and the published one.
+        @param limits: the most messages and bytes.
+        """
         self._segments = segments
-        self._lowest = lowest
-        self._published = published
-        self._most_messages = most_messages
-        self._most_bytes = most_bytes
-        self._cold = cold
+        self._lowest, self._published = bounds
+        self._most_messages, self._most_bytes = limits
         self._pieces: list[bytes] = []
         self._size = 0
         self._status = NO_MATCHED_MESSAGE
@@ -358,7 +365,7 @@ class Collector:
                         pieces.append(self._slice(start, end))
                     low = found.start
                     high = min(found.end, self._published)
-                    view = None if self._cold else found.view()
+                    view = found.view()
                 elif end > start:
                     pieces.append(
                         self._slice(start, end)
@@ -385,13 +392,13 @@ class Collector:
             return None
         if size > self._most_bytes:
             # The first one is taken whatever its size: so it had better be a record.
-            said = self._segments.read(position, 4, self._cold)
+            said = self._segments.read(position, 4, False)
             if int.from_bytes(said, "big") != size:
                 return None
         return segment
 
     def _slice(self, start: int, end: int) -> bytes:
-        return self._segments.read(start, end - start, self._cold)
+        return self._segments.read(start, end - start, False)
 
     def result(self, next_offset: int, first: int, end: int) -> ReadResult:
         """What the read has come to."""

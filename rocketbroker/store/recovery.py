@@ -338,7 +338,7 @@ class Recovery:
     def _finish(self, start: int, end: int) -> None:
         view = self._words.view
         for queue in self._table.all():
-            view[queue.slot + NEXT] = queue.max_offset
+            view[queue.slot + NEXT] = queue.trusted_from = queue.max_offset
         view[PUBLISHED] = end
         view[FLUSHED] = start
         view[DISPATCHED] = end

@@ -2,8 +2,8 @@
 """Reading the log from one record to the next, and telling records from rubbish.
 
 Recovery checks all: magic, CRC of the body, the sum of the lengths, and that the record
-says the position where it stands. Dispatch and single look-ups leave out the CRC, as
-the reference does.
+says the position where it stands. So do look-ups of single records; the dispatch leaves
+out the CRC, as the reference does.
 
 The store sheet, sections 3 and 15.6.
 """

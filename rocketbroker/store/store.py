@@ -32,6 +32,7 @@ from rocketbroker.store.interfaces import (
 )
 from rocketbroker.store.lease import Lease, ThreadLease
 from rocketbroker.store.parts import Parts
+from rocketbroker.store.rot import Rot
 from rocketbroker.store.words import (
     ABORT_MS,
     DISPATCHED,
@@ -62,6 +63,7 @@ class Store:
     @ivar report: sentences about what the start found wrong, and what it gave up.
     @ivar given_up_bytes: how many bytes that was.
     @ivar recovered_records: how many records the start has read.
+    @ivar rot: the rotten records found since the start, and by it.
     """
 
     def __init__(
@@ -92,6 +94,7 @@ class Store:
         self.report: list[str] = []
         self.given_up_bytes = 0
         self.recovered_records = 0
+        self.rot = Rot()
 
     # Opening and closing.
 
@@ -128,6 +131,7 @@ class Store:
             self._wall_ms,
             self._store_host,
             self._memory,
+            self.rot,
         )
         self._segments = parts.segments
         self._table = parts.table
@@ -244,6 +248,11 @@ class Store:
         return self._log.appended_bytes
 
     @property
+    def rotten_records(self) -> int:
+        """See L{IStore}."""
+        return self.rot.records
+
+    @property
     def skipped(self) -> list[str]:
         """Sentences about records that could not be read when they were dispatched."""
         return self._dispatcher.skipped
@@ -294,6 +303,10 @@ class Store:
             return self._dispatcher.dispatch(most)
         finally:
             self._lease.release()
+
+    def findings(self) -> Sequence[str]:
+        """See L{IStore.findings}."""
+        return self.rot.said()
 
     def is_cold(self, queue: IQueue, offset: int) -> bool:
         """See L{IStore.is_cold}."""
@@ -347,7 +360,7 @@ class Store:
             position = self._words.view[PUBLISHED]
             for queue in self._table.of_topic(topic):
                 queue.from_position = position
-                queue.max_position = 0
+                queue.max_position = queue.trusted_from = 0
                 queue.set_offsets(0, 0)
                 queue.drop()
         finally:

@@ -30,7 +30,11 @@ class TimeSearch:
     def record_at(self, position: int) -> bytes | None:
         """See L{rocketbroker.store.interfaces.IStore.record_at}."""
         data = self._bytes_at(position)
-        return data if self._parse(data, position) is not None else None
+        try:
+            parse(data, 0, position, True)
+        except (Blank, Broken):
+            return None
+        return data
 
     def _bytes_at(self, position: int) -> bytes:
         view = self._words.view

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 
+from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.durability import Durability
@@ -12,6 +13,7 @@ from rocketbroker.broker.upkeep import (
     DISPATCH_SECONDS,
     MOST_DISPATCHED,
     RETRY_SECONDS,
+    TELL_SECONDS,
     Upkeep,
 )
 from rocketbroker.config.store import StoreOptions
@@ -191,6 +193,17 @@ class RegularTests(UpkeepCase):
         for _ in range(10):
             self.rig.clock.advance(1)
         self.assertEqual(len(self.rig.threads.waiting), 2)
+        self.stop()
+
+    def test_findings(self) -> None:
+        """What was found wrong on the disk is logged, once."""
+        self.upkeep.start()
+        self.rig.store.rot.note(7, "Nothing stands at 7.")
+        with capturedLogs() as events:
+            for _ in range(3):
+                self.advance(TELL_SECONDS)
+        (event,) = events
+        self.assertEqual(formatEvent(event), "Nothing stands at 7.")
         self.stop()
 
     def test_queues(self) -> None:

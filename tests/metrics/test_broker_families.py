@@ -250,13 +250,17 @@ class BrokerFamiliesTests(SynchronousTestCase):
         ratio = self.value("rocketbroker_storage_disk_ratio")
         self.assertTrue(0 <= ratio <= 1, ratio)
         self.clock.advance(7)
-        print(
-            self.broker.store.min_position,
-            self.broker.store.record_at(0),
-            self.broker.store.published_position,
-        )
         reserved = "rocketmq_storage_message_reserve_time_milliseconds"
         self.assertEqual(self.value(reserved), 7000)
+
+    def test_rotten(self) -> None:
+        """What was found to be rotten, and what the start gave up, is counted."""
+        self.assertEqual(self.value("rocketbroker_rotten_records_total"), 0)
+        store = self.broker.store
+        assert isinstance(store, Store)
+        store.rot.note(7, "Nothing stands at 7.")
+        self.assertEqual(self.value("rocketbroker_rotten_records_total"), 1)
+        self.assertEqual(self.value("rocketbroker_given_up_bytes_total"), 0)
 
     def test_switches(self) -> None:
         """Each group of families can be switched off."""

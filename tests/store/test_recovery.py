@@ -7,7 +7,7 @@ import errno
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import StoreError
-from rocketbroker.records.entries import FILLED
+from rocketbroker.records.entries import ENTRY, FILLED, SIZE
 from rocketbroker.store.checkpoint import MARGIN_MS
 from rocketbroker.store.segments import segment_name
 from rocketbroker.testing.files import MemoryDisk
@@ -378,10 +378,32 @@ class UncleanTests(SynchronousTestCase):
             [body[:1] for body in bodies(self.store, self.queue)], [b"x", b"z"]
         )
 
+    def test_rottenEntries(self) -> None:
+        """Entries that make no sense, wherever they stand, do not hide those behind
+        them: neither by their place nor by the size that they say."""
+        self.wall.now_ms += MARGIN_MS * 2
+        put(self.store, self.queue, *[b"x" * 1000 for _ in range(99)])
+        self.wall.now_ms += MARGIN_MS * 2
+        put(self.store, self.queue, b"last")
+        self.store.flush()
+        self.store.flush_queues()
+        good = self.disk.read(QUEUE_FILE)
+        for at in range(100):
+            position = ENTRY.unpack_from(good, at * SIZE)[0]
+            for entry in (bytes(SIZE), ENTRY.pack(position, 1 << 30, 0)):
+                file = self.disk.open(QUEUE_FILE)
+                file.pwrite(good, 0)
+                file.pwrite(entry, at * SIZE)
+                self.restart()
+                self.assertEqual(self.queue.max_offset, 100)
+                self.assertTrue(len(bodies(self.store, self.queue)) >= 99)
+
     def test_offWithoutCrc(self) -> None:
-        """Where the check is switched off, a changed body is taken as it is."""
+        """Where the check is switched off, a changed body keeps its place; it is not
+        handed out."""
         drafts = put(self.store, self.queue, b"one", b"two")
         file = self.disk.open(log_file())
         file.pwrite(b"O", drafts[0].position + 88)
         self.restart(check_crc_on_recover=False)
-        self.assertEqual(bodies(self.store, self.queue), [b"One", b"two"])
+        self.assertEqual(bodies(self.store, self.queue), [b"two"])
+        self.assertEqual(self.queue.max_offset, 2)
