@@ -18,6 +18,12 @@ Messages in and out (the hot ways stand beside the general ones):
   - L{upkeep}: who takes which step of the store, and when.
   - L{message_queries}: requests 29 to 33.
 
+Messages that wait for a delay level:
+
+  - L{postponing}: from a message to one that waits, and back.
+  - L{delaying}: delivers what is due; L{due} finds it, L{delay_offsets} keeps how far
+    each level is.
+
 What is kept beside the messages, each a table and its file (L{state}):
 
   - L{topics}, L{groups}, L{offsets}.

@@ -22,6 +22,8 @@ from twisted.logger import Logger
 
 from rocketbroker.broker.consumer_requests import ConsumerRequests
 from rocketbroker.broker.consumers import ConsumerRegistry
+from rocketbroker.broker.delay_offsets import DelayOffsets
+from rocketbroker.broker.delaying import Delaying
 from rocketbroker.broker.durability import Durability, InThread
 from rocketbroker.broker.group_admin import GroupAdmin
 from rocketbroker.broker.groups import GroupTable
@@ -32,6 +34,7 @@ from rocketbroker.broker.message_queries import MessageQueries
 from rocketbroker.broker.notices import LATE_SECONDS, Notices
 from rocketbroker.broker.offsets import OffsetTable
 from rocketbroker.broker.outer import Caller, NameServerCalls
+from rocketbroker.broker.postponing import Postponing
 from rocketbroker.broker.producers import ProducerRegistry
 from rocketbroker.broker.pull_checks import PullChecks
 from rocketbroker.broker.pulling import Pulling
@@ -167,6 +170,11 @@ class Broker:
         )
         self.groups = GroupTable(options, file("subscriptionGroup.json"), wall_ms)
         self.offsets = OffsetTable(options, file("consumerOffset.json"), wall_ms)
+        self._delay_offsets = DelayOffsets(
+            file("delayOffset.json"),
+            options.delay_offset_update_version_step,
+            wall_ms,
+        )
         self._tables = (self.topics, self.groups, self.offsets)
 
     def _make_registries(self) -> None:
@@ -194,11 +202,23 @@ class Broker:
             clock.seconds,
         )
         outside.turns.at_turn_end(self.intake.flush)
+        postponing = Postponing(settings.store.message_delay_level)
+        self.delaying = Delaying(
+            clock,
+            store,
+            self._delay_offsets,
+            postponing,
+            self.durability,
+            self.upkeep.appended,
+            outside.wall_ms,
+            in_thread,
+        )
         self.sending = Sending(
             store,
             self.topics,
             self.groups,
             self.intake,
+            postponing,
             settings.broker,
             settings.store.max_message_size,
             host_bytes(settings.broker.broker_ip1, self.port),
@@ -296,6 +316,7 @@ class Broker:
         self.store.open()
         for table in self._tables:
             table.load()
+        self.delaying.load()
 
     def listen(self, main: Server, vip: Server) -> None:
         """Accept connections on both ports.
@@ -314,6 +335,7 @@ class Broker:
         """
         self.upkeep.start()
         self.holding.start()
+        self.delaying.start()
         options = self.settings.broker
         self._every(SCAN_SECONDS, SCAN_SECONDS, self._scan)
         self._every(
@@ -321,6 +343,8 @@ class Broker:
             options.flush_consumer_offset_interval / 1000,
             self._save,
         )
+        delay_offsets = self.settings.store.flush_delay_offset_interval / 1000
+        self._every(FIRST_SAVE_SECONDS, delay_offsets, self.delaying.save)
         self._every(2 * LATE_SECONDS, LATE_SECONDS, self.notices.deliver)
         self._every(SAMPLE_SECONDS, SAMPLE_SECONDS, self.statistics.look)
         return self.registration.start().addCallback(lambda _: self._ready())
@@ -371,8 +395,10 @@ class Broker:
         for step in (
             self.registration.stop,
             self._stop_answering,
+            self.delaying.stop,
             self.upkeep.stop,
             self.durability.stop,
+            self._flush,
             self._save,
             self._close,
         ):
@@ -388,11 +414,17 @@ class Broker:
         self.intake.flush()
         return gatherResults([server.stop() for server in self._servers])
 
+    def _flush(self) -> Deferred[int]:
+        """What is delivered is on the disk before that is written down."""
+        return self._outside.in_thread(self.store.flush)
+
     def _save(self) -> Deferred[list[None]]:
         """Write what changed and was not written when it did; and wait for it."""
         for table in self._tables:
             table.save()
-        return gatherResults([table.saved() for table in self._tables])
+        self.delaying.save()
+        saved = [table.saved() for table in self._tables]
+        return gatherResults([*saved, self._delay_offsets.saved()])
 
     def _close(self) -> Deferred[None]:
         """The store."""

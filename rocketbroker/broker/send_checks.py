@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final, final
 
 from rocketbroker.broker.groups import GroupTable
+from rocketbroker.broker.postponing import TIMER_NAMES, level_of
 from rocketbroker.broker.topic_attributes import CLEANUP_POLICY, COMPACTION
 from rocketbroker.broker.topics import WRITE, TopicTable
 from rocketbroker.config.broker import BrokerOptions
@@ -31,8 +32,6 @@ from rocketbroker.wire.send_headers import (
     SendMessageRequestHeaderV2,
 )
 from rocketbroker.wire.topics import TopicConfig
-
-TIMER_NAMES: Final = ("TIMER_DELIVER_MS", "TIMER_DELAY_SEC", "TIMER_DELAY_MS")
 
 #: Bits of the system flag.
 _MULTI_TAGS: Final = 0x2
@@ -163,25 +162,35 @@ class SendChecks:
 
     def check_properties(
         self, fields: SendFields, config: TopicConfig, own: dict[str, str]
-    ) -> None:
-        """Refuse what cannot be done with a message yet, or ever."""
-        if own.get("TRAN_MSG", "").lower() == "true":
+    ) -> int:
+        """Refuse what cannot be done with a message yet, or ever.
+
+        @return: its delay level, 0 or less if it has none.
+        """
+        level = level_of(own)
+        # What a consumer sends back to be consumed later is no half message any more.
+        if own.get("TRAN_MSG", "").lower() == "true" and not (
+            level > 0 and fields.j > 0
+        ):
             raise NoPermission(
                 f"the broker[{self._options.broker_ip1}] sending transaction message "
                 "is forbidden: not supported yet"
             )
-        if delay_level(own) > 0:
-            raise SystemFailure("delay levels are not supported yet")
-        if "TIMER_OUT_MS" not in own and any(name in own for name in TIMER_NAMES):
+        if (
+            level <= 0
+            and "TIMER_OUT_MS" not in own
+            and any(name in own for name in TIMER_NAMES)
+        ):
             raise SystemFailure("timer messages are not supported yet")
         if "INNER_NUM" in own:
             raise MessageIllegal("INNER_NUM of a message that is no inner batch")
+        return level
 
     def check_batch(self, fields: SendFields, own: dict[str, str], body: bytes) -> None:
         """Refuse what cannot be done with a batch."""
         if names.is_retry_topic(fields.b):
             raise MessageIllegal("batch request does not support retry group")
-        if own.get("TRAN_MSG", "").lower() == "true" or delay_level(own) > 0:
+        if own.get("TRAN_MSG", "").lower() == "true" or level_of(own) > 0:
             raise MessageIllegal("a batch can be neither transactional nor delayed")
         if any(name in own for name in TIMER_NAMES) or "INNER_NUM" in own:
             raise MessageIllegal("a batch can be neither timed nor nested")
@@ -198,14 +207,3 @@ def is_hot(config: TopicConfig) -> bool:
         and config.topic_filter_type != MULTI_TAG
         and not config.attributes
     )
-
-
-def delay_level(own: dict[str, str]) -> int:
-    """The delay level of a message.
-
-    @raise SystemFailure: it is no number.
-    """
-    try:
-        return int(own.get("DELAY", "0"))
-    except ValueError:
-        raise SystemFailure("the DELAY property is no number") from None

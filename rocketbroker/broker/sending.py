@@ -12,8 +12,11 @@ that there is one place for each rule.
 What the broker adds to the properties stands at their end, where it wins against equal
 names: region, trace switch, cluster.
 
-Not here yet, and so refused instead of stored as something else: transactions, delay
-levels, timers, inner batches.
+A message with a delay level is stored as one that waits (L{postponing}); the answer
+names the queue that its sender asked for.
+
+Not here yet, and so refused instead of stored as something else: transactions, timers,
+inner batches.
 
 Rules: the broker sheet, sections 10.1, 10.4, 10.5 and 11.
 """
@@ -36,6 +39,7 @@ from rocketbroker.broker.intake import (
     refuse,
     stored_start,
 )
+from rocketbroker.broker.postponing import Postponing
 from rocketbroker.broker.send_checks import SendChecks, fields_of, is_hot
 from rocketbroker.broker.topics import TopicTable
 from rocketbroker.config.broker import BrokerOptions
@@ -46,6 +50,7 @@ from rocketbroker.errors import (
 from rocketbroker.records import properties
 from rocketbroker.records.hashing import tag_code
 from rocketbroker.records.ids import UniqueKeys, offset_id
+from rocketbroker.records.names import SCHEDULE_TOPIC
 from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
 from rocketbroker.store.interfaces import PUT_OK, Draft, IStore
 from rocketbroker.wire.codes import RequestCode
@@ -64,6 +69,7 @@ from rocketbroker.wire.topics import TopicConfig
 
 NORMAL: Final = "normal"
 FIFO: Final = "fifo"
+DELAY: Final = "delay"
 
 #: Names on which the broker acts, or which it sets itself; a text that holds none of
 #: them, wherever, needs no closer look.
@@ -90,6 +96,7 @@ class Sending:
         topics: TopicTable,
         groups: GroupTable,
         intake: Intake,
+        postponing: Postponing,
         options: BrokerOptions,
         most_bytes: int,
         store_host: bytes,
@@ -107,6 +114,7 @@ class Sending:
         self._store = store
         self._topics = topics
         self._intake = intake
+        self._postponing = postponing
         self._options = options
         self._most_bytes = most_bytes
         self._store_host = store_host
@@ -291,16 +299,18 @@ class Sending:
         own = properties.parse(fields.i)
         own.pop("POP_CK", None)
         fields.f = self._checks.sys_flag(fields, config)
-        message_type = FIFO if "__SHARDINGKEY" in own else NORMAL
-        sends = self._sends(fields.b, queue_id, message_type)
+        sends = self._sends(fields.b, queue_id, message_type_of(own))
         done: Deferred[Command | None] = Deferred()
         if fields.m:
             draft = self._batch(connection, fields, config, own, request.body, sends)
             unique = own.get("UNIQ_KEY")
         else:
-            self._checks.check_properties(fields, config, own)
+            level = self._checks.check_properties(fields, config, own)
             unique = own.setdefault("UNIQ_KEY", "") or self._unique_keys.make()
             own.update(self._added, UNIQ_KEY=unique)
+            if level > 0:
+                waiting = self._postponing.postpone(own, fields.b, queue_id, level)
+                sends = self._sends(SCHEDULE_TOPIC, waiting, DELAY)
             draft = Draft(
                 sends.queue,
                 request.body,
@@ -314,7 +324,7 @@ class Sending:
                 None,
                 wait=own.get("WAIT", "true").lower() == "true",
             )
-        draft.context = partial(self._answer, done, unique, sends)
+        draft.context = partial(self._answer, done, unique, queue_id, sends)
         self._intake.drafts.append(draft)
         if is_hot(config) and self._topics.is_saved:
             self._approve(fields.b, queue_id)
@@ -331,6 +341,7 @@ class Sending:
         self,
         done: Deferred[Command | None],
         unique: str | None,
+        queue_id: int,
         sends: QueueSends,
         draft: Draft,
         code: int,
@@ -347,7 +358,7 @@ class Sending:
             "MSG_REGION": self._added["MSG_REGION"],
             "TRACE_ON": self._added["TRACE_ON"],
             "msgId": ",".join(ids),
-            "queueId": str(draft.queue.queue_id),
+            "queueId": str(queue_id),
             "queueOffset": str(draft.queue_offset),
         }
         if unique:
@@ -420,6 +431,13 @@ class Sending:
                 fresh.go_on_from(sends)
             sends = self._counted[key] = fresh
         return sends
+
+
+def message_type_of(own: dict[str, str]) -> str:
+    """The type of a message as metrics name it."""
+    if "DELAY" in own:
+        return DELAY
+    return FIFO if "__SHARDINGKEY" in own else NORMAL
 
 
 def wants_disk(own: str) -> bool:

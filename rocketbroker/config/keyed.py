@@ -12,7 +12,7 @@ there, so that an operator believes in a limit that is not in force.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Final, Self
 
 import attrs
@@ -61,6 +61,8 @@ class KeyedOptions:
     @cvar IRREGULAR: the keys of attributes whose names do not give them.
     @cvar BOUNDS: least and greatest value of int attributes, where not L{INT}.
     @cvar CHOICES: the allowed values of string attributes that are not free.
+    @cvar CHECKS: of string attributes that are not free either: raises L{ValueError}
+        with what the value must be instead.
     @cvar ABOUT: what the attributes in use here mean, for C{--help} and documentation;
         the others are known, kept and printed, but nothing reads them.
     """
@@ -68,6 +70,7 @@ class KeyedOptions:
     IRREGULAR: ClassVar[Mapping[str, str]] = {}
     BOUNDS: ClassVar[Mapping[str, tuple[int, int]]] = {}
     CHOICES: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    CHECKS: ClassVar[Mapping[str, Callable[[str], object]]] = {}
     ABOUT: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
@@ -142,6 +145,9 @@ class KeyedOptions:
         choices = cls.CHOICES.get(name)
         if choices is not None and text not in choices:
             raise ValueError(f"it must be one of {', '.join(choices)}")
+        check = cls.CHECKS.get(name)
+        if check is not None:
+            check(text)
         return text
 
     def as_properties(self) -> dict[str, str]:

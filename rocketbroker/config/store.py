@@ -6,15 +6,13 @@ Those without a setter in the reference (C{init=False}) are printed but cannot b
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import ClassVar
 
 import attrs
 
 from rocketbroker.config import machine
 from rocketbroker.config.keyed import INT, LONG, PORT, POSITIVE, KeyedOptions
-
-#: The delays of levels 1 to 18.
-DELAY_LEVELS: Final = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+from rocketbroker.config.levels import DELAY_LEVELS, parse_levels
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -47,6 +45,7 @@ class StoreOptions(KeyedOptions):
         "flush_interval_commit_log": POSITIVE,
         "flush_interval_consume_queue": POSITIVE,
         "sync_flush_timeout": POSITIVE,
+        "flush_delay_offset_interval": POSITIVE,
         "slave_timeout": POSITIVE,
         "ha_listen_port": (INT[0], PORT[1]),
         "max_transfer_bytes_on_message_in_memory": POSITIVE,
@@ -64,6 +63,7 @@ class StoreOptions(KeyedOptions):
         "broker_role": ("ASYNC_MASTER", "SYNC_MASTER", "SLAVE"),
         "flush_disk_type": ("ASYNC_FLUSH", "SYNC_FLUSH"),
     }
+    CHECKS: ClassVar = {"message_delay_level": parse_levels}
     ABOUT: ClassVar = {
         "store_path_root_dir": "the directory of the store",
         "store_path_commit_log": "the commit log, by default in the root",
@@ -92,6 +92,9 @@ class StoreOptions(KeyedOptions):
         "sync_flush_timeout": "ms to wait for the disk with SYNC_FLUSH",
         "slave_timeout": "ms to wait for slaves with SYNC_MASTER",
         "message_delay_level": "the delay of each level, s, m, h or d",
+        "flush_delay_offset_interval": "ms between writes of how far the levels are",
+        "enable_schedule_message_stats": "count delayed messages when they are due",
+        "enable_schedule_async_deliver": "no effect: many are always delivered at once",
         "auto_message_version_on_topic_len": "allow topics of more than 127 bytes",
         "os_page_cache_busy_time_out_mills": "ms of a stuck append that refuse sends",
         "in_sync_replicas": "copies that SYNC_MASTER waits for, this one included",

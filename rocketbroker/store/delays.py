@@ -21,23 +21,7 @@ SCHEDULE_TOPIC: Final = names.SCHEDULE_TOPIC.encode()
 #: What a level without a duration of its own adds, in ms.
 UNKNOWN_LEVEL_MS: Final = 1000
 
-_UNITS: Final = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _LEVEL: Final = re.compile(rb"(?:\A|\x02)DELAY\x01(\d{1,9})(?=\x02|\Z)")
-
-
-def parse_levels(text: str) -> list[int]:
-    """The delay of each level in ms, from C{messageDelayLevel}: "1s 5s 1m".
-
-    A word that makes no sense stands for a level without a duration.
-    """
-    delays = []
-    for word in text.split():
-        number, unit = word[:-1], _UNITS.get(word[-1])
-        if unit is not None and number.isascii() and number.isdigit():
-            delays.append(int(number) * unit)
-        else:
-            delays.append(UNKNOWN_LEVEL_MS)
-    return delays
 
 
 def delivery_ms(properties: bytes, store_ms: int, levels: list[int]) -> int | None:

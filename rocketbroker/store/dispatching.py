@@ -11,6 +11,7 @@ The store sheet, section 13.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import final
 
 from rocketbroker.records.entries import ENTRY
@@ -88,6 +89,8 @@ class Dispatcher:
             if not used:
                 end = min(limit, hints[0].start) if hints else limit
                 position, dispatched_ms = self._read(position, end, most)
+            else:
+                self._set_times(used)
             arrivals = self.enter()
         except OSError as error:
             self._forget()
@@ -99,6 +102,27 @@ class Dispatcher:
         self.dispatched_ms = dispatched_ms
         self._words.view[DISPATCHED] = position
         return arrivals
+
+    def _set_times(self, used: int) -> None:
+        """Give delayed messages their times, now that their store times are known.
+
+        Here and not where each entry is made: nearly all steps have none of them.
+
+        @param used: how many hints were collected.
+        """
+        delayed = [q for q in self._touched if q.topic_bytes == SCHEDULE_TOPIC]
+        if not delayed:
+            return
+        for queue in delayed:
+            queue.pending = []
+            queue.pending_codes = []
+        for hint in islice(self._log.hints, used):
+            drafts = [draft for draft in hint.drafts if draft.queue in delayed]
+            for draft in drafts:
+                ms = delivery_ms(draft.properties, hint.store_ms, self._levels)
+                if ms is not None:
+                    draft.tag_code = ms
+            collect(drafts, [])
 
     def _read(self, start: int, end: int, most: int) -> tuple[int, int]:
         """Collect from the log.

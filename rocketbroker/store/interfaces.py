@@ -273,6 +273,13 @@ class IStore(Interface):
         @return: None if it is not so; ask L{is_cold} and L{read} then.
         """
 
+    def entries(queue: IQueue, offset: int, most: int) -> list[tuple[int, int, int]]:
+        """I{Blocking if cold.} Physical offset, size and tag code of up to C{most}
+        messages from C{offset} on, as the queue has them: the records may be gone.
+
+        @raise OSError: the disk cannot be read.
+        """
+
     def record_at(position: int) -> bytes | None:
         """I{Blocking.} The record that starts there, None if none does."""
 

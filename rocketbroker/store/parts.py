@@ -10,12 +10,12 @@ import os
 from collections.abc import Callable
 from typing import final
 
+from rocketbroker.config.levels import parse_levels
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.directories import make_lasting
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.store.checkpoint import Checkpoint
 from rocketbroker.store.commitlog import CommitLog
-from rocketbroker.store.delays import parse_levels
 from rocketbroker.store.dispatching import Dispatcher
 from rocketbroker.store.encoding import HOST_V6
 from rocketbroker.store.flags import RunningFlags

@@ -21,6 +21,7 @@ from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import ServiceNotAvailable, StoreError
 from rocketbroker.files.directories import make_lasting
 from rocketbroker.files.interfaces import IFile, IFiles
+from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.store.consumequeue import Queue
 from rocketbroker.store.interfaces import (
     SERVICE_NOT_AVAILABLE,
@@ -338,6 +339,17 @@ class Store:
         if not self._is_open:
             return None
         return self._reading.read_warm(queue, offset, most_messages, most_bytes)
+
+    def entries(
+        self, queue: IQueue, offset: int, most: int
+    ) -> list[tuple[int, int, int]]:
+        """See L{IStore.entries}."""
+        assert type(queue) is Queue
+        most = min(most, queue.max_offset - offset)
+        if not self._is_open or offset < queue.min_offset or most <= 0:
+            return []
+        blob = queue.read(offset, most)
+        return [*ENTRY.iter_unpack(blob[: len(blob) // SIZE * SIZE])]
 
     def record_at(self, position: int) -> bytes | None:
         """See L{IStore.record_at}."""

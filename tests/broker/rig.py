@@ -9,12 +9,15 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
 from rocketbroker.broker.consumers import ConsumerRegistry
+from rocketbroker.broker.delay_offsets import DelayOffsets
+from rocketbroker.broker.delaying import Delaying
 from rocketbroker.broker.durability import Durability, InThread
 from rocketbroker.broker.groups import GroupTable
 from rocketbroker.broker.holding import Holding
 from rocketbroker.broker.intake import Intake
 from rocketbroker.broker.message_queries import MessageQueries
 from rocketbroker.broker.offsets import OffsetTable
+from rocketbroker.broker.postponing import Postponing
 from rocketbroker.broker.pull_checks import PullChecks
 from rocketbroker.broker.pulling import Pulling
 from rocketbroker.broker.sending import Sending
@@ -101,11 +104,14 @@ class Rig:
             self.upkeep.appended,
             self.clock.seconds,
         )
+        postponing = Postponing(store_options.message_delay_level)
+        self._make_delaying(postponing, in_thread)
         self.sending = Sending(
             self.store,
             self.topics,
             self.groups,
             self.intake,
+            postponing,
             options,
             most,
             HOST,
@@ -135,6 +141,19 @@ class Rig:
             self.upkeep.dispatch,
             in_thread,
             self.clock.seconds,
+        )
+
+    def _make_delaying(self, postponing: Postponing, in_thread: InThread) -> None:
+        self.delay_offsets = DelayOffsets(self.file("delayOffset"), 200, self.wall_ms)
+        self.delaying = Delaying(
+            self.clock,
+            self.store,
+            self.delay_offsets,
+            postponing,
+            self.durability,
+            self.upkeep.appended,
+            self.wall_ms,
+            in_thread,
         )
 
     def wall_ms(self) -> int:

@@ -151,17 +151,28 @@ class CheckTests(SynchronousTestCase):
         ordinary = send_ext(properties="TRAN_MSG\x01false\x02")
         self.assertEqual(self.rig.ask(SEND, ordinary, b"x").code, 0)
 
-    def test_delay(self) -> None:
-        """Delayed messages are refused, never delivered at once."""
-        for properties in (
-            "DELAY\x013\x02",
-            "TIMER_DELIVER_MS\x011\x02",
-            "TIMER_DELAY_SEC\x011\x02",
-            "TIMER_DELAY_MS\x011\x02",
-        ):
+    def test_timer(self) -> None:
+        """Messages with a time of their own are refused, never delivered at once; a
+        delay level beside it wins."""
+        for name in ("TIMER_DELIVER_MS", "TIMER_DELAY_SEC", "TIMER_DELAY_MS"):
+            properties = f"{name}\x011\x02"
             remark = self.refused(SystemFailure, send_ext(properties=properties))
             self.assertIn("not supported", remark)
-        self.refused(SystemFailure, send_ext(properties="DELAY\x01x\x02"))
+            both = send_ext(properties=f"{properties}DELAY\x011\x02")
+            self.assertEqual(self.rig.ask(SEND, both, b"x").code, 0)
+
+    def test_delayLevel(self) -> None:
+        """A delay level is a number."""
+        remark = self.refused(SystemFailure, send_ext(properties="DELAY\x01x\x02"))
+        self.assertIn("DELAY", remark)
+
+    def test_sentBack(self) -> None:
+        """What a consumer sends back itself, to be consumed later, is no half message,
+        though it may say so."""
+        properties = "TRAN_MSG\x01true\x02DELAY\x013\x02"
+        self.refused(NoPermission, send_ext(properties=properties))
+        ext = send_ext(properties=properties, j="1")
+        self.assertEqual(self.rig.ask(SEND, ext, b"x").code, 0)
 
     def test_noDelay(self) -> None:
         """Delay level 0 is none."""

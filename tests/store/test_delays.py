@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records.entries import ENTRY
-from rocketbroker.store.delays import SCHEDULE_TOPIC, delivery_ms, parse_levels
+from rocketbroker.store.delays import SCHEDULE_TOPIC, delivery_ms
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import ROOT, START_MS, draft, opened
 
@@ -14,14 +14,6 @@ LEVELS = [1000, 5000, 60_000]
 
 class DelayTests(SynchronousTestCase):
     """Levels and times."""
-
-    def test_levels(self) -> None:
-        """Each unit is known; what makes no sense is a second."""
-        self.assertEqual(
-            parse_levels("1s 2m  3h 4d x ss -1s"),
-            [1000, 120_000, 10_800_000, 345_600_000, 1000, 1000, 1000],
-        )
-        self.assertEqual(parse_levels(""), [])
 
     def test_delivery(self) -> None:
         """The level's delay is added to the store time; a level too high is the last;

@@ -1,0 +1,296 @@
+# -*- test-case-name: tests.broker.test_delaying -*-
+"""Delivers messages that have waited for their delay level.
+
+Ten times a second, and without a pause while something is due, each level in turn is
+looked at. What is due is stored where it belongs, by one append for many messages, and
+wakes consumers like any other message. A turn delivers no more than
+L{MOST_DELIVERED} messages, so that a backlog after a restart leaves connections their
+share. What is far behind in the log is read in a thread.
+
+I{What is promised.} A message is delivered when its time of day has come, at most
+L{LOOK_SECONDS} later unless there is a backlog. Only what was stored with PUT_OK counts
+as delivered; what was not is tried again, in order. The offset of a level that is
+written to the disk (every flushDelayOffsetInterval, and at the end) never passes a
+message whose copy is not flushed: no crash, not of the machine either, loses one. What
+was delivered after the last write is delivered a second time after a crash; after a
+clean stop nothing is.
+
+I{What is given up}, and counted: messages whose part of the log has been removed before
+they were due, records that cannot be read or do not say where they belong, and
+messages that the store refuses whatever room it has (larger than maxMessageSize is
+now). The reference stands still at the last two for ever.
+
+Rules: the store sheet, section 18.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Final, final
+
+from twisted.internet.defer import Deferred, DeferredList
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from rocketbroker.broker.delay_offsets import DelayOffsets
+from rocketbroker.broker.due import Level, Step, find_due
+from rocketbroker.broker.durability import Durability, InThread
+from rocketbroker.broker.postponing import Postponing, delivered, destination
+from rocketbroker.errors import ServiceNotAvailable
+from rocketbroker.records.names import SCHEDULE_TOPIC
+from rocketbroker.store.interfaces import (
+    MESSAGE_ILLEGAL,
+    PROPERTIES_SIZE_EXCEEDED,
+    PUT_OK,
+    Draft,
+    IStore,
+)
+
+#: How often levels are looked at, and when an append that failed is tried again.
+LOOK_SECONDS: Final = 0.1
+
+#: How many messages are delivered before connections get their turn: some ms.
+MOST_DELIVERED: Final = 128
+
+#: How long the service rests after a mistake of ours.
+BROKEN_SECONDS: Final = 10.0
+
+
+@final
+class Delaying:
+    """The service.
+
+    @ivar delivered: how many messages were delivered.
+    @ivar lost: how many were gone from the log before they were due.
+    @ivar unreadable: how many could not be read or did not say where they belong.
+    @ivar refused: how many the store would never take.
+    @ivar failures: how many deliveries have to be tried again.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        clock: IReactorTime,
+        store: IStore,
+        offsets: DelayOffsets,
+        postponing: Postponing,
+        durability: Durability,
+        appended: Callable[[], None],
+        wall_ms: Callable[[], int],
+        in_thread: InThread,
+    ) -> None:
+        """
+        @param appended: called after each append.
+        """
+        self.delivered = 0
+        self.lost = 0
+        self.unreadable = 0
+        self.refused = 0
+        self.failures = 0
+        self._clock = clock
+        self._store = store
+        self._offsets = offsets
+        self._postponing = postponing
+        self._durability = durability
+        self._appended = appended
+        self._wall_ms = wall_ms
+        self._in_thread = in_thread
+        self._levels: deque[Level] = deque()
+        self._call: IDelayedCall | None = None
+        self._reading: set[Deferred[None]] = set()
+        self._stopped = False
+
+    def load(self) -> None:
+        """I{Blocking.} Read how far each level is; the store is open."""
+        self._offsets.load()
+        for number, delay_ms in enumerate(self._postponing.delays, 1):
+            queue = self._store.queue(SCHEDULE_TOPIC, number - 1)
+            offset = self._offsets.get(number)
+            if offset is None:
+                offset = queue.min_offset
+            self._levels.append(Level(number, delay_ms, queue, offset))
+
+    def start(self) -> None:
+        """Begin to deliver."""
+        self._call = self._clock.callLater(0, self._turn)
+
+    def stop(self) -> Deferred[None]:
+        """Deliver nothing any more; fires when no thread reads for it."""
+        self._stopped = True
+        if self._call is not None:
+            self._call.cancel()
+            self._call = None
+        return DeferredList(list(self._reading)).addCallback(lambda _: None)
+
+    def save(self) -> None:
+        """Write down how far each level is, as far as the disk has it."""
+        flushed = self._store.flushed_position
+        for level in self._levels:
+            level.keep(flushed)
+            if level.kept_offset or self._offsets.get(level.number) is not None:
+                self._offsets.put(level.number, level.kept_offset)
+        self._offsets.save()
+
+    def saved(self) -> Deferred[None]:
+        """Fires when no write is under way."""
+        return self._offsets.saved()
+
+    def progress(self) -> dict[int, tuple[int, int]]:
+        """By level, the next offset to be delivered and the end of its queue; without
+        levels that never had a message."""
+        return {
+            level.number: (level.offset, level.queue.max_offset)
+            for level in sorted(self._levels, key=lambda level: level.number)
+            if level.queue.max_offset
+        }
+
+    def _turn(self) -> None:
+        """Look at each level once."""
+        self._call = None
+        pause = LOOK_SECONDS
+        try:
+            left = MOST_DELIVERED
+            for _ in range(len(self._levels)):
+                level = self._levels[0]
+                self._levels.rotate(-1)
+                left -= self._look(level, left)
+                if left <= 0:
+                    pause = 0
+                    break
+        except Exception:
+            self._log.failure("Delayed messages cannot be delivered.")
+            pause = BROKEN_SECONDS
+        self._call = self._clock.callLater(pause, self._turn)
+
+    def _look(self, level: Level, most: int) -> int:
+        """Deliver what is due in a level, or have it read.
+
+        @return: how many messages were passed; C{most} if there are more.
+        """
+        now_ms = self._wall_ms()
+        if level.is_busy or self._clock.seconds() < level.retry_at:
+            return 0
+        lost = level.correct()
+        if lost:
+            self.lost += lost
+            self._log.warn(
+                "{lost} messages of delay level {level} were removed from the log "
+                "before they were due",
+                lost=lost,
+                level=level.number,
+            )
+        store = self._store
+        if level.offset >= level.queue.max_offset or level.is_early(now_ms):
+            return 0
+        if store.refusal() is not None:
+            # Someone has to ask again whether there is room; one message is enough.
+            most = 1
+        read = partial(find_due, store, level, most, now_ms)
+        if not store.is_cold(level.queue, level.offset):
+            return min(most, self._deliver(level, read()))
+        level.is_busy = True
+        over: Deferred[None] = Deferred()
+        self._reading.add(over)
+        done = self._in_thread(read)
+        done.addCallback(partial(self._was_read, level))
+        done.addErrback(partial(self._not_read, level))
+        done.addBoth(lambda _: self._read_over(level, over))
+        return 0
+
+    def _was_read(self, level: Level, step: Step) -> None:
+        if not self._stopped:
+            self._deliver(level, step)
+
+    def _not_read(self, level: Level, failure: Failure) -> None:
+        level.retry_at = self._clock.seconds() + BROKEN_SECONDS
+        self._log.failure("Delayed messages cannot be read.", failure=failure)
+
+    def _read_over(self, level: Level, over: Deferred[None]) -> None:
+        level.is_busy = False
+        self._reading.discard(over)
+        if self._call is not None and not self._stopped:
+            self._call.reset(0)
+        over.callback(None)
+
+    def _deliver(self, level: Level, step: Step) -> int:
+        """Store what is due where it belongs, and move the level on.
+
+        @return: how many messages were passed; more than any bound if there are more.
+        """
+        if step.unreadable:
+            self._say_unreadable(level, step)
+        drafts = []
+        for offset, message in step.messages:
+            place = destination(message)
+            assert place is not None
+            try:
+                queue = self._store.queue(*place)
+            except ServiceNotAvailable:
+                break
+            drafts.append(delivered(message, queue, offset))
+        if drafts:
+            self._store.append(drafts)
+            self._appended()
+            if self._durability.synchronous:
+                self._durability.flush()
+        again = self._settle(level, drafts)
+        if again is None and len(drafts) < len(step.messages):
+            again = step.messages[len(drafts)][0]
+        passed = step.next_offset - level.offset
+        if again is None:
+            level.advance(step.next_offset)
+            level.next_ms = step.next_ms
+            more = not step.next_ms and step.next_offset < level.queue.max_offset
+            return MOST_DELIVERED if more else passed
+        self.failures += 1
+        level.retry_at = self._clock.seconds() + LOOK_SECONDS
+        level.advance(again)
+        level.ahead.update(offset for offset, _ in step.unreadable if offset > again)
+        return 0
+
+    def _settle(self, level: Level, drafts: list[Draft]) -> int | None:
+        """Note what became of drafts.
+
+        @return: the offset of the first message that has to be delivered again.
+        """
+        again = None
+        for draft in drafts:
+            offset = draft.context
+            assert isinstance(offset, int)
+            if draft.status == PUT_OK:
+                self.delivered += 1
+                level.end = max(level.end, draft.end)
+                if again is not None:
+                    level.ahead.add(offset)
+            elif draft.status in (MESSAGE_ILLEGAL, PROPERTIES_SIZE_EXCEEDED):
+                self.refused += 1
+                self._log.error(
+                    "The message at offset {offset} of delay level {level} is too "
+                    "large or malformed for {topic}; it is not delivered",
+                    offset=offset,
+                    level=level.number,
+                    topic=draft.queue.topic,
+                )
+                if again is not None:
+                    level.ahead.add(offset)
+            elif again is None:
+                again = offset
+        return again
+
+    def _say_unreadable(self, level: Level, step: Step) -> None:
+        """Count and say what cannot be delivered."""
+        self.unreadable += len(step.unreadable)
+        offset, position = step.unreadable[0]
+        self._log.error(
+            "{count} messages of delay level {level} cannot be read or do not say "
+            "where they belong, the first at offset {offset}, position {position} of "
+            "the log; they are not delivered",
+            count=len(step.unreadable),
+            level=level.number,
+            offset=offset,
+            position=position,
+        )
