@@ -15,7 +15,8 @@ Messages in and out (the hot ways stand beside the general ones):
   - L{intake}: the sends of one turn become one append, and their answers.
   - L{durability}: who waits for the disk, and the one flush in flight.
   - L{pulling}, L{pull_checks}, L{holding}: request 11, and pulls that wait.
-  - L{upkeep}: who takes which step of the store, and when.
+  - L{upkeep}: who takes which step of the store, and when; L{flush_timing}: when log
+    and queues are committed and flushed.
   - L{message_queries}: requests 29 to 33.
 
 Messages that wait for a delay level:

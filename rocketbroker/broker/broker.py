@@ -408,11 +408,12 @@ class Broker:
                 # What comes behind it, the store above all, must be closed yet.
                 self._log.failure("The broker did not stop as it should.")
 
-    def _stop_answering(self) -> Deferred[list[None]]:
-        """Nobody is answered any more but those whose messages are accepted."""
+    async def _stop_answering(self) -> None:
+        """Who waits for the disk is answered; then nobody is any more."""
         self.holding.stop()
         self.intake.flush()
-        return gatherResults([server.stop() for server in self._servers])
+        await self.durability.settled()
+        await gatherResults([server.stop() for server in self._servers])
 
     def _flush(self) -> Deferred[int]:
         """What is delivered is on the disk before that is written down."""

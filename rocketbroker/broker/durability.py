@@ -23,6 +23,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from rocketbroker.config.store import StoreOptions
+from rocketbroker.store.bufferpool import holds_back
 from rocketbroker.store.interfaces import Draft, IStore
 from rocketbroker.wire.codes import ResponseCode
 
@@ -47,12 +48,13 @@ class InThread(Protocol):
 class _Group:
     """The drafts of one turn that wait for the disk together."""
 
-    __slots__ = ("deadline", "drafts", "end", "settle", "size")
+    __slots__ = ("deadline", "drafts", "end", "over", "settle", "size")
 
     def __init__(self, drafts: list[Draft], settle: Settle, deadline: float) -> None:
         self.drafts = drafts
         self.settle = settle
         self.deadline = deadline
+        self.over: list[Deferred[None]] = []
         self.end = drafts[-1].end
         self.size = self.end - drafts[0].position
 
@@ -62,6 +64,7 @@ class Durability:
     """Flushes the commit log and releases who waited for it.
 
     @ivar synchronous: whether answers wait for the disk (SYNC_FLUSH).
+    @ivar holds_back: whether readers wait for a commit (transient store pool).
     @ivar waiting: how many drafts wait now.
     @ivar waiting_bytes: how many bytes of the log they are.
     @ivar flushes: how many flushes succeeded.
@@ -79,6 +82,7 @@ class Durability:
         in_thread: InThread,
     ) -> None:
         self.synchronous = options.flush_disk_type == "SYNC_FLUSH"
+        self.holds_back = holds_back(options)
         self.waiting = 0
         self.waiting_bytes = 0
         self.flushes = 0
@@ -129,6 +133,20 @@ class Durability:
             self._again = True
         elif self._retry is None:
             self._start()
+
+    def flush_if_idle(self) -> None:
+        """Flush what is appended by now, unless a flush is in flight."""
+        if not self._in_flight:
+            self.flush()
+
+    def settled(self) -> Deferred[None]:
+        """Fires when all who wait now have their answers."""
+        done: Deferred[None] = Deferred()
+        if self._groups:
+            self._groups[-1].over.append(done)
+        else:
+            done.callback(None)
+        return done
 
     def stop(self) -> Deferred[None]:
         """Let the disk have what waits, and start no other flush after that.
@@ -208,6 +226,9 @@ class Durability:
         if code:
             self.timeouts += len(group.drafts)
         group.settle(group.drafts, code)
+        for done in group.over:
+            # Not in the middle of a release.
+            self._clock.callLater(0, done.callback, None)
 
     def _expire(self) -> None:
         self._timer = None

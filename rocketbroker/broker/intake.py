@@ -13,7 +13,8 @@ in L{Durability}. A draft's context says how it is answered:
 Two bounds protect the memory when the disk cannot follow; both are answered with
 SYSTEM_BUSY before a draft is made, so that the client tries elsewhere: the number of
 drafts that wait (sendThreadPoolQueueCapacity, as the reference bounds its queue of
-sends) and their bytes (L{MOST_WAITING_BYTES}).
+sends) and their bytes (L{MOST_WAITING_BYTES}). With the transient store pool there is a
+third: its buffers.
 
 Statuses and remarks: the broker sheet, sections 7 and 10.5.
 """
@@ -59,6 +60,7 @@ from rocketbroker.wire.hot import HEADS, MOST_READY_HEADS, SEND_ANSWER, frame_of
 MOST_WAITING_BYTES: Final = 256 << 20
 
 OVERLOAD: Final = "[OVERLOAD]system busy, start flow control for a while"
+NO_BUFFER: Final = "[REJECTREQUEST]system busy, start flow control for a while"
 BROKER_BUSY: Final = "[PC_SYNCHRONIZED]broker busy, start flow control for a while"
 
 #: Upper bounds of the message sizes that metrics count, the last class is open.
@@ -164,6 +166,7 @@ class Intake:
 
     @ivar drafts: those of this turn. Senders append to it themselves.
     @ivar synchronous: whether answers may have to wait for the disk.
+    @ivar bounded: whether L{is_full} may be true at all.
     @ivar refused: how many sends were turned away for being too many.
     @ivar failed: how many drafts the store did not take.
     @ivar put_times: how long it took until they could be answered.
@@ -187,6 +190,7 @@ class Intake:
         """
         self.drafts: list[Draft] = []
         self.synchronous = durability.synchronous
+        self.bounded = durability.synchronous or durability.holds_back
         self.refused = 0
         self.failed = 0
         self.put_times = PutTimes()
@@ -198,16 +202,20 @@ class Intake:
         self._seconds = seconds
 
     def is_full(self) -> bool:
-        """Whether no other send may wait now."""
+        """Whether no other send may be taken now."""
         durability = self._durability
-        return durability.synchronous and (
-            durability.waiting + len(self.drafts) >= self._most_waiting
-            or durability.waiting_bytes >= MOST_WAITING_BYTES
-        )
+        if durability.synchronous:
+            return (
+                durability.waiting + len(self.drafts) >= self._most_waiting
+                or durability.waiting_bytes >= MOST_WAITING_BYTES
+            )
+        return durability.holds_back and self._store.lacks_buffers()
 
     def overload(self) -> SystemBusy:
         """What a send is answered with while L{is_full}; counts it."""
         self.refused += 1
+        if not self.synchronous:
+            return SystemBusy(NO_BUFFER)
         if self._durability.waiting_bytes >= MOST_WAITING_BYTES:
             return SystemBusy(BROKER_BUSY)
         return SystemBusy(OVERLOAD)

@@ -122,6 +122,7 @@ class Sending:
         self._unique_keys = unique_keys
         self._checks = SendChecks(topics, groups, options, most_bytes, wall_ms)
         self._synchronous = intake.synchronous
+        self._bounded = intake.bounded
         self._added = {
             "MSG_REGION": options.region_id,
             "TRACE_ON": "true" if options.trace_on else "false",
@@ -163,7 +164,7 @@ class Sending:
         intake = self._intake
         if sends is None or fields.f & _NOT_HOT_BITS:
             return False
-        if self._synchronous and intake.is_full():
+        if self._bounded and intake.is_full():
             return False
         if fields.m:
             return self._hot_batch(connection, call, body, sends)

@@ -4,10 +4,7 @@
   - I{Dispatch}: a millisecond after an append, as the reference's dispatcher does, so
     that the entries of all turns of that time go into the queues together; and at once
     when a pull asks at the end of a queue. What arrived wakes held pulls.
-  - I{Flush} (ASYNC_FLUSH): every flushIntervalCommitLog, if flushCommitLogLeastPages
-    have been written, and every flushCommitLogThoroughInterval whatever there is.
-    SYNC_FLUSH flushes when somebody waits (L{Durability}).
-  - I{Queues and checkpoint}: every flushIntervalConsumeQueue.
+  - I{Commit and flush}: L{rocketbroker.broker.flush_timing} says when.
   - I{The next segment}: twice a second; making one takes a disk seconds, filling one
     longer.
 
@@ -28,6 +25,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from rocketbroker.broker.durability import Durability, InThread
+from rocketbroker.broker.flush_timing import FlushTiming
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.store.interfaces import Arrival, IStore
 
@@ -45,8 +43,6 @@ ALLOCATE_SECONDS: Final = 0.5
 
 #: How often what was found wrong on the disk is logged.
 TELL_SECONDS: Final = 1.0
-
-_PAGE: Final = 4096
 
 
 @final
@@ -75,19 +71,19 @@ class Upkeep:
         self.failures = 0
         self._clock = clock
         self._store = store
-        self._options = options
-        self._durability = durability
         self._wake = wake
         self._in_thread = in_thread
         self._soon: IDelayedCall | None = None
         self._stopped = False
         self._dispatching = False
         self._refused = False
-        self._thorough_at = clock.seconds()
         self._loops: list[tuple[LoopingCall, float]] = []
         self._running: dict[str, Deferred[None]] = {}
+        timing = self._timing = FlushTiming(clock, store, options, durability)
         if not durability.synchronous:
-            self._every(options.flush_interval_commit_log / 1000.0, self._flush)
+            self._every(options.flush_interval_commit_log / 1000.0, timing.flush)
+        if durability.holds_back:
+            self._every(options.commit_interval_commit_log / 1000.0, self._commit)
         self._every(options.flush_interval_consume_queue / 1000.0, self._flush_queues)
         self._every(ALLOCATE_SECONDS, self._allocate)
         self._every(TELL_SECONDS, self._tell)
@@ -159,15 +155,21 @@ class Upkeep:
     def _dispatch_soon(self) -> None:
         self._soon = None
         self._refused = False
-        before = self.dispatches
-        self.dispatch()
+        self._timing.appended()
         store = self._store
-        if (
-            self.dispatches > before
-            and store.dispatched_position < store.published_position
-            and self._soon is None
-        ):
+        before = store.dispatched_position
+        self.dispatch()
+        # A step may have met only records without a queue, so its arrivals tell
+        # nothing.
+        after = store.dispatched_position
+        if before < after < store.published_position and self._soon is None:
             self._soon = self._clock.callLater(0, self._dispatch_soon)
+
+    def _commit(self) -> None:
+        before = self._store.committed_position
+        self._timing.commit()
+        if self._store.committed_position > before:
+            self.appended()
 
     def _clock_dispatch(self, seconds: float) -> None:
         """Dispatch after C{seconds}, not before."""
@@ -175,21 +177,8 @@ class Upkeep:
             self._soon.cancel()
         self._soon = self._clock.callLater(seconds, self._dispatch_soon)
 
-    def _flush(self) -> None:
-        store, options = self._store, self._options
-        behind = store.published_position - store.flushed_position
-        if behind <= 0:
-            return
-        now = self._clock.seconds()
-        thorough = options.flush_commit_log_thorough_interval / 1000.0
-        if now - self._thorough_at >= thorough:
-            self._thorough_at = now
-        elif behind < options.flush_commit_log_least_pages * _PAGE:
-            return
-        self._durability.flush()
-
     def _flush_queues(self) -> None:
-        self._run("flush_queues", self._store.flush_queues)
+        self._run("flush_queues", self._timing.flush_queues)
 
     def _allocate(self) -> None:
         self._run("allocate_ahead", self._store.allocate_ahead)

@@ -6,7 +6,10 @@ L{rocketbroker.store.store} offers it. From the outside in:
 
 - L{rocketbroker.store.parts}: what the store is made of.
 - L{rocketbroker.store.flags}: what it can do at the moment, as operators read it.
-- L{rocketbroker.store.commitlog}: append: reserve, fill, publish; flush.
+- L{rocketbroker.store.commitlog}: append: reserve, fill, publish.
+- L{rocketbroker.store.flushing}: how far the log may be read, and is on the disk.
+- L{rocketbroker.store.bufferpool}: the buffers of the transient store pool, counted.
+- L{rocketbroker.store.pages}: whether a flush is worth it.
 - L{rocketbroker.store.encoding}: drafts to records, for the append.
 - L{rocketbroker.store.dispatching}: from the log into the queues.
 - L{rocketbroker.store.reading}: the messages of a queue, for pulls.

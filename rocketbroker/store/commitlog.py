@@ -22,6 +22,7 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Final, final
 
+from rocketbroker.store.bufferpool import BufferPool
 from rocketbroker.store.consumequeue import Queue
 from rocketbroker.store.encoding import (
     FILLER,
@@ -45,8 +46,8 @@ from rocketbroker.store.lease import Lease
 from rocketbroker.store.segments import ALLOCATION, Segment, Segments
 from rocketbroker.store.words import (
     APPENDING,
+    COMMITTED,
     DISPATCHED,
-    FLUSHED,
     NEXT,
     PUBLISHED,
     Words,
@@ -124,7 +125,6 @@ class CommitLog:
     @ivar appended_messages: how many messages were published.
     @ivar appended_bytes: how many bytes of the log they are.
     @ivar published_ms: the store time of the last record published.
-    @ivar flushed_ms: the same, of the last one that is on the disk.
     """
 
     def __init__(
@@ -135,7 +135,13 @@ class CommitLog:
         wall_ms: Callable[[], int],
         store_host: bytes,
         most_body: int,
+        pool: BufferPool | None = None,
+        holds_back: bool = False,
     ) -> None:
+        """
+        @param pool: the transient store pool, where there is one.
+        @param holds_back: whether what is published waits for a commit.
+        """
         assert len(store_host) in (HOST_V4, HOST_V6), store_host
         self.segments = segments
         self.hints: deque[Hint] = deque()
@@ -144,16 +150,16 @@ class CommitLog:
         self.appended_messages = 0
         self.appended_bytes = 0
         self.published_ms = 0
-        self.flushed_ms = 0
         self._words = words
         self._lease = lease
         self._wall_ms = wall_ms
         self._store_host = store_host
         self._most_body = most_body
         self._most_record = min(most_body + BESIDE_BODY, segments.size - FILLER_BYTES)
+        self._pool = pool
+        self._holds_back = holds_back
         self._retry_at_ms = 0
         self._in_batches = 0
-        self._rewrite = False
 
     # Append.
 
@@ -260,6 +266,9 @@ class CommitLog:
             return last
         if position < last.start:
             return self.segments.find(position)
+        pool = self._pool
+        if pool is not None and pool.fails_fast and pool.is_exhausted(position - 1):
+            return None
         try:
             return self.segments.roll()
         except OSError as error:
@@ -315,6 +324,8 @@ class CommitLog:
         view = self._words.view
         hint = Hint(view[PUBLISHED], end, store_ms, drafts)
         view[PUBLISHED] = end
+        if not self._holds_back:
+            view[COMMITTED] = end
         view[APPENDING] = 0
         self.appended_messages += len(drafts) + self._in_batches
         self.appended_bytes += end - runs[0].start - sum([run.filler for run in runs])
@@ -402,47 +413,6 @@ class CommitLog:
                 done = self.segments.prepare() or done
         self.refused = ""
         return done
-
-    # Flush.
-
-    def flush(self) -> int:
-        """See L{rocketbroker.store.interfaces.IStore.flush}."""
-        published_ms = self.published_ms
-        view = self._words.view
-        target: int = view[PUBLISHED]
-        flushed: int = view[FLUSHED]
-        if target > flushed or self._rewrite:
-            for segment in self.segments.all:
-                if segment.end <= flushed or segment.start >= target:
-                    continue
-                self._flush_segment(segment, flushed, target)
-            self._rewrite = False
-            view = self._words.view
-            view[FLUSHED] = target
-        self.flushed_ms = published_ms
-        return target
-
-    def _flush_segment(self, segment: Segment, flushed: int, target: int) -> None:
-        """Put one on the disk.
-
-        When a sync has failed, the kernel takes the pages for clean and the next sync
-        would succeed without having written them: so they are written again first.
-        """
-        if self._rewrite:
-            position = max(flushed, segment.start)
-            end = min(target, segment.end)
-            while position < end:
-                size = min(MOST_RUN, end - position)
-                content = segment.file.pread(size, position - segment.start)
-                segment.file.pwrite(content, position - segment.start)
-                position += size
-        try:
-            if not segment.is_named:
-                self.segments.name(segment)
-            segment.file.datasync()
-        except OSError:
-            self._rewrite = True
-            raise
 
 
 def _place_parts(draft: Draft, position: int) -> None:

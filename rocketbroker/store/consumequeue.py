@@ -255,9 +255,12 @@ class Queue:
         """Remove all files."""
         self.files.drop(0)
 
-    def flush(self) -> None:
-        """I{Blocking.} Put all files on the disk."""
-        self.files.flush()
+    def flush(self, least_pages: int = 0) -> None:
+        """I{Blocking.} Put all files on the disk.
+
+        @param least_pages: only if so many pages came since the last flush.
+        """
+        self.files.flush(least_pages, self.max_offset * SIZE)
 
     def close(self) -> None:
         """Close all files."""

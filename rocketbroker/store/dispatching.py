@@ -21,7 +21,7 @@ from rocketbroker.store.consumequeue import Queue
 from rocketbroker.store.delays import SCHEDULE_TOPIC, delivery_ms
 from rocketbroker.store.interfaces import Arrival, Draft
 from rocketbroker.store.scanning import Found, Scan, tag_code_of
-from rocketbroker.store.words import DISPATCHED, FLUSHED, PUBLISHED, Words
+from rocketbroker.store.words import COMMITTED, DISPATCHED, FLUSHED, Words
 
 
 @final
@@ -51,7 +51,7 @@ class Dispatcher:
         self._log = log
         self._words = words
         self._find_queue = find_queue
-        self._limit_word = FLUSHED if only_flushed else PUBLISHED
+        self._limit_word = FLUSHED if only_flushed else COMMITTED
         self._touched: list[Queue] = []
         self._known: dict[tuple[bytes, int], Queue] = {}
         self.dispatched_ms = 0

@@ -201,6 +201,10 @@ class IStore(Interface):
 
     min_position: int = Attribute("The start of the oldest segment.")
     published_position: int = Attribute("The end of the log: nothing beyond it exists.")
+    committed_position: int = Attribute(
+        "Readers look no further: what is published, or with the transient store pool "
+        "what was published at the last commit."
+    )
     flushed_position: int = Attribute("All before it is on the disk.")
     dispatched_position: int = Attribute("All before it is in the consume queues.")
     append_failures: int = Attribute("How many drafts were refused or failed.")
@@ -237,9 +241,10 @@ class IStore(Interface):
         """
 
     def dispatch(most: int) -> list[Arrival]:
-        """Enter up to about C{most} published records into their queues.
+        """Enter up to about C{most} committed records into their queues.
 
-        With SYNC_FLUSH only what is flushed. Nothing to do returns an empty list.
+        With SYNC_FLUSH only what is flushed, unless readUnCommitted. Nothing to do
+        returns an empty list; and so does a step that met only records without a queue.
 
         @raise OSError: the disk refused; the next call tries the same again.
         """
@@ -292,6 +297,19 @@ class IStore(Interface):
     def delete_topic(topic: str) -> None:
         """I{Blocking.} Remove the topic's queues; its records stay in the log."""
 
+    def commit(least_pages: int = 0) -> bool:
+        """With the transient store pool: let readers see what was published.
+
+        @param least_pages: only if so many pages wait, or a full segment.
+        @return: whether there was anything to do.
+        """
+
+    def buffers_left() -> int | None:
+        """How many buffers of the transient store pool are left; None without it."""
+
+    def lacks_buffers() -> bool:
+        """Whether sends have to wait for a commit that gives a buffer back."""
+
     def flush() -> int:
         """I{Blocking; in a thread while others append.} Put the log on the disk.
 
@@ -299,8 +317,12 @@ class IStore(Interface):
         @raise OSError: the disk refused; the position has not moved.
         """
 
-    def flush_queues() -> None:
-        """I{Blocking.} Put consume queues and the checkpoint on the disk."""
+    def flush_queues(least_pages: int = 0) -> None:
+        """I{Blocking.} Put consume queues and the checkpoint on the disk.
+
+        @param least_pages: only of those queues that have so many pages for it; then
+            the checkpoint says nothing new of queues.
+        """
 
     def allocate_ahead() -> bool:
         """I{Blocking.} Make the next segment ready; True if there was one to make."""

@@ -14,11 +14,13 @@ from rocketbroker.config.levels import parse_levels
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.directories import make_lasting
 from rocketbroker.files.interfaces import IFiles
+from rocketbroker.store.bufferpool import BufferPool, holds_back, is_enabled
 from rocketbroker.store.checkpoint import Checkpoint
 from rocketbroker.store.commitlog import CommitLog
 from rocketbroker.store.dispatching import Dispatcher
 from rocketbroker.store.encoding import HOST_V6
 from rocketbroker.store.flags import RunningFlags
+from rocketbroker.store.flushing import Flushing
 from rocketbroker.store.lease import Lease
 from rocketbroker.store.queues import FOLDER as QUEUES
 from rocketbroker.store.queues import QueueTable
@@ -68,6 +70,15 @@ class Parts:
             len(store_host) == HOST_V6,
             options.auto_message_version_on_topic_len,
         )
+        synchronous = options.flush_disk_type == "SYNC_FLUSH"
+        self.pool: BufferPool | None = None
+        if is_enabled(options):
+            self.pool = BufferPool(
+                self.segments,
+                words,
+                options.transient_store_pool_size,
+                options.fast_fail_if_no_buffer_in_store_pool,
+            )
         self.log = CommitLog(
             self.segments,
             words,
@@ -75,12 +86,15 @@ class Parts:
             wall_ms,
             store_host,
             options.max_message_size,
+            self.pool,
+            holds_back(options),
         )
+        self.flushing = Flushing(self.log, words, holds_back(options))
         self.dispatcher = Dispatcher(
             self.log,
             words,
             self.table.get_by_bytes,
-            options.flush_disk_type == "SYNC_FLUSH",
+            synchronous and not options.read_un_committed,
             parse_levels(options.message_delay_level),
         )
         self.reading = Reading(self.segments, words, options, memory_bytes, rot)
@@ -104,9 +118,9 @@ class Parts:
         recovery.run(clean)
         if recovery.records:
             ms = recovery.last_store_ms
-            self.log.published_ms = self.log.flushed_ms = ms
+            self.flushing.restored(ms)
             self.dispatcher.dispatched_ms = ms
         else:
-            self.log.published_ms = self.log.flushed_ms = self.checkpoint.physic_ms
+            self.flushing.restored(self.checkpoint.physic_ms)
             self.dispatcher.dispatched_ms = self.checkpoint.logics_ms
         return recovery

@@ -14,6 +14,7 @@ from typing import final
 
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFile, IFiles
+from rocketbroker.store.pages import is_due
 from rocketbroker.store.segments import position_of_name, segment_name
 
 
@@ -65,7 +66,16 @@ class QueueFiles:
     @ivar all: those there are, by their first byte, in order and without gaps.
     """
 
-    __slots__ = ("_files", "_reading", "_setting", "_unnamed", "all", "folder", "size")
+    __slots__ = (
+        "_files",
+        "_flushed",
+        "_reading",
+        "_setting",
+        "_unnamed",
+        "all",
+        "folder",
+        "size",
+    )
 
     def __init__(
         self,
@@ -81,6 +91,8 @@ class QueueFiles:
         self._reading: QueueFile | None = None
         self._setting = setting
         self._unnamed = False
+        #: Where the queue ended at its last flush.
+        self._flushed = 0
         self.folder = folder
         self.size = size
         self.all: list[QueueFile] = []
@@ -185,6 +197,7 @@ class QueueFiles:
     def cut(self, position: int) -> None:
         """Let nothing follow a position: files that start there or later are removed,
         zeros follow it in its own file."""
+        self._flushed = min(self._flushed, position)
         keep = 0
         while keep < len(self.all) and self.all[keep].start < position:
             keep += 1
@@ -199,6 +212,8 @@ class QueueFiles:
         """Remove all files but the first C{keep}."""
         gone, self.all = self.all[keep:], self.all[:keep]
         self._reading = None
+        if not keep:
+            self._flushed = 0
         for file in gone:
             # Closed when the last thread that reads it lets go of it.
             self._files.remove(file.path)
@@ -220,11 +235,15 @@ class QueueFiles:
             self._files.remove(file.path)
         return count
 
-    def flush(self) -> int:
+    def flush(self, least_pages: int = 0, end: int = 0) -> int:
         """I{Blocking.} Put them on the disk.
 
+        @param least_pages: only if so many pages came since the last flush.
+        @param end: the byte behind the queue's last entry.
         @return: how many files there were to sync.
         """
+        if least_pages and not is_due(self._flushed, end, least_pages, self.size):
+            return 0
         count = 0
         for file in self.all:
             if file.unsynced:
@@ -238,6 +257,7 @@ class QueueFiles:
                 count += 1
                 if file not in self.all[-1:]:
                     file.rest()
+        self._flushed = end
         if self._unnamed:
             self._unnamed = False
             try:

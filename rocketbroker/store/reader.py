@@ -4,7 +4,7 @@
 For exports without a broker, and beside a running one, ours or the reference's. Nothing
 is written, no lock is taken, sizes are taken from the files.
 
-How far can be read: beside a broker of ours, to the position that it has published in
+How far can be read: beside a broker of ours, to the position that it has committed in
 its shared words (L{rocketbroker.store.words}), which are believed only if the C{abort}
 file is the one that belongs to them. Beside the reference's, and in a directory that
 nobody uses, as far as queue entries point to whole records: each record is checked,
@@ -23,10 +23,10 @@ from rocketbroker.records.entries import ENTRY, FILLED_SIZE, SIZE
 from rocketbroker.store.scanning import Blank, Broken, Found, parse
 from rocketbroker.store.segments import Segment, Segments, position_of_name
 from rocketbroker.store.words import (
+    COMMITTED,
     FIRST_SLOT,
     MAX,
     MIN,
-    PUBLISHED,
     QUEUES,
     QUEUES_NAME,
     SLOT_WORDS,
@@ -186,10 +186,10 @@ class StoreReader:
         return self._segments.all
 
     def log_end(self) -> int:
-        """Where the log is not to be read: what is published, or the files, end."""
+        """Where the log is not to be read: what is committed, or the files, end."""
         end = self._segments.all[-1].end if self._segments.all else 0
         if self._words is not None:
-            return min(end, self._words.view[PUBLISHED])
+            return min(end, self._words.view[COMMITTED])
         return end
 
     def entries(
@@ -309,7 +309,7 @@ class StoreReader:
         segment = self._find(position)
         end = segment.end
         if self._words is not None:
-            end = min(end, self._words.view[PUBLISHED])
+            end = min(end, self._words.view[COMMITTED])
         if size <= 0 or position + size > end:
             raise Broken(f"its entry says {size} bytes")
         wanted = min(max(size, WINDOW), end - position)

@@ -41,7 +41,7 @@ from rocketbroker.store.interfaces import (
 )
 from rocketbroker.store.rot import CheckedRead, Rot
 from rocketbroker.store.segments import Segment, Segments
-from rocketbroker.store.words import MAX, MIN, MIN_POSITION, PUBLISHED, Words
+from rocketbroker.store.words import COMMITTED, MAX, MIN, MIN_POSITION, PUBLISHED, Words
 
 #: No answer may be larger (the store sheet, 16).
 MOST_BYTES: Final = 128 << 20
@@ -143,7 +143,7 @@ class Reading:
             if plain is not None:
                 return plain
         scan_end = min(end, offset + max(-(-self._scan_bytes // SIZE), asked))
-        bounds = view[MIN_POSITION], view[PUBLISHED]
+        bounds = view[MIN_POSITION], view[COMMITTED]
         limits = asked, most_bytes
         collector = (
             Collector(self._segments, bounds, limits)
@@ -220,7 +220,7 @@ class Reading:
         if segment is None:
             return None
         low = segment.start
-        limit = min(segment.end, self._words.view[PUBLISHED])
+        limit = min(segment.end, self._words.view[COMMITTED])
         stop = positions[-1] + sizes[-1]
         if stop - start == total and start < stop <= limit:
             # One extent, unless entries are wrong in a way that adds up; and then too

@@ -44,6 +44,7 @@ from rocketbroker.store.segments import (
     position_of_name,
 )
 from rocketbroker.store.words import (
+    COMMITTED,
     DISPATCHED,
     FLUSHED,
     MIN_POSITION,
@@ -339,6 +340,6 @@ class Recovery:
         view = self._words.view
         for queue in self._table.all():
             view[queue.slot + NEXT] = queue.trusted_from = queue.max_offset
-        view[PUBLISHED] = end
+        view[PUBLISHED] = view[COMMITTED] = end
         view[FLUSHED] = start
         view[DISPATCHED] = end

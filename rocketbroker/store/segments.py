@@ -124,6 +124,11 @@ class Segments:
         #: One at a time makes a segment: a thread ahead, or an append that ran into it.
         self._making = threading.Lock()
 
+    @property
+    def is_prepared(self) -> bool:
+        """Whether the next segment is made."""
+        return self._ahead is not None
+
     def find(self, position: int) -> Segment | None:
         """The segment that holds the byte at C{position}."""
         segments = self.all

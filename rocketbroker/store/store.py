@@ -36,6 +36,7 @@ from rocketbroker.store.parts import Parts
 from rocketbroker.store.rot import Rot
 from rocketbroker.store.words import (
     ABORT_MS,
+    COMMITTED,
     DISPATCHED,
     FLUSHED,
     MIN_POSITION,
@@ -137,6 +138,8 @@ class Store:
         self._segments = parts.segments
         self._table = parts.table
         self._log = parts.log
+        self._flushing = parts.flushing
+        self._pool = parts.pool
         self._dispatcher = parts.dispatcher
         self._reading = parts.reading
         self._search = parts.search
@@ -146,7 +149,7 @@ class Store:
         self.report += recovery.report
         self.given_up_bytes = recovery.given_up_bytes
         self.recovered_records = recovery.records
-        self._log.flush()
+        self._flushing.flush()
         self.flush_queues()
         self._mark()
         self._is_open = True
@@ -192,7 +195,8 @@ class Store:
             return
         self._is_open = False
         try:
-            self._log.flush()
+            self._flushing.commit(0)
+            self._flushing.flush()
             while self._words.view[DISPATCHED] < self._words.view[PUBLISHED]:
                 self._dispatcher.dispatch(AT_ONCE)
             self.flush_queues()
@@ -222,6 +226,11 @@ class Store:
     def published_position(self) -> int:
         """See L{IStore}."""
         return int(self._words.view[PUBLISHED])
+
+    @property
+    def committed_position(self) -> int:
+        """See L{IStore}."""
+        return int(self._words.view[COMMITTED])
 
     @property
     def flushed_position(self) -> int:
@@ -382,15 +391,30 @@ class Store:
 
     def flush(self) -> int:
         """See L{IStore.flush}."""
-        return self._log.flush()
+        return self._flushing.flush()
 
-    def flush_queues(self) -> None:
+    def commit(self, least_pages: int = 0) -> bool:
+        """See L{IStore.commit}."""
+        return self._is_open and self._flushing.commit(least_pages)
+
+    def buffers_left(self) -> int | None:
+        """See L{IStore.buffers_left}."""
+        return self._pool.remaining() if self._pool is not None else None
+
+    def lacks_buffers(self) -> bool:
+        """See L{IStore.lacks_buffers}."""
+        pool = self._pool
+        return pool is not None and pool.is_exhausted(self.published_position)
+
+    def flush_queues(self, least_pages: int = 0) -> None:
         """See L{IStore.flush_queues}."""
+        checkpoint = self._checkpoint
         dispatched_ms = self._dispatcher.dispatched_ms
         for queue in self._table.all():
-            queue.flush()
-        checkpoint = self._checkpoint
-        times = self._log.flushed_ms, dispatched_ms
+            queue.flush(least_pages)
+        if least_pages:
+            dispatched_ms = checkpoint.logics_ms
+        times = self._flushing.flushed_ms, dispatched_ms
         if times != (checkpoint.physic_ms, checkpoint.logics_ms):
             checkpoint.physic_ms, checkpoint.logics_ms = times
             checkpoint.save()

@@ -16,7 +16,7 @@ from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.store.consumequeue import Queue
 from rocketbroker.store.scanning import Blank, Broken, Found, parse
 from rocketbroker.store.segments import Segments
-from rocketbroker.store.words import MIN_POSITION, PUBLISHED, Words
+from rocketbroker.store.words import COMMITTED, MIN_POSITION, Words
 
 
 @final
@@ -38,12 +38,12 @@ class TimeSearch:
 
     def _bytes_at(self, position: int) -> bytes:
         view = self._words.view
-        published = view[PUBLISHED]
-        if not view[MIN_POSITION] <= position <= published - 8:
+        committed = view[COMMITTED]
+        if not view[MIN_POSITION] <= position <= committed - 8:
             return b""
         head = self._segments.read(position, 4, True)
         size = int.from_bytes(head, "big", signed=True)
-        if size <= 0 or position + size > published:
+        if size <= 0 or position + size > committed:
             return b""
         return self._segments.read(position, size, True)
 

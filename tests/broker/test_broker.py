@@ -257,6 +257,41 @@ class BrokerTests(SynchronousTestCase):
         self.assertEqual(answer.code, 17)
         self.assertFalse(self.disk.exists("/store/abort"))
 
+    def test_stopWhileSendsWait(self) -> None:
+        """Who waits for the disk when the broker stops gets an answer."""
+        self.stop(self.running_with_topic())
+        threads = self.in_thread = Threads()
+        broker = self.running(flushDiskType="SYNC_FLUSH")
+        first = self.client.invoke(
+            "127.0.0.1:10911", Command(310, send_ext("T"), b"first"), 30.0
+        )
+        self.network.settle()
+        threads.run()
+        self.network.settle()
+        self.successResultOf(first)
+        waiting = [
+            self.client.invoke(
+                "127.0.0.1:10911", Command(310, send_ext("T"), b"late"), 30.0
+            )
+            for _ in range(3)
+        ]
+        self.network.settle()
+        stopped = broker.stop()
+        for _ in range(80):
+            self.network.advance(0.05)
+        self.assertNoResult(waiting[0])
+        for _ in range(200):
+            threads.run()
+            self.network.advance(0.05)
+        self.successResultOf(stopped)
+        self.assertEqual([self.successResultOf(each).code for each in waiting], [0] * 3)
+
+    def running_with_topic(self) -> Broker:
+        """A broker with a topic and a message."""
+        broker = self.running()
+        self.send()
+        return broker
+
     def test_startAgain(self) -> None:
         """The next start finds messages, topics, groups and offsets."""
         broker = self.running()

@@ -156,6 +156,30 @@ class DurabilityTests(SynchronousTestCase):
         self.thread.tell()
         self.assertEqual(told, [1, 2])
 
+    def test_settled(self) -> None:
+        """Who asks hears when all who wait by then are answered, in a later turn."""
+        self.assertIsNone(self.successResultOf(self.durability.settled()))
+        self.admit(b"a")
+        self.admit(b"b")
+        done = self.durability.settled()
+        self.thread.tell()
+        self.admit(b"c")
+        self.rig.clock.advance(0)
+        self.assertNoResult(done)
+        self.thread.tell()
+        self.assertNoResult(done)
+        self.rig.clock.advance(0)
+        self.assertIsNone(self.successResultOf(done))
+        self.assertEqual(self.durability.waiting, 1)
+
+    def test_settledByTimeout(self) -> None:
+        """Those whose time is over have their answers too."""
+        self.admit(b"a")
+        done = self.durability.settled()
+        self.rig.clock.advance(5)
+        self.rig.clock.advance(0)
+        self.assertIsNone(self.successResultOf(done))
+
     def test_stop(self) -> None:
         """At the end the disk gets what waits; then no timer is left."""
         self.admit(b"a")

@@ -17,8 +17,8 @@ from rocketbroker.broker.upkeep import (
     Upkeep,
 )
 from rocketbroker.config.store import StoreOptions
-from rocketbroker.store.interfaces import Arrival
-from tests.broker.rig import Rig
+from rocketbroker.store.interfaces import Arrival, Draft
+from tests.broker.rig import HOST, Rig
 
 
 class UpkeepCase(SynchronousTestCase):
@@ -32,7 +32,10 @@ class UpkeepCase(SynchronousTestCase):
     def begin(self, **settings: object) -> None:
         """Work with those settings of the store."""
         flush = str(settings.get("flush_disk_type", "ASYNC_FLUSH"))
-        self.rig = Rig({"flushDiskType": flush}, threads=True)
+        pool = str(settings.get("transient_store_pool_enable", "false")).lower()
+        self.rig = Rig(
+            {"flushDiskType": flush, "transientStorePoolEnable": pool}, threads=True
+        )
         self.addCleanup(self.rig.close)
         options = StoreOptions(**settings)  # type: ignore[arg-type]
         clock, store, threads = self.rig.clock, self.rig.store, self.rig.threads
@@ -88,6 +91,17 @@ class DispatchTests(UpkeepCase):
             self.arrived, [(MOST_DISPATCHED, MOST_DISPATCHED), (MOST_DISPATCHED + 1, 1)]
         )
         self.assertEqual(self.upkeep.dispatches, 2)
+
+    def test_withoutQueue(self) -> None:
+        """Steps that met only half messages do not end the work before its end."""
+        queue = self.rig.store.queue("T", 0)
+        for sys_flag in [4] * (MOST_DISPATCHED + 1) + [0]:
+            self.rig.store.append(
+                [Draft(queue, b"", b"", 0, sys_flag, 0, HOST, 0, 0, None)]
+            )
+        self.upkeep.appended()
+        self.rig.clock.advance(DISPATCH_SECONDS)
+        self.assertEqual(self.arrived, [(1, 1)])
 
     def test_fromWithin(self) -> None:
         """Who is woken by a dispatch may ask for one: nothing is done twice."""
@@ -149,24 +163,6 @@ class RegularTests(UpkeepCase):
         self.advance(0.4)
         self.assertFalse(self.flushed())
         self.advance(0.1)
-        self.assertTrue(self.flushed())
-        self.stop()
-
-    def test_leastPages(self) -> None:
-        """Less than flushCommitLogLeastPages waits for the thorough interval."""
-        self.begin(
-            flush_interval_commit_log=500,
-            flush_commit_log_least_pages=4,
-            flush_commit_log_thorough_interval=10_000,
-        )
-        self.upkeep.start()
-        self.append()
-        self.advance(9.5)
-        self.assertFalse(self.flushed())
-        self.advance(0.5)
-        self.assertTrue(self.flushed())
-        self.rig.append(b"x" * 4 * 4096)
-        self.advance(0.5)
         self.assertTrue(self.flushed())
         self.stop()
 

@@ -6,7 +6,6 @@ import errno
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.errors import StoreError
 from rocketbroker.store.commitlog import BESIDE_BODY, RETRY_MS
 from rocketbroker.store.interfaces import (
     CREATE_MAPPED_FILE_FAILED,
@@ -27,7 +26,6 @@ from tests.store.stores import (
     Wall,
     bodies,
     draft,
-    make,
     opened,
     put,
 )
@@ -375,47 +373,3 @@ class FullDiskTests(SynchronousTestCase):
         file.truncate(SEGMENT)
         self.disk.fail("allocate", errno.ENOSPC, after=1)
         return self.disk
-
-
-class FlushTests(SynchronousTestCase):
-    """Putting the log on the disk."""
-
-    def setUp(self) -> None:
-        """A store on a disk."""
-        self.disk = MemoryDisk()
-        self.store = opened(self.disk)
-        self.queue = self.store.queue("T", 0)
-
-    def test_flush(self) -> None:
-        """A flush reaches the end of the log, over several segments, each once."""
-        for _ in range(3):
-            put(self.store, self.queue, b"x" * 50_000)
-        self.assertEqual(self.store.flushed_position, 0)
-        syncs = self.disk.calls["datasync"]
-        self.assertEqual(self.store.flush(), self.store.published_position)
-        self.assertEqual(self.store.flushed_position, self.store.published_position)
-        self.assertEqual(self.disk.calls["datasync"], syncs + 3)
-        self.store.flush()
-        self.assertEqual(self.disk.calls["datasync"], syncs + 3)
-
-    def test_fails(self) -> None:
-        """When the disk refuses, the position stands; what may be lost is written
-        again before the next sync."""
-        put(self.store, self.queue, b"x")
-        self.disk.fail("datasync", errno.EIO)
-        self.assertRaises(OSError, self.store.flush)
-        self.assertEqual(self.store.flushed_position, 0)
-        writes = self.disk.calls["pwrite"]
-        self.store.flush()
-        self.assertEqual(self.disk.calls["pwrite"], writes + 1)
-        self.assertEqual(self.store.flushed_position, self.store.published_position)
-
-    def test_whileOpening(self) -> None:
-        """A store that cannot be opened says why in one sentence, and unlocks."""
-        disk = MemoryDisk(capacity=8192)
-        error = self.assertRaises(StoreError, make(disk).open)
-        self.assertEqual(
-            str(error), "The store /store cannot be used: No space left on device."
-        )
-        disk.capacity = None
-        opened(disk)

@@ -130,6 +130,25 @@ class QueueTests(QueueCase):
         self.assertEqual(files.load(), [])
         self.assertEqual(files.read(14 * 20, 40), entry(14) + bytes(20))
 
+    def test_leastPages(self) -> None:
+        """A queue with less than the least pages of new entries is not flushed; one
+        with so many is, with all of its files, and so is one that has filled a file."""
+        files = QueueFiles(self.disk, "/s/big/0", 500 * 20)
+        files.write(0, entry(0) * 204)
+        self.assertEqual(files.flush(1, 204 * 20), 0)
+        files.write(204 * 20, entry(0))
+        self.assertEqual(files.flush(2, 205 * 20), 0)
+        self.assertEqual(files.flush(1, 205 * 20), 1)
+        self.assertEqual(files.flush(1, 205 * 20), 0)
+        files.write(205 * 20, entry(0) * 300)
+        self.assertEqual(files.flush(9, 505 * 20), 2)
+        files.cut(20)
+        files.write(20, entry(0) * 300)
+        self.assertEqual(files.flush(1, 301 * 20), 1)
+        files.drop(0)
+        files.write(0, entry(0) * 300)
+        self.assertEqual(files.flush(1, 300 * 20), 1)
+
     def test_openFiles(self) -> None:
         """Only the last file stays open, once the others are flushed."""
         self.enter(0, *range(35))

@@ -76,6 +76,16 @@ class LifeTests(SynchronousTestCase):
         store.close()
         opened(disk).close()
 
+    def test_whileOpening(self) -> None:
+        """A store that cannot be opened says why in one sentence, and unlocks."""
+        disk = MemoryDisk(capacity=8192)
+        error = self.assertRaises(StoreError, make(disk).open)
+        self.assertEqual(
+            str(error), "The store /store cannot be used: No space left on device."
+        )
+        disk.capacity = None
+        opened(disk)
+
     def test_closed(self) -> None:
         """A closed store takes nothing, and says so."""
         store = opened()
