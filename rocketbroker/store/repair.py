@@ -34,6 +34,10 @@ from rocketbroker.store.verification import Fault, Verification
 #: What a repair needs beside the copies: queue files, words, blocks ahead of the log.
 SPARE: Final = 160 << 20
 
+#: So many missing offsets are tried for a record that no queue knows: it was followed
+#: soon by the next one of its queue, or it was the last.
+MOST_TRIED: Final = 1000
+
 #: Queues of a topic are in one of these.
 QUEUE_FOLDERS: Final = ("consumequeue", "consumequeue_ext", "batchconsumequeue")
 
@@ -248,6 +252,7 @@ class Repair:
         last = reader.segments[-1] if reader.segments else None
         for start, end in sorted(regions):
             slots = self._slots(reader, start, end)
+            slots = slots or list(self._missing(filling, faults, start, end))
             segment = _segment(reader, start)
             if segment is last and end == segment.end:
                 # The log goes on there: what no message stood in becomes zeros again.
@@ -271,6 +276,26 @@ class Repair:
             # The queue has lost it too; perhaps the record itself can be read.
             found += self._own_slot(reader, start, end)
         return found
+
+    def _missing(
+        self, filling: Filling, faults: list[Fault], start: int, end: int
+    ) -> Iterator[Slot]:
+        """The record of a region that no queue knows: the first offset that is missing
+        behind it and makes it whole again, as its CRC tells."""
+        tried = 0
+        for fault in faults:
+            first, behind = fault.offsets
+            if fault.kind != "order" or behind - first != 1 or fault.position < end:
+                continue
+            assert fault.queue is not None
+            topic, queue_id = fault.queue
+            slot = Slot(start, end - start, topic.encode(), queue_id, first)
+            if filling.would_mend(slot):
+                yield slot
+                return
+            tried += 1
+            if tried == MOST_TRIED:
+                return
 
     def _own_slot(self, reader: StoreReader, start: int, end: int) -> Iterator[Slot]:
         segment = _segment(reader, start)

@@ -170,6 +170,17 @@ class RepairTests(SynchronousTestCase):
         self.expect_lost()
         self.assertEqual(self.faults(), [])
 
+    def test_headNobodyKnows(self) -> None:
+        """The same if the queue is lost too, and only the next message tells which one
+        is missing."""
+        self.change(LOG, self.position(5)[0] + 28, b"\x41")
+        self.change(LOG, self.position(9)[0], b"\x41")
+        self.change(QUEUE, 0, bytes(40 * SIZE))
+        self.repair()
+        self.assertIn("mended", self.kinds())
+        self.expect_lost()
+        self.assertEqual(self.faults(), [])
+
     def test_region(self) -> None:
         """Rubbish over several records leaves each message its place."""
         start, _ = self.position(10)

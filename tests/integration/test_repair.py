@@ -1,0 +1,135 @@
+"""A store made by the Java broker, damaged, and repaired by ours."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.files.disk import Disk
+from rocketbroker.records.record import decode
+from rocketbroker.store.lostrecords import LOST
+from rocketbroker.store.reader import StoreReader
+from tests.integration import corpus
+from tests.integration.servers import environment
+from tests.integration.test_handover import HandOver, queue_by_queue
+
+#: So many messages the Java broker writes.
+MESSAGES = 20_000
+
+
+class RepairTests(SynchronousTestCase):
+    """All that is not lost is served, by the Java broker and by ours."""
+
+    def command(self, verb: str, store: Path, *words: str) -> list[dict[str, object]]:
+        """Call C{rocketbroker store}; its rows."""
+        done = subprocess.run(
+            [sys.executable, "-m", "rocketbroker.app.command", "store", verb]
+            + [str(store), *words, "--output", "jsonl"],
+            capture_output=True,
+            text=True,
+            env=environment(),
+            check=False,
+        )
+        rows = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual(done.returncode, 0, f"{rows[-30:]}{done.stderr}")
+        return rows
+
+    def damage(self, store: Path) -> tuple[set[int], set[int]]:
+        """Flip bits.
+
+        @return: the numbers of the messages whose body is lost, and of those of which
+            only the head is wrong.
+        """
+        luck = random.Random(7)
+        reader = StoreReader(Disk(), str(store))
+        lost: set[int] = set()
+        heads: set[int] = set()
+        changes: list[tuple[str, int]] = []
+        for topic in corpus.TOPICS:
+            for queue in range(corpus.QUEUES):
+                end = reader.max_offset(topic, queue)
+                for turn, offset in enumerate(luck.sample(range(end), 6)):
+                    piece = reader.read(topic, queue, offset, offset + 1)
+                    message = decode(piece.records[0])
+                    number = corpus.seen(message.decompressed()).number
+                    segment = next(
+                        each
+                        for each in reader.segments
+                        if each.start <= message.position < each.end
+                    )
+                    at = message.position - segment.start
+                    if turn % 3 == 2:
+                        heads.add(number)
+                        changes.append((segment.path, at + luck.choice((1, 5, 24, 30))))
+                    else:
+                        lost.add(number)
+                        body = at + 88 + luck.randrange(len(message.body))
+                        changes.append((segment.path, body))
+        reader.close()
+        for path, position in changes:
+            with open(path, "r+b") as file:
+                file.seek(position)
+                old = file.read(1)[0]
+                file.seek(position)
+                file.write(bytes([old ^ (1 << luck.randrange(8))]))
+        with open(store / "config" / "topics.json", "r+b") as file:
+            file.truncate(100)
+        queue_files = store / "consumequeue" / corpus.TOPICS[0] / "1"
+        for each in queue_files.iterdir():
+            each.write_bytes(bytes(each.stat().st_size))
+        return lost, heads
+
+    def compare(self, over: HandOver, lost: set[int]) -> None:
+        """Who runs now serves all messages, the lost ones without a body."""
+        found = {}
+        empty = set()
+        for seen in queue_by_queue(over.cluster.names, corpus.TOPICS):
+            found[seen.number] = (seen.queue, seen.offset)
+            if seen.number in lost:
+                self.assertEqual(seen.line.split("\t")[3], "0")
+                empty.add(seen.number)
+            else:
+                self.assertEqual(seen.line, corpus.line(seen.number))
+        self.assertEqual(empty, lost)
+        self.assertEqual(found, {n: w[:2] for n, w in over.notes.sent.items()})
+
+    def test_repaired(self) -> None:
+        """Bodies, heads, a queue and the topics' file are damaged; after the repair
+        nothing is wrong, and all but the lost bodies are there."""
+        over = HandOver("5.3.3")
+        self.addCleanup(over.stop)
+        over.start_java()
+        driver = over.driver()
+        address = over.cluster.address
+        for topic in corpus.TOPICS:
+            driver("createTopic", topic=topic, queues=corpus.QUEUES, address=address)
+        note = over.cluster.folder / "sent"
+        words = {"from": 0, "to": MESSAGES, "delays": False}
+        driver("writeCorpus", name="p", broker="broker-a", note=str(note), **words)
+        over.notes.add(note, False)
+        over.java.stop(signal.SIGTERM)
+        store = over.cluster.store
+        lost, heads = self.damage(store)
+        rows = self.command("repair", store)
+        kinds = [row["kind"] for row in rows]
+        self.assertEqual(kinds.count("emptied"), len(lost))
+        self.assertEqual(kinds.count("mended"), len(heads))
+        self.assertEqual(kinds.count("given-up"), 0)
+        self.assertEqual(self.command("verify", store)[-1]["faults"], 0)
+        over.start_java()
+        self.compare(over, lost)
+        over.java.stop(signal.SIGKILL)
+        over.cluster.broker.start()
+        self.compare(over, lost)
+        over.cluster.broker.stop(signal.SIGTERM)
+        rows = self.command("cat", store, corpus.TOPICS[0], "--body", "none")
+        self.assertTrue(rows)
+        log = over.cluster.broker.log.read_text()
+        for word in ("given up", "Traceback", LOST):
+            self.assertNotIn(word, log)
