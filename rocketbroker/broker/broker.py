@@ -301,7 +301,13 @@ class Broker:
                 outside.in_thread,
                 [],
             ),
-            MessageQueries(store, self.topics, self.upkeep.dispatch, outside.in_thread),
+            MessageQueries(
+                store,
+                self.topics,
+                self.upkeep.dispatch,
+                outside.in_thread,
+                self.settings.store.default_query_max_num,
+            ),
         ]
         for part in both:
             part.register(self.main)

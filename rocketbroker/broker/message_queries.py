@@ -1,8 +1,9 @@
 # -*- test-case-name: tests.broker.test_message_queries -*-
 """Requests about single messages and about where queues begin and end.
 
-29 offset by time, 30 max offset, 31 min offset, 32 store time of the oldest message,
-33 a message by its offset id. What may read the disk does so in a thread.
+12 messages by key, 29 offset by time, 30 max offset, 31 min offset, 32 store time of
+the oldest message, 33 a message by its offset id. What may read the disk does so in a
+thread.
 
 A queue or a topic that is not there has offsets 0 and no time, as in the reference,
 which however makes up the queue.
@@ -13,27 +14,38 @@ Rules: the broker sheet, section 14; the admin sheet; the store sheet, sections 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import final
+from contextlib import suppress
+from typing import Final, final
 
 from rocketbroker.broker.durability import InThread
 from rocketbroker.broker.topics import TopicTable
+from rocketbroker.broker.upkeep import MOST_INDEXED
 from rocketbroker.errors import SystemFailure
 from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
-from rocketbroker.store.interfaces import IQueue, IStore
-from rocketbroker.wire.codes import RequestCode
+from rocketbroker.store.interfaces import IQueue, IStore, KeyResult
+from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.pull_headers import (
     GetEarliestMsgStoretimeRequestHeader,
     GetMaxOffsetRequestHeader,
     GetMinOffsetRequestHeader,
+    QueryMessageRequestHeader,
+    QueryMessageResponseHeader,
     SearchOffsetRequestHeader,
     ViewMessageRequestHeader,
 )
 
+#: The field that tells a question for a unique key from one for a key.
+UNIQUE_KEY_QUERY: Final = "_UNIQUE_KEY_QUERY"
+
+#: How many steps of the index may go before the answer. One is enough but for an index
+#: that is built again after a crash; of that a question does not see the end.
+MOST_STEPS: Final = 4
+
 
 @final
 class MessageQueries:
-    """Answers requests 29 to 33."""
+    """Answers requests 12 and 29 to 33."""
 
     def __init__(
         self,
@@ -41,17 +53,21 @@ class MessageQueries:
         topics: TopicTable,
         dispatch: Callable[[], None],
         in_thread: InThread,
+        most_unique: int,
     ) -> None:
         """
+        @param most_unique: how many messages are looked for by a unique key.
         @param dispatch: enters what was appended into the queues, now.
         """
         self._store = store
         self._topics = topics
         self._dispatch = dispatch
         self._in_thread = in_thread
+        self._most_unique = most_unique
 
     def register(self, table: IResponderTable) -> None:
         """Answer on a port."""
+        table.register(RequestCode.QUERY_MESSAGE, self.query)
         table.register(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, self.search_offset)
         table.register(RequestCode.GET_MAX_OFFSET, self.max_offset)
         table.register(RequestCode.GET_MIN_OFFSET, self.min_offset)
@@ -67,6 +83,32 @@ class MessageQueries:
             self._dispatch()
             return self._store.queue(topic, queue_id)
         return None
+
+    def query(self, connection: IConnection, request: Command) -> Answer:
+        """The messages with a key or unique key (12)."""
+        header = QueryMessageRequestHeader.from_ext(request.ext)
+        ext = request.ext or {}
+        most = header.max_num
+        if ext.get(UNIQUE_KEY_QUERY, "").lower() == "true":
+            most = self._most_unique
+        self._dispatch()
+        store = self._store
+
+        def find() -> KeyResult:
+            with suppress(OSError):
+                # What was just sent is found, too; without it the rest is.
+                for _ in range(MOST_STEPS):
+                    if not store.build_index(MOST_INDEXED):
+                        break
+            return store.find_by_key(
+                header.topic,
+                header.key,
+                most,
+                header.begin_timestamp,
+                header.end_timestamp,
+            )
+
+        return self._in_thread(find).addCallback(found_answer)
 
     def max_offset(self, connection: IConnection, request: Command) -> Answer:
         """Where the queue ends (30)."""
@@ -112,6 +154,21 @@ class MessageQueries:
 def offset_answer(offset: int) -> Command:
     """An answer with an offset."""
     return Command(0, {"offset": str(offset)})
+
+
+def found_answer(result: KeyResult) -> Command:
+    """An answer with what was found by a key, if anything was."""
+    ext = QueryMessageResponseHeader(
+        index_last_update_timestamp=result.index_ms,
+        index_last_update_phyoffset=result.index_position,
+    ).to_ext()
+    if not result.records:
+        return Command(
+            ResponseCode.QUERY_NOT_FOUND,
+            ext,
+            remark="can not find message, maybe time range not correct",
+        )
+    return Command(0, ext, b"".join(result.records))
 
 
 def time_answer(ms: int) -> Command:

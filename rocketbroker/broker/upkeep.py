@@ -7,6 +7,8 @@
   - I{Commit and flush}: L{rocketbroker.broker.flush_timing} says when.
   - I{The next segment}: twice a second; making one takes a disk seconds, filling one
     longer.
+  - I{The index}: a step soon after a dispatch, for all that was dispatched meanwhile:
+    a key costs the less the more are entered together.
 
 What blocks runs in a thread, each step at most once at a time.
 
@@ -44,6 +46,13 @@ ALLOCATE_SECONDS: Final = 0.5
 #: How often what was found wrong on the disk is logged.
 TELL_SECONDS: Final = 1.0
 
+#: How long dispatched messages wait for others before they enter the index together.
+INDEX_SECONDS: Final = 0.02
+
+#: Records of one step of the index: what the fastest load of batches brings until the
+#: next one.
+MOST_INDEXED: Final = 1 << 16
+
 
 @final
 class Upkeep:
@@ -74,6 +83,7 @@ class Upkeep:
         self._wake = wake
         self._in_thread = in_thread
         self._soon: IDelayedCall | None = None
+        self._index_soon: IDelayedCall | None = None
         self._stopped = False
         self._dispatching = False
         self._refused = False
@@ -100,6 +110,7 @@ class Upkeep:
             loop.start(seconds, now=False)
         self._allocate()
         self.appended()
+        self._index_later()
 
     def stop(self) -> Deferred[None]:
         """End all regular work; fires when no thread works for it any more."""
@@ -111,6 +122,10 @@ class Upkeep:
             self._soon.cancel()
             self._soon = None
         self.dispatch()
+        if self._index_soon is not None:
+            # What is left of it is done when the store is closed.
+            self._index_soon.cancel()
+            self._index_soon = None
         waiting: list[Deferred[None]] = []
         for step in list(self._running):
             done: Deferred[None] = Deferred()
@@ -144,6 +159,8 @@ class Upkeep:
                 wake = self._wake
                 for arrival in arrivals:
                     wake(arrival)
+            if self._index_soon is None:
+                self._index_later()
         except OSError as error:
             self._refused = True
             self._failed("dispatch", str(error))
@@ -186,6 +203,18 @@ class Upkeep:
     def _tell(self) -> None:
         for sentence in self._store.findings():
             self._log.error("{sentence}", sentence=sentence)
+
+    def _index_later(self) -> None:
+        """Build the index soon, unless it is complete."""
+        if self._store.index_behind and not self._stopped:
+            self._index_soon = self._clock.callLater(INDEX_SECONDS, self._index)
+
+    def _index(self) -> None:
+        store = self._store
+        if store.index_behind:
+            self._run("build_index", lambda: store.build_index(MOST_INDEXED))
+        self._index_soon = None
+        self._index_later()
 
     def _run(self, name: str, step: Callable[[], object]) -> None:
         """Run a step in a thread unless it still runs."""

@@ -14,6 +14,7 @@ Pure: bytes and values in, bytes and values out; time and chance are arguments.
   - L{hosts<rocketbroker.records.hosts>}: an address and a port, as a record has them.
   - L{ids<rocketbroker.records.ids>}: offset ids and unique keys.
   - L{hashing<rocketbroker.records.hashing>}: Java's hash of a string: tags, index keys.
+  - L{bulkhashing<rocketbroker.records.bulkhashing>}: the same of many keys at once.
   - L{entries<rocketbroker.records.entries>}: the 20 bytes of a consume queue's entry.
   - L{names<rocketbroker.records.names>}: names of topics and groups, and which are
     allowed.

@@ -32,7 +32,8 @@ LONGEST_CACHED_TAG: Final = 128
 _tag_codes: dict[str, int] = {}
 
 
-def _unsigned(text: str) -> int:
+def unsigned_hash(text: str) -> int:
+    """C{String.hashCode} of C{text}, from 0 to 2^32 - 1."""
     if not text.isascii():
         sum32 = 0
         units = text.encode("utf-16-be", "surrogatepass")
@@ -57,7 +58,7 @@ def _unsigned(text: str) -> int:
 
 def java_hash(text: str) -> int:
     """C{String.hashCode} of C{text}: 32 bits, signed."""
-    sum32 = _unsigned(text)
+    sum32 = unsigned_hash(text)
     return sum32 - 0x100000000 if sum32 & 0x80000000 else sum32
 
 
@@ -74,12 +75,27 @@ def tag_code(tags: str) -> int:
     return code
 
 
-def positive_hash(text: str) -> int:
-    """The hash without its sign; the one that has no counterpart becomes 0."""
-    code = abs(java_hash(text))
-    return 0 if code == 0x80000000 else code
-
-
 def index_hash(topic: str, key: str) -> int:
     """The hash under which the index files a key of a topic."""
-    return positive_hash(f"{topic}#{key}")
+    return without_sign(unsigned_hash(f"{topic}#{key}"))
+
+
+def index_hash_after(prefix: int, key: str) -> int:
+    """The same.
+
+    @param prefix: the unsigned hash of the topic and C{#}.
+    """
+    if not key.isascii():
+        units = len(key.encode("utf-16-be", "surrogatepass")) // 2
+    else:
+        units = len(key)
+    return without_sign(prefix * pow(31, units, 1 << 32) + unsigned_hash(key))
+
+
+def without_sign(sum32: int) -> int:
+    """The hash without its sign; the one that has no counterpart becomes 0.
+
+    @param sum32: a number of which the lower 32 bits are the hash.
+    """
+    sum32 &= 0xFFFFFFFF
+    return sum32 if sum32 < 0x80000000 else -sum32 & 0x7FFFFFFF

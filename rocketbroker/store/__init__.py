@@ -19,6 +19,9 @@ L{rocketbroker.store.store} offers it. From the outside in:
 - L{rocketbroker.store.scanning}: the log from record to record, with all checks.
 - L{rocketbroker.store.consumequeue}: one queue: its entries, first and last offset.
 - L{rocketbroker.store.queuefiles}: the files of a queue.
+- L{rocketbroker.store.index}: messages by their keys.
+- L{rocketbroker.store.indexfile}: one file of it.
+- L{rocketbroker.store.indexkeys}: under which hashes a message stands in it.
 - L{rocketbroker.store.delays}: the tag codes of delayed messages.
 - L{rocketbroker.store.queues}: all queues.
 - L{rocketbroker.store.segments}: the files of the log.

@@ -16,7 +16,7 @@ from typing import final
 
 from rocketbroker.records.entries import ENTRY
 from rocketbroker.records.sysflags import INNER_BATCH
-from rocketbroker.store.commitlog import CommitLog
+from rocketbroker.store.commitlog import CommitLog, Hint
 from rocketbroker.store.consumequeue import Queue
 from rocketbroker.store.delays import SCHEDULE_TOPIC, delivery_ms
 from rocketbroker.store.interfaces import Arrival, Draft
@@ -42,11 +42,14 @@ class Dispatcher:
         find_queue: Callable[[bytes, int], Queue | None],
         only_flushed: bool,
         levels: list[int],
+        hand_over: Callable[[Hint], None],
     ) -> None:
         """
         @param find_queue: the queue of a topic, as bytes, and number.
         @param levels: the delay of each level in ms.
+        @param hand_over: told of each append that is dispatched.
         """
+        self._hand_over = hand_over
         self._levels = levels
         self._log = log
         self._words = words
@@ -98,7 +101,7 @@ class Dispatcher:
             self._log.refuse(f"a consume queue cannot be written: {error.strerror}")
             raise
         for _ in range(used):
-            hints.popleft()
+            self._hand_over(hints.popleft())
         self.dispatched_ms = dispatched_ms
         self._words.view[DISPATCHED] = position
         return arrivals

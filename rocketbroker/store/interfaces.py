@@ -193,6 +193,25 @@ class Arrival:
         self.tag_codes = tag_codes
 
 
+@final
+class KeyResult:
+    """What L{IStore.find_by_key} found.
+
+    @ivar records: the stored records, in the order of the log.
+    @ivar index_ms: the store time of the last message in the index.
+    @ivar index_position: its physical offset.
+    """
+
+    __slots__ = ("index_ms", "index_position", "records")
+
+    def __init__(
+        self, records: list[bytes], index_ms: int, index_position: int
+    ) -> None:
+        self.records = records
+        self.index_ms = index_ms
+        self.index_position = index_position
+
+
 class IStore(Interface):
     """A message store.
 
@@ -207,6 +226,7 @@ class IStore(Interface):
     )
     flushed_position: int = Attribute("All before it is on the disk.")
     dispatched_position: int = Attribute("All before it is in the consume queues.")
+    index_behind: int = Attribute("Bytes that are dispatched and not in the index.")
     append_failures: int = Attribute("How many drafts were refused or failed.")
     appended_messages: int = Attribute(
         "How many messages were appended since the start."
@@ -293,6 +313,21 @@ class IStore(Interface):
 
     def store_time(queue: IQueue, offset: int) -> int:
         """I{Blocking.} When that message was stored, in ms; -1 if it cannot be read."""
+
+    def build_index(most: int) -> bool:
+        """I{Blocking.} Enter keys of up to about C{most} dispatched records.
+
+        @return: whether there is more to do.
+        @raise OSError: the disk refused; a call a second later tries the same again.
+        """
+
+    def find_by_key(
+        topic: str, key: str, most: int, begin_ms: int, end_ms: int
+    ) -> KeyResult:
+        """I{Blocking.} Messages by key or unique key (the store sheet, 12.4).
+
+        Others whose keys have the same hash may be among them.
+        """
 
     def delete_topic(topic: str) -> None:
         """I{Blocking.} Remove the topic's queues; its records stay in the log."""

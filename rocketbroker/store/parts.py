@@ -21,6 +21,7 @@ from rocketbroker.store.dispatching import Dispatcher
 from rocketbroker.store.encoding import HOST_V6
 from rocketbroker.store.flags import RunningFlags
 from rocketbroker.store.flushing import Flushing
+from rocketbroker.store.index import Index
 from rocketbroker.store.lease import Lease
 from rocketbroker.store.queues import FOLDER as QUEUES
 from rocketbroker.store.queues import QueueTable
@@ -90,16 +91,30 @@ class Parts:
             holds_back(options),
         )
         self.flushing = Flushing(self.log, words, holds_back(options))
+        self.search = TimeSearch(self.segments, words)
+        self.index = self._make_index(wall_ms)
         self.dispatcher = Dispatcher(
             self.log,
             words,
             self.table.get_by_bytes,
             synchronous and not options.read_un_committed,
             parse_levels(options.message_delay_level),
+            self.index.hand_over,
         )
         self.reading = Reading(self.segments, words, options, memory_bytes, rot)
-        self.search = TimeSearch(self.segments, words)
         self.checkpoint = Checkpoint(files, root)
+
+    def _make_index(self, wall_ms: Callable[[], int]) -> Index:
+        """The index, which finds records in the log."""
+        return Index(
+            self._files,
+            self._options,
+            self.segments,
+            self._words,
+            wall_ms,
+            self.flags,
+            self.search.record_at,
+        )
 
     def recover(self, clean: bool) -> Recovery:
         """I{Blocking.} Make of what a stop has left a store that can go on.
@@ -123,4 +138,5 @@ class Parts:
         else:
             self.flushing.restored(self.checkpoint.physic_ms)
             self.dispatcher.dispatched_ms = self.checkpoint.logics_ms
+        self.index.load(clean, self.checkpoint.index_ms)
         return recovery

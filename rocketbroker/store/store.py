@@ -29,6 +29,7 @@ from rocketbroker.store.interfaces import (
     Draft,
     IQueue,
     IStore,
+    KeyResult,
     ReadResult,
 )
 from rocketbroker.store.lease import Lease, ThreadLease
@@ -143,10 +144,11 @@ class Store:
         self._dispatcher = parts.dispatcher
         self._reading = parts.reading
         self._search = parts.search
+        self._index = parts.index
         self._checkpoint = parts.checkpoint
         clean = not self._files.exists(os.path.join(self._root, ABORT))
         recovery = parts.recover(clean)
-        self.report += recovery.report
+        self.report += recovery.report + self._index.report
         self.given_up_bytes = recovery.given_up_bytes
         self.recovered_records = recovery.records
         self._flushing.flush()
@@ -199,6 +201,7 @@ class Store:
             self._flushing.flush()
             while self._words.view[DISPATCHED] < self._words.view[PUBLISHED]:
                 self._dispatcher.dispatch(AT_ONCE)
+            self._index.finish()
             self.flush_queues()
             self._segments.remove_ahead()
             self._words.remove()
@@ -209,6 +212,7 @@ class Store:
                 f"The store {self._root} is not stopped cleanly: {error.strerror}."
             ) from error
         finally:
+            self._index.close()
             self._table.close()
             self._segments.close()
             self._checkpoint.close()
@@ -266,6 +270,11 @@ class Store:
     def skipped(self) -> list[str]:
         """Sentences about records that could not be read when they were dispatched."""
         return self._dispatcher.skipped
+
+    @property
+    def index_behind(self) -> int:
+        """See L{IStore}."""
+        return self._index.behind if self._is_open else 0
 
     @property
     def dispatch_failures(self) -> int:
@@ -414,10 +423,24 @@ class Store:
             queue.flush(least_pages)
         if least_pages:
             dispatched_ms = checkpoint.logics_ms
-        times = self._flushing.flushed_ms, dispatched_ms
-        if times != (checkpoint.physic_ms, checkpoint.logics_ms):
-            checkpoint.physic_ms, checkpoint.logics_ms = times
+        self._index.flush()
+        times = self._flushing.flushed_ms, dispatched_ms, self._index.flushed_ms
+        saved = checkpoint.physic_ms, checkpoint.logics_ms, checkpoint.index_ms
+        if times != saved:
+            checkpoint.physic_ms, checkpoint.logics_ms, checkpoint.index_ms = times
             checkpoint.save()
+
+    def build_index(self, most: int) -> bool:
+        """See L{IStore.build_index}."""
+        return self._index.build(most) if self._is_open else False
+
+    def find_by_key(
+        self, topic: str, key: str, most: int, begin_ms: int, end_ms: int
+    ) -> KeyResult:
+        """See L{IStore.find_by_key}."""
+        if not self._is_open:
+            return KeyResult([], 0, 0)
+        return self._index.query(topic, key, most, begin_ms, end_ms)
 
     def allocate_ahead(self) -> bool:
         """See L{IStore.allocate_ahead}."""

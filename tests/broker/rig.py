@@ -45,12 +45,17 @@ HOST_TEXT = "0A00000100002A9F"
 #: The time of day when a rig begins.
 WALL_MS = 1_700_000_000_000
 
+#: How many messages are looked for by a unique key.
+MOST_UNIQUE = 2
+
 UNIQUE = "7F000001000018B4AAC2000012345678"
 
 SMALL = {
     "storePathRootDir": "/store",
     "mappedFileSizeCommitLog": "65536",
     "mappedFileSizeConsumeQueue": "2000",
+    "maxHashSlotNum": "100",
+    "maxIndexNum": "1000",
 }
 
 
@@ -120,7 +125,7 @@ class Rig:
         )
         self._make_pulling(options, in_thread)
         self.queries = MessageQueries(
-            self.store, self.topics, self.upkeep.dispatch, in_thread
+            self.store, self.topics, self.upkeep.dispatch, in_thread, MOST_UNIQUE
         )
         self.table = ResponderTable()
         for part in (self.sending, self.pulling, self.queries):

@@ -7,7 +7,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.errors import SystemFailure
 from rocketbroker.records.record import decode
 from rocketbroker.wire.codes import RequestCode
-from tests.broker.rig import WALL_MS, Rig, answered
+from rocketbroker.wire.command import Command
+from tests.broker.rig import MOST_UNIQUE, UNIQUE, WALL_MS, Rig, answered, send_ext
 
 SEARCH = RequestCode.SEARCH_OFFSET_BY_TIMESTAMP
 MAX = RequestCode.GET_MAX_OFFSET
@@ -88,6 +89,54 @@ class QueryTests(SynchronousTestCase):
             error = self.failureResultOf(answer, SystemFailure)
             self.assertEqual(
                 str(error.value), f"can not find message by the offset, {position}"
+            )
+
+    def keyed(
+        self, key: str, unique: bool = False, topic: str = "T", most: int = 32
+    ) -> Command:
+        """The answer to a question for a key."""
+        ext = {
+            "topic": topic,
+            "key": key,
+            "maxNum": str(most),
+            "beginTimestamp": "0",
+            "endTimestamp": str(1 << 62),
+            "_UNIQUE_KEY_QUERY": str(unique).lower(),
+        }
+        return self.rig.ask(RequestCode.QUERY_MESSAGE, ext)
+
+    def test_keys(self) -> None:
+        """A key that was just sent is found, with how far the index is."""
+        properties = "KEYS\x01k1 k2\x02"
+        self.rig.ask(310, send_ext(properties=properties), b"found")
+        last = self.rig.records()[-1]
+        for key in ("k1", "k2"):
+            answer = self.keyed(key)
+            self.assertEqual(answer.code, 0)
+            self.assertEqual(decode(answer.body).body, b"found")
+            self.assertEqual(
+                answer.ext,
+                {
+                    "indexLastUpdateTimestamp": str(last.store_ms),
+                    "indexLastUpdatePhyoffset": str(last.position),
+                },
+            )
+
+    def test_uniqueKeys(self) -> None:
+        """For a unique key the broker says how many it looks for."""
+        for _ in range(3):
+            self.rig.ask(310, send_ext(), b"found")
+        size = len(self.keyed(UNIQUE, most=1).body)
+        answer = self.keyed(UNIQUE, unique=True, most=1)
+        self.assertEqual(len(answer.body), MOST_UNIQUE * size)
+
+    def test_noKey(self) -> None:
+        """Nothing found is code 22."""
+        for topic, key in (("T", "none"), ("U", "k1"), ("T", "")):
+            answer = self.keyed(key, topic=topic)
+            self.assertEqual(answer.code, 22)
+            self.assertEqual(
+                answer.remark, "can not find message, maybe time range not correct"
             )
 
     def test_threads(self) -> None:

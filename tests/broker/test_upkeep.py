@@ -11,6 +11,7 @@ from rocketbroker.broker.durability import Durability
 from rocketbroker.broker.upkeep import (
     ALLOCATE_SECONDS,
     DISPATCH_SECONDS,
+    INDEX_SECONDS,
     MOST_DISPATCHED,
     RETRY_SECONDS,
     TELL_SECONDS,
@@ -72,6 +73,9 @@ class DispatchTests(UpkeepCase):
         self.assertEqual(self.arrived, [])
         self.rig.clock.advance(DISPATCH_SECONDS / 2)
         self.assertEqual(self.arrived, [(3, 3)])
+        self.rig.clock.advance(INDEX_SECONDS)
+        self.rig.threads.run()
+        self.rig.clock.advance(INDEX_SECONDS)
         self.assertEqual(self.rig.clock.getDelayedCalls(), [])
 
     def test_now(self) -> None:
@@ -231,3 +235,30 @@ class RegularTests(UpkeepCase):
     def test_stopBeforeStart(self) -> None:
         """What was never started stops too."""
         self.stop()
+
+
+class IndexTests(UpkeepCase):
+    """When the index is built."""
+
+    def test_behind(self) -> None:
+        """In a thread, behind the dispatch, once at a time, until nothing is left."""
+        self.upkeep.start()
+        self.rig.threads.run()
+        self.append(3)
+        self.rig.clock.advance(DISPATCH_SECONDS)
+        self.assertTrue(self.rig.store.index_behind)
+        self.rig.clock.advance(INDEX_SECONDS)
+        self.rig.clock.advance(INDEX_SECONDS)
+        self.assertEqual(len(self.rig.threads.waiting), 1)
+        self.rig.threads.run()
+        self.assertFalse(self.rig.store.index_behind)
+        self.rig.clock.advance(INDEX_SECONDS)
+        self.assertEqual(len(self.rig.threads.waiting), 0)
+        self.stop()
+
+    def test_stop(self) -> None:
+        """A stop waits for the step that runs and begins no other."""
+        self.append(3)
+        self.rig.clock.advance(DISPATCH_SECONDS)
+        self.stop()
+        self.assertTrue(self.rig.store.index_behind)

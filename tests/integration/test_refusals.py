@@ -247,8 +247,9 @@ class Strangers(SynchronousTestCase):
             self.producer.send(Message("Strangers", b"x"))
             return len(os.listdir(folder))
 
-        for _ in range(20):  # the files of all queues are open from now on
+        for _ in range(20):  # all files are open from then on
             before = count()
+            time.sleep(0.1)
         for number in range(200):
             stranger = self.connect(self.cluster.broker.port)
             stranger.sendall(b"\xff" * 8 if number % 2 else FRAME[:7])

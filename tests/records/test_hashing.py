@@ -66,4 +66,16 @@ class HashTests(SynchronousTestCase):
     def test_indexHash(self) -> None:
         """An index hash is never negative; the one without a counterpart is 0."""
         self.assertEqual(hashing.index_hash("T", "k1"), 2539445)
-        self.assertEqual(hashing.positive_hash("polygenelubricants"), 0)
+        none = hashing.unsigned_hash("polygenelubricants")
+        self.assertEqual(none, 1 << 31)
+        self.assertEqual(hashing.without_sign(none), 0)
+
+    def test_indexHashAfter(self) -> None:
+        """The hash of a key goes on from that of its topic, in UTF-16 units."""
+        for topic in ("T", "%RETRY%group", "Thema-ü"):
+            prefix = hashing.unsigned_hash(topic + "#")
+            for key in ("k1", "", "x" * 300, "straße", "\U0001f600!"):
+                self.assertEqual(
+                    hashing.index_hash_after(prefix, key),
+                    hashing.index_hash(topic, key),
+                )

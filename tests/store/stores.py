@@ -35,6 +35,8 @@ def options(**changes: object) -> StoreOptions:
         "store_path_root_dir": ROOT,
         "mapped_file_size_commit_log": SEGMENT,
         "mapped_file_size_consume_queue": QUEUE_ENTRIES * SIZE,
+        "max_hash_slot_num": 100,
+        "max_index_num": 1000,
         **changes,
     }
     return StoreOptions(**given)  # type: ignore[arg-type]  # tests name real ones

@@ -57,7 +57,8 @@ class LifeTests(SynchronousTestCase):
         self.assertTrue(disk.read(f"{ROOT}/abort").isdigit())
         store.close()
         self.assertEqual(
-            disk.list(ROOT), ["checkpoint", "commitlog", "consumequeue", "lock"]
+            disk.list(ROOT),
+            ["checkpoint", "commitlog", "consumequeue", "index", "lock"],
         )
         self.assertEqual(disk.list(f"{ROOT}/commitlog"), ["0" * 20])
         self.assertEqual(disk.size(f"{ROOT}/commitlog/{'0' * 20}"), 64 << 10)

@@ -1,0 +1,326 @@
+# -*- test-case-name: tests.store.test_indexfile -*-
+"""One file of the index: from the hash of a key to the positions of its messages.
+
+    ==================  ========================================================
+    part                content
+    ==================  ========================================================
+    header, 40 bytes    begin and end time i64, begin and end position i64,
+                        slots in use i32, the next entry's number i32
+    slots, 4 bytes      the number of the newest entry, 0 for none
+    entries, 20 bytes   hash i32, position i64, seconds since the begin time
+                        i32, the number of the slot's entry before it i32
+    ==================  ========================================================
+
+Entries are numbered from 1; the place of entry 0 is never used. The slots are mapped,
+as they are written all over the place, once their blocks are reserved: touching a
+mapped hole of a full disk would kill the process. Entries stand one after the other and
+are written by one C{pwrite} for each step.
+
+Thousands of keys come in one step, so its entries are made column by column, by calls
+that work on whole arrays. What is left of Python for each key is its slot: what stands
+there is read and replaced as it stands, without regard to the order of its bytes.
+
+The store sheet, section 12.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+import sys
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import Final, final
+
+from rocketbroker.files.interfaces import IFile, IFiles
+
+HEADER: Final = struct.Struct(
+    ">"
+    "q"  # begin time
+    "q"  # end time
+    "q"  # begin position
+    "q"  # end position
+    "i"  # slots in use
+    "i"  # number of the next entry
+)
+SLOT: Final = struct.Struct(">i")
+INDEX_ENTRY: Final = struct.Struct(
+    ">"
+    "i"  # hash
+    "q"  # position of the record
+    "i"  # seconds since the begin time
+    "i"  # number of the entry before it in the slot
+)
+#: So many entries of one slot are looked at: a second's work of a thread, which a key
+#: that millions of messages share would exceed when asked for a time long ago.
+MOST_FOLLOWED: Final = 1_000_000
+
+#: Entries that are read at once: those before one in a slot may stand near it.
+_AT_ONCE: Final = 200
+
+_COLUMNS: Final = INDEX_ENTRY.size // 4
+_MOST_SECONDS: Final = (1 << 31) - 1
+_IS_LITTLE: Final = sys.byteorder == "little"
+assert array("i").itemsize == 4
+assert array("q").itemsize == 8
+
+
+def file_size(slots: int, numbers: int) -> int:
+    """The length of a file for so many slots and entry numbers."""
+    return HEADER.size + slots * SLOT.size + numbers * INDEX_ENTRY.size
+
+
+@final
+class IndexFile:
+    """An index file.
+
+    @ivar count: the number of the next entry.
+    @ivar is_flushed: whether all of it is on the disk for certain.
+    """
+
+    def __init__(self, path: str, file: IFile, slots: int, numbers: int) -> None:
+        """
+        @param numbers: how many entry numbers there are, 0 included.
+        """
+        self.path = path
+        self.file = file
+        self._slots = slots
+        self._numbers = numbers
+        self._entries = HEADER.size + slots * SLOT.size
+        self._map: mmap.mmap | None = None
+        self._view = memoryview(b"")
+        self.begin_ms = 0
+        self.end_ms = 0
+        self.begin_position = 0
+        self.end_position = 0
+        self.used_slots = 0
+        self.count = 1
+        self.is_flushed = False
+
+    def load(self) -> bool:
+        """Read the header; whether it can be one."""
+        head = self.file.pread(HEADER.size, 0)
+        if len(head) < HEADER.size:
+            return False
+        (
+            self.begin_ms,
+            self.end_ms,
+            self.begin_position,
+            self.end_position,
+            self.used_slots,
+            count,
+        ) = HEADER.unpack(head)
+        self.count = max(count, 1)
+        return (
+            0 <= count <= self._numbers
+            and 0 <= self.used_slots <= self._slots
+            and 0 <= self.begin_position <= self.end_position
+        )
+
+    @property
+    def room(self) -> int:
+        """How many entries fit yet."""
+        return self._numbers - self.count
+
+    def add(
+        self, codes: Sequence[int], positions: Sequence[int], times: Sequence[int]
+    ) -> None:
+        """Enter keys, for which there must be room; at least one.
+
+        @param codes: the hash of each.
+        @param positions: where its message is.
+        @param times: the store time of that, in ms.
+        @raise OSError: the disk refused; nothing has changed.
+        """
+        assert 0 < len(codes) <= self.room
+        view = self._slot_view()
+        first = self.count
+        before = self._take_slots(view, codes)
+        fresh = self._mend(before)
+        content = array("i", bytes(len(codes) * INDEX_ENTRY.size))
+        content[0::_COLUMNS] = _big_endian(array("i", codes))
+        halves = array("i", _big_endian(array("q", positions)).tobytes())
+        content[1::_COLUMNS] = halves[0::2]
+        content[2::_COLUMNS] = halves[1::2]
+        content[3::_COLUMNS] = _big_endian(self._seconds(times))
+        content[4::_COLUMNS] = _big_endian(before)
+        at = self._entries + first * INDEX_ENTRY.size
+        try:
+            self.file.pwrite(content.tobytes(), at)
+        except OSError:
+            slots = self._slots
+            for code, number in zip(reversed(codes), reversed(before), strict=True):
+                view[code % slots] = number
+            raise
+        if first <= 1:
+            self.begin_ms = times[0]
+            self.begin_position = positions[0]
+        self.end_position = positions[-1]
+        self.end_ms = times[-1]
+        self.used_slots += fresh
+        self.count += len(codes)
+        self.is_flushed = False
+        self.write_header()
+
+    def _slot_view(self) -> memoryview:
+        """The slots, mapped, as numbers whose bytes are as they stand in the file.
+
+        @raise OSError: there is no room for them.
+        """
+        if self._map is None:
+            self.file.allocate(0, self._entries)
+            self._map = self.file.map(self._entries, True)
+            self._view = memoryview(self._map)[HEADER.size :].cast("i")
+        return self._view
+
+    def _take_slots(self, view: memoryview, codes: Sequence[int]) -> array[int]:
+        """Enter the coming numbers into the slots.
+
+        @return: what stood there before each.
+        """
+        numbers = array("i", range(self.count, self.count + len(codes)))
+        slots = self._slots
+        before: list[int] = []
+        add = before.append
+        for code, number in zip(codes, _big_endian(numbers), strict=True):
+            slot = code % slots
+            add(view[slot])
+            view[slot] = number
+        return _big_endian(array("i", before))
+
+    def _mend(self, before: array[int]) -> int:
+        """Take out the numbers of slots that cannot be; 0 stands for them.
+
+        @return: how many slots held no number.
+        """
+        first = self.count
+        for at, number in enumerate(before):
+            if not 0 <= number < first + at:
+                before[at] = 0
+        return before.count(0)
+
+    def _seconds(self, times: Sequence[int]) -> array[int]:
+        """For each key the seconds from the begin time to its store time."""
+        if self.count > 1:
+            return _differences(times, self.begin_ms)
+        # The first is told from the end of the file before, those behind it from it.
+        seconds = _differences(times, times[0])
+        seconds[0] = _differences(times[:1], self.begin_ms)[0]
+        return seconds
+
+    def write_header(self) -> None:
+        """Write the header."""
+        header = HEADER.pack(
+            self.begin_ms,
+            self.end_ms,
+            self.begin_position,
+            self.end_position,
+            self.used_slots,
+            self.count,
+        )
+        self.file.pwrite(header, 0)
+
+    def find(
+        self, code: int, most: int, begin_ms: int, end_ms: int, found: list[int]
+    ) -> None:
+        """Look for the positions of a hash in a span of time, the newest first.
+
+        @param found: where they go, until there are C{most}.
+        """
+        for position, ms in self._follow(code):
+            if len(found) >= most or ms < begin_ms:
+                break
+            if position >= 0 and ms <= end_ms and position not in found:
+                found.append(position)
+
+    def has(self, code: int, position: int) -> bool:
+        """Whether a message, one of the last in the file, has an entry for a hash."""
+        for stored, _ in self._follow(code):
+            if 0 <= stored <= position:
+                return stored == position
+        return False
+
+    def _follow(self, code: int) -> Iterator[tuple[int, int]]:
+        """The entries in a hash's slot, from the newest to the oldest, each position
+        and time; the position is -1 where the hash is another."""
+        pread = self.file.pread
+        slot = pread(SLOT.size, HEADER.size + code % self._slots * SLOT.size)
+        number: int = SLOT.unpack(slot)[0]
+        size = INDEX_ENTRY.size
+        piece = b""
+        start = end = 0
+        # An entry leads to an older one, so that what goes on for ever is broken.
+        last = self.count
+        for _ in range(MOST_FOLLOWED):
+            if not 0 < number < last:
+                return
+            last = number
+            if not start <= number < end:
+                end = number + 1
+                start = max(1, end - _AT_ONCE)
+                piece = pread((end - start) * size, self._entries + start * size)
+            stored, position, seconds, number = INDEX_ENTRY.unpack_from(
+                piece, (number - start) * size
+            )
+            if seconds < 0:
+                return
+            yield (
+                position if stored == code else -1,
+                self.begin_ms + seconds * 1000,
+            )
+
+    def flush(self) -> None:
+        """I{Blocking.} Put all on the disk."""
+        self.file.datasync()
+        self.is_flushed = True
+
+    def close(self) -> None:
+        """Close file and mapping."""
+        if self._map is not None:
+            self._view.release()
+            self._map.close()
+            self._map = None
+        self.file.close()
+
+
+def _big_endian(numbers: array[int]) -> array[int]:
+    """Turn the bytes of numbers, in place, on a machine that has the others."""
+    if _IS_LITTLE:
+        numbers.byteswap()
+    return numbers
+
+
+def _differences(times: Sequence[int], begin_ms: int) -> array[int]:
+    """Whole seconds from a begin time, from 0 to what an entry can hold."""
+    if begin_ms <= 0:
+        return array("i", bytes(4 * len(times)))
+    low = _difference(min(times), begin_ms)
+    if low == _difference(max(times), begin_ms):
+        return array("i", (low,)) * len(times)
+    return array("i", [_difference(ms, begin_ms) for ms in times])
+
+
+def _difference(ms: int, begin_ms: int) -> int:
+    return min(max((ms - begin_ms) // 1000, 0), _MOST_SECONDS)
+
+
+def create(
+    files: IFiles, path: str, slots: int, numbers: int, before: IndexFile | None
+) -> IndexFile:
+    """Make the file that follows another.
+
+    @raise OSError: the disk refused; there is no such file then.
+    """
+    file = files.open(path, create=True)
+    try:
+        file.truncate(file_size(slots, numbers))
+        made = IndexFile(path, file, slots, numbers)
+        if before is not None and before.end_ms > 0:
+            made.begin_ms = made.end_ms = before.end_ms
+            made.begin_position = made.end_position = before.end_position
+        made.write_header()
+    except OSError:
+        file.close()
+        files.remove(path)
+        raise
+    return made
