@@ -17,6 +17,7 @@ Messages in and out (the hot ways stand beside the general ones):
   - L{pulling}, L{pull_checks}, L{holding}: request 11, and pulls that wait.
   - L{upkeep}: who takes which step of the store, and when; L{flush_timing}: when log
     and queues are committed and flushed.
+  - L{retention}: when it looks at its disks.
   - L{message_queries}: requests 29 to 33.
 
 Messages that wait for a delay level:

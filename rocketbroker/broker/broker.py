@@ -40,6 +40,7 @@ from rocketbroker.broker.pull_checks import PullChecks
 from rocketbroker.broker.pulling import Pulling
 from rocketbroker.broker.rates import SAMPLE_SECONDS
 from rocketbroker.broker.registration import Registration
+from rocketbroker.broker.retention import Retention
 from rocketbroker.broker.runtime_info import RuntimeInfo
 from rocketbroker.broker.sending import Sending
 from rocketbroker.broker.settings_requests import SettingsRequests
@@ -193,6 +194,7 @@ class Broker:
         self.upkeep = Upkeep(
             clock, store, settings.store, self.durability, self.holding.wake, in_thread
         )
+        self.retention = Retention(clock, store, in_thread)
         self.intake = Intake(
             store,
             self.durability,
@@ -340,6 +342,7 @@ class Broker:
         @return: fires when they know this broker, or could not be reached.
         """
         self.upkeep.start()
+        self.retention.start()
         self.holding.start()
         self.delaying.start()
         options = self.settings.broker
@@ -402,6 +405,7 @@ class Broker:
             self.registration.stop,
             self._stop_answering,
             self.delaying.stop,
+            self.retention.stop,
             self.upkeep.stop,
             self.durability.stop,
             self._flush,

@@ -151,13 +151,19 @@ def problem_of(draft: Draft, store: IStore, most_bytes: int) -> BrokerError:
         return ServiceNotAvailable(
             "service not available now. It may be caused by one of the following "
             "reasons: the broker's disk is full "
-            f"[CL: {max(store.disk_usage(), 0.0):5.2f} CQ: -1.00 INDEX: -1.00], "
+            f"[{_ratios(store)}], "
             f"messages are put to the slave, message store has been shut down, etc. "
             f"{store.refusal() or ''}".rstrip()
         )
     if status == CREATE_MAPPED_FILE_FAILED:
         return SystemFailure("create mapped file failed, server is busy or broken.")
     return SystemFailure("UNKNOWN_ERROR")
+
+
+def _ratios(store: IStore) -> str:
+    """How full the disks are; the index is on the queues'."""
+    queues = store.space.queues.ratio
+    return f"CL: {store.disk_usage():5.2f} CQ: {queues:5.2f} INDEX: {queues:5.2f}"
 
 
 @final

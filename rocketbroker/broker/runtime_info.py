@@ -145,6 +145,7 @@ class RuntimeInfo:
                 store.published_position - store.flushed_position
             ),
             **uncommitted(store),
+            "runningFlags": str(store.flags.bits),  # ours
             "runtime": lasted(self._wall_ms() - self._started_ms),
             "startAcceptSendRequestTimeStamp": str(
                 self._settings.broker.start_accept_send_request_time_stamp

@@ -55,6 +55,7 @@ class StoreOptions(KeyedOptions):
         "max_transfer_bytes_on_message_in_disk": POSITIVE,
         "max_transfer_count_on_message_in_disk": POSITIVE,
         "access_message_in_memory_max_ratio": (0, 100),
+        "disk_space_enough_bytes": (0, LONG[1]),
         "os_page_cache_busy_time_out_mills": LONG,
         "ha_max_gap_not_in_sync": LONG,
         "max_ha_transfer_byte_in_second": LONG,
@@ -89,6 +90,7 @@ class StoreOptions(KeyedOptions):
         "read_un_committed": "with SYNC_FLUSH readers do not wait for the flush",
         "disk_max_used_space_ratio": "percent of the disk: files are deleted",
         "disk_space_warning_level_ratio": "percent of the disk: sends fail",
+        "disk_space_enough_bytes": "no disk is full with so many bytes free (ours)",
         "disk_space_clean_forcibly_ratio": "percent of the disk: any may go",
         "max_message_size": "most bytes of a body",
         "max_filter_message_size": "bytes of queue entries that one pull looks at",
@@ -157,6 +159,7 @@ class StoreOptions(KeyedOptions):
     max_recovery_commitlog_files: int = 30
     disk_space_warning_level_ratio: int = 90
     disk_space_clean_forcibly_ratio: int = 85
+    disk_space_enough_bytes: int = 10737418240
     use_reentrant_lock_when_put_message: bool = True
     flush_commit_log_timed: bool = True
     flush_interval_consume_queue: int = 1000

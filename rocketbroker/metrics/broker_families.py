@@ -116,6 +116,7 @@ class BrokerFamilies:
             self._add_lags(samples)
         if options.enable_message_store_metrics:
             self._add_store(samples)
+            self._add_disk(samples)
         for name, party in self._ports.items():
             add_port(samples, name, party, options.enable_remoting_metrics)
         return samples.families()
@@ -272,11 +273,36 @@ class BrokerFamilies:
             ):
                 samples.gauge(f"rocketmq_consumer_{name}", words, value, **labels)
 
+    def _add_disk(self, samples: Samples) -> None:
+        store = self._broker.store
+        for name, words, value in (
+            (
+                "rocketbroker_storage_disk_ratio",
+                "how full the log's disk is, 0 to 1",
+                store.disk_usage(),
+            ),
+            (
+                "rocketbroker_storage_writable",
+                "1 if messages can be stored, 0 if not",
+                float(store.refusal() is None),
+            ),
+            (
+                "rocketbroker_storage_running_flags",
+                "what the store cannot do, as the sum of RocketMQ's bits",
+                store.flags.bits,
+            ),
+            (
+                "rocketbroker_storage_disk_free_bytes",
+                "bytes that are free where the log is",
+                store.space.log.usable,
+            ),
+        ):
+            samples.gauge(name, words, value, **DISK)
+
     def _add_store(self, samples: Samples) -> None:
         broker, store = self._broker, self._broker.store
         durability = broker.durability
         published = store.published_position
-        usage = store.disk_usage()
         for name, words, value in (
             (
                 "rocketmq_storage_flush_behind_bytes",
@@ -292,16 +318,6 @@ class BrokerFamilies:
                 "rocketbroker_storage_log_bytes",
                 "bytes of the log from its oldest segment on",
                 published - store.min_position,
-            ),
-            (
-                "rocketbroker_storage_disk_ratio",
-                "how full the log's disk is, 0 to 1",
-                usage,
-            ),
-            (
-                "rocketbroker_storage_writable",
-                "1 if messages can be stored, 0 if not",
-                float(store.refusal() is None),
             ),
         ):
             samples.gauge(name, words, value, **DISK)

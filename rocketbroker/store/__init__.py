@@ -10,6 +10,8 @@ L{rocketbroker.store.store} offers it. From the outside in:
 - L{rocketbroker.store.flushing}: how far the log may be read, and is on the disk.
 - L{rocketbroker.store.bufferpool}: the buffers of the transient store pool, counted.
 - L{rocketbroker.store.pages}: whether a flush is worth it.
+- L{rocketbroker.store.diskspace}: how full its disks are.
+- L{rocketbroker.store.refusal}: why the log takes nothing, and until when.
 - L{rocketbroker.store.encoding}: drafts to records, for the append.
 - L{rocketbroker.store.dispatching}: from the log into the queues.
 - L{rocketbroker.store.reading}: the messages of a queue, for pulls.

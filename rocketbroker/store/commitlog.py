@@ -33,6 +33,7 @@ from rocketbroker.store.encoding import (
     MOST_PROPERTIES,
     encode,
 )
+from rocketbroker.store.flags import DISK_FULL, RunningFlags
 from rocketbroker.store.interfaces import (
     CREATE_MAPPED_FILE_FAILED,
     MESSAGE_ILLEGAL,
@@ -43,6 +44,7 @@ from rocketbroker.store.interfaces import (
     Draft,
 )
 from rocketbroker.store.lease import Lease
+from rocketbroker.store.refusal import Refusal
 from rocketbroker.store.segments import ALLOCATION, Segment, Segments
 from rocketbroker.store.words import (
     APPENDING,
@@ -66,9 +68,6 @@ MOST_HINTS: Final = 4096
 
 #: And for how many bytes of the log, as they keep the bodies in memory.
 MOST_HINTED: Final = 64 << 20
-
-#: How often, in ms, an append tries again on a disk that was full.
-RETRY_MS: Final = 500
 
 
 _SLOT: Final = attrgetter("queue.slot")
@@ -120,7 +119,6 @@ class CommitLog:
     """The writing side of the log.
 
     @ivar hints: what was appended and is not dispatched yet.
-    @ivar refused: why nothing can be appended; empty if it can.
     @ivar append_failures: how many drafts were refused or failed.
     @ivar appended_messages: how many messages were published.
     @ivar appended_bytes: how many bytes of the log they are.
@@ -131,6 +129,7 @@ class CommitLog:
         self,
         segments: Segments,
         words: Words,
+        flags: RunningFlags,
         lease: Lease,
         wall_ms: Callable[[], int],
         store_host: bytes,
@@ -145,12 +144,12 @@ class CommitLog:
         assert len(store_host) in (HOST_V4, HOST_V6), store_host
         self.segments = segments
         self.hints: deque[Hint] = deque()
-        self.refused = ""
         self.append_failures = 0
         self.appended_messages = 0
         self.appended_bytes = 0
         self.published_ms = 0
         self._words = words
+        self._flags = flags
         self._lease = lease
         self._wall_ms = wall_ms
         self._store_host = store_host
@@ -158,8 +157,9 @@ class CommitLog:
         self._most_record = min(most_body + BESIDE_BODY, segments.size - FILLER_BYTES)
         self._pool = pool
         self._holds_back = holds_back
-        self._retry_at_ms = 0
+        self._refusal = Refusal(flags, wall_ms, self.make_room)
         self._in_batches = 0
+        self._wants_segment = False
 
     # Append.
 
@@ -168,7 +168,7 @@ class CommitLog:
         self._lease.acquire()
         try:
             store_ms = self._wall_ms()
-            if self.refused and not self._may_retry(store_ms):
+            if self._flags.bits and not self._refusal.allows(store_ms):
                 self._fail(drafts, SERVICE_NOT_AVAILABLE)
                 return
             runs = self._reserve(by_queue(drafts))
@@ -178,7 +178,7 @@ class CommitLog:
                 self._fill(runs, store_ms)
             except OSError as error:
                 self._undo(runs, SERVICE_NOT_AVAILABLE)
-                self.refuse(f"the commit log cannot be written: {error.strerror}")
+                self.refuse("the commit log {} cannot be written", error)
             except struct.error:
                 self._undo(runs, UNKNOWN_ERROR)
                 self._append_singly(runs, store_ms)
@@ -193,7 +193,7 @@ class CommitLog:
         position: int = view[PUBLISHED]
         segment = self._writable(position)
         if segment is None:
-            self._fail(drafts, CREATE_MAPPED_FILE_FAILED)
+            self._fail(drafts, self._no_segment())
             return []
         limit = segment.end - FILLER_BYTES
         run = Run(segment, position)
@@ -228,7 +228,7 @@ class CommitLog:
             if position + size > limit:
                 segment = self._writable(run.segment.end)
                 if segment is None:
-                    self._fail((draft,), CREATE_MAPPED_FILE_FAILED)
+                    self._fail((draft,), self._no_segment())
                     continue
                 run.filler = segment.start - position
                 position = segment.start
@@ -272,8 +272,17 @@ class CommitLog:
         try:
             return self.segments.roll()
         except OSError as error:
-            self.refuse(f"no commit log segment can be made: {error.strerror}")
+            self._wants_segment = True
+            self.refuse("no commit log segment can be made in {}", error)
             return None
+
+    def _no_segment(self) -> int:
+        """The status of what needs a segment that cannot be made.
+
+        The reference says the same whatever the reason; a full disk is told as one.
+        """
+        full = self._flags.has(DISK_FULL)
+        return SERVICE_NOT_AVAILABLE if full else CREATE_MAPPED_FILE_FAILED
 
     def _size_of_parts(self, draft: Draft, queue: Queue) -> int:
         """The bytes of an outer batch; 0 if it was refused."""
@@ -361,7 +370,7 @@ class CommitLog:
                 self._fill(single, store_ms)
             except OSError as error:
                 self._undo(single, SERVICE_NOT_AVAILABLE)
-                self.refuse(f"the commit log cannot be written: {error.strerror}")
+                self.refuse("the commit log {} cannot be written", error)
             except struct.error:
                 self._undo(single, MESSAGE_ILLEGAL)
             else:
@@ -374,21 +383,15 @@ class CommitLog:
 
     # Room.
 
-    def refuse(self, reason: str) -> None:
-        """Let nothing be appended before there is room again."""
-        self.refused = reason
-        self._retry_at_ms = self._wall_ms() + RETRY_MS
+    def refuse(self, words: str, error: OSError) -> None:
+        """Let nothing be appended before there is room again.
 
-    def _may_retry(self, now_ms: int) -> bool:
-        """Whether to try again; a clock that was set back does not put it off."""
-        if self._retry_at_ms - RETRY_MS <= now_ms < self._retry_at_ms:
-            return False
-        self._retry_at_ms = now_ms + RETRY_MS
-        try:
-            self.make_room()
-        except OSError:
-            return False
-        return True
+        @param words: what cannot be done, C{{}} for the directory.
+        """
+        position = self._words.view[PUBLISHED]
+        if self._wants_segment:
+            position = self.segments.all[-1].end
+        self._refusal.begin(self.segments.told(position, words, error), error)
 
     def make_room(self) -> bool:
         """Reserve blocks ahead of the writer, and make the next segment.
@@ -408,10 +411,14 @@ class CommitLog:
                 if room < min(MOST_RUN, segment.end - position):
                     raise
         if wanted >= segment.end:
-            # When this fails, the append that needs the segment will tell.
-            with contextlib.suppress(OSError):
+            try:
                 done = self.segments.prepare() or done
-        self.refused = ""
+            except OSError:
+                # If none is needed yet, the append that needs one will tell.
+                if self._wants_segment:
+                    raise
+        self._wants_segment = False
+        self._refusal.end()
         return done
 
 

@@ -12,16 +12,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import islice
-from typing import final
+from typing import Final, final
 
 from rocketbroker.records.entries import ENTRY
 from rocketbroker.records.sysflags import INNER_BATCH
 from rocketbroker.store.commitlog import CommitLog, Hint
 from rocketbroker.store.consumequeue import Queue
 from rocketbroker.store.delays import SCHEDULE_TOPIC, delivery_ms
+from rocketbroker.store.flags import WRITE_LOGICS_QUEUE_ERROR, RunningFlags
 from rocketbroker.store.interfaces import Arrival, Draft
 from rocketbroker.store.scanning import Found, Scan, tag_code_of
 from rocketbroker.store.words import COMMITTED, DISPATCHED, FLUSHED, Words
+
+#: The name under which the dispatch holds running flags.
+_BY: Final = "dispatch"
 
 
 @final
@@ -39,20 +43,25 @@ class Dispatcher:
         self,
         log: CommitLog,
         words: Words,
+        flags: RunningFlags,
         find_queue: Callable[[bytes, int], Queue | None],
         only_flushed: bool,
         levels: list[int],
         hand_over: Callable[[Hint], None],
+        told: Callable[[str, OSError], str],
     ) -> None:
         """
         @param find_queue: the queue of a topic, as bytes, and number.
         @param levels: the delay of each level in ms.
         @param hand_over: told of each append that is dispatched.
+        @param told: makes a sentence of what cannot be done and why.
         """
         self._hand_over = hand_over
         self._levels = levels
+        self._told = told
         self._log = log
         self._words = words
+        self._flags = flags
         self._find_queue = find_queue
         self._limit_word = FLUSHED if only_flushed else COMMITTED
         self._touched: list[Queue] = []
@@ -98,8 +107,10 @@ class Dispatcher:
         except OSError as error:
             self._forget()
             self.failures += 1
-            self._log.refuse(f"a consume queue cannot be written: {error.strerror}")
+            self._refuse(error)
             raise
+        if self._flags.bits & WRITE_LOGICS_QUEUE_ERROR:
+            self._flags.set(WRITE_LOGICS_QUEUE_ERROR, False, by=_BY)
         for _ in range(used):
             self._hand_over(hints.popleft())
         self.dispatched_ms = dispatched_ms
@@ -126,6 +137,11 @@ class Dispatcher:
                 if ms is not None:
                     draft.tag_code = ms
             collect(drafts, [])
+
+    def _refuse(self, error: OSError) -> None:
+        """Let nothing be appended that nobody could read."""
+        said = self._told("a consume queue in {} cannot be written", error)
+        self._flags.set(WRITE_LOGICS_QUEUE_ERROR, True, said, _BY)
 
     def _read(self, start: int, end: int, most: int) -> tuple[int, int]:
         """Collect from the log.

@@ -20,6 +20,7 @@ The store sheet, section 5.3.
 
 from __future__ import annotations
 
+import threading
 from typing import Final, final
 
 NOT_READABLE: Final = 1
@@ -30,26 +31,67 @@ DISK_FULL: Final = 16
 FENCED: Final = 32
 LOGIC_DISK_FULL: Final = 64
 
+#: While one of these is set nothing is appended.
+NOT_APPENDABLE: Final = (
+    NOT_WRITEABLE
+    | WRITE_LOGICS_QUEUE_ERROR
+    | WRITE_INDEX_FILE_ERROR
+    | DISK_FULL
+    | FENCED
+    | LOGIC_DISK_FULL
+)
+
 
 @final
 class RunningFlags:
     """The bits of one store.
 
+    Several parts may hold the same bit, each with its reason: it is set as long as one
+    of them does. They are set from several threads.
+
     @ivar bits: all that are set.
     """
 
-    __slots__ = ("bits",)
+    __slots__ = ("_held", "_lock", "bits")
 
     def __init__(self) -> None:
         self.bits = 0
+        self._held: dict[tuple[int, str], str] = {}
+        self._lock = threading.Lock()
 
-    def set(self, bit: int, on: bool = True) -> None:
-        """Set a bit, or take it back."""
-        if on:
-            self.bits |= bit
-        else:
-            self.bits &= ~bit
+    def set(self, bit: int, on: bool = True, reason: str = "", by: str = "") -> None:
+        """Hold a bit, or let go of it.
+
+        @param reason: for people; of a bit that is held it may be another every time.
+        @param by: which part of the store holds it.
+        """
+        with self._lock:
+            if on:
+                self._held[bit, by] = reason
+            else:
+                self._held.pop((bit, by), None)
+            self.bits = self._bits("")
 
     def has(self, bit: int) -> bool:
         """Whether a bit is set."""
         return bool(self.bits & bit)
+
+    def held_by_others(self, by: str) -> int:
+        """The bits that not only this part holds."""
+        with self._lock:
+            return self._bits(by)
+
+    def reasons(self, mask: int) -> str:
+        """Why some bits are set, each reason once."""
+        with self._lock:
+            held = sorted(self._held.items())
+        return "; ".join(
+            dict.fromkeys(reason for (bit, _), reason in held if bit & mask and reason)
+        )
+
+    def _bits(self, but: str) -> int:
+        bits = 0
+        for bit, by in self._held:
+            if not but or by != but:
+                bits |= bit
+        return bits

@@ -17,6 +17,9 @@ from typing import Final, final
 
 from zope.interface import Attribute, Interface
 
+from rocketbroker.store.diskspace import DiskSpace
+from rocketbroker.store.flags import RunningFlags
+
 # What became of a draft (Draft.status).
 PUT_OK: Final = 0
 NOT_PUT: Final = -1
@@ -234,6 +237,8 @@ class IStore(Interface):
     appended_bytes: int = Attribute("How many bytes of the log they are.")
     rotten_records: int = Attribute("How many rotten records were found.")
     given_up_bytes: int = Attribute("How many bytes of the log the start gave up.")
+    flags: RunningFlags = Attribute("What the store can do at the moment.")
+    space: DiskSpace = Attribute("How full its disks were at the last look.")
 
     def open() -> None:
         """I{Blocking.} Lock, load, recover, mark as running.
@@ -363,4 +368,7 @@ class IStore(Interface):
         """I{Blocking.} Make the next segment ready; True if there was one to make."""
 
     def disk_usage() -> float:
-        """How full the log's disk is, 0 to 1; -1.0 if that cannot be asked."""
+        """How full the log's disk was at the last look, 0 to 1; -1.0 if not known."""
+
+    def look_at_disk() -> None:
+        """I{Blocking.} Ask how full the disks are: sets C{space} and a running flag."""

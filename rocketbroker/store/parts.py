@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import final
 
 from rocketbroker.config.levels import parse_levels
@@ -17,6 +18,7 @@ from rocketbroker.files.interfaces import IFiles
 from rocketbroker.store.bufferpool import BufferPool, holds_back, is_enabled
 from rocketbroker.store.checkpoint import Checkpoint
 from rocketbroker.store.commitlog import CommitLog
+from rocketbroker.store.diskspace import DiskSpace, told
 from rocketbroker.store.dispatching import Dispatcher
 from rocketbroker.store.encoding import HOST_V6
 from rocketbroker.store.flags import RunningFlags
@@ -52,17 +54,16 @@ class Parts:
         @raise OSError: a directory cannot be made.
         """
         root = options.store_path_root_dir
-        commit_log = options.store_path_commit_log or os.path.join(root, "commitlog")
-        folders = [folder for folder in commit_log.split(",") if folder]
-        for folder in folders:
-            make_lasting(files, folder)
-        make_lasting(files, os.path.join(root, QUEUES))
+        queues = os.path.join(root, QUEUES)
+        make_lasting(files, queues)
         self._files = files
         self._options = options
         self._words = words
         self.flags = RunningFlags()
-        self.segments = Segments(files, folders, options.mapped_file_size_commit_log)
-        self.segments.remove_ahead()
+        self.segments = self._make_segments(root)
+        self.space = DiskSpace(
+            files, options, self.segments.folders, queues, self.flags
+        )
         self.table = QueueTable(
             files,
             root,
@@ -83,6 +84,7 @@ class Parts:
         self.log = CommitLog(
             self.segments,
             words,
+            self.flags,
             lease,
             wall_ms,
             store_host,
@@ -96,13 +98,27 @@ class Parts:
         self.dispatcher = Dispatcher(
             self.log,
             words,
+            self.flags,
             self.table.get_by_bytes,
             synchronous and not options.read_un_committed,
             parse_levels(options.message_delay_level),
             self.index.hand_over,
+            partial(told, files, queues),
         )
         self.reading = Reading(self.segments, words, options, memory_bytes, rot)
         self.checkpoint = Checkpoint(files, root)
+
+    def _make_segments(self, root: str) -> Segments:
+        """The files of the log, none of them loaded yet."""
+        options = self._options
+        commit_log = options.store_path_commit_log or os.path.join(root, "commitlog")
+        folders = [folder for folder in commit_log.split(",") if folder]
+        for folder in folders:
+            make_lasting(self._files, folder)
+        size = options.mapped_file_size_commit_log
+        segments = Segments(self._files, folders, size)
+        segments.remove_ahead()
+        return segments
 
     def _make_index(self, wall_ms: Callable[[], int]) -> Index:
         """The index, which finds records in the log."""

@@ -25,6 +25,7 @@ import threading
 from typing import Final, final
 
 from rocketbroker.files.interfaces import IFile, IFiles
+from rocketbroker.store.diskspace import told
 
 #: How many bytes of blocks are reserved at once, and kept reserved ahead of the writer:
 #: a second of the fastest load, and not a whole GiB for somebody's laptop.
@@ -189,6 +190,14 @@ class Segments:
         segment.is_named = False
         self.all = [*self.all, segment]
         return segment
+
+    def told(self, position: int, words: str, error: OSError) -> str:
+        """What the disk of a position's segment has refused; see L{told}."""
+        segment = self.find(position)
+        folder = self._folder(position)
+        if segment is not None:
+            folder = os.path.dirname(segment.path)
+        return told(self._files, folder, words, error)
 
     def _folder(self, start: int) -> str:
         return self.folders[start // self.size % len(self.folders)]

@@ -23,6 +23,8 @@ from rocketbroker.files.directories import make_lasting
 from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.store.consumequeue import Queue
+from rocketbroker.store.diskspace import DiskSpace
+from rocketbroker.store.flags import NOT_APPENDABLE, RunningFlags
 from rocketbroker.store.interfaces import (
     SERVICE_NOT_AVAILABLE,
     Arrival,
@@ -67,7 +69,12 @@ class Store:
     @ivar given_up_bytes: how many bytes that was.
     @ivar recovered_records: how many records the start has read.
     @ivar rot: the rotten records found since the start, and by it.
+    @ivar flags: what it can do at the moment.
+    @ivar space: how full its disks are.
     """
+
+    flags: RunningFlags
+    space: DiskSpace
 
     def __init__(
         self,
@@ -146,6 +153,8 @@ class Store:
         self._search = parts.search
         self._index = parts.index
         self._checkpoint = parts.checkpoint
+        self.flags = parts.flags
+        self.space = parts.space
         clean = not self._files.exists(os.path.join(self._root, ABORT))
         recovery = parts.recover(clean)
         self.report += recovery.report + self._index.report
@@ -155,6 +164,7 @@ class Store:
         self.flush_queues()
         self._mark()
         self._is_open = True
+        self.space.look()
         self.allocate_ahead()
 
     def _take_lock(self) -> None:
@@ -287,7 +297,9 @@ class Store:
         """See L{IStore.refusal}."""
         if not self._is_open:
             return "the store is closed"
-        return self._log.refused or None
+        if not self.flags.bits & NOT_APPENDABLE:
+            return None
+        return self.flags.reasons(NOT_APPENDABLE) or "it is not writeable"
 
     def queue(self, topic: str, queue_id: int) -> Queue:
         """See L{IStore.queue}.
@@ -447,16 +459,16 @@ class Store:
         try:
             return self._log.make_room()
         except OSError as error:
-            self._log.refuse(f"no room for the commit log: {error.strerror}")
+            self._log.refuse("no room for the commit log in {}", error)
             return False
 
     def disk_usage(self) -> float:
         """See L{IStore.disk_usage}."""
-        try:
-            total, usable = self._files.usage(self._segments.folders[0])
-        except OSError:
-            return -1.0
-        return (total - usable) / total if total > 0 else -1.0
+        return self.space.log.ratio
+
+    def look_at_disk(self) -> None:
+        """See L{IStore.look_at_disk}."""
+        self.space.look()
 
 
 classImplements(Store, IStore)

@@ -17,6 +17,7 @@ from rocketbroker.records.batches import encode
 from rocketbroker.records.ids import UniqueKeys
 from rocketbroker.remoting.party import Limits, Party
 from rocketbroker.remoting.turns import Turns
+from rocketbroker.store.flags import DISK_FULL
 from rocketbroker.store.store import Store
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.testing.files import MemoryDisk
@@ -249,6 +250,10 @@ class BrokerFamiliesTests(SynchronousTestCase):
         self.assertEqual(self.value("rocketmq_storage_dispatch_behind_bytes"), 0)
         ratio = self.value("rocketbroker_storage_disk_ratio")
         self.assertTrue(0 <= ratio <= 1, ratio)
+        self.assertGreater(self.value("rocketbroker_storage_disk_free_bytes"), 0)
+        self.assertEqual(self.value("rocketbroker_storage_running_flags"), 0)
+        self.broker.store.flags.set(DISK_FULL)
+        self.assertEqual(self.value("rocketbroker_storage_running_flags"), 16)
         self.clock.advance(7)
         reserved = "rocketmq_storage_message_reserve_time_milliseconds"
         self.assertEqual(self.value(reserved), 7000)

@@ -6,7 +6,13 @@ import errno
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.store.commitlog import BESIDE_BODY, RETRY_MS
+from rocketbroker.store.commitlog import BESIDE_BODY
+from rocketbroker.store.flags import (
+    DISK_FULL,
+    FENCED,
+    NOT_READABLE,
+    NOT_WRITEABLE,
+)
 from rocketbroker.store.interfaces import (
     CREATE_MAPPED_FILE_FAILED,
     MESSAGE_ILLEGAL,
@@ -15,6 +21,7 @@ from rocketbroker.store.interfaces import (
     SERVICE_NOT_AVAILABLE,
     Draft,
 )
+from rocketbroker.store.refusal import RETRY_MS
 from rocketbroker.store.segments import segment_name
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import (
@@ -283,7 +290,8 @@ class FullDiskTests(SynchronousTestCase):
         self.assertEqual(self.append(1, 2), [SERVICE_NOT_AVAILABLE] * 2)
         self.assertEqual(
             self.store.refusal(),
-            "the commit log cannot be written: No space left on device",
+            "the commit log /store/commitlog cannot be written: No space left on "
+            "device; 1024.0 GiB of 1.0 TiB are free",
         )
         self.assertEqual(self.store.published_position, end)
         self.assertEqual(self.queue.next_offset, 1)
@@ -324,8 +332,11 @@ class FullDiskTests(SynchronousTestCase):
         self.store.allocate_ahead()
         self.assertEqual(
             self.append(60_000, 100, 60_000),
-            [CREATE_MAPPED_FILE_FAILED, PUT_OK, CREATE_MAPPED_FILE_FAILED],
+            [SERVICE_NOT_AVAILABLE, PUT_OK, SERVICE_NOT_AVAILABLE],
         )
+        self.assertTrue(self.store.flags.has(DISK_FULL))
+        self.wall.now_ms += RETRY_MS
+        self.assertEqual(self.append(100), [SERVICE_NOT_AVAILABLE])
         self.assertIn("no commit log segment", self.store.refusal() or "")
         self.assertFalse(self.store.allocate_ahead())
         self.disk.capacity = None
@@ -336,6 +347,28 @@ class FullDiskTests(SynchronousTestCase):
             [len(body) for body in bodies(self.store, self.queue)],
             [6, 60_000, 60_000, 100, 60_000],
         )
+
+    def test_noSegmentOtherwise(self) -> None:
+        """A segment that cannot be made for another reason is told as such."""
+        self.append(60_000)
+        self.append(60_000)
+        self.disk.fail("open", errno.EACCES, times=2)
+        self.assertEqual(self.append(60_000), [CREATE_MAPPED_FILE_FAILED])
+        self.assertEqual(self.store.flags.bits, NOT_WRITEABLE)
+        self.disk.heal()
+        self.wall.now_ms += RETRY_MS
+        self.assertEqual(self.append(60_000), [PUT_OK])
+        self.assertEqual(self.store.flags.bits, 0)
+
+    def test_otherFlags(self) -> None:
+        """What another part forbids is not tried before that part allows it again."""
+        self.store.flags.set(FENCED, True, "another is the master", by="controller")
+        self.wall.now_ms += 10 * RETRY_MS
+        self.assertEqual(self.append(1), [SERVICE_NOT_AVAILABLE])
+        self.assertEqual(self.store.refusal(), "another is the master")
+        self.store.flags.set(FENCED, False, by="controller")
+        self.store.flags.set(NOT_READABLE)
+        self.assertEqual(self.append(1), [PUT_OK])
 
     def test_failsAfterRoll(self) -> None:
         """When the write behind a roll fails, the roll is used by the next append."""

@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records.hashing import tag_code
 from rocketbroker.store.commitlog import MOST_HINTED, MOST_HINTS
-from rocketbroker.store.interfaces import Arrival
+from rocketbroker.store.interfaces import SERVICE_NOT_AVAILABLE, Arrival
 from rocketbroker.store.segments import segment_name
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import ROOT, Wall, bodies, draft, opened, put
@@ -108,9 +108,17 @@ class DispatchTests(SynchronousTestCase):
         self.assertRaises(OSError, self.store.dispatch, 100)
         self.assertEqual(self.store.dispatched_position, 0)
         self.assertEqual(self.store.dispatch_failures, 1)
-        self.assertIn("a consume queue cannot be written", self.store.refusal() or "")
+        self.assertIn(
+            "a consume queue in /store/consumequeue cannot be written",
+            self.store.refusal() or "",
+        )
+        self.store.allocate_ahead()
+        late = draft(self.queues[0])
+        self.store.append([late])
+        self.assertEqual(late.status, SERVICE_NOT_AVAILABLE)
         self.assertEqual(told(self.store.dispatch(100)), [(0, [0]), (1, [0])])
         self.assertEqual([queue.max_offset for queue in self.queues], [1, 1])
+        self.assertIsNone(self.store.refusal())
 
     def test_brokenRecord(self) -> None:
         """A record that cannot be read any more costs the rest of its segment; what is

@@ -19,3 +19,19 @@ class RunningFlagsTests(SynchronousTestCase):
         self.assertEqual(flags.bits, 18)
         flags.set(DISK_FULL, False)
         self.assertEqual((flags.bits, flags.has(NOT_WRITEABLE)), (2, True))
+
+    def test_holders(self) -> None:
+        """A bit that two parts hold is set until both have let go; each says why."""
+        flags = RunningFlags()
+        flags.set(DISK_FULL, True, "90 %", by="disk")
+        flags.set(DISK_FULL, True, "no space", by="log")
+        flags.set(DISK_FULL, True, "91 %", by="disk")
+        self.assertEqual(flags.reasons(DISK_FULL), "91 %; no space")
+        self.assertEqual(flags.reasons(NOT_WRITEABLE), "")
+        self.assertEqual(flags.held_by_others("log"), DISK_FULL)
+        flags.set(DISK_FULL, False, by="disk")
+        self.assertTrue(flags.has(DISK_FULL))
+        self.assertEqual(flags.held_by_others("log"), 0)
+        flags.set(DISK_FULL, False, by="log")
+        flags.set(DISK_FULL, False, by="nobody")
+        self.assertEqual((flags.bits, flags.reasons(DISK_FULL)), (0, ""))
