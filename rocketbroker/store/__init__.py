@@ -13,19 +13,24 @@ L{rocketbroker.store.store} offers it. From the outside in:
 - L{rocketbroker.store.diskspace}: how full its disks are.
 - L{rocketbroker.store.refusal}: why the log takes nothing, and until when.
 - L{rocketbroker.store.encoding}: drafts to records, for the append.
+- L{rocketbroker.store.placing}: drafts of several messages, and such that say where
+  they stand.
 - L{rocketbroker.store.dispatching}: from the log into the queues.
 - L{rocketbroker.store.reading}: the messages of a queue, for pulls.
 - L{rocketbroker.store.rot}: the same with all checks, for what may be rotten.
+- L{rocketbroker.store.batchreading}: the same of batches.
 - L{rocketbroker.store.timesearch}: single records; the offset of a time.
 - L{rocketbroker.store.recovery}: from what a stop has left to a store that can go on.
 - L{rocketbroker.store.scanning}: the log from record to record, with all checks.
 - L{rocketbroker.store.consumequeue}: one queue: its entries, first and last offset.
+- L{rocketbroker.store.batchqueue}: the units of one that holds batches.
 - L{rocketbroker.store.queuefiles}: the files of a queue.
 - L{rocketbroker.store.index}: messages by their keys.
 - L{rocketbroker.store.indexfile}: one file of it.
 - L{rocketbroker.store.indexkeys}: under which hashes a message stands in it.
 - L{rocketbroker.store.delays}: the tag codes of delayed messages.
 - L{rocketbroker.store.queues}: all queues.
+- L{rocketbroker.store.ordered}: looking for a place by halves.
 - L{rocketbroker.store.segments}: the files of the log.
 - L{rocketbroker.store.checkpoint}: up to which time all is on the disk.
 - L{rocketbroker.store.words}: the numbers that processes share.

@@ -14,14 +14,16 @@ The store sheet, section 7.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Final, final
 
 from zope.interface import classImplements
 
 from rocketbroker.records.entries import ENTRY, FILLED, FILLED_SIZE, SIZE
+from rocketbroker.records.queueunits import BATCH_SIZE
+from rocketbroker.store.batchqueue import BatchUnits
 from rocketbroker.store.interfaces import IQueue
+from rocketbroker.store.ordered import first_that
 from rocketbroker.store.queuefiles import QueueFiles
 from rocketbroker.store.words import MAX, MIN, NEXT, Words
 
@@ -41,7 +43,9 @@ MOST_TOPIC: Final = 255
 class Queue:
     """A handle on one consume queue. What the hot path needs is an attribute.
 
-    @ivar usable: whether a topic of that name can be stored at all.
+    @ivar storable: whether a topic of that name can be stored at all.
+    @ivar usable: whether ordinary messages can be stored in it: not in a batch queue.
+    @ivar batch: the units of a batch queue, which has no entries; None of any other.
     @ivar slot: the index of its first shared word.
     @ivar magic: the magic number of its records.
     @ivar topic_field: the topic as it stands in a record, with its length.
@@ -58,6 +62,7 @@ class Queue:
     """
 
     __slots__ = (
+        "batch",
         "files",
         "from_position",
         "magic",
@@ -69,6 +74,7 @@ class Queue:
         "queue_id",
         "record_bytes",
         "slot",
+        "storable",
         "topic",
         "topic_bytes",
         "topic_field",
@@ -94,14 +100,16 @@ class Queue:
         self.words = words
         self.slot = words.add_queue(topic, queue_id)
         self.files = files
-        self.usable = is_usable(topic) and 0 <= queue_id < 1 << 31
+        self.batch: BatchUnits | None = None
+        self.storable = is_usable(topic) and 0 <= queue_id < 1 << 31
         if size <= MOST_TOPIC_V1:
             self.magic = MAGIC_V1
             self.topic_field = size.to_bytes(1, "big") + encoded
         else:
             self.magic = MAGIC_V2
-            self.usable = self.usable and size <= MOST_TOPIC and allow_v2
+            self.storable = self.storable and size <= MOST_TOPIC and allow_v2
             self.topic_field = min(size, 0x7FFF).to_bytes(2, "big") + encoded
+        self.usable = self.storable
         self.record_bytes = RECORD_BYTES - 1 + len(self.topic_field)
         if store_host_v6:
             self.record_bytes += 12
@@ -130,6 +138,18 @@ class Queue:
     def next_offset(self) -> int:
         """See L{IQueue}."""
         return int(self.words.view[self.slot + NEXT])
+
+    @property
+    def has_files(self) -> bool:
+        """Whether anything was entered into it that is still there."""
+        files = self.files if self.batch is None else self.batch.files
+        return bool(files.all)
+
+    def become(self, batch: BatchUnits | None) -> None:
+        """Be a batch queue, or none; only while it has no files."""
+        assert not self.has_files
+        self.batch = batch
+        self.usable = self.storable and batch is None
 
     def set_offsets(self, first: int, end: int) -> None:
         """Say what can be read, and let the next message follow it."""
@@ -180,6 +200,9 @@ class Queue:
 
     def last_place(self) -> tuple[int, int]:
         """Position and size of the last record entered, as its entry says."""
+        if self.batch is not None:
+            unit = self.batch.last()
+            return (0, 0) if unit is None else (unit.position, unit.size)
         position, size, _ = ENTRY.unpack(self.read(self.max_offset - 1, 1))
         return position, size
 
@@ -192,6 +215,10 @@ class Queue:
         """
         files = self.files.all
         self.max_position = 0
+        if self.batch is not None:
+            self.set_offsets(*self.batch.bound(before, lowest, cut))
+            self.max_position = min(sum(self.last_place()), before)
+            return
         if not files:
             self.set_offsets(0, 0)
             return
@@ -221,6 +248,9 @@ class Queue:
         @return: how many files were removed.
         """
         view = self.words.view
+        if self.batch is not None:
+            view[self.slot + MIN], removed = self.batch.begin_with(lowest)
+            return removed
         first, end = view[self.slot + MIN], view[self.slot + MAX]
         if not self.files.all:
             return 0
@@ -254,32 +284,28 @@ class Queue:
     def drop(self) -> None:
         """Remove all files."""
         self.files.drop(0)
+        if self.batch is not None:
+            self.batch.drop()
 
     def flush(self, least_pages: int = 0) -> None:
         """I{Blocking.} Put all files on the disk.
 
         @param least_pages: only if so many pages came since the last flush.
         """
-        self.files.flush(least_pages, self.max_offset * SIZE)
+        if self.batch is not None:
+            end = self.batch.end * BATCH_SIZE
+            self.batch.files.flush(least_pages, end)
+        else:
+            self.files.flush(least_pages, self.max_offset * SIZE)
 
     def close(self) -> None:
         """Close all files."""
         self.files.close()
+        if self.batch is not None:
+            self.batch.files.close()
 
 
 classImplements(Queue, IQueue)
-
-
-def first_that(low: int, high: int, test: Callable[[int], bool]) -> int:
-    """The first number from C{low} on that passes, C{high} if none does; those that
-    pass are behind those that do not."""
-    while low < high:
-        middle = (low + high) // 2
-        if test(middle):
-            high = middle
-        else:
-            low = middle + 1
-    return low
 
 
 def is_usable(topic: str) -> bool:

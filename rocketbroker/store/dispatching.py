@@ -15,12 +15,14 @@ from itertools import islice
 from typing import Final, final
 
 from rocketbroker.records.entries import ENTRY
+from rocketbroker.records.queueunits import BatchUnit
 from rocketbroker.records.sysflags import INNER_BATCH
 from rocketbroker.store.commitlog import CommitLog, Hint
 from rocketbroker.store.consumequeue import Queue
 from rocketbroker.store.delays import SCHEDULE_TOPIC, delivery_ms
 from rocketbroker.store.flags import WRITE_LOGICS_QUEUE_ERROR, RunningFlags
-from rocketbroker.store.interfaces import Arrival, Draft
+from rocketbroker.store.interfaces import Arrival, Draft, Placed
+from rocketbroker.store.placing import batch_of
 from rocketbroker.store.scanning import Found, Scan, tag_code_of
 from rocketbroker.store.words import COMMITTED, DISPATCHED, FLUSHED, Words
 
@@ -36,6 +38,7 @@ class Dispatcher:
     @ivar skipped: sentences about what could not be read in the log.
     @ivar repeated: how many records stood in their queue already.
     @ivar gaps: how often the records before one were not in its queue.
+    @ivar unplaced: how many records fit no queue of their topic's kind.
     @ivar failures: how many steps the disk has refused.
     """
 
@@ -70,6 +73,7 @@ class Dispatcher:
         self.skipped: list[str] = []
         self.repeated = 0
         self.gaps = 0
+        self.unplaced = 0
         self.failures = 0
 
     def dispatch(self, most: int) -> list[Arrival]:
@@ -168,9 +172,8 @@ class Dispatcher:
     def add(self, found: Found) -> None:
         """Collect the entry of one record that was read."""
         position, size, topic, queue_id, offset, sys_flag, ms, properties = found
-        if sys_flag & 12 in (4, 12) or sys_flag & INNER_BATCH:
-            # Half and rolled back messages stand in no queue, whole batches in queues
-            # of another kind.
+        if sys_flag & 12 in (4, 12):
+            # Half and rolled back messages stand in no queue.
             return
         queue = self._known.get((topic, queue_id))
         if queue is None:
@@ -182,6 +185,9 @@ class Dispatcher:
             return
         if position + size <= queue.max_position:
             self.repeated += 1
+            return
+        if sys_flag & INNER_BATCH or queue.batch is not None:
+            self._add_batch(queue, found)
             return
         pending = queue.pending
         if pending:
@@ -205,6 +211,35 @@ class Dispatcher:
         queue.pending_codes.append(code)
         queue.pending_end = position + size
 
+    def _add_batch(self, queue: Queue, found: Found) -> None:
+        """Collect the unit of an inner batch.
+
+        A record that is none does not belong into a batch queue, and a batch into no
+        other queue; the reference stores the former, and nobody finds them again.
+        """
+        position, size, _, _, _, sys_flag, store_ms, properties = found
+        batch, place = queue.batch, batch_of(properties)
+        if batch is None or place is None or not sys_flag & INNER_BATCH:
+            self.unplaced += 1
+            return
+        base, messages = place
+        expected = batch.pending_next if batch.pending else queue.max_offset
+        if batch.pending and base < expected:
+            batch.enter()
+            batch.pending = []
+        if not batch.pending:
+            if queue not in self._touched:
+                self._touched.append(queue)
+            batch.pending_base = base
+        if base > expected:
+            self.gaps += 1
+        code = tag_code_of(properties)
+        unit = BatchUnit(position, size, code, store_ms, base, messages)
+        batch.pending.append(unit.encode())
+        batch.pending_next = unit.end
+        queue.pending_codes.append(code)
+        queue.pending_end = position + size
+
     def enter(self) -> list[Arrival]:
         """Write what was collected into its queues.
 
@@ -214,6 +249,9 @@ class Dispatcher:
         for queue in self._touched:
             if queue.pending:
                 queue.enter()
+            elif queue.batch is not None:
+                queue.batch.enter()
+                queue.max_position = queue.pending_end
             arrivals.append(Arrival(queue, queue.pending_codes))
         self._forget()
         return arrivals
@@ -222,6 +260,8 @@ class Dispatcher:
         for queue in self._touched:
             queue.pending = []
             queue.pending_codes = []
+            if queue.batch is not None:
+                queue.batch.pending = []
         self._touched.clear()
 
 
@@ -245,6 +285,7 @@ def collect(drafts: list[Draft], touched: list[Queue]) -> None:
             pending.append(pack(position, end - position, code))
             queue.pending_codes.append(code)
             continue
+        assert type(draft.parts) is not Placed, "those are read from the log"
         ends = (*draft.positions[1:], end)
         for part, start, stop in zip(draft.parts, draft.positions, ends, strict=True):
             code = part[3]

@@ -39,7 +39,7 @@ from zlib import crc32
 
 from rocketbroker.records.sysflags import BORN_HOST_V6, STORE_HOST_V6
 from rocketbroker.store.consumequeue import Queue
-from rocketbroker.store.interfaces import Draft
+from rocketbroker.store.interfaces import Draft, Placed
 
 MAGIC_BLANK: Final = -875286124
 
@@ -97,7 +97,7 @@ def encode(drafts: Sequence[Draft], store_ms: int, store_host: bytes) -> list[by
         else:
             pack = pack_v6
             host_flag = flag_v6
-        if draft.parts is not None:
+        if draft.parts is not None and type(draft.parts) is not Placed:
             _add_parts(add, pack, draft, store_ms, store_host, host_flag)
             continue
         body = draft.body
@@ -143,7 +143,7 @@ def _add_parts(
     """The records of an outer batch."""
     queue = draft.queue
     assert type(queue) is Queue
-    assert draft.parts is not None
+    assert draft.parts is not None and type(draft.parts) is not Placed
     ends = (*draft.positions[1:], draft.end)
     offset = draft.queue_offset
     for (flag, body, properties, _), position, end in zip(

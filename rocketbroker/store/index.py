@@ -34,7 +34,7 @@ from rocketbroker.store.commitlog import Hint
 from rocketbroker.store.flags import WRITE_INDEX_FILE_ERROR, RunningFlags
 from rocketbroker.store.indexfile import IndexFile, create, file_size
 from rocketbroker.store.indexkeys import codes_of
-from rocketbroker.store.interfaces import KeyResult
+from rocketbroker.store.interfaces import KeyResult, Placed
 from rocketbroker.store.scanning import Scan
 from rocketbroker.store.segments import Segments
 from rocketbroker.store.words import DISPATCHED, MIN_POSITION, PUBLISHED, Words
@@ -112,6 +112,7 @@ class Rows:
                 properties.append(draft.properties)
                 positions.append(draft.position)
             else:
+                assert type(draft.parts) is not Placed, "those are read from the log"
                 prefixes += [prefix] * len(draft.parts)
                 properties += [part[2] for part in draft.parts]
                 positions += draft.positions

@@ -56,11 +56,30 @@ class IQueue(Interface):
 
 
 @final
+class Placed:
+    """What a message consists of whose properties say where it stands.
+
+    The store completes the properties when it knows the place, within the append. One
+    record, so one draft.
+
+    @ivar properties: the properties string without the place.
+    @ivar count: how many messages it is in its queue: an inner batch is several.
+    """
+
+    __slots__ = ("count", "properties")
+
+    def __init__(self, properties: bytes, count: int) -> None:
+        self.properties = properties
+        self.count = count
+
+
+@final
 class Draft:
     """A message on its way into the log; the store fills in what it decides.
 
     An outer batch is one draft with C{parts}: it becomes as many records with
-    consecutive offsets, all or none, all in one segment.
+    consecutive offsets, all or none, all in one segment. An inner batch is one with
+    L{Placed} parts, the only ones that batch queues take.
 
     @ivar queue: where it goes.
     @ivar body: the body as sent (of a batch: unused).
@@ -72,7 +91,8 @@ class Draft:
     @ivar reconsume_times: how often a consumer has sent it back.
     @ivar prepared_offset: the physical offset of the half message.
     @ivar tag_code: the hash of the TAGS property, 0 without one.
-    @ivar parts: of a batch, C{(flag, body, properties, tag_code)} of each message.
+    @ivar parts: of a batch, C{(flag, body, properties, tag_code)} of each message, or
+        L{Placed}.
     @ivar wait: whether its answer waits for the disk (property WAIT).
     @ivar status: L{PUT_OK}, or why it was not stored; L{NOT_PUT} before append.
     @ivar queue_offset: the queue offset of the (first) record.
@@ -115,7 +135,7 @@ class Draft:
         reconsume_times: int,
         tag_code: int,
         context: object,
-        parts: Sequence[tuple[int, bytes, bytes, int]] | None = None,
+        parts: Sequence[tuple[int, bytes, bytes, int]] | Placed | None = None,
         prepared_offset: int = 0,
         wait: bool = True,
     ) -> None:
@@ -239,6 +259,12 @@ class IStore(Interface):
     given_up_bytes: int = Attribute("How many bytes of the log the start gave up.")
     flags: RunningFlags = Attribute("What the store can do at the moment.")
     space: DiskSpace = Attribute("How full its disks were at the last look.")
+
+    def know_topics(is_batch: Callable[[str], bool]) -> None:
+        """Learn which topics have batch queues; before L{open}.
+
+        Without it those have them that have a directory for such queues.
+        """
 
     def open() -> None:
         """I{Blocking.} Lock, load, recover, mark as running.

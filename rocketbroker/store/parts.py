@@ -49,8 +49,10 @@ class Parts:
         store_host: bytes,
         memory_bytes: int,
         rot: Rot,
+        is_batch: Callable[[str], bool] | None,
     ) -> None:
         """
+        @param is_batch: whether a topic has batch queues.
         @raise OSError: a directory cannot be made.
         """
         root = options.store_path_root_dir
@@ -64,14 +66,7 @@ class Parts:
         self.space = DiskSpace(
             files, options, self.segments.folders, queues, self.flags
         )
-        self.table = QueueTable(
-            files,
-            root,
-            options.mapped_file_size_consume_queue,
-            words,
-            len(store_host) == HOST_V6,
-            options.auto_message_version_on_topic_len,
-        )
+        self.table = self._make_table(len(store_host) == HOST_V6, is_batch)
         synchronous = options.flush_disk_type == "SYNC_FLUSH"
         self.pool: BufferPool | None = None
         if is_enabled(options):
@@ -119,6 +114,22 @@ class Parts:
         segments = Segments(self._files, folders, size)
         segments.remove_ahead()
         return segments
+
+    def _make_table(
+        self, store_host_v6: bool, is_batch: Callable[[str], bool] | None
+    ) -> QueueTable:
+        """All queues."""
+        options = self._options
+        return QueueTable(
+            self._files,
+            options.store_path_root_dir,
+            options.mapped_file_size_consume_queue,
+            self._words,
+            store_host_v6,
+            options.auto_message_version_on_topic_len,
+            options.mapper_file_size_batch_consume_queue,
+            is_batch,
+        )
 
     def _make_index(self, wall_ms: Callable[[], int]) -> Index:
         """The index, which finds records in the log."""

@@ -1,16 +1,23 @@
 # -*- test-case-name: tests.store.test_queues -*-
 """All consume queues of a store, by topic and number.
 
-A handle is made when somebody asks for it; files come with the first entry.
+A handle is made when somebody asks for it; files come with the first entry. Of which
+kind a queue is, its topic says, as long as it has no files: a topic may be deleted and
+made again as another.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import final
 
+from rocketbroker.files.directories import make_lasting
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.entries import SIZE
+from rocketbroker.records.queueunits import BATCH_SIZE
+from rocketbroker.store.batchqueue import FOLDER as BATCH_FOLDER
+from rocketbroker.store.batchqueue import BatchUnits
 from rocketbroker.store.consumequeue import Queue, is_usable
 from rocketbroker.store.queuefiles import QueueFiles
 from rocketbroker.store.words import Words
@@ -20,7 +27,10 @@ FOLDER = "consumequeue"
 
 @final
 class QueueTable:
-    """The handles."""
+    """The handles.
+
+    @ivar is_batch: whether a topic has batch queues.
+    """
 
     def __init__(
         self,
@@ -30,12 +40,19 @@ class QueueTable:
         words: Words,
         store_host_v6: bool,
         allow_v2: bool,
+        batch_file_size: int,
+        is_batch: Callable[[str], bool] | None = None,
     ) -> None:
         """
         @param file_size: rounded up to whole entries.
+        @param batch_file_size: the same of batch queues.
+        @param is_batch: None: those topics that have a directory for such queues.
         """
         self._files = files
         self._folder = os.path.join(root, FOLDER)
+        self._batch_folder = os.path.join(root, BATCH_FOLDER)
+        self._batch_file_size = -(-batch_file_size // BATCH_SIZE) * BATCH_SIZE
+        self.is_batch = is_batch if is_batch is not None else self._has_batch_folder
         self._file_size = -(-file_size // SIZE) * SIZE
         self._words = words
         self._store_host_v6 = store_host_v6
@@ -52,7 +69,7 @@ class QueueTable:
             # A topic that cannot be stored has no directory, whatever it is called.
             name = topic if is_usable(topic) else "unusable"
             folder = os.path.join(self._folder, name, str(queue_id))
-            queue = self._queues[topic, queue_id] = Queue(
+            queue = Queue(
                 topic,
                 queue_id,
                 self._words,
@@ -60,7 +77,31 @@ class QueueTable:
                 self._store_host_v6,
                 self._allow_v2,
             )
+            self._queues[topic, queue_id] = queue
+        if self.is_batch(topic) != (queue.batch is not None) and not queue.has_files:
+            queue.become(None if queue.batch is not None else self._units(queue))
         return queue
+
+    def _units(self, queue: Queue) -> BatchUnits | None:
+        """The files of a batch queue; None if there can be none."""
+        if not queue.storable:
+            return None
+        if not self._files.is_dir(self._batch_folder):
+            make_lasting(self._files, self._batch_folder)
+        folder = os.path.join(self._batch_folder, queue.topic, str(queue.queue_id))
+        files = QueueFiles(
+            self._files,
+            folder,
+            self._batch_file_size,
+            "mapperFileSizeBatchConsumeQueue",
+        )
+        return BatchUnits(self._words, queue.slot, files)
+
+    def _has_batch_folder(self, topic: str) -> bool:
+        """Whether a topic seems to have batch queues, where nobody knows the topics."""
+        if not self._files.is_dir(self._batch_folder) or not is_usable(topic):
+            return False
+        return self._files.is_dir(os.path.join(self._batch_folder, topic))
 
     def get_by_bytes(self, topic: bytes, queue_id: int) -> Queue | None:
         """The handle of the queue that a record names; None if it cannot be one."""
@@ -81,11 +122,18 @@ class QueueTable:
 
         @return: sentences about what was not right.
         """
+        return self._load(self._folder, False) + self._load(self._batch_folder, True)
+
+    def _load(self, parent: str, is_batch: bool) -> list[str]:
+        """The queues of one kind."""
         said = []
-        for topic in self._files.list(self._folder):
-            folder = os.path.join(self._folder, topic)
+        for topic in self._files.list(parent):
+            folder = os.path.join(parent, topic)
             if not self._files.is_dir(folder) or not is_usable(topic):
                 said.append(f"{folder!r} is not a topic's directory; it is ignored.")
+                continue
+            if self.is_batch(topic) != is_batch:
+                said.append(f"{folder} is not for queues of that topic; it is ignored.")
                 continue
             for name in self._files.list(folder):
                 path = os.path.join(folder, name)
@@ -93,7 +141,9 @@ class QueueTable:
                 if not number or str(int(name)) != name or not self._files.is_dir(path):
                     said.append(f"{path} is not a queue's directory; it is ignored.")
                     continue
-                said += self.get(topic, int(name)).files.load()
+                queue = self.get(topic, int(name))
+                files = queue.files if queue.batch is None else queue.batch.files
+                said += files.load()
         return said
 
     def of_topic(self, topic: str) -> list[Queue]:
@@ -102,16 +152,19 @@ class QueueTable:
 
     def remove_folder(self, topic: str) -> None:
         """Remove the directories of a topic whose queues have no files any more."""
-        folder = os.path.join(self._folder, topic)
-        if not is_usable(topic) or not self._files.is_dir(folder):
-            return
+        for parent in (self._folder, self._batch_folder):
+            folder = os.path.join(parent, topic)
+            if is_usable(topic) and self._files.is_dir(folder):
+                self._remove(folder)
+                self._files.sync_dir(parent)
+
+    def _remove(self, folder: str) -> None:
         for name in self._files.list(folder):
             path = os.path.join(folder, name)
             if self._files.is_dir(path) and not self._files.list(path):
                 self._files.remove_dir(path)
         if not self._files.list(folder):
             self._files.remove_dir(folder)
-        self._files.sync_dir(self._folder)
 
     def close(self) -> None:
         """Close all files."""

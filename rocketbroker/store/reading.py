@@ -64,7 +64,11 @@ _PLACES: Final = [struct.Struct(">" + "qi8x" * count).unpack for count in range(
 
 @final
 class Reading:
-    """The reading side of a store."""
+    """The reading side of a store.
+
+    @ivar scan_bytes: of so many bytes of a queue one read looks at least.
+    @ivar most_files: of so many of its files at most, while nothing is found.
+    """
 
     def __init__(
         self,
@@ -84,8 +88,8 @@ class Reading:
         self._hot_bytes = (
             memory_bytes * options.access_message_in_memory_max_ratio // 100
         )
-        self._scan_bytes = options.max_filter_message_size
-        self._most_files = options.travel_cq_file_num_when_get_message
+        self.scan_bytes = options.max_filter_message_size
+        self.most_files = options.travel_cq_file_num_when_get_message
         self._hot_limits = (
             options.max_transfer_count_on_message_in_memory,
             options.max_transfer_bytes_on_message_in_memory,
@@ -101,10 +105,16 @@ class Reading:
         published = view[PUBLISHED]
         if published - view[MIN_POSITION] <= self._hot_bytes:
             return False
-        entry = queue.read(max(offset, view[queue.slot + MIN]), 1)
-        if len(entry) < SIZE or offset >= view[queue.slot + MAX]:
+        at = max(offset, view[queue.slot + MIN])
+        if offset >= view[queue.slot + MAX]:
             return False
-        position: int = _FIRST.unpack_from(entry)[0]
+        if queue.batch is not None:
+            position: int = queue.batch.position_of(at)
+            return 0 <= position < published - self._hot_bytes
+        entry = queue.read(at, 1)
+        if len(entry) < SIZE:
+            return False
+        position = _FIRST.unpack_from(entry)[0]
         return bool(published - position > self._hot_bytes)
 
     def read(
@@ -119,39 +129,23 @@ class Reading:
         view = self._words.view
         first = view[queue.slot + MIN]
         end = view[queue.slot + MAX]
-        if end == 0:
-            return _nothing(NO_MESSAGE_IN_QUEUE, 0, first, end)
-        if offset < first:
-            return _nothing(OFFSET_TOO_SMALL, first, first, end)
-        if offset == end:
-            return _nothing(OFFSET_OVERFLOW_ONE, offset, first, end)
-        if offset > end:
-            return _nothing(OFFSET_OVERFLOW_BADLY, end, first, end)
-        cold = view[PUBLISHED] - view[MIN_POSITION] > self._hot_bytes and self.is_cold(
-            queue, offset
-        )
-        count_limit, bytes_limit = self._cold_limits if cold else self._hot_limits
-        if most_messages > self._hot_limits[0]:
-            # More than the reference ever gives: the caller knows what it can take.
-            count_limit, bytes_limit = most_messages, MOST_BYTES
-        asked = max(1, min(most_messages, count_limit))
-        most_bytes = min(max(most_bytes, LEAST_BYTES), bytes_limit, MOST_BYTES)
+        if not first <= offset < end:
+            return outside(offset, first, end)
+        cold, asked, most_bytes = self.limits(queue, offset, most_messages, most_bytes)
         blob = queue.read(offset, min(end - offset, asked, ENTRIES_AT_ONCE))
         own = offset >= queue.trusted_from and not cold
         if matches is None and own:
             plain = self._read_plain(blob, offset, most_bytes, first, end)
             if plain is not None:
                 return plain
-        scan_end = min(end, offset + max(-(-self._scan_bytes // SIZE), asked))
-        bounds = view[MIN_POSITION], view[COMMITTED]
-        limits = asked, most_bytes
-        collector = (
-            Collector(self._segments, bounds, limits)
-            if own
-            else CheckedRead(
-                self._segments, self._rot, queue, offset, bounds, limits, cold
+        scan_end = min(end, offset + max(-(-self.scan_bytes // SIZE), asked))
+        if own:
+            bounds = view[MIN_POSITION], view[COMMITTED]
+            collector: Collector | CheckedRead = Collector(
+                self._segments, bounds, (asked, most_bytes)
             )
-        )
+        else:
+            collector = self.checked(queue, offset, asked, most_bytes, cold)
         per_file = queue.files.size // SIZE
         at = offset
         files = 0
@@ -160,17 +154,43 @@ class Reading:
             if count == 0:
                 if collector.count:
                     break
-                return _nothing(
+                return nothing(
                     OFFSET_FOUND_NULL, at - at % per_file + per_file, first, end
                 )
             at += collector.collect(blob[: count * SIZE], count, matches)
             if at % per_file == 0:
                 files += 1
-                if files >= self._most_files or collector.count:
+                if files >= self.most_files or collector.count:
                     break
             if at < scan_end and not collector.is_full:
                 blob = queue.read(at, min(scan_end - at, ENTRIES_AT_ONCE))
         return collector.result(at, first, end)
+
+    def limits(
+        self, queue: Queue, offset: int, most_messages: int, most_bytes: int
+    ) -> tuple[bool, int, int]:
+        """Whether what stands there is cold; how many messages and bytes to give."""
+        view = self._words.view
+        cold = view[PUBLISHED] - view[MIN_POSITION] > self._hot_bytes and self.is_cold(
+            queue, offset
+        )
+        count_limit, bytes_limit = self._cold_limits if cold else self._hot_limits
+        if most_messages > self._hot_limits[0]:
+            # More than the reference ever gives: the caller knows what it can take.
+            count_limit, bytes_limit = most_messages, MOST_BYTES
+        asked = max(1, min(most_messages, count_limit))
+        return cold, asked, min(max(most_bytes, LEAST_BYTES), bytes_limit, MOST_BYTES)
+
+    def checked(
+        self, queue: Queue, offset: int, asked: int, most_bytes: int, cold: bool
+    ) -> CheckedRead:
+        """What takes the records of one read that have to be checked."""
+        view = self._words.view
+        bounds = view[MIN_POSITION], view[COMMITTED]
+        limits = asked, most_bytes
+        return CheckedRead(
+            self._segments, self._rot, queue, offset, bounds, limits, cold
+        )
 
     def read_warm(
         self, queue: Queue, offset: int, most_messages: int, most_bytes: int
@@ -413,5 +433,17 @@ class Collector:
         )
 
 
-def _nothing(status: str, next_offset: int, first: int, end: int) -> ReadResult:
+def outside(offset: int, first: int, end: int) -> ReadResult:
+    """What a read finds at an offset that the queue does not have."""
+    if end == 0:
+        return nothing(NO_MESSAGE_IN_QUEUE, 0, first, end)
+    if offset < first:
+        return nothing(OFFSET_TOO_SMALL, first, first, end)
+    if offset == end:
+        return nothing(OFFSET_OVERFLOW_ONE, offset, first, end)
+    return nothing(OFFSET_OVERFLOW_BADLY, end, first, end)
+
+
+def nothing(status: str, next_offset: int, first: int, end: int) -> ReadResult:
+    """A read that has found no message."""
     return ReadResult(status, next_offset, first, end, [], 0, 0)

@@ -175,9 +175,10 @@ class Recovery:
     def _empty(self) -> None:
         """No log: queues make no sense."""
         for queue in self._table.all():
-            if queue.files.all:
+            if queue.has_files:
                 self.report.append(
-                    f"{queue.files.folder} is removed, as there is no commit log."
+                    f"The files of {queue.topic}/{queue.queue_id} are removed, as "
+                    "there is no commit log."
                 )
                 queue.drop()
         self._segments.roll()

@@ -83,6 +83,7 @@ class CheckedRead:
 
     The same to its caller as L{rocketbroker.store.reading.Collector}.
 
+    @ivar offset: that of the next entry to come.
     @ivar count: how many messages.
     @ivar is_full: whether no further message fits.
     """
@@ -105,7 +106,7 @@ class CheckedRead:
         self._segments = segments
         self._rot = rot
         self._queue = queue
-        self._offset = offset
+        self.offset = offset
         self._lowest, self._published = bounds
         self._most_messages, self._most_bytes = limits
         self._cold = cold
@@ -130,7 +131,7 @@ class CheckedRead:
             passed += 1
             if matches is not None and not matches(code):
                 continue
-            record = self._record(self._offset + passed - 1, position, size)
+            record = self._record(self.offset + passed - 1, position, size)
             if record is None:
                 if not self.count:
                     self._status = MESSAGE_WAS_REMOVING
@@ -141,7 +142,7 @@ class CheckedRead:
             if self.count >= self._most_messages or self._size >= self._most_bytes:
                 self.is_full = True
                 break
-        self._offset += passed
+        self.offset += passed
         return passed
 
     def _record(self, offset: int, position: int, size: int) -> bytes | None:

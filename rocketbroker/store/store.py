@@ -22,6 +22,7 @@ from rocketbroker.errors import ServiceNotAvailable, StoreError
 from rocketbroker.files.directories import make_lasting
 from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.records.entries import ENTRY, SIZE
+from rocketbroker.store.batchreading import BatchReading
 from rocketbroker.store.consumequeue import Queue
 from rocketbroker.store.diskspace import DiskSpace
 from rocketbroker.store.flags import NOT_APPENDABLE, RunningFlags
@@ -98,6 +99,7 @@ class Store:
         self._root = options.store_path_root_dir
         self._lease = lease if lease is not None else ThreadLease()
         self._memory = memory_bytes if memory_bytes is not None else physical_memory()
+        self._is_batch: Callable[[str], bool] | None = None
         self._lock: IFile | None = None
         self._is_open = False
         self._was_open = False
@@ -107,6 +109,11 @@ class Store:
         self.rot = Rot()
 
     # Opening and closing.
+
+    def know_topics(self, is_batch: Callable[[str], bool]) -> None:
+        """See L{IStore.know_topics}."""
+        assert not self._was_open
+        self._is_batch = is_batch
 
     def open(self) -> None:
         """See L{IStore.open}."""
@@ -142,6 +149,7 @@ class Store:
             self._store_host,
             self._memory,
             self.rot,
+            self._is_batch,
         )
         self._segments = parts.segments
         self._table = parts.table
@@ -150,6 +158,7 @@ class Store:
         self._pool = parts.pool
         self._dispatcher = parts.dispatcher
         self._reading = parts.reading
+        self._batch_reading = BatchReading(parts.reading)
         self._search = parts.search
         self._index = parts.index
         self._checkpoint = parts.checkpoint
@@ -359,7 +368,8 @@ class Store:
         assert type(queue) is Queue
         if not self._is_open:
             raise ServiceNotAvailable("the store is closed")
-        return self._reading.read(queue, offset, most_messages, most_bytes, matches)
+        reading = self._reading if queue.batch is None else self._batch_reading
+        return reading.read(queue, offset, most_messages, most_bytes, matches)
 
     def read_warm(
         self, queue: IQueue, offset: int, most_messages: int, most_bytes: int

@@ -57,10 +57,11 @@ class TimeSearch:
         """See L{rocketbroker.store.interfaces.IStore.store_time}."""
         if not queue.min_offset <= offset < queue.max_offset:
             return -1
-        entry = queue.read(offset, 1)
-        if len(entry) < SIZE:
-            return -1
-        position = ENTRY.unpack(entry)[0]
+        if queue.batch is not None:
+            position = queue.batch.position_of(offset)
+        else:
+            entry = queue.read(offset, 1)
+            position = ENTRY.unpack(entry)[0] if len(entry) == SIZE else -1
         found = self._parse(self._bytes_at(position), position)
         return -1 if found is None else found[6]
 
@@ -68,6 +69,8 @@ class TimeSearch:
         """See L{rocketbroker.store.interfaces.IStore.offset_by_time}."""
         first = low = queue.min_offset
         end = high = queue.max_offset
+        if queue.batch is not None:
+            return min(max(first, queue.batch.offset_by_time(ms, upper)), end)
         while low < high:
             middle = (low + high) // 2
             time = self.store_time(queue, middle)

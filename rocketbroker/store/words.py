@@ -20,7 +20,8 @@ by each start and removed by each clean stop; nothing in it survives, or needs t
              may then be ahead of what is published
     8        how many queues have slots
     9        committed: readers look no further; as a rule what is published
-    16...    of each queue 4 words: next offset, max offset, min offset, unused
+    16...    of each queue 4 words: next offset, max offset, min offset, and of a
+             batch queue the byte behind its last unit
     =======  ================================================================
 
 Which queue has which slot stands in C{rocketbroker.queues}: one line
@@ -56,6 +57,7 @@ SLOT_WORDS: Final = 4
 NEXT: Final = 0
 MAX: Final = 1
 MIN: Final = 2
+END: Final = 3
 
 #: The file begins with room for some 2000 queues, and doubles.
 FIRST_SIZE: Final = 1 << 16

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.interfaces import IFiles
+from rocketbroker.records import batches
 from rocketbroker.records.entries import SIZE
 from rocketbroker.records.hashing import tag_code
-from rocketbroker.store.interfaces import PUT_OK, Draft, IQueue, IStore
+from rocketbroker.records.queueunits import BATCH_SIZE
+from rocketbroker.records.record import decode_all
+from rocketbroker.store.interfaces import PUT_OK, Draft, IQueue, IStore, Placed
 from rocketbroker.store.store import Store
 from rocketbroker.testing.files import MemoryDisk
 
 ROOT = "/store"
 SEGMENT = 64 << 10
 QUEUE_ENTRIES = 100
+BATCH_UNITS = 10
 STORE_HOST = bytes([10, 0, 0, 2]) + (10911).to_bytes(4, "big")
 BORN_HOST = bytes([10, 0, 0, 1]) + (50000).to_bytes(4, "big")
 BORN_HOST_V6 = bytes(range(16)) + (50000).to_bytes(4, "big")
@@ -37,6 +41,7 @@ def options(**changes: object) -> StoreOptions:
         "mapped_file_size_consume_queue": QUEUE_ENTRIES * SIZE,
         "max_hash_slot_num": 100,
         "max_index_num": 1000,
+        "mapper_file_size_batch_consume_queue": BATCH_UNITS * BATCH_SIZE,
         **changes,
     }
     return StoreOptions(**given)  # type: ignore[arg-type]  # tests name real ones
@@ -83,6 +88,43 @@ def draft(
         **changes,
     }
     return Draft(queue, body, **given)  # type: ignore[arg-type]  # as above
+
+
+def batch(queue: IQueue, *bodies: bytes, **changes: object) -> Draft:
+    """An inner batch as the broker makes one of what a client sends."""
+    found = b"UNIQ_KEY\x01%b\x02INNER_NUM\x01%d\x02" % (b"1" * 32, len(bodies))
+    given: dict[str, object] = {
+        "sys_flag": 0xC0,
+        "properties": b"",
+        "parts": Placed(found, len(bodies)),
+        **changes,
+    }
+    whole = batches.encode([(0, body, b"") for body in bodies])
+    return draft(queue, whole, **given)  # type: ignore[arg-type]  # as above
+
+
+def put_batches(store: IStore, queue: IQueue, *given: list[bytes]) -> list[Draft]:
+    """Append inner batches, one by one, and dispatch them."""
+    drafts = [batch(queue, *bodies) for bodies in given]
+    for each in drafts:
+        store.append([each])
+        assert each.status == PUT_OK, each.status
+    while store.dispatch(1000):
+        pass
+    return drafts
+
+
+def unwrapped(store: IStore, queue: IQueue) -> list[tuple[int, bytes]]:
+    """Offset and body of all messages in batches, as a consumer gets them."""
+    found: list[tuple[int, bytes]] = []
+    offset = queue.min_offset
+    while offset < queue.max_offset:
+        result = store.read(queue, offset, 32, 1 << 20, None)
+        for message in decode_all(b"".join(result.records)):
+            found += [(m.queue_offset, m.body) for m in batches.unwrap(message)]
+        assert result.next_offset > offset, result.status
+        offset = result.next_offset
+    return found
 
 
 def put(store: IStore, queue: IQueue, *bodies: bytes, tags: str = "") -> list[Draft]:

@@ -24,7 +24,8 @@ class QueueTableTests(SynchronousTestCase):
 
     def make(self, size: int) -> QueueTable:
         """A table over what is on the disk."""
-        return QueueTable(self.disk, "/s", size, Words(self.disk, "/s"), False, True)
+        words = Words(self.disk, "/s")
+        return QueueTable(self.disk, "/s", size, words, False, True, 460)
 
     def test_size(self) -> None:
         """The size of files is rounded up to whole entries."""

@@ -1,0 +1,102 @@
+# -*- test-case-name: tests.store.test_placing -*-
+"""Drafts of several messages, and such whose properties say where they stand.
+
+An outer batch becomes a record for each of its messages. The record of an inner batch
+carries the offset of its first message, C{INNER_BASE}, so that the queue can be built
+from the log alone. It is known only when the record gets its place, under the lease of
+the append.
+
+The store sheet, sections 4.4 and 4.5.
+"""
+
+from __future__ import annotations
+
+from rocketbroker.records import properties
+from rocketbroker.records.queueunits import MOST_MESSAGES
+from rocketbroker.store.consumequeue import Queue
+from rocketbroker.store.encoding import HOST_V4, HOST_V6, MOST_PROPERTIES
+from rocketbroker.store.interfaces import (
+    MESSAGE_ILLEGAL,
+    PROPERTIES_SIZE_EXCEEDED,
+    PUT_OK,
+    Draft,
+    Placed,
+)
+
+_NUMBER = properties.INNER_NUM.encode()
+_BASE = properties.INNER_BASE.encode()
+
+
+def measure(
+    draft: Draft, queue: Queue, most: tuple[int, int, int]
+) -> tuple[int, int, int]:
+    """How much room a draft takes that has parts; its properties are completed.
+
+    @param most: of bytes: of a body, of a record, of the records of a batch.
+    @return: L{PUT_OK} or why it cannot be stored, the bytes of its records, and how
+        many offsets it takes.
+    """
+    most_body, most_record, most_together = most
+    each = queue.record_bytes
+    if len(draft.born_host) != HOST_V4:
+        each += HOST_V6 - HOST_V4
+    parts = draft.parts
+    assert parts is not None
+    if type(parts) is Placed:
+        status = complete(draft, parts, queue)
+        sizes = [each + len(draft.body) + len(draft.properties)]
+        if len(draft.body) > most_body or sizes[0] > most_record:
+            status = MESSAGE_ILLEGAL
+        return status, sizes[0], parts.count
+    sizes = []
+    for _, body, found, _ in parts:
+        if len(found) > MOST_PROPERTIES:
+            return PROPERTIES_SIZE_EXCEEDED, 0, 0
+        sizes.append(each + len(body) + len(found))
+        if len(body) > most_body or sizes[-1] > most_record:
+            return MESSAGE_ILLEGAL, 0, 0
+    if not 0 < sum(sizes) <= most_together or not queue.usable or draft.sys_flag & 12:
+        return MESSAGE_ILLEGAL, 0, 0
+    draft.positions = sizes
+    return PUT_OK, sum(sizes), len(sizes)
+
+
+def complete(draft: Draft, placed: Placed, queue: Queue) -> int:
+    """Give a draft the properties that the next place of its queue asks for.
+
+    @return: L{PUT_OK}, or why it cannot be stored.
+    """
+    if (
+        queue.batch is None
+        or not queue.storable
+        or not 0 < placed.count <= MOST_MESSAGES
+        or draft.sys_flag & 12
+    ):
+        return MESSAGE_ILLEGAL
+    base = b"%b\x01%d\x02" % (_BASE, queue.next_offset)
+    draft.properties = properties.joined(placed.properties, base)
+    if len(draft.properties) > MOST_PROPERTIES:
+        return PROPERTIES_SIZE_EXCEEDED
+    return PUT_OK
+
+
+def batch_of(found: bytes) -> tuple[int, int] | None:
+    """The offset of the first message and the number of messages of an inner batch.
+
+    @param found: the properties of its record.
+    @return: None if they do not say it.
+    """
+    base = _number(found, _BASE, 1 << 62)
+    count = _number(found, _NUMBER, MOST_MESSAGES)
+    if base is None or count is None or count == 0:
+        return None
+    return base, count
+
+
+def _number(found: bytes, name: bytes, most: int) -> int | None:
+    """A property that is a number from 0 to C{most}."""
+    value = properties.find(found, name)
+    if value is None or not value.isdigit() or len(value) > 19:
+        return None
+    number = int(value)
+    return number if number <= most else None

@@ -1,0 +1,275 @@
+"""Batch queues: their units, and how they come through stops."""
+
+from __future__ import annotations
+
+import errno
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.records.queueunits import BATCH_SIZE, decode_batch
+from rocketbroker.records.record import decode
+from rocketbroker.store.interfaces import MESSAGE_ILLEGAL, PUT_OK, Placed
+from rocketbroker.store.segments import segment_name
+from rocketbroker.store.store import Store
+from rocketbroker.testing.files import MemoryDisk
+from tests.store.stores import (
+    BATCH_UNITS,
+    ROOT,
+    START_MS,
+    Wall,
+    batch,
+    bodies,
+    draft,
+    make,
+    opened,
+    put,
+    put_batches,
+    unwrapped,
+)
+
+FOLDER = f"{ROOT}/batchconsumequeue/B/0"
+
+
+def is_b(topic: str) -> bool:
+    """Topic B has batch queues, no other has."""
+    return topic == "B"
+
+
+class BatchCase(SynchronousTestCase):
+    """A store that knows that topic B has batch queues."""
+
+    def setUp(self) -> None:
+        """The store, and queue 0 of B."""
+        self.disk = MemoryDisk()
+        self.wall = Wall()
+        self.start()
+
+    def start(self) -> None:
+        """Open the store that is on the disk."""
+        self.store: Store = make(self.disk, self.wall)
+        self.store.know_topics(is_b)
+        self.store.open()
+        self.queue = self.store.queue("B", 0)
+
+    def offsets(self) -> tuple[int, int, int]:
+        """First, end, next."""
+        queue = self.queue
+        return queue.min_offset, queue.max_offset, queue.next_offset
+
+    def fill(self, count: int) -> list[tuple[int, bytes]]:
+        """Put batches of 1, 2, 3, 1, 2, 3... messages; what a reader has to find."""
+        wanted = []
+        for number in range(count):
+            size = number % 3 + 1
+            given = [b"%d.%d" % (number, each) for each in range(size)]
+            wanted += list(enumerate(given, self.queue.next_offset))
+            put_batches(self.store, self.queue, given)
+        return wanted
+
+
+class EnterTests(BatchCase):
+    """Batches that come in."""
+
+    def test_unit(self) -> None:
+        """A batch is one record and one unit; offsets go on behind its last message,
+        and the record says where it begins."""
+        put(self.store, self.store.queue("T", 0), b"before")
+        first, second = put_batches(self.store, self.queue, [b"a", b"b"], [b"c"])
+        self.assertEqual(self.offsets(), (0, 3, 3))
+        self.assertEqual((first.queue_offset, second.queue_offset), (0, 2))
+        data = self.disk.read(f"{FOLDER}/{segment_name(0)}")
+        unit = decode_batch(data, BATCH_SIZE)
+        size = second.end - second.position
+        self.assertEqual(tuple(unit), (second.position, size, 0, START_MS, 2, 1))
+        record = self.store.record_at(second.position)
+        assert record is not None
+        message = decode(record)
+        self.assertEqual(message.queue_offset, 2)
+        self.assertEqual(message.sys_flag, 0xC0)
+        self.assertEqual(message.properties["INNER_BASE"], "2")
+        self.assertEqual(message.properties["INNER_NUM"], "1")
+        self.assertEqual(self.disk.list(f"{ROOT}/consumequeue"), ["T"])
+
+    def test_rollOver(self) -> None:
+        """Units go over as many files as they need."""
+        wanted = self.fill(2 * BATCH_UNITS + 1)
+        size = BATCH_UNITS * BATCH_SIZE
+        names = [segment_name(at) for at in (0, size, 2 * size)]
+        self.assertEqual(self.disk.list(FOLDER), names)
+        self.assertEqual(unwrapped(self.store, self.queue), wanted)
+
+    def test_arrival(self) -> None:
+        """Who waits hears of a batch as of any message."""
+        self.store.append([batch(self.queue, b"a", b"b")])
+        (arrival,) = self.store.dispatch(100)
+        self.assertIs(arrival.queue, self.queue)
+        self.assertEqual(arrival.tag_codes, [0])
+
+    def test_ordinary(self) -> None:
+        """A batch queue takes no other messages, and no other queue takes a batch."""
+        other = self.store.queue("T", 0)
+        wrong = [
+            draft(self.queue),
+            draft(self.queue, parts=[(0, b"x", b"", 0)]),
+            batch(other, b"a"),
+            batch(self.queue, b"a", sys_flag=0xC4),
+            batch(self.queue, b"a", parts=Placed(b"", 0)),
+            batch(self.queue, b"a", parts=Placed(b"", 32768)),
+        ]
+        self.store.append(wrong)
+        self.assertEqual({each.status for each in wrong}, {MESSAGE_ILLEGAL})
+        self.assertEqual(self.store.append_failures, len(wrong))
+        most = batch(self.queue, b"a", parts=Placed(b"", 32767))
+        self.store.append([most])
+        self.assertEqual(most.status, PUT_OK)
+        self.assertEqual(self.queue.next_offset, 32767)
+
+    def test_mixed(self) -> None:
+        """Batches and other messages that come together all go where they belong."""
+        other = self.store.queue("T", 0)
+        drafts = [draft(other, b"1"), batch(self.queue, b"a", b"b"), draft(other, b"2")]
+        self.store.append(drafts)
+        self.store.append([draft(other, b"3")])
+        while self.store.dispatch(1):
+            pass
+        self.assertEqual(bodies(self.store, other), [b"1", b"2", b"3"])
+        self.assertEqual(unwrapped(self.store, self.queue), [(0, b"a"), (1, b"b")])
+
+    def test_appendFails(self) -> None:
+        """A batch that the disk refused takes no offsets."""
+        self.disk.fail("pwrite", errno.ENOSPC)
+        refused = batch(self.queue, b"a", b"b")
+        self.store.append([refused])
+        self.assertNotEqual(refused.status, PUT_OK)
+        self.assertEqual(self.queue.next_offset, 0)
+        self.wall.now_ms += 1000
+        put_batches(self.store, self.queue, [b"c"])
+        self.assertEqual(unwrapped(self.store, self.queue), [(0, b"c")])
+
+    def test_dispatchFails(self) -> None:
+        """Units that the disk refused are entered by the next step, once."""
+        self.store.append([batch(self.queue, b"a", b"b"), batch(self.queue, b"c")])
+        self.disk.fail("pwrite", errno.EIO)
+        self.assertRaises(OSError, self.store.dispatch, 100)
+        self.assertEqual(self.queue.max_offset, 0)
+        self.store.dispatch(100)
+        self.assertEqual(
+            unwrapped(self.store, self.queue), [(0, b"a"), (1, b"b"), (2, b"c")]
+        )
+
+
+class StopTests(BatchCase):
+    """Stores that are closed, or stop in the middle."""
+
+    def test_close(self) -> None:
+        """After a clean stop all is as it was, and nothing is read again."""
+        wanted = self.fill(25)
+        self.store.close()
+        self.start()
+        self.assertEqual(self.store.report, [])
+        self.assertEqual(self.store.recovered_records, 0)
+        self.assertEqual(self.offsets(), (0, len(wanted), len(wanted)))
+        self.assertEqual(unwrapped(self.store, self.queue), wanted)
+        put_batches(self.store, self.queue, [b"more"])
+        self.assertEqual(
+            unwrapped(self.store, self.queue), [*wanted, (len(wanted), b"more")]
+        )
+
+    def test_crash(self) -> None:
+        """After a crash the queue is made again from the log, whatever of it is on
+        the disk."""
+        wanted = self.fill(25)
+        self.store.flush()
+        self.disk.crash()
+        self.start()
+        self.assertEqual(unwrapped(self.store, self.queue), wanted)
+        self.assertEqual(self.offsets(), (0, len(wanted), len(wanted)))
+
+    def test_lostQueue(self) -> None:
+        """A queue whose files are gone comes back, too."""
+        wanted = self.fill(25)
+        self.store.close()
+        for name in self.disk.list(FOLDER):
+            self.disk.remove(f"{FOLDER}/{name}")
+        put_other = opened(self.disk, self.wall)
+        put(put_other, put_other.queue("T", 0), b"x")
+        self.disk.crash(keep_all=True)
+        self.start()
+        self.assertEqual(unwrapped(self.store, self.queue), wanted)
+
+    def test_torn(self) -> None:
+        """A unit that was half written is written again."""
+        wanted = self.fill(5)
+        self.disk.crash(keep_all=True)
+        file = self.disk.open(f"{FOLDER}/{segment_name(0)}")
+        file.pwrite(bytes(30), 3 * BATCH_SIZE + 16)
+        self.start()
+        self.assertEqual(unwrapped(self.store, self.queue), wanted)
+
+    def test_begin(self) -> None:
+        """When the log begins later the queue does, and its files go with it."""
+        body = b"x" * 9000
+        drafts = put_batches(self.store, self.queue, *[[body, body]] * 25)
+        self.assertEqual(self.queue.begin_with(drafts[3].position), 0)
+        self.assertEqual(self.offsets(), (6, 50, 50))
+        self.assertEqual(self.queue.begin_with(drafts[12].position + 1), 1)
+        self.assertEqual(self.offsets(), (26, 50, 50))
+        self.assertEqual(self.queue.begin_with(drafts[24].end), 1)
+        self.assertEqual(self.offsets(), (50, 50, 50))
+        put_batches(self.store, self.queue, [b"last"])
+        self.assertEqual(self.offsets(), (50, 51, 51))
+        self.assertEqual(unwrapped(self.store, self.queue), [(50, b"last")])
+
+    def test_deleted(self) -> None:
+        """A topic that is deleted and made again begins at 0, also after a crash; as
+        a topic of another kind, too."""
+        self.fill(25)
+        self.store.append([batch(self.queue, b"late")])
+        self.store.delete_topic("B")
+        self.assertEqual(self.disk.list(f"{ROOT}/batchconsumequeue"), [])
+        self.assertIs(self.store.queue("B", 0), self.queue)
+        put_batches(self.store, self.queue, [b"new", b"new"])
+        self.disk.crash(keep_all=True)
+        self.start()
+        self.assertEqual(unwrapped(self.store, self.queue), [(0, b"new"), (1, b"new")])
+
+    def test_otherKind(self) -> None:
+        """A topic that is made again as one of another kind takes the other kind."""
+        kinds = {"B"}
+        store = make(MemoryDisk())
+        store.know_topics(kinds.__contains__)
+        store.open()
+        queue = store.queue("B", 0)
+        put_batches(store, queue, [b"a", b"b"])
+        store.delete_topic("B")
+        kinds.clear()
+        self.assertIs(store.queue("B", 0), queue)
+        put(store, queue, b"c")
+        self.assertEqual(bodies(store, queue), [b"c"])
+
+    def test_foreign(self) -> None:
+        """Directories of the wrong kind are left alone and told, and records that do
+        not fit the kind of their topic are in no queue."""
+        self.fill(3)
+        put(self.store, self.store.queue("T", 0), b"x")
+        self.store.close()
+        store = make(self.disk, self.wall)
+        store.know_topics(lambda topic: topic == "T")
+        store.open()
+        self.assertEqual(
+            store.report,
+            [
+                f"{ROOT}/{folder} is not for queues of that topic; it is ignored."
+                for folder in ("consumequeue/T", "batchconsumequeue/B")
+            ],
+        )
+        for topic in "BT":
+            self.assertEqual(store.queue(topic, 0).max_offset, 0)
+        self.assertEqual(len(self.disk.list(f"{ROOT}/batchconsumequeue")), 1)
+
+    def test_unknownTopics(self) -> None:
+        """A store that nobody has told of topics knows them by their directories."""
+        wanted = self.fill(3)
+        self.store.close()
+        store = opened(self.disk, self.wall)
+        self.assertEqual(unwrapped(store, store.queue("B", 0)), wanted)
