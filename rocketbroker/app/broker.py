@@ -21,6 +21,7 @@ from twisted.logger import Logger
 
 from rocketbroker.app.metricsport import MetricsPort, broker_site
 from rocketbroker.app.options import ServerOptions, or_refuse
+from rocketbroker.app.plugins import followers_of, wrapped
 from rocketbroker.app.signals import stop_at_hangup
 from rocketbroker.app.steadiness import make_steady
 from rocketbroker.broker.broker import Broker, Outside
@@ -128,7 +129,7 @@ class BrokerService(Service):
         Open the store and listen.
 
         @param reactor: the reactor, not running yet.
-        @raise ConfigurationError: a port cannot be had; one sentence.
+        @raise ConfigurationError: a port or a plug-in cannot be had; one sentence.
         @raise StoreError: the store cannot be opened; one sentence.
         """
         self.settings = settings
@@ -149,7 +150,7 @@ class BrokerService(Service):
             reactor,
             wall_ms,
             files,
-            store,
+            wrapped(store, settings),
             self._in_thread,
             self.client,
             hub,
@@ -159,6 +160,7 @@ class BrokerService(Service):
                 int.from_bytes(os.urandom(4), "big"),
                 wall_ms,
             ),
+            followers_of(settings, reactor),
         )
         self.broker = Broker(outside, settings, self.port)
         self.main = RemotingServer(reactor, settings.server, self.broker.main, hub)

@@ -19,6 +19,7 @@ Messages in and out (the hot ways stand beside the general ones):
     and queues are committed and flushed.
   - L{retention}: when it looks at its disks.
   - L{message_queries}: requests 29 to 33.
+  - L{following}: plug-ins that see what was stored.
 
 Messages that wait for a delay level:
 

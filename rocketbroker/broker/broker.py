@@ -12,7 +12,7 @@ the store closes last. The broker sheet, sections 3 and 4.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol, final
 
 from twisted.internet.defer import Deferred, gatherResults
@@ -25,6 +25,7 @@ from rocketbroker.broker.consumers import ConsumerRegistry
 from rocketbroker.broker.delay_offsets import DelayOffsets
 from rocketbroker.broker.delaying import Delaying
 from rocketbroker.broker.durability import Durability, InThread
+from rocketbroker.broker.following import Followers, Following
 from rocketbroker.broker.group_admin import GroupAdmin
 from rocketbroker.broker.groups import GroupTable
 from rocketbroker.broker.heartbeats import Heartbeats
@@ -56,6 +57,7 @@ from rocketbroker.remoting.addresses import host_bytes
 from rocketbroker.remoting.interfaces import IResponderTable, ITurns
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.store.interfaces import IStore
+from rocketbroker.store.plugins import IFollowerPlugin
 
 #: The VIP port is so far below the main port.
 VIP_DISTANCE: Final = 2
@@ -65,6 +67,9 @@ SCAN_SECONDS: Final = 10.0
 
 #: The first write of offsets comes so long after the start.
 FIRST_SAVE_SECONDS: Final = 10.0
+
+#: Where followers are, in the folder of the tables.
+FOLLOWERS: Final = "dispatchFollowers.json"
 
 #: Producers that are silent for so long are gone; for consumers a setting says it.
 PRODUCER_SILENCE_SECONDS: Final = 120.0
@@ -99,6 +104,7 @@ class Outside:
     @ivar client: calls name servers.
     @ivar turns: where to register for the end of turns.
     @ivar unique_keys: makes ids for messages that come without one.
+    @ivar followers: plug-ins that see each stored message, each with its thread.
     """
 
     def __init__(
@@ -111,6 +117,7 @@ class Outside:
         client: Caller,
         turns: ITurns,
         unique_keys: UniqueKeys,
+        followers: Sequence[tuple[IFollowerPlugin, InThread]],
     ) -> None:
         self.clock = clock
         self.wall_ms = wall_ms
@@ -120,6 +127,7 @@ class Outside:
         self.client = client
         self.turns = turns
         self.unique_keys = unique_keys
+        self.followers = followers
 
 
 @final
@@ -146,6 +154,7 @@ class Broker:
         self._make_registries()
         self._make_data_path()
         self._make_statistics()
+        self._make_followers()
         self._make_registration()
         self.main = ResponderTable()
         self.vip = ResponderTable()
@@ -255,6 +264,23 @@ class Broker:
             self.pull_checks,
         )
 
+    def _make_followers(self) -> None:
+        """Who sees each stored message."""
+        outside, root = self._outside, self.settings.store.store_path_root_dir
+        file = TableFile(outside.files, f"{root}/config/{FOLLOWERS}", outside.in_thread)
+        self.followers = Followers(outside.clock, file)
+        for plugin, in_thread in outside.followers:
+            self.followers.add(
+                Following(
+                    outside.clock,
+                    self.store,
+                    plugin,
+                    in_thread,
+                    f"{root}/plugins/{plugin.name}",
+                    self.settings.as_properties(),
+                )
+            )
+
     def _make_registration(self) -> None:
         """What name servers hear."""
         settings = self.settings
@@ -301,7 +327,7 @@ class Broker:
                 self.pulling,
                 outside.wall_ms,
                 outside.in_thread,
-                [],
+                [self.followers.figures],
             ),
             MessageQueries(
                 store,
@@ -325,6 +351,7 @@ class Broker:
         for table in self._tables:
             table.load()
         self.delaying.load()
+        self.followers.load()
 
     def listen(self, main: Server, vip: Server) -> None:
         """Accept connections on both ports.
@@ -345,6 +372,7 @@ class Broker:
         self.retention.start()
         self.holding.start()
         self.delaying.start()
+        self.followers.start()
         options = self.settings.broker
         self._every(SCAN_SECONDS, SCAN_SECONDS, self._scan)
         self._every(
@@ -409,6 +437,7 @@ class Broker:
             self.upkeep.stop,
             self.durability.stop,
             self._flush,
+            self.followers.stop,
             self._save,
             self._close,
         ):

@@ -34,14 +34,11 @@ class SettingsRequests:
 
     def settings(self, connection: IConnection, request: Command) -> Command:
         """Request 26: all settings as lines of a properties file, sorted."""
-        settings = self._settings
-        known = dict(settings.unknown)
-        for options in (settings.broker, settings.server, settings.client):
-            known.update(options.as_properties())
-        known.update(settings.store.as_properties())
         header = GetBrokerConfigResponseHeader(
             version=dumps(self._version.to_json()).decode()
         )
         return response_to(
-            request, ext=header.to_ext(), body=render(known).encode("utf-8")
+            request,
+            ext=header.to_ext(),
+            body=render(self._settings.as_properties()).encode("utf-8"),
         )

@@ -123,6 +123,8 @@ class BrokerOptions(KeyedOptions):
         "metrics_prom_exporter_host": "its address, by default all",
         "metrics_label": "labels on every sample, key:value,key:value",
         "config_black_list": "keys that request 25 may not change",
+        "message_store_plug_in": "plug-ins between the broker and its store, by name",
+        "dispatch_followers": "plug-ins that see each stored message (ours), by name",
         "enable_property_filter": "allow SQL92 filters",
         "enable_create_sys_group": "whether groups with system names may be made",
         "transfer_msg_by_heap": "join pulled messages before sending",
@@ -350,3 +352,4 @@ class BrokerOptions(KeyedOptions):
     recall_message_enable: bool = False
     enable_register_producer: bool = True
     enable_create_sys_group: bool = True
+    dispatch_followers: str = ""

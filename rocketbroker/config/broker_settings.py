@@ -65,6 +65,13 @@ class BrokerSettings:
     name_servers: tuple[str, ...]
     unknown: Mapping[str, str]
 
+    def as_properties(self) -> dict[str, str]:
+        """All settings as text, by their keys; also those that are not known."""
+        known = dict(self.unknown)
+        for options in (self.broker, self.server, self.client, self.store):
+            known.update(options.as_properties())
+        return known
+
     @classmethod
     def from_properties(
         cls,

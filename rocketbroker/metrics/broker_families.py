@@ -352,3 +352,25 @@ class BrokerFamilies:
             ("pulls_cold", "pulls that waited for the disk", broker.pulling.cold_pulls),
         ):
             samples.counter(f"rocketbroker_{name}_total", words, value)
+        self._add_followers(samples)
+
+    def _add_followers(self, samples: Samples) -> None:
+        for follower in self._broker.followers.all:
+            samples.gauge(
+                "rocketbroker_follower_behind_bytes",
+                "bytes of the log that a follower has not seen yet",
+                follower.behind_bytes(),
+                follower=follower.name,
+            )
+            samples.counter(
+                "rocketbroker_follower_failures_total",
+                "times that a follower failed",
+                follower.failures,
+                follower=follower.name,
+            )
+            samples.counter(
+                "rocketbroker_follower_lost_bytes_total",
+                "bytes that were gone, or broken, before a follower saw them",
+                follower.lost_bytes,
+                follower=follower.name,
+            )

@@ -19,6 +19,8 @@ L{rocketbroker.store.store} offers it. From the outside in:
 - L{rocketbroker.store.reading}: the messages of a queue, for pulls.
 - L{rocketbroker.store.rot}: the same with all checks, for what may be rotten.
 - L{rocketbroker.store.batchreading}: the same of batches.
+- L{rocketbroker.store.plugins}: who may stand before it or walk behind it.
+- L{rocketbroker.store.following}: that walk.
 - L{rocketbroker.store.timesearch}: single records; the offset of a time.
 - L{rocketbroker.store.recovery}: from what a stop has left to a store that can go on.
 - L{rocketbroker.store.scanning}: the log from record to record, with all checks.

@@ -13,12 +13,15 @@ Statuses: the store sheet, sections 5.2 and 16.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 
 from zope.interface import Attribute, Interface
 
 from rocketbroker.store.diskspace import DiskSpace
 from rocketbroker.store.flags import RunningFlags
+
+if TYPE_CHECKING:
+    from rocketbroker.store.plugins import DispatchedRecord
 
 # What became of a draft (Draft.status).
 PUT_OK: Final = 0
@@ -235,6 +238,19 @@ class KeyResult:
         self.index_position = index_position
 
 
+class ITrail(Interface):
+    """A walk from record to record behind the dispatch; in one thread at a time."""
+
+    position: int = Attribute("The position behind the last record that was taken.")
+    lost_bytes: int = Attribute("How many bytes were not there any more, or broken.")
+
+    def take(most: int) -> list[DispatchedRecord]:
+        """I{Blocking.} The next records that are dispatched and on the disk.
+
+        @return: at most C{most}; none if there are no others yet.
+        """
+
+
 class IStore(Interface):
     """A message store.
 
@@ -338,6 +354,9 @@ class IStore(Interface):
 
     def record_at(position: int) -> bytes | None:
         """I{Blocking.} The record that starts there, None if none does."""
+
+    def trail(position: int) -> ITrail:
+        """A walk through the log that begins at C{position}, behind a record."""
 
     def offset_by_time(queue: IQueue, ms: int, upper: bool) -> int:
         """I{Blocking.} The queue offset for a store time (the store sheet, 10)."""

@@ -26,6 +26,7 @@ from rocketbroker.store.batchreading import BatchReading
 from rocketbroker.store.consumequeue import Queue
 from rocketbroker.store.diskspace import DiskSpace
 from rocketbroker.store.flags import NOT_APPENDABLE, RunningFlags
+from rocketbroker.store.following import Trail
 from rocketbroker.store.interfaces import (
     SERVICE_NOT_AVAILABLE,
     Arrival,
@@ -394,6 +395,10 @@ class Store:
     def record_at(self, position: int) -> bytes | None:
         """See L{IStore.record_at}."""
         return self._search.record_at(position) if self._is_open else None
+
+    def trail(self, position: int) -> Trail:
+        """See L{IStore.trail}."""
+        return Trail(self._segments, self._words, position)
 
     def offset_by_time(self, queue: IQueue, ms: int, upper: bool) -> int:
         """See L{IStore.offset_by_time}."""

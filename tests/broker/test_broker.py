@@ -20,6 +20,7 @@ from rocketbroker.records.record import decode_all
 from rocketbroker.remoting.client import RemotingClient
 from rocketbroker.remoting.server import RemotingServer
 from rocketbroker.remoting.turns import Turns
+from rocketbroker.store.plugins import IFollowerPlugin
 from rocketbroker.store.store import Store
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.network import MemoryNetwork
@@ -42,6 +43,7 @@ class BrokerTests(SynchronousTestCase):
         self.names = self.name_server()
         self.client = RemotingClient(self.network, RemotingClientOptions())
         self.in_thread: InThread = at_once
+        self.followers: list[tuple[IFollowerPlugin, InThread]] = []
 
     def name_server(self) -> RemotingServer:
         """A name server that listens."""
@@ -84,6 +86,7 @@ class BrokerTests(SynchronousTestCase):
             RemotingClient(self.network, parsed.client),
             turns,
             UniqueKeys(b"\x0a\0\0\1", 1, 2, self.wall_ms),
+            self.followers,
         )
         broker = Broker(outside, parsed, 10911)
         broker.open()

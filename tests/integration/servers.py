@@ -43,19 +43,24 @@ def free_base() -> int:
     raise RuntimeError("no free ports")
 
 
-def environment() -> dict[str, str]:
+def environment(*more: Path) -> dict[str, str]:
     """Variables under which programs of this checkout run.
+
+    @param more: directories on Python's path besides, for plug-ins.
 
     They keep their compiled modules, as those of an installed package are kept.
     """
-    paths = [str(ROOT), str(ROOT / "twisted_plugins")]
+    paths = [str(ROOT), str(ROOT / "twisted_plugins"), *map(str, more)]
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     variables.pop("PYTHONDONTWRITEBYTECODE", None)
     return variables
 
 
 class Server:
-    """One `twistd -n NAME -c FILE`."""
+    """One `twistd -n NAME -c FILE`.
+
+    @ivar paths: directories on Python's path besides, for plug-ins.
+    """
 
     def __init__(
         self, name: str, settings: dict[str, object], folder: Path, port: int
@@ -66,6 +71,7 @@ class Server:
         self.log = folder / f"{name}.log"
         self._file = folder / f"{name}.conf"
         self._file.write_text("".join(f"{k}={v}\n" for k, v in settings.items()))
+        self.paths: list[Path] = []
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -86,7 +92,7 @@ class Server:
                 stdout=log,
                 stderr=log,
                 cwd=self.folder,
-                env=environment(),
+                env=environment(*self.paths),
             )
         end = time.monotonic() + READY_SECONDS
         while time.monotonic() < end and self.process.poll() is None:

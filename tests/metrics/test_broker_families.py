@@ -10,6 +10,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.broker import Broker, Outside
+from rocketbroker.broker.durability import InThread
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.remoting import RemotingServerOptions
 from rocketbroker.metrics.broker_families import BrokerFamilies
@@ -18,6 +19,7 @@ from rocketbroker.records.ids import UniqueKeys
 from rocketbroker.remoting.party import Limits, Party
 from rocketbroker.remoting.turns import Turns
 from rocketbroker.store.flags import DISK_FULL
+from rocketbroker.store.plugins import IFollowerPlugin
 from rocketbroker.store.store import Store
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.testing.files import MemoryDisk
@@ -27,6 +29,7 @@ from rocketbroker.wire.command import Command
 from rocketbroker.wire.heartbeats import ConsumerData, SubscriptionData
 from tests.broker.callers import Caller
 from tests.broker.rig import HOST, SMALL, send_ext
+from tests.broker.test_following import Plugin
 
 COMMON = {"cluster": "c", "node_type": "broker", "node_id": "b", "zone": "z"}
 
@@ -36,6 +39,7 @@ class BrokerFamiliesTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         """One broker, asked through its main port's table."""
+        self.followers: list[tuple[IFollowerPlugin, InThread]] = []
         self.begin()
 
     def begin(self, **settings: str) -> None:
@@ -65,6 +69,7 @@ class BrokerFamiliesTests(SynchronousTestCase):
             Caller(),
             turns,
             UniqueKeys(b"\x0a\0\0\1", 1, 2, self.wall_ms),
+            self.followers,
         )
         self.broker = Broker(outside, parsed, 10911)
         self.broker.open()
@@ -266,6 +271,26 @@ class BrokerFamiliesTests(SynchronousTestCase):
         store.rot.note(7, "Nothing stands at 7.")
         self.assertEqual(self.value("rocketbroker_rotten_records_total"), 1)
         self.assertEqual(self.value("rocketbroker_given_up_bytes_total"), 0)
+
+    def test_followers(self) -> None:
+        """How far each follower is behind, and how often it failed."""
+        plugin = Plugin()
+        plugin.recorder.failing = 1
+        self.followers.append((plugin, at_once))
+        self.begin()
+        self.send(10)
+        self.broker.upkeep.dispatch()
+        self.broker.store.flush()
+        name = "rocketbroker_follower_behind_bytes"
+        end = self.broker.store.published_position
+        self.assertEqual(self.value(name, follower="recorder"), end)
+        self.broker.followers.start()
+        self.assertEqual(self.value(name, follower="recorder"), end)
+        self.assertEqual(self.value("rocketbroker_follower_failures_total"), 1)
+        self.flushLoggedErrors(ValueError)
+        self.clock.advance(1)
+        self.assertEqual(self.value(name, follower="recorder"), 0)
+        self.assertEqual(self.value("rocketbroker_follower_lost_bytes_total"), 0)
 
     def test_switches(self) -> None:
         """Each group of families can be switched off."""

@@ -1,0 +1,150 @@
+# -*- test-case-name: tests.store.test_following -*-
+"""What plug-ins of the store provide, and what they are given.
+
+Two kinds there are, each found by Twisted's plug-in system and chosen by a setting
+that has their names, separated by commas:
+
+  - C{messageStorePlugIn}: a L{IStorePlugin} stands between the broker and its store and
+    sees every step that is taken. The first one named is the outermost. It is as fast
+    and as safe as what it does: it works in the reactor's thread, within each turn.
+  - C{dispatchFollowers}: a L{IFollowerPlugin} makes an L{IRecordFollower}, which walks
+    behind the dispatch at its own pace, in a thread of its own. It harms nobody by
+    being slow or by failing, and misses nothing by that, or by a restart.
+
+The broker sheet, section 24; names of ours where Java loads classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import final
+
+from zope.interface import Attribute, Interface
+
+from rocketbroker.records import properties
+from rocketbroker.store.interfaces import IStore
+
+
+@final
+class DispatchedRecord:
+    """A record of the log that stands in its queue and on the disk.
+
+    @ivar position: where it stands in the log.
+    @ivar size: its bytes there.
+    @ivar topic: the topic.
+    @ivar queue_id: the number of the queue.
+    @ivar queue_offset: its offset there; half messages stand in no queue and have 0.
+    @ivar sys_flag: the system flag; bits 4 and 8 tell messages of transactions.
+    @ivar tag_code: the hash of its tag, 0 without one.
+    @ivar store_ms: when it was stored.
+    @ivar properties_string: its properties as they stand in the log.
+    """
+
+    __slots__ = (
+        "position",
+        "properties_string",
+        "queue_id",
+        "queue_offset",
+        "size",
+        "store_ms",
+        "sys_flag",
+        "tag_code",
+        "topic",
+    )
+
+    def __init__(
+        self,
+        position: int,
+        size: int,
+        topic: str,
+        queue_id: int,
+        queue_offset: int,
+        sys_flag: int,
+        tag_code: int,
+        store_ms: int,
+        properties_string: bytes,
+    ) -> None:
+        self.position = position
+        self.size = size
+        self.topic = topic
+        self.queue_id = queue_id
+        self.queue_offset = queue_offset
+        self.sys_flag = sys_flag
+        self.tag_code = tag_code
+        self.store_ms = store_ms
+        self.properties_string = properties_string
+
+    @property
+    def end(self) -> int:
+        """The position behind it: where a follower goes on that has dealt with it."""
+        return self.position + self.size
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """Its properties; taken apart each time that they are asked for."""
+        return properties.parse(self.properties_string.decode("utf-8", "replace"))
+
+
+class IStorePlugin(Interface):
+    """Stands between the broker and its store."""
+
+    name: str = Attribute("How the setting messageStorePlugIn calls it.")
+
+    def wrap(store: IStore, settings: Mapping[str, str]) -> IStore:
+        """The store that the broker gets to see.
+
+        What C{twisted.python.components.proxyForInterface(IStore)} makes hands on
+        everything; a plug-in changes what it wants to.
+
+        @param store: the store, not open yet.
+        @param settings: all settings of the broker as text, also those that only the
+            plug-in knows.
+        @raise ConfigurationError: the broker cannot start so; one sentence.
+        """
+
+
+class IRecordFollower(Interface):
+    """Sees each record that was dispatched, in the order of the log.
+
+    All methods are called in one thread, which is its own, and may block. What any of
+    them raises is logged, and it is asked again later.
+    """
+
+    def start(remembered: int | None, end: int) -> int:
+        """Where it goes on. Called until it succeeds, and once after that.
+
+        Only what is on the disk is shown, so that no crash takes back what was seen.
+
+        @param remembered: the position behind the last record that it has taken, as
+            the broker remembers it, which is up to some seconds ago after a crash;
+            None if it has never run in this store. To give it back is to see some
+            records twice after a crash, and never none.
+        @param end: the position behind the newest record that it could see.
+        @return: a position behind a record, or 0 for the oldest there is.
+        """
+
+    def follow(records: Sequence[DispatchedRecord]) -> None:
+        """Take these records; the same again if it raises."""
+
+    def stop() -> None:
+        """The broker stops."""
+
+
+class IFollowerPlugin(Interface):
+    """Makes a follower."""
+
+    name: str = Attribute("How the setting dispatchFollowers calls it.")
+
+    def follower(
+        folder: str,
+        settings: Mapping[str, str],
+        record_at: Callable[[int], bytes | None],
+    ) -> IRecordFollower:
+        """A follower for one broker.
+
+        @param folder: a directory that it has for itself, and that may not be there.
+        @param settings: all settings of the broker as text, also those that only the
+            plug-in knows.
+        @param record_at: the whole record at a position, None if it is gone; with
+            L{rocketbroker.records.record.decode} a message with its body.
+        """
