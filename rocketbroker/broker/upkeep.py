@@ -5,8 +5,8 @@
     that the entries of all turns of that time go into the queues together; and at once
     when a pull asks at the end of a queue. What arrived wakes held pulls.
   - I{Commit and flush}: L{rocketbroker.broker.flush_timing} says when.
-  - I{The next segment}: twice a second; making one takes a disk seconds, filling one
-    longer.
+  - I{The next segment}: twice a second, and when a load fills what is reserved faster
+    than that; making one takes a disk seconds, filling one longer.
   - I{The index}: a step soon after a dispatch, for all that was dispatched meanwhile:
     a key costs the less the more are entered together.
 
@@ -42,6 +42,9 @@ RETRY_SECONDS: Final = 1.0
 
 #: How often to look whether the next segment has to be made.
 ALLOCATE_SECONDS: Final = 0.5
+
+#: How often it is made in haste: else a full disk would be asked in a busy loop.
+HASTE_SECONDS: Final = 0.02
 
 #: How often what was found wrong on the disk is logged.
 TELL_SECONDS: Final = 1.0
@@ -87,6 +90,7 @@ class Upkeep:
         self._stopped = False
         self._dispatching = False
         self._refused = False
+        self._room_at = 0.0
         self._loops: list[tuple[LoopingCall, float]] = []
         self._running: dict[str, Deferred[None]] = {}
         timing = self._timing = FlushTiming(clock, store, options, durability)
@@ -174,6 +178,9 @@ class Upkeep:
         self._refused = False
         self._timing.appended()
         store = self._store
+        if store.lacks_room() and self._clock.seconds() >= self._room_at:
+            self._room_at = self._clock.seconds() + HASTE_SECONDS
+            self._allocate()
         before = store.dispatched_position
         self.dispatch()
         # A step may have met only records without a queue, so its arrivals tell

@@ -88,6 +88,8 @@ class StoreOptions(KeyedOptions):
         "transient_store_pool_size": "segments that may wait for the commit",
         "fast_fail_if_no_buffer_in_store_pool": "rather fail than exceed that",
         "read_un_committed": "with SYNC_FLUSH readers do not wait for the flush",
+        "warm_maped_file_enable": "write zeros into the segment that is made ahead",
+        "flush_least_pages_when_warm_maped_file": "then sync after so many pages",
         "disk_max_used_space_ratio": "percent of the disk: files are deleted",
         "disk_space_warning_level_ratio": "percent of the disk: sends fail",
         "disk_space_enough_bytes": "no disk is full with so many bytes free (ours)",

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import mmap
 import os
@@ -27,8 +28,11 @@ _FIRST_BYTE = struct.pack(
     0,  # l_pid, which has to be 0
 )
 
-#: Where C{posix_fallocate} is missing, blocks are reserved by writing so many zeros
-#: at a time: enough to be quick, not enough to be felt in memory.
+#: What some C libraries say of a file system that cannot reserve blocks.
+_CANNOT_RESERVE = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
+
+#: Where C{posix_fallocate} is missing, or cannot do it, blocks are reserved by writing
+#: so many zeros at a time: enough to be quick, not enough to be felt in memory.
 _ZEROS = 1 << 20
 
 
@@ -72,8 +76,12 @@ class DiskFile:
     def allocate(self, position: int, size: int) -> None:
         """See L{IFile.allocate}."""
         if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(self._fd, position, size)
-            return
+            try:
+                os.posix_fallocate(self._fd, position, size)
+                return
+            except OSError as error:
+                if error.errno not in _CANNOT_RESERVE:
+                    raise
         end = position + size
         there = self.size()
         for start in range(max(position, there), end, _ZEROS):

@@ -9,6 +9,7 @@ L{rocketbroker.store.store} offers it. From the outside in:
 - L{rocketbroker.store.commitlog}: append: reserve, fill, publish.
 - L{rocketbroker.store.flushing}: how far the log may be read, and is on the disk.
 - L{rocketbroker.store.bufferpool}: the buffers of the transient store pool, counted.
+- L{rocketbroker.store.room}: blocks, segments and pages ahead of the writer.
 - L{rocketbroker.store.pages}: whether a flush is worth it.
 - L{rocketbroker.store.diskspace}: how full its disks are.
 - L{rocketbroker.store.refusal}: why the log takes nothing, and until when.

@@ -47,7 +47,8 @@ from rocketbroker.store.interfaces import (
 from rocketbroker.store.lease import Lease
 from rocketbroker.store.placing import measure
 from rocketbroker.store.refusal import Refusal
-from rocketbroker.store.segments import ALLOCATION, Segment, Segments
+from rocketbroker.store.room import Room
+from rocketbroker.store.segments import Segment, Segments
 from rocketbroker.store.words import (
     APPENDING,
     COMMITTED,
@@ -120,6 +121,7 @@ class Hint:
 class CommitLog:
     """The writing side of the log.
 
+    @ivar room: what makes room ahead of it.
     @ivar hints: what was appended and is not dispatched yet.
     @ivar append_failures: how many drafts were refused or failed.
     @ivar appended_messages: how many messages were published.
@@ -136,6 +138,7 @@ class CommitLog:
         wall_ms: Callable[[], int],
         store_host: bytes,
         most_body: int,
+        room: Room,
         pool: BufferPool | None = None,
         holds_back: bool = False,
     ) -> None:
@@ -145,6 +148,7 @@ class CommitLog:
         """
         assert len(store_host) in (HOST_V4, HOST_V6), store_host
         self.segments = segments
+        self.room = room
         self.hints: deque[Hint] = deque()
         self.append_failures = 0
         self.appended_messages = 0
@@ -156,9 +160,9 @@ class CommitLog:
         self._wall_ms = wall_ms
         self._store_host = store_host
         self._most_body = most_body
-        room = segments.size - FILLER_BYTES
-        self._most_record = min(most_body + BESIDE_BODY, room)
-        self._most = most_body, self._most_record, room
+        most = segments.size - FILLER_BYTES
+        self._most_record = min(most_body + BESIDE_BODY, most)
+        self._most = most_body, self._most_record, most
         self._pool = pool
         self._holds_back = holds_back
         self._refusal = Refusal(flags, wall_ms, self.make_room)
@@ -377,30 +381,9 @@ class CommitLog:
             position = self.segments.all[-1].end
         self._refusal.begin(self.segments.told(position, words, error), error)
 
-    def make_room(self) -> bool:
-        """Reserve blocks ahead of the writer, and make the next segment.
-
-        @return: whether there was anything to do.
-        @raise OSError: there is no room.
-        """
-        position = self._words.view[PUBLISHED]
-        wanted = position + ALLOCATION
-        segment = self.segments.all[-1]
-        done = False
-        if segment.start + segment.allocated < min(wanted, segment.end):
-            try:
-                done = segment.allocate(wanted + ALLOCATION)
-            except OSError:
-                room = segment.start + segment.allocated - position
-                if room < min(MOST_RUN, segment.end - position):
-                    raise
-        if wanted >= segment.end:
-            try:
-                done = self.segments.prepare() or done
-            except OSError:
-                # If none is needed yet, the append that needs one will tell.
-                if self._wants_segment:
-                    raise
+    def make_room(self, alone: bool = False) -> bool:
+        """See L{Room.make}; then appends are taken again."""
+        done = self.room.make(self._wants_segment, alone)
         self._wants_segment = False
         self._refusal.end()
         return done

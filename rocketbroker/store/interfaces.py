@@ -412,6 +412,9 @@ class IStore(Interface):
     def allocate_ahead() -> bool:
         """I{Blocking.} Make the next segment ready; True if there was one to make."""
 
+    def lacks_room() -> bool:
+        """Whether L{allocate_ahead} is wanted now and not at its time."""
+
     def disk_usage() -> float:
         """How full the log's disk was at the last look, 0 to 1; -1.0 if not known."""
 

@@ -29,6 +29,7 @@ from rocketbroker.store.queues import FOLDER as QUEUES
 from rocketbroker.store.queues import QueueTable
 from rocketbroker.store.reading import Reading
 from rocketbroker.store.recovery import Recovery
+from rocketbroker.store.room import Room
 from rocketbroker.store.rot import Rot
 from rocketbroker.store.segments import Segments
 from rocketbroker.store.timesearch import TimeSearch
@@ -84,6 +85,7 @@ class Parts:
             wall_ms,
             store_host,
             options.max_message_size,
+            Room(self.segments, words, options),
             self.pool,
             holds_back(options),
         )

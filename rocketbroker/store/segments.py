@@ -26,10 +26,14 @@ from typing import Final, final
 
 from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.store.diskspace import told
+from rocketbroker.store.pages import PAGE
 
 #: How many bytes of blocks are reserved at once, and kept reserved ahead of the writer:
 #: a second of the fastest load, and not a whole GiB for somebody's laptop.
 ALLOCATION: Final = 64 << 20
+
+#: How many bytes of pages are written ahead at once, while a roll would have to wait.
+WARMED_AT_ONCE: Final = 1 << 20
 
 AHEAD: Final = "ahead"
 
@@ -56,9 +60,19 @@ class Segment:
     @ivar file: the open file.
     @ivar allocated: how many of its bytes have blocks for certain.
     @ivar is_named: whether its directory entry is on the disk.
+    @ivar warmed: to how many of its bytes zeros were written ahead.
     """
 
-    __slots__ = ("_view", "allocated", "end", "file", "is_named", "path", "start")
+    __slots__ = (
+        "_view",
+        "allocated",
+        "end",
+        "file",
+        "is_named",
+        "path",
+        "start",
+        "warmed",
+    )
 
     def __init__(self, start: int, size: int, path: str, file: IFile) -> None:
         self.start = start
@@ -67,6 +81,7 @@ class Segment:
         self.file = file
         self.allocated = 0
         self.is_named = True
+        self.warmed = 0
         self._view: mmap.mmap | None = None
 
     def view(self) -> mmap.mmap:
@@ -76,16 +91,19 @@ class Segment:
             view = self._view = self.file.map(self.end - self.start, False)
         return view
 
-    def allocate(self, until: int) -> bool:
+    def allocate(self, until: int, after: int = 0) -> bool:
         """Reserve blocks up to a position, at most to the end.
 
+        @param after: what is before this position gets its blocks by being written.
         @return: whether there was anything to do.
         @raise OSError: there is no room.
         """
         wanted = min(until, self.end) - self.start
         if wanted <= self.allocated:
             return False
-        self.file.allocate(self.allocated, wanted - self.allocated)
+        first = max(self.allocated, after - self.start)
+        if first < wanted:
+            self.file.allocate(first, wanted - first)
         self.allocated = wanted
         return True
 
@@ -159,6 +177,36 @@ class Segments:
                 return False
             self._ahead = self._make(start)
             return True
+
+    def warm(self, most: int, sync_pages: int) -> bool:
+        """I{Blocking.} Write zeros into the segment that is made ahead.
+
+        @param most: about so many bytes; the next call goes on.
+        @param sync_pages: after so many pages they are put on the disk; 0: never.
+        @return: whether there was anything to do.
+        @raise OSError: there is no room.
+        """
+        segment = self._ahead
+        if segment is None or segment.warmed >= self.size:
+            return False
+        zeros = bytes(min(WARMED_AT_ONCE, self.size))
+        until = segment.warmed + most
+        synced = segment.warmed
+        while segment.warmed < min(until, self.size):
+            at = segment.warmed
+            with self._making:
+                if self._ahead is not segment:
+                    # It is in use.
+                    return True
+                segment.file.pwrite(zeros[: self.size - at], at)
+                segment.warmed = at + len(zeros)
+                segment.allocated = max(
+                    segment.allocated, min(segment.warmed, self.size)
+                )
+            if sync_pages and segment.warmed - synced >= sync_pages * PAGE:
+                synced = segment.warmed
+                segment.file.datasync()
+        return True
 
     def roll(self) -> Segment:
         """Put the next segment behind the last; one that is not ready is made now.

@@ -173,9 +173,9 @@ class Store:
         self._flushing.flush()
         self.flush_queues()
         self._mark()
+        self.allocate_ahead(alone=True)
         self._is_open = True
         self.space.look()
-        self.allocate_ahead()
 
     def _take_lock(self) -> None:
         """Take the lock before anything is changed.
@@ -469,13 +469,20 @@ class Store:
             return KeyResult([], 0, 0)
         return self._index.query(topic, key, most, begin_ms, end_ms)
 
-    def allocate_ahead(self) -> bool:
-        """See L{IStore.allocate_ahead}."""
+    def allocate_ahead(self, alone: bool = False) -> bool:
+        """See L{IStore.allocate_ahead}.
+
+        @param alone: whether nobody appends meanwhile.
+        """
         try:
-            return self._log.make_room()
+            return self._log.make_room(alone)
         except OSError as error:
             self._log.refuse("no room for the commit log in {}", error)
             return False
+
+    def lacks_room(self) -> bool:
+        """See L{IStore.lacks_room}."""
+        return self._is_open and self._log.room.is_scarce()
 
     def disk_usage(self) -> float:
         """See L{IStore.disk_usage}."""

@@ -11,6 +11,7 @@ from rocketbroker.broker.durability import Durability
 from rocketbroker.broker.upkeep import (
     ALLOCATE_SECONDS,
     DISPATCH_SECONDS,
+    HASTE_SECONDS,
     INDEX_SECONDS,
     MOST_DISPATCHED,
     RETRY_SECONDS,
@@ -185,6 +186,29 @@ class RegularTests(UpkeepCase):
         self.rig.threads.run()
         self.rig.clock.advance(ALLOCATE_SECONDS)
         self.assertEqual(len(self.rig.threads.waiting), 1)
+        self.stop()
+
+    def test_haste(self) -> None:
+        """A load that takes the next segment has another made at once, but a disk that
+        has no room is not asked without a pause."""
+        self.upkeep.start()
+        self.rig.threads.run()
+        self.rig.append(b"x" * 60_000)
+        self.rig.append(b"x" * 60_000)
+        self.upkeep.dispatch()
+        self.rig.disk.capacity = 0
+        before = self.rig.disk.calls["make_dirs"]
+        for _ in range(40):
+            self.upkeep.appended()
+            self.rig.clock.advance(DISPATCH_SECONDS)
+            self.rig.threads.run()
+        self.assertEqual(self.rig.disk.calls["make_dirs"], before + 2)
+        self.rig.disk.capacity = None
+        self.rig.clock.advance(HASTE_SECONDS)
+        self.upkeep.appended()
+        self.rig.clock.advance(DISPATCH_SECONDS)
+        self.rig.threads.run()
+        self.assertFalse(self.rig.store.lacks_room())
         self.stop()
 
     def test_onceAtATime(self) -> None:

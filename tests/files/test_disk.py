@@ -28,6 +28,16 @@ class DiskTests(FilesContract, SynchronousTestCase):
         self.assertTrue(file.lock())
         file.close()
 
+    def test_cannotReserve(self) -> None:
+        """Where the system cannot reserve blocks (as it says of a range of nothing)
+        that is no error: what is missing is written, and what is there is left."""
+        files, root = self.make()
+        file = files.open(f"{root}/a", create=True)
+        file.pwrite(b"abc", 0)
+        file.allocate(1, 0)
+        self.assertEqual(files.read(f"{root}/a"), b"abc")
+        file.close()
+
     def test_forgotten(self) -> None:
         """A file that nobody closed is closed when it is forgotten."""
         files, root = self.make()
