@@ -345,11 +345,14 @@ class Broker:
     def open(self) -> None:
         """I{Blocking.} Read the tables, open and recover the store.
 
+        The tables come first: the store has to know which topics have batch queues.
+
         @raise StoreError: it cannot be opened; one sentence.
         """
-        self.store.open()
         for table in self._tables:
             table.load()
+        self.store.know_topics(self.topics.is_batch)
+        self.store.open()
         self.delaying.load()
         self.followers.load()
 

@@ -12,7 +12,7 @@ from typing import Final, final
 from rocketbroker.broker.groups import GroupTable
 from rocketbroker.broker.postponing import TIMER_NAMES, level_of
 from rocketbroker.broker.topic_attributes import CLEANUP_POLICY, COMPACTION
-from rocketbroker.broker.topics import WRITE, TopicTable
+from rocketbroker.broker.topics import WRITE, TopicTable, has_batch_queues
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (
     InvalidParameter,
@@ -23,6 +23,7 @@ from rocketbroker.errors import (
     TopicNotExist,
 )
 from rocketbroker.records import names
+from rocketbroker.records.sysflags import COMPRESSED, INNER_BATCH, NEED_UNWRAP
 from rocketbroker.remoting.interfaces import IConnection
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
@@ -37,7 +38,7 @@ from rocketbroker.wire.topics import TopicConfig
 _MULTI_TAGS: Final = 0x2
 _TRANSACTION_BITS: Final = 0xC
 _HOST_BITS: Final = 0x30
-_INNER_BATCH_BITS: Final = 0xC0
+_INNER_BATCH_BITS: Final = INNER_BATCH | NEED_UNWRAP
 
 #: The filter type of topics whose messages have several tags.
 MULTI_TAG: Final = "MULTI_TAG"
@@ -148,16 +149,22 @@ class SendChecks:
                 "subscription group not exist, "
                 f"{names.group_of_retry_topic(fields.b)} {_FAQ}"
             )
-        if config.attributes.get("queue.type") == "BatchCQ":
-            raise SystemFailure(f"topic[{fields.b}]: batch queues are not supported")
+        batches = has_batch_queues(config)
+        if batches and not fields.m:
+            raise MessageIllegal(
+                f"topic[{fields.b}] has batch queues: no consumer would find a message "
+                "in them that is not sent in a batch"
+            )
+        if batches and fields.f & COMPRESSED:
+            raise MessageIllegal("a batch cannot be compressed")
         if config.attributes.get(CLEANUP_POLICY) == COMPACTION:
             # Who relies on the last message of each key would lose it with its age.
             raise SystemFailure(f"topic[{fields.b}]: this broker does not compact")
         if fields.f & _TRANSACTION_BITS:
             raise MessageIllegal("transactional messages are not supported")
-        if fields.f & _INNER_BATCH_BITS:
+        if fields.f & _INNER_BATCH_BITS and not batches:
             raise MessageIllegal("an inner batch for a topic without batch queues")
-        flag = fields.f & ~_HOST_BITS
+        flag = fields.f & ~_HOST_BITS | (_INNER_BATCH_BITS if batches else 0)
         return flag | _MULTI_TAGS if config.topic_filter_type == MULTI_TAG else flag
 
     def check_properties(

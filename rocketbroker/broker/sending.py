@@ -15,8 +15,7 @@ names: region, trace switch, cluster.
 A message with a delay level is stored as one that waits (L{postponing}); the answer
 names the queue that its sender asked for.
 
-Not here yet, and so refused instead of stored as something else: transactions, timers,
-inner batches.
+Not here yet, and so refused instead of stored as something else: transactions, timers.
 
 Rules: the broker sheet, sections 10.1, 10.4, 10.5 and 11.
 """
@@ -39,6 +38,7 @@ from rocketbroker.broker.intake import (
     refuse,
     stored_start,
 )
+from rocketbroker.broker.placed import inner_batch
 from rocketbroker.broker.postponing import Postponing
 from rocketbroker.broker.send_checks import SendChecks, fields_of, is_hot
 from rocketbroker.broker.topics import TopicTable
@@ -51,8 +51,9 @@ from rocketbroker.records import properties
 from rocketbroker.records.hashing import tag_code
 from rocketbroker.records.ids import UniqueKeys, offset_id
 from rocketbroker.records.names import SCHEDULE_TOPIC
+from rocketbroker.records.sysflags import INNER_BATCH
 from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
-from rocketbroker.store.interfaces import PUT_OK, Draft, IStore
+from rocketbroker.store.interfaces import PUT_OK, Draft, IStore, Placed
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import ONEWAY, Command
 from rocketbroker.wire.hot import (
@@ -301,13 +302,20 @@ class Sending:
         own.pop("POP_CK", None)
         fields.f = self._checks.sys_flag(fields, config)
         sends = self._sends(fields.b, queue_id, message_type_of(own))
+        unique = own.get("UNIQ_KEY")
         done: Deferred[Command | None] = Deferred()
-        if fields.m:
+        if fields.m and fields.f & INNER_BATCH:
+            self._checks.check_batch(fields, own, request.body)
+            # Without a key, as from 4.9's clients, the reference makes ordinary
+            # messages of the batch, and no consumer finds those.
+            unique = unique or self._unique_keys.make()
+            own.update(self._added, UNIQ_KEY=unique)
+            draft = inner_batch(connection, fields, own, request.body, sends.queue)
+        elif fields.m:
             draft = self._batch(connection, fields, config, own, request.body, sends)
-            unique = own.get("UNIQ_KEY")
         else:
             level = self._checks.check_properties(fields, config, own)
-            unique = own.setdefault("UNIQ_KEY", "") or self._unique_keys.make()
+            unique = unique or self._unique_keys.make()
             own.update(self._added, UNIQ_KEY=unique)
             if level > 0:
                 waiting = self._postponing.postpone(own, fields.b, queue_id, level)
@@ -352,8 +360,9 @@ class Sending:
             problem = problem_of(draft, self._store, self._most_bytes)
             done.callback(Command(problem.code, remark=problem.remark))
             return
-        positions = draft.positions if draft.parts is not None else [draft.position]
-        sends.count(len(positions), draft.end - draft.position)
+        positions = draft.positions or [draft.position]
+        together = draft.parts.count if type(draft.parts) is Placed else len(positions)
+        sends.count(together, draft.end - draft.position)
         ids = [offset_id(self._store_host, position) for position in positions]
         ext = {
             "MSG_REGION": self._added["MSG_REGION"],
@@ -364,6 +373,8 @@ class Sending:
         }
         if unique:
             ext["transactionId"] = unique
+            if draft.sys_flag & INNER_BATCH:
+                ext["batchUniqId"] = unique
         # A topic that this very send has made must outlive the broker like its message:
         # the next start would have the one without the other.
         self._topics.saved().addCallback(lambda _: done.callback(Command(code, ext)))

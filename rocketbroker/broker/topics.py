@@ -117,6 +117,11 @@ class TopicTable:
         """The topic's settings; None if there is no such topic."""
         return self._configs.get(name)
 
+    def is_batch(self, name: str) -> bool:
+        """Whether the topic is there and has batch queues."""
+        config = self._configs.get(name)
+        return config is not None and has_batch_queues(config)
+
     def names(self) -> list[str]:
         """The names of all topics."""
         return list(self._configs)
@@ -295,6 +300,11 @@ def built_in_topics(options: BrokerOptions, timer: bool) -> list[TopicConfig]:
         for name, queues, perm, there in wanted
         if there
     ]
+
+
+def has_batch_queues(config: TopicConfig) -> bool:
+    """Whether a topic's queues hold batches and nothing else (section 11.7)."""
+    return config.attributes.get("queue.type") == "BatchCQ"
 
 
 def bounded(config: TopicConfig) -> TopicConfig:

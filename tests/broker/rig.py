@@ -85,8 +85,9 @@ class Rig:
         self.threads = Threads()
         in_thread = self.threads if threads else at_once
         self.store = Store(self.disk, store_options, self.wall_ms, HOST)
-        self.store.open()
         self.topics = TopicTable(options, self.file("t"), self.wall_ms)
+        self.store.know_topics(self.topics.is_batch)
+        self.store.open()
         self.groups = GroupTable(options, self.file("g"), self.wall_ms)
         self.offsets = OffsetTable(options, self.file("o"), self.wall_ms)
         self.consumers = ConsumerRegistry(self.clock.seconds, lambda group: None)

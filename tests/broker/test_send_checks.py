@@ -180,11 +180,19 @@ class CheckTests(SynchronousTestCase):
         self.assertEqual(self.rig.ask(SEND, ext, b"x").code, 0)
 
     def test_innerBatch(self) -> None:
-        """Inner batches are refused, by their flags and by their property."""
+        """Inner batches are refused, by their flags and by their property: the broker
+        makes them of batches."""
         self.refused(MessageIllegal, send_ext(f="192"))
         self.refused(MessageIllegal, send_ext(properties="INNER_NUM\x013\x02"))
+
+    def test_batchQueues(self) -> None:
+        """Topics with batch queues take batches that are not compressed, and nothing
+        else."""
         self.rig.topic("B", 1, attributes={"queue.type": "BatchCQ"})
-        self.refused(SystemFailure, send_ext("B"))
+        remark = self.refused(MessageIllegal, send_ext("B"))
+        self.assertIn("topic[B] has batch queues", remark)
+        self.refused(MessageIllegal, send_ext("B", f="192"))
+        self.refused(MessageIllegal, send_ext("B", m="true", f="1"))
 
     def test_compaction(self) -> None:
         """A topic that another broker would compact takes no messages."""
