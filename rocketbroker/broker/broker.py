@@ -262,6 +262,7 @@ class Broker:
             self.sending,
             self.pulling,
             self.pull_checks,
+            self.delaying,
         )
 
     def _make_followers(self) -> None:
@@ -321,13 +322,12 @@ class Broker:
             RuntimeInfo(
                 self.settings,
                 store,
-                outside.files,
                 self.statistics,
                 self.durability,
                 self.pulling,
                 outside.wall_ms,
                 outside.in_thread,
-                [self.followers.figures],
+                [self.delaying.figures, self.followers.figures],
             ),
             MessageQueries(
                 store,

@@ -148,6 +148,13 @@ class Delaying:
             if level.queue.max_offset
         }
 
+    def figures(self) -> dict[str, str]:
+        """What request 28 says of each level: its next offset, and its end."""
+        return {
+            f"scheduleMessageOffset_{level}": f"{offset},{end}"
+            for level, (offset, end) in self.progress().items()
+        }
+
     def _turn(self) -> None:
         """Look at each level once."""
         self._call = None

@@ -7,14 +7,13 @@ another way; so every key of the reference is there. What the reference has and 
 broker does not (timers, transactions, a pool of buffers) says so by the figure that the
 reference shows when it is off.
 
-What may wait for a disk, its usage and the oldest message, is read in a thread.
+The time of the oldest message is read in a thread, as it may wait for the disk.
 
 Forms: the admin sheet, section 4; the security-metrics sheet, 6.3.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, final
 
@@ -25,9 +24,9 @@ from rocketbroker.broker.durability import Durability, InThread
 from rocketbroker.broker.pulling import MOST_COLD, Pulling
 from rocketbroker.broker.statistics import Statistics
 from rocketbroker.config.broker_settings import BrokerSettings
-from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.record import decode
 from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
+from rocketbroker.store.diskspace import DiskSpace, Room
 from rocketbroker.store.interfaces import IStore
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import VERSION, Command
@@ -82,7 +81,6 @@ class RuntimeInfo:
         self,
         settings: BrokerSettings,
         store: IStore,
-        files: IFiles,
         statistics: Statistics,
         durability: Durability,
         pulling: Pulling,
@@ -95,7 +93,6 @@ class RuntimeInfo:
         """
         self._settings = settings
         self._store = store
-        self._files = files
         self._statistics = statistics
         self._durability = durability
         self._pulling = pulling
@@ -103,11 +100,6 @@ class RuntimeInfo:
         self._in_thread = in_thread
         self._others = others
         self._started_ms = wall_ms()
-        root = settings.store.store_path_root_dir
-        log = settings.store.store_path_commit_log or os.path.join(root, "commitlog")
-        self._root = root
-        self._log_paths = [path for path in log.split(",") if path]
-        self._queue_path = os.path.join(root, "consumequeue")
 
     def register(self, table: IResponderTable) -> None:
         """Answer on a port."""
@@ -117,21 +109,23 @@ class RuntimeInfo:
         """Request 28."""
         done: Deferred[Command | None] = Deferred()
 
-        def answer(disk: dict[str, str]) -> None:
-            table = {**self.table(), **disk}
+        def answer(earliest: int) -> None:
+            table = {**self.table(), "earliestMessageTimeStamp": str(earliest)}
             done.callback(with_body(request, {"table": dict(sorted(table.items()))}))
 
-        self._in_thread(self._disk).addCallback(answer).addErrback(done.errback)
+        found = self._in_thread(lambda: earliest_ms(self._store))
+        found.addCallback(answer).addErrback(done.errback)
         return done
 
     def table(self) -> dict[str, str]:
-        """The figures that no disk is asked for."""
+        """All figures but the one that only the log has."""
         store = self._store
         table = {
             **NOTHING_WAITS,
             **NO_TIMER,
             **self._statistics.table(),
             **self._queues(),
+            **disks(store.space),
             "bootTimestamp": str(self._started_ms),
             "brokerActive": "true",
             "brokerVersion": str(VERSION),
@@ -181,31 +175,26 @@ class RuntimeInfo:
             "sendThreadPoolQueueSize": str(durability.waiting),
         }
 
-    def _disk(self) -> dict[str, str]:
-        """I{Blocking.} The figures of disks."""
-        ratios = {path: self._ratio(path) for path in self._log_paths}
-        try:
-            total, usable = self._files.usage(self._root)
-        except OSError:
-            total = usable = 0
-        return {
-            "commitLogDirCapacity": f"Total : {sized(total)}, Free : {sized(usable)}.",
-            "commitLogDiskRatio": str(min(ratios.values())),
-            **{
-                f"commitLogDiskRatio_{path}": str(ratio)
-                for path, ratio in ratios.items()
-            },
-            "consumeQueueDiskRatio": str(self._ratio(self._queue_path)),
-            "earliestMessageTimeStamp": str(earliest_ms(self._store)),
-        }
 
-    def _ratio(self, path: str) -> float:
-        """How full the disk of a path is, rounded up to percents; -1.0 if unknown."""
-        try:
-            total, usable = self._files.usage(path)
-        except OSError:
-            return -1.0
-        return -((usable - total) * 100 // total) / 100 if total > 0 else -1.0
+def disks(space: DiskSpace) -> dict[str, str]:
+    """How full the disks were at the last look, a second ago at most.
+
+    Ratios are rounded up to percents, and -1.0 where they are not known.
+    """
+    root = space.queues
+    return {
+        "commitLogDirCapacity": (
+            f"Total : {sized(root.total)}, Free : {sized(root.usable)}."
+        ),
+        "commitLogDiskRatio": ratio(space.log),
+        **{f"commitLogDiskRatio_{room.path}": ratio(room) for room in space.logs},
+        "consumeQueueDiskRatio": ratio(root),
+    }
+
+
+def ratio(room: Room) -> str:
+    """How full a disk is, 0 to 1."""
+    return "-1.0" if room.percent < 0 else str(room.percent / 100)
 
 
 def earliest_ms(store: IStore) -> int:

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import Final, final
 
 from rocketbroker.broker.day_totals import DayTotals
+from rocketbroker.broker.delaying import Delaying
 from rocketbroker.broker.intake import Intake
 from rocketbroker.broker.pull_checks import PullChecks
 from rocketbroker.broker.pulling import Pulling
@@ -45,6 +46,7 @@ class Statistics:
         sending: Sending,
         pulling: Pulling,
         pull_checks: PullChecks,
+        delaying: Delaying,
     ) -> None:
         """
         @param seconds: monotonic time.
@@ -57,6 +59,7 @@ class Statistics:
         self._sending = sending
         self._pulling = pulling
         self._pull_checks = pull_checks
+        self._delaying = delaying
         self._minute_at = seconds()
         self.rates = Rates(
             seconds,
@@ -70,13 +73,17 @@ class Statistics:
         self.days = DayTotals(wall_ms, {"put": self.put, "got": self.got})
 
     def put(self) -> int:
-        """Messages that were sent, without those of the system."""
+        """Messages that came into topics that are not of the system.
+
+        One with a delay level does so when it is delivered.
+        """
         system = self._topics.is_system
-        return self._sending.forgotten_messages + sum(
+        sent = sum(
             counter.messages
             for counter in self._sending.counters()
             if not system(counter.topic)
         )
+        return sent + self._sending.forgotten_messages + self._delaying.delivered
 
     def got(self) -> int:
         """Messages that were handed out, without those of the system."""

@@ -62,17 +62,17 @@ class RuntimeInfoTests(SynchronousTestCase):
             rig.sending,
             rig.pulling,
             rig.checks,
+            rig.delaying,
         )
         RuntimeInfo(
             BrokerSettings.from_properties({**SMALL, **said}),
             rig.store,
-            rig.disk,
             self.statistics,
             rig.durability,
             rig.pulling,
             rig.wall_ms,
             at_once,
-            [lambda: self.others],
+            [rig.delaying.figures, lambda: self.others],
         ).register(rig.table)
         return rig
 
@@ -176,6 +176,26 @@ class RuntimeInfoTests(SynchronousTestCase):
         self.assertEqual(rig.sending.forgotten_messages, 1)
         self.assertEqual(self.table()["msgPutTotalTodayNow"], "2")
 
+    def test_delays(self) -> None:
+        """A delayed message comes in when it is delivered; each level that had one says
+        how far it is."""
+        rig = self.rig
+        rig.topic("T")
+        rig.delaying.load()
+        rig.delaying.start()
+        rig.ask(310, send_ext(properties="DELAY\x013\x02"), b"body")
+        self.live(1)
+        table = self.table()
+        self.assertEqual(table["scheduleMessageOffset_3"], "0,1")
+        self.assertNotIn("scheduleMessageOffset_2", table)
+        self.assertEqual(table["msgPutTotalTodayNow"], "0")
+        for _ in range(100):
+            rig.clock.advance(0.1)
+        table = self.table()
+        self.assertEqual(table["scheduleMessageOffset_3"], "1,1")
+        self.assertEqual(table["msgPutTotalTodayNow"], "1")
+        self.assertEqual(table["putMessageTimesTotal"], "2")
+
     def test_days(self) -> None:
         """Another day begins with what the days before have brought."""
         rig = self.rig
@@ -240,6 +260,7 @@ class RuntimeInfoTests(SynchronousTestCase):
         """Ratios are rounded up to percents; the plain one is that of the emptiest."""
         self.rig.disk.capacity = 1 << 20
         used = self.rig.disk.used()
+        self.rig.store.look_at_disk()
         table = self.table()
         percent = -(-used * 100 // (1 << 20)) / 100
         self.assertEqual(table["commitLogDiskRatio"], str(percent))
@@ -252,6 +273,7 @@ class RuntimeInfoTests(SynchronousTestCase):
     def test_noDisk(self) -> None:
         """A disk that does not say how full it is has the ratio -1.0."""
         self.rig.disk.fail("usage", errno.EIO, times=10)
+        self.rig.store.look_at_disk()
         table = self.table()
         self.assertEqual(table["commitLogDiskRatio"], "-1.0")
         self.assertEqual(table["commitLogDirCapacity"], "Total : 0 B, Free : 0 B.")
