@@ -23,7 +23,8 @@ from rocketbroker.store.delays import SCHEDULE_TOPIC, delivery_ms
 from rocketbroker.store.flags import WRITE_LOGICS_QUEUE_ERROR, RunningFlags
 from rocketbroker.store.interfaces import Arrival, Draft, Placed
 from rocketbroker.store.placing import batch_of
-from rocketbroker.store.scanning import Found, Scan, tag_code_of
+from rocketbroker.store.replaying import replay
+from rocketbroker.store.scanning import Found, Scan, codes, tag_code_of
 from rocketbroker.store.words import COMMITTED, DISPATCHED, FLUSHED, Words
 
 #: The name under which the dispatch holds running flags.
@@ -239,6 +240,12 @@ class Dispatcher:
         batch.pending_next = unit.end
         queue.pending_codes.append(code)
         queue.pending_end = position + size
+
+    def replay(
+        self, data: bytes, at: int, start: int, check_crc: bool
+    ) -> tuple[int, int, int]:
+        """Collect the entries of many records; see L{replaying.replay}."""
+        return replay(data, at, start, check_crc, self._known, codes, self._touched)
 
     def enter(self) -> list[Arrival]:
         """Write what was collected into its queues.

@@ -33,7 +33,7 @@ from typing import Final, final
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.store.checkpoint import Checkpoint
-from rocketbroker.store.consumequeue import Queue
+from rocketbroker.store.consumequeue import MAGIC_V1, Queue
 from rocketbroker.store.dispatching import Dispatcher
 from rocketbroker.store.queues import QueueTable
 from rocketbroker.store.scanning import NOTHING, Blank, Broken, Found, Scan, parse
@@ -60,6 +60,8 @@ ENTRIES_AT_ONCE: Final = 50_000
 LOOK_BEHIND: Final = 16 << 20
 
 GIVEN_UP: Final = "given-up"
+
+_MAGIC_V1: Final = MAGIC_V1.to_bytes(4, "big", signed=True)
 
 
 def load_segments(files: IFiles, segments: Segments) -> list[str]:
@@ -134,6 +136,8 @@ class Recovery:
         self._checkpoint = checkpoint
         self._dispatcher = dispatcher
         self._check_crc = check_crc
+        self._held: Found | None = None
+        self._collected = 0
         self.report: list[str] = []
         self.records = 0
         self.given_up_bytes = 0
@@ -252,31 +256,51 @@ class Recovery:
 
     def _scan(self, start: int) -> Scan:
         """Enter all records from a position on; they end where the scan stands."""
-        scan = Scan(self._segments, start, self._segments.all[-1].end, self._check_crc)
-        dispatcher = self._dispatcher
-        collected = 0
-        self.records = 0
-        held: Found | None = None
+        end = self._segments.all[-1].end
+        scan = Scan(self._segments, start, end, self._check_crc, self._take)
+        self.records = self._collected = 0
+        self._held = None
         for found in scan:
-            if held is not None:
-                dispatcher.add(held)
-                collected += 1
-                if collected == ENTRIES_AT_ONCE:
-                    dispatcher.enter()
-                    collected = 0
-            held = found
+            self._release()
+            self._held = found
             self.records += 1
+        held = self._held
         if held is not None and scan.broken == NOTHING and b"\0" in held[7]:
             # No CRC covers the properties. Where the last record has zeros in them, and
             # more zeros follow it, its end was not written.
             scan.position = held[0]
             scan.broken = "its end was not written"
             self.records -= 1
-        elif held is not None:
-            dispatcher.add(held)
-            self.last_store_ms = held[6]
-        dispatcher.enter()
+            self._held = None
+        self._release()
+        self._dispatcher.enter()
         return scan
+
+    def _release(self) -> None:
+        """Another record follows the one that was held back, or may."""
+        if self._held is not None:
+            self._dispatcher.add(self._held)
+            self.last_store_ms = self._held[6]
+            self._held = None
+            self._count(1)
+
+    def _count(self, collected: int) -> None:
+        self._collected += collected
+        if self._collected >= ENTRIES_AT_ONCE:
+            self._dispatcher.enter()
+            self._collected = 0
+
+    def _take(self, data: bytes, at: int, start: int) -> int:
+        """Enter what needs no closer look."""
+        if not data.startswith(_MAGIC_V1, at + 4):
+            return at
+        self._release()
+        at, count, store_ms = self._dispatcher.replay(data, at, start, self._check_crc)
+        if count:
+            self.last_store_ms = store_ms
+            self.records += count
+            self._count(count)
+        return at
 
     def _cut_log(self, scan: Scan, clean: bool) -> None:
         """Give up what stands behind the end."""

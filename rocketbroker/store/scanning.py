@@ -11,7 +11,7 @@ The store sheet, sections 3 and 15.6.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias, final
 from zlib import crc32
 
@@ -22,7 +22,7 @@ from rocketbroker.store.encoding import HOST_V4, HOST_V6, MAGIC_BLANK
 from rocketbroker.store.segments import Segment, Segments
 
 #: How much is read at once; a record larger than this is read by itself.
-PIECE: Final = 4 << 20
+PIECE: Final = 1 << 20
 
 #: The smallest record: no body, no topic, no properties.
 SMALLEST: Final = 91
@@ -64,7 +64,7 @@ Found: TypeAlias = tuple[int, int, bytes, int, int, int, int, bytes]
 
 
 #: The codes of tags as they stand in properties; so many are remembered.
-_codes: dict[bytes, int] = {}
+codes: Final[dict[bytes, int]] = {}
 MOST_CODES: Final = 4096
 
 
@@ -76,11 +76,11 @@ def tag_code_of(properties: bytes) -> int:
     if at < 0:
         return 0
     tags = properties[at + 5 :].partition(b"\x02")[0]
-    code = _codes.get(tags)
+    code = codes.get(tags)
     if code is None:
-        if len(_codes) >= MOST_CODES:
-            _codes.clear()
-        code = _codes[tags] = tag_code(tags.decode("utf-8", "replace"))
+        if len(codes) >= MOST_CODES:
+            codes.clear()
+        code = codes[tags] = tag_code(tags.decode("utf-8", "replace"))
     return code
 
 
@@ -169,14 +169,22 @@ class Scan:
     """
 
     def __init__(
-        self, segments: Segments, start: int, end: int, check_crc: bool
+        self,
+        segments: Segments,
+        start: int,
+        end: int,
+        check_crc: bool,
+        take: Callable[[bytes, int, int], int] | None = None,
     ) -> None:
         """
         @param end: nothing is looked at from there on.
+        @param take: given what was read, where in it, and its position in the log: it
+            may take records itself, which are whole then, and says where it ended.
         """
         self._segments = segments
         self._end = end
         self._check_crc = check_crc
+        self._take = take
         self.position = start
         self.broken = ""
 
@@ -217,7 +225,11 @@ class Scan:
         at = 0
         size = len(data)
         check_crc = self._check_crc
+        take = self._take
         while at < size:
+            if take is not None:
+                at = take(data, at, start)
+                self.position = start + at
             try:
                 found = parse(data, at, start + at, check_crc)
             except Broken:

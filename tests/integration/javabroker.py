@@ -99,6 +99,12 @@ class JavaBroker:
         self.stop(signal.SIGKILL)
         raise RuntimeError(f"the Java broker is not ready:\n{self.said()[-4000:]}")
 
+    @property
+    def pid(self) -> int:
+        """Its process number."""
+        assert self._process is not None
+        return self._process.pid
+
     def said(self) -> str:
         """Its console and its logs."""
         logs = sorted((self.home / "logs").rglob("*.log"))
