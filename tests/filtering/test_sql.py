@@ -1,0 +1,249 @@
+"""SQL92 expressions."""
+
+from __future__ import annotations
+
+import pickle
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.errors import SubscriptionParseFailed
+from rocketbroker.filtering import sql
+from rocketbroker.filtering.sql import compiled
+from tests.examples import examples
+from tests.filtering import sqloracle
+
+
+def wants(expression: str, **properties: str) -> bool:
+    """Whether an expression wants a message with these properties."""
+    return compiled(expression).matches(properties)
+
+
+class ExpressionTests(SynchronousTestCase):
+    """What expressions mean."""
+
+    def refused(self, *expressions: str) -> None:
+        """They are no expressions."""
+        for expression in expressions:
+            self.assertRaises(SubscriptionParseFailed, compiled, expression)
+
+    def test_comparisons(self) -> None:
+        """Strings are read as numbers of the literal's type."""
+        self.assertTrue(wants("a > 5", a="6"))
+        self.assertFalse(wants("a > 5", a="5"))
+        self.assertTrue(wants("a >= 5", a="5"))
+        self.assertTrue(wants("5 < a", a="6"))
+        self.assertTrue(wants("a = 5.0", a="5"))
+        self.assertFalse(wants("a = 5", a="5.0"))
+        self.assertFalse(wants("a <> 5", a="5.5"))
+        self.assertTrue(wants("a <= 9223372036854775807", a="3000000000"))
+        self.assertFalse(wants("a < 5", a="-3000000000"))
+        self.assertTrue(wants("a > b", a="10", b="9.5"))
+        self.assertFalse(wants("a > b", a="ten", b="9"))
+        self.assertTrue(wants("a = b", a="x", b="x"))
+        self.assertTrue(wants("a = 'it''s'", a="it's"))
+        self.assertTrue(wants("5 = 5.0"))
+
+    def test_absent(self) -> None:
+        """A comparison with an absent property is neither true nor false."""
+        for expression in ("a = 1", "a <> 1", "a > 1", "NOT (a = 1)", "a NOT IN ('x')"):
+            self.assertFalse(wants(expression))
+        self.assertTrue(wants("1 <> a"))
+        self.assertTrue(wants("a = b"))
+        self.assertTrue(wants("a IS NULL"))
+        self.assertTrue(wants("a IS NOT NULL", a=""))
+        self.assertTrue(wants("a = 1 OR b = 2", b="2"))
+        self.assertFalse(wants("NOT (a = 1 AND b = 2)", b="2"))
+        self.assertTrue(wants("NOT (a = 1 AND b = 2)", b="3"))
+
+    def test_bareProperty(self) -> None:
+        """A property as a condition is false if it is there."""
+        self.assertFalse(wants("a", a="true"))
+        self.assertTrue(wants("NOT a", a="x"))
+        self.assertFalse(wants("NOT a"))
+        self.assertTrue(wants("a = TRUE", a="TrUe"))
+        self.assertTrue(wants("a = FALSE", a="whatever"))
+        self.assertFalse(wants("TRUE = a", a="true"))
+
+    def test_between(self) -> None:
+        """Both ends belong to it."""
+        for value, inside in (("0", False), ("1", True), ("5", True), ("6", False)):
+            self.assertIs(wants("a BETWEEN 1 AND 5", a=value), inside)
+            self.assertIs(wants("a NOT BETWEEN 1 AND 5", a=value), not inside)
+        self.assertTrue(wants("a BETWEEN -5 AND -7 OR TRUE", a="1"))
+        self.assertTrue(wants("a BETWEEN 1 AND 5 AND b = 1", a="2", b="1"))
+        self.refused("a BETWEEN 5 AND 1", "a BETWEEN NULL AND 1", "a BETWEEN 'a' AND 1")
+
+    def test_in(self) -> None:
+        """Strings only, of properties only."""
+        self.assertTrue(wants("a IN ('x', 'y')", a="y"))
+        self.assertTrue(wants("a NOT IN ('x', 'y')", a="z"))
+        self.refused("'a' IN ('a')", "a IN (1)", "a IN ()", "NOT a IN ('x')")
+
+    def test_searches(self) -> None:
+        """Nothing is in an absent property, nor in any other value, negated or not."""
+        self.assertTrue(wants("a CONTAINS 'el'", a="hello"))
+        self.assertTrue(wants("a startswith 'he'", a="hello"))
+        self.assertTrue(wants("a ENDSWITH 'lo'", a="hello"))
+        self.assertTrue(wants("a NOT CONTAINS 'x'", a="hello"))
+        self.assertFalse(wants("a NOT CONTAINS 'x'"))
+        self.assertFalse(wants("a NOT CONTAINS ''", a="hello"))
+        self.assertFalse(wants("5 NOT CONTAINS '5'"))
+        self.assertTrue(wants("'hello' CONTAINS 'l'"))
+
+    def test_precedence(self) -> None:
+        """NOT binds strongest, then comparisons, equality, AND, OR."""
+        self.assertFalse(wants("NOT a = 5", a="6"))
+        self.assertTrue(wants("NOT (a = 5)", a="6"))
+        self.assertTrue(wants("a = 1 OR a = 2 AND b = 3", a="1"))
+        self.assertTrue(wants("a > 1 = TRUE", a="2"))
+        self.refused("NOT a BETWEEN 1 AND 2")
+
+    def test_rest(self) -> None:
+        """What stands behind a whole expression is ignored, unless it is asked for."""
+        self.assertTrue(wants("a = 007", a="0"))
+        self.assertTrue(wants("a = 1 b = ? 2", a="1"))
+        self.assertTrue(wants("a = 1 NOT b", a="1"))
+        self.refused("a = 1 ?", "a = 1 AND", "", "(a = 1", ")")
+
+    def test_refused(self) -> None:
+        """What has no meaning, with the place where it can be told."""
+        self.refused("a = NULL", "NULL <> a", "a > 'x'", "a > TRUE", "NULL < a")
+        self.refused("5", "'x'", "-a", "a AND 5", "TRUE = 1", "(a = 1) > 2")
+        self.refused("a = 9223372036854775808", "a = 0.0", "a = 1e-400", "a = 1e999")
+        error = self.assertRaises(SubscriptionParseFailed, compiled, "a > = 5")
+        self.assertIn("'=' at 4 is not expected", error.remark)
+
+    def test_odd(self) -> None:
+        """Conditions and numbers that no client writes."""
+        self.assertFalse(wants("1 = TRUE"))
+        self.assertTrue(wants("'true' = TRUE"))
+        self.assertTrue(wants("-a IS NULL", a="5"))
+        self.assertTrue(wants("a > -5", a="-4"))
+        self.assertTrue(wants("+a = 5", a="5"))
+        self.assertTrue(wants("TRUE"))
+        self.assertFalse(wants("NULL"))
+        self.assertTrue(wants("a = 1 -- so\n AND /* and */ b = 2", a="1", b="2"))
+
+    def test_limits(self) -> None:
+        """As long and as deep as the limits say, and not more."""
+        padded = "a = 1".ljust(sql.MOST_CHARACTERS)
+        self.assertTrue(wants(padded, a="1"))
+        self.refused(padded + " ")
+        deep = sql.MOST_DEPTH - 2
+        self.assertTrue(wants("(" * deep + "a = 1" + ")" * deep, a="1"))
+        self.refused("(" * (deep + 1) + "a = 1" + ")" * (deep + 1))
+        self.refused("a" + " = a" * (sql.MOST_DEPTH + 1))
+        long_chain = " OR ".join(f"a = {number}" for number in range(4000))
+        self.assertTrue(wants(long_chain, a="3999"))
+        self.refused("(" * 30000)
+
+    def test_kept(self) -> None:
+        """The last expressions are kept compiled, and mistakes too."""
+        first = compiled("a = 'kept'")
+        self.assertIs(compiled("a = 'kept'"), first)
+        for number in range(sql.MOST_KEPT):
+            compiled(f"a = {number}")
+        self.assertIsNot(compiled("a = 'kept'"), first)
+        self.refused("kept >", "kept >")
+
+    def test_travels(self) -> None:
+        """A filter can be sent to another process."""
+        copy = pickle.loads(pickle.dumps(compiled("a > 5")))
+        self.assertTrue(copy.matches({"a": "6"}))
+
+
+NAMES = st.sampled_from(["a", "b", "c", "Not1"])
+STRINGS = st.sampled_from(["''", "'x'", "'it''s'", "'5'", "'true'", "'5.5'"])
+NUMBERS = st.sampled_from(
+    ["0", "1", "5", "5L", "5.5", ".5", "5.", "1e1", "2147483648", "0.0"]
+    + ["9223372036854775807", "9223372036854775808"]
+)
+WORDS = st.sampled_from(["TRUE", "false", "NULL"])
+SEARCH = st.sampled_from(["CONTAINS", "StartsWith", "ENDSWITH"])
+LISTS = st.lists(STRINGS, min_size=1, max_size=3).map(", ".join)
+
+
+def joined(*parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    """Words with blanks between them."""
+    return st.tuples(*parts).map(" ".join)
+
+
+def just(*words: str) -> st.SearchStrategy[str]:
+    """One of some words."""
+    return st.sampled_from(words)
+
+
+def larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    """Expressions made of expressions; parentheses or not, so that all powers meet."""
+    operand = st.one_of(inner, inner.map(lambda text: f"({text})"))
+    return st.one_of(
+        joined(operand, just("=", "<>", ">", ">=", "<", "<="), operand),
+        joined(operand, just("AND", "or"), operand),
+        joined(just("NOT", "-", "+"), operand),
+        joined(operand, just("IS NULL", "IS NOT NULL")),
+        joined(operand, just("", "NOT"), SEARCH, STRINGS),
+        joined(operand, just("BETWEEN", "NOT BETWEEN"), operand, just("AND"), operand),
+        joined(operand, just("IN", "NOT IN"), LISTS.map(lambda text: f"({text})")),
+    )
+
+
+EXPRESSIONS = st.recursive(
+    st.one_of(NAMES, STRINGS, NUMBERS, WORDS), larger, max_leaves=8
+)
+VALUES = st.sampled_from(
+    ["", "x", "it's", "5", "5.5", "-1", "true", "FALSE", "10", "2147483648", " 5"]
+)
+PROPERTIES = st.dictionaries(just("a", "b", "c"), VALUES)
+
+
+class OracleTests(SynchronousTestCase):
+    """Against a parser library and another way to evaluate."""
+
+    @examples(2)
+    @given(EXPRESSIONS, st.lists(PROPERTIES, min_size=3, max_size=6))
+    def test_same(self, expression: str, some: list[dict[str, str]]) -> None:
+        """What the grammar takes, both take, and want the same messages. What it does
+        not take is refused here, or stops at the end of a whole expression."""
+        try:
+            tree = sqloracle.tree_of(expression)
+        except sqloracle.Refused:
+            tree = None
+        try:
+            compiled_filter = compiled(expression)
+        except SubscriptionParseFailed:
+            self.assertIsNone(tree, expression)
+            return
+        if tree is None:
+            # Only what follows a whole expression can be the reason.
+            self.assertTrue(self.has_whole_beginning(expression), expression)
+            return
+        for properties in some:
+            self.assertIs(
+                compiled_filter.matches(properties),
+                sqloracle.matches(tree, properties),
+                (expression, properties),
+            )
+
+    def has_whole_beginning(self, expression: str) -> bool:
+        """Whether an expression begins with one."""
+        words = expression.split(" ")
+        for end in range(len(words) - 1, 0, -1):
+            try:
+                sqloracle.tree_of(" ".join(words[:end]))
+            except sqloracle.Refused:
+                continue
+            return True
+        return False
+
+    @examples(5)
+    @given(st.text(alphabet="ab5.eE'()<>=+-, \nNOTANDINL/*?$", max_size=40))
+    def test_rubbish(self, text: str) -> None:
+        """Any text is an expression or refused, and evaluates to yes or no."""
+        try:
+            found = compiled(text)
+        except SubscriptionParseFailed as error:
+            self.assertTrue(error.remark)
+            return
+        self.assertIn(found.matches({"a": "5", "b": "x"}), (True, False))
