@@ -175,12 +175,19 @@ class Queue:
         if offset > there:
             self._fill(there, offset)
         elif offset < there:
-            self.files.cut(offset * SIZE)
+            self.cut(offset)
         self.files.write(offset * SIZE, b"".join(entries))
         view[slot + MAX] = after = offset + len(entries)
         if view[slot + NEXT] < after:
             view[slot + NEXT] = after
         self.max_position = self.pending_end
+
+    def cut(self, offset: int) -> None:
+        """Let the queue end before an offset."""
+        self.files.cut(offset * SIZE)
+        view = self.words.view
+        view[self.slot + MAX] = offset
+        view[self.slot + MIN] = min(offset, view[self.slot + MIN])
 
     def _fill(self, there: int, offset: int) -> None:
         """Mark the entries before C{offset} as those of nobody."""

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Final, final
 
-from rocketbroker.records.entries import ENTRY
+from rocketbroker.records.entries import ENTRY, FILLED_SIZE
 from rocketbroker.records.queueunits import BatchUnit
 from rocketbroker.records.sysflags import INNER_BATCH
 from rocketbroker.store.commitlog import CommitLog, Hint
@@ -22,6 +22,8 @@ from rocketbroker.store.consumequeue import Queue
 from rocketbroker.store.delays import SCHEDULE_TOPIC, delivery_ms
 from rocketbroker.store.flags import WRITE_LOGICS_QUEUE_ERROR, RunningFlags
 from rocketbroker.store.interfaces import Arrival, Draft, Placed
+from rocketbroker.store.lookahead import LookAhead
+from rocketbroker.store.misplaced import Misplaced
 from rocketbroker.store.placing import batch_of
 from rocketbroker.store.replaying import replay
 from rocketbroker.store.scanning import Found, Scan, codes, tag_code_of
@@ -38,8 +40,10 @@ class Dispatcher:
     @ivar dispatched_ms: the store time of the last record entered.
     @ivar skipped: sentences about what could not be read in the log.
     @ivar repeated: how many records stood in their queue already.
-    @ivar gaps: how often the records before one were not in its queue.
+    @ivar gaps: how often the batches before one were not in its queue.
     @ivar unplaced: how many records fit no queue of their topic's kind.
+    @ivar misplaced: decides, during a start, on records whose number in their queue is
+        not the next; else they are entered as they say.
     @ivar failures: how many steps the disk has refused.
     """
 
@@ -75,6 +79,7 @@ class Dispatcher:
         self.repeated = 0
         self.gaps = 0
         self.unplaced = 0
+        self.misplaced: Misplaced | None = None
         self.failures = 0
 
     def dispatch(self, most: int) -> list[Arrival]:
@@ -161,18 +166,21 @@ class Dispatcher:
             if count >= most:
                 break
         if scan.broken:
-            segment = self._log.segments.find(scan.position)
-            next_position = segment.end if segment is not None else end
+            segments = self._log.segments
+            behind = LookAhead(segments, store_ms).next_whole(scan.position)
+            if behind < 0:
+                segment = segments.find(scan.position)
+                behind = segment.end if segment is not None else end
             self.skipped.append(
                 f"No record can be read at position {scan.position}: {scan.broken}. "
-                f"What is between it and {min(next_position, end)} is not dispatched."
+                f"What is between it and {min(behind, end)} is not dispatched."
             )
-            return min(next_position, end), store_ms
+            return min(behind, end), store_ms
         return min(scan.position, end), store_ms
 
     def add(self, found: Found) -> None:
         """Collect the entry of one record that was read."""
-        position, size, topic, queue_id, offset, sys_flag, ms, properties = found
+        position, size, topic, queue_id, offset, sys_flag, _, properties = found
         if sys_flag & 12 in (4, 12):
             # Half and rolled back messages stand in no queue.
             return
@@ -194,19 +202,24 @@ class Dispatcher:
         if pending:
             expected = queue.pending_offset + len(pending)
             if offset != expected:
+                if self.misplaced is not None:
+                    for at, what in self.misplaced.decide(queue, found, expected):
+                        self.place(queue, at, what)
+                    return
                 queue.enter()
                 pending.clear()
                 queue.pending_offset = offset
         else:
             expected = queue.max_offset
+            if offset != expected and self.misplaced is not None:
+                for at, what in self.misplaced.decide(queue, found, expected):
+                    self.place(queue, at, what)
+                return
             self._touched.append(queue)
             queue.pending_offset = offset
-        if offset > expected:
-            self.gaps += 1
-        code = None
         if topic == SCHEDULE_TOPIC:
-            code = delivery_ms(properties, ms, self._levels)
-        if code is None:
+            code = self._code(found)
+        else:
             code = tag_code_of(properties) if b"TAGS\x01" in properties else 0
         pending.append(ENTRY.pack(position, size, code))
         queue.pending_codes.append(code)
@@ -247,6 +260,43 @@ class Dispatcher:
         """Collect the entries of many records; see L{replaying.replay}."""
         return replay(data, at, start, check_crc, self._known, codes, self._touched)
 
+    def _code(self, found: Found) -> int:
+        _, _, topic, _, _, _, ms, properties = found
+        code = None
+        if topic == SCHEDULE_TOPIC:
+            code = delivery_ms(properties, ms, self._levels)
+        return tag_code_of(properties) if code is None else code
+
+    def place(self, queue: Queue, offset: int, what: Found | bytes) -> None:
+        """Collect an entry, or that of a record, for a certain place."""
+        pending = queue.pending
+        if pending and offset != queue.pending_offset + len(pending):
+            self._write(queue)
+            pending.clear()
+        if not pending:
+            if queue not in self._touched:
+                self._touched.append(queue)
+            queue.pending_offset = offset
+            if offset < queue.max_offset:
+                # The topic began again: what stood there is of no use.
+                queue.cut(offset)
+        if isinstance(what, bytes):
+            position, size, code = ENTRY.unpack(what)
+            size = 0 if size == FILLED_SIZE else size
+            pending.append(what)
+        else:
+            position, size, code = what[0], what[1], self._code(what)
+            pending.append(ENTRY.pack(position, size, code))
+        queue.pending_codes.append(code)
+        queue.pending_end = position + size
+
+    def _write(self, queue: Queue) -> None:
+        if self.misplaced is not None:
+            queue.pending[:] = self.misplaced.settled(
+                queue, queue.pending_offset, queue.pending
+            )
+        queue.enter()
+
     def enter(self) -> list[Arrival]:
         """Write what was collected into its queues.
 
@@ -255,7 +305,7 @@ class Dispatcher:
         arrivals = []
         for queue in self._touched:
             if queue.pending:
-                queue.enter()
+                self._write(queue)
             elif queue.batch is not None:
                 queue.batch.enter()
                 queue.max_position = queue.pending_end

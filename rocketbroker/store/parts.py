@@ -62,6 +62,7 @@ class Parts:
         self._files = files
         self._options = options
         self._words = words
+        self._rot = rot
         self.flags = RunningFlags()
         self.segments = self._make_segments(root)
         self.space = DiskSpace(
@@ -158,6 +159,7 @@ class Parts:
             self.checkpoint,
             self.dispatcher,
             self._options.check_crc_on_recover,
+            self._rot,
         )
         recovery.run(clean)
         if recovery.records:

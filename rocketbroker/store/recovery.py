@@ -4,10 +4,15 @@
 After a clean stop the queues are complete up to the end D of the last record that
 stands in one of them; the log is read from there, usually to find nothing. After any
 other stop the queues are believed only for what lies before the last segment that began
-before the checkpoint: their entries from there on are removed, and made again from the
-log, which is read with all checks until the first thing that is no record. What follows
-that is given up, and zeros are put in its place: else a record behind it, which nobody
-was promised, could come back when the log has grown up to it again.
+before the checkpoint: their entries from there on are made again from the log, which is
+read with all checks. It ends where no record is and nothing whole follows: a torn tail.
+What stands there is given up, and zeros are put in its place: else a record behind it,
+which nobody was promised, could come back when the log has grown up to it again.
+
+Where whole records follow (L{rocketbroker.store.lookahead}), it was rot, or a block
+that the disk lost, and the log goes on behind it: these were acknowledged like any
+other. What was there keeps its place in its queue and is not handed out; so is a record
+that says another place than is its own (L{rocketbroker.store.misplaced}).
 
 Where this differs from the reference, on purpose:
 
@@ -18,6 +23,7 @@ Where this differs from the reference, on purpose:
     a crash tore into a queue file are mended, and nothing is entered twice.
   - When the records before one are missing in its queue, everything is built again from
     the first segment, so a queue whose files were lost comes back.
+  - It does not end at a rotten record that others follow; the reference loses these.
   - A short file is extended, and files after a missing one are used; the reference
     refuses to start. A file that is too long was made with another setting: we too.
   - A whole segment of records behind the end is set aside, not deleted.
@@ -32,10 +38,14 @@ from typing import Final, final
 
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
+from rocketbroker.records.entries import SIZE
 from rocketbroker.store.checkpoint import Checkpoint
 from rocketbroker.store.consumequeue import MAGIC_V1, Queue
 from rocketbroker.store.dispatching import Dispatcher
+from rocketbroker.store.lookahead import LookAhead
+from rocketbroker.store.misplaced import Misplaced, keep_places
 from rocketbroker.store.queues import QueueTable
+from rocketbroker.store.rot import Rot
 from rocketbroker.store.scanning import NOTHING, Blank, Broken, Found, Scan, parse
 from rocketbroker.store.segments import (
     Segment,
@@ -128,6 +138,7 @@ class Recovery:
         checkpoint: Checkpoint,
         dispatcher: Dispatcher,
         check_crc: bool,
+        rot: Rot,
     ) -> None:
         self._files = files
         self._segments = segments
@@ -138,6 +149,9 @@ class Recovery:
         self._check_crc = check_crc
         self._held: Found | None = None
         self._collected = 0
+        self._rot = rot
+        self._misplaced = Misplaced(segments, rot)
+        self._clean = False
         self.report: list[str] = []
         self.records = 0
         self.given_up_bytes = 0
@@ -160,20 +174,20 @@ class Recovery:
         view[MIN_POSITION] = first
         start = self._bound_clean() if clean else -1
         if start < 0:
-            clean = False
             start = self._start_of_unclean()
             self._bound(start, cut=True)
-        scan = self._scan(start)
-        if self._dispatcher.gaps and start > first:
+        self._dispatcher.misplaced = self._misplaced
+        scan = self._scan(start, start > first)
+        if (self._misplaced.gaps or self._dispatcher.gaps) and start > first:
             self.report.append(
                 f"Queue entries before position {start} are missing; they are made "
                 f"again from position {first}."
             )
             start = first
-            clean = False
             self._bound(start, cut=True)
-            scan = self._scan(start)
-        self._cut_log(scan, clean)
+            scan = self._scan(start, False)
+        self._dispatcher.misplaced = None
+        self._cut_log(scan, self._clean)
         self._finish(start, scan.position)
 
     def _empty(self) -> None:
@@ -196,6 +210,7 @@ class Recovery:
             log.
         """
         self._bound(self._segments.all[-1].end, cut=False)
+        self._clean = True
         last: Queue | None = None
         for queue in self._table.all():
             if last is None or queue.max_position > last.max_position:
@@ -245,20 +260,56 @@ class Recovery:
         """Let each queue end with its last entry of a record that starts before a
         position, and begin with the first whose record is there.
 
-        @param cut: remove what follows.
+        @param cut: remove what follows; of others than batch queues at the end, as it
+            says till then what stood where.
         """
+        self._clean = False
         self._dispatcher.gaps = 0
         lowest = self._segments.all[0].start
         for queue in self._table.all():
-            queue.bound(before, lowest, cut)
+            queue.bound(before, lowest, cut and queue.batch is not None)
 
     # The log.
 
-    def _scan(self, start: int) -> Scan:
-        """Enter all records from a position on; they end where the scan stands."""
-        end = self._segments.all[-1].end
-        scan = Scan(self._segments, start, end, self._check_crc, self._take)
+    def _scan(self, start: int, again: bool) -> Scan:
+        """Enter all records from a position on; they end where the scan stands.
+
+        @param again: whether more of the log can be scanned.
+        """
         self.records = self._collected = 0
+        self.last_store_ms = 0
+        misplaced, dispatcher = self._misplaced, self._dispatcher
+        misplaced.begin()
+        end = self._segments.all[-1].end
+        while True:
+            scan = Scan(self._segments, start, end, self._check_crc, self._take)
+            self._take_all(scan)
+            start = self._behind(scan)
+            if start < 0:
+                break
+        for queue, found in misplaced.end(again):
+            dispatcher.place(queue, found[4], found)
+        dispatcher.enter()
+        return scan
+
+    def _behind(self, scan: Scan) -> int:
+        """Where the log goes on behind what is broken; -1 if it ends there."""
+        position = scan.position
+        if not scan.broken or (self._clean and scan.broken == NOTHING):
+            return -1
+        behind = LookAhead(self._segments, self.last_store_ms).next_whole(position)
+        if behind > 0:
+            self._misplaced.lost_bytes += behind - position
+            self._rot.note(
+                position,
+                f"No record can be read at position {position}: {scan.broken}. The "
+                f"log goes on at {behind}; the {behind - position} bytes before are "
+                "passed over.",
+            )
+        return behind
+
+    def _take_all(self, scan: Scan) -> None:
+        """Enter the records of a scan, up to where it breaks."""
         self._held = None
         for found in scan:
             self._release()
@@ -274,7 +325,6 @@ class Recovery:
             self._held = None
         self._release()
         self._dispatcher.enter()
-        return scan
 
     def _release(self) -> None:
         """Another record follows the one that was held back, or may."""
@@ -364,6 +414,9 @@ class Recovery:
     def _finish(self, start: int, end: int) -> None:
         view = self._words.view
         for queue in self._table.all():
+            if not self._clean and queue.batch is None and queue.files.all:
+                keep_places(queue, end)
+                queue.files.cut(queue.max_offset * SIZE)
             view[queue.slot + NEXT] = queue.trusted_from = queue.max_offset
         view[PUBLISHED] = view[COMMITTED] = end
         view[FLUSHED] = start

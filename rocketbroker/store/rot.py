@@ -147,7 +147,8 @@ class CheckedRead:
 
     def _record(self, offset: int, position: int, size: int) -> bytes | None:
         """The record of an entry; None if it is gone, or rotten."""
-        if position < self._lowest or (size == FILLED_SIZE and position == 0):
+        if position < self._lowest or size == FILLED_SIZE:
+            # Deleted, or the place of nothing.
             return None
         queue = self._queue
         try:

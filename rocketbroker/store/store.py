@@ -168,6 +168,7 @@ class Store:
         clean = not self._files.exists(os.path.join(self._root, ABORT))
         recovery = parts.recover(clean)
         self.report += recovery.report + self._index.report
+        self.report += self.rot.said()
         self.given_up_bytes = recovery.given_up_bytes
         self.recovered_records = recovery.records
         self._flushing.flush()

@@ -222,6 +222,18 @@ class MemoryDisk:
         @param keep_all: only the processes died; all that was written stays.
         """
         self.crashes += 1
+        left = self.image(luck, keep_all)
+        self._names = left._names
+        self._kept_names = left._kept_names
+
+    def image(
+        self, luck: random.Random | None = None, keep_all: bool = False
+    ) -> MemoryDisk:
+        """The disk that a crash would leave now, as another one; this one goes on.
+
+        @param luck: see L{crash}.
+        @param keep_all: see L{crash}.
+        """
         names = self._names
         if not keep_all:
             names = dict(self._kept_names)
@@ -238,8 +250,11 @@ class MemoryDisk:
             if id(node) not in replaced:
                 replaced[id(node)] = node.survivor(luck, keep_all)
             survivors[path] = replaced[id(node)]
-        self._names = survivors
-        self._kept_names = dict(survivors)
+        left = MemoryDisk(self.capacity)
+        left.now_ms = self.now_ms
+        left._names = survivors
+        left._kept_names = dict(survivors)
+        return left
 
     def _some_names(self, luck: random.Random) -> dict[str, _Node | None]:
         folders = {

@@ -48,6 +48,20 @@ class FaultTests(SynchronousTestCase):
         self.disk.remove("/d/a")
         self.assertEqual(self.disk.used(), 0)
 
+    def test_image(self) -> None:
+        """What a crash would leave is another disk; neither changes the other."""
+        file = self.disk.open("/d/a", create=True)
+        file.pwrite(b"one", 0)
+        file.datasync()
+        self.disk.sync_dir("/d")
+        file.pwrite(b"two", 0)
+        lost, kept = self.disk.image(), self.disk.image(keep_all=True)
+        self.assertEqual((lost.read("/d/a"), kept.read("/d/a")), (b"one", b"two"))
+        lost.open("/d/a").pwrite(b"new", 0)
+        file.pwrite(b"3rd", 0)
+        self.assertEqual(self.disk.read("/d/a"), b"3rd")
+        self.assertEqual((lost.read("/d/a"), kept.read("/d/a")), (b"new", b"two"))
+
     def test_sparse(self) -> None:
         """A file that was only extended takes no blocks."""
         self.disk.capacity = BLOCK

@@ -139,7 +139,12 @@ def put(store: IStore, queue: IQueue, *bodies: bytes, tags: str = "") -> list[Dr
 
 def bodies(store: IStore, queue: IQueue) -> list[bytes]:
     """All bodies that a reader gets, from the first offset to the last."""
-    found: list[bytes] = []
+    return list(placed(store, queue).values())
+
+
+def placed(store: IStore, queue: IQueue) -> dict[int, bytes]:
+    """The same, each with the queue offset that its record says."""
+    found: dict[int, bytes] = {}
     offset = queue.min_offset
     while offset < queue.max_offset:
         result = store.read(queue, offset, 32, 1 << 20, None)
@@ -151,7 +156,8 @@ def bodies(store: IStore, queue: IQueue) -> list[bytes]:
             v6 = 12 if data[at + 39] & 0x10 else 0
             start = at + 88 + v6
             length = int.from_bytes(data[start - 4 : start], "big")
-            found.append(data[start : start + length])
+            body = data[start : start + length]
+            found[int.from_bytes(data[at + 20 : at + 28], "big")] = body
             at += size
         assert result.next_offset > offset
         offset = result.next_offset

@@ -333,11 +333,13 @@ class UncleanTests(SynchronousTestCase):
         self.assertEqual(self.queue.min_offset, first)
 
     def test_segmentBehindTheEnd(self) -> None:
-        """Segments behind the first broken record are set aside, and told."""
+        """Segments behind the end that have no whole record are set aside, and told."""
         put(self.store, self.queue, *[b"%d" % number * 9000 for number in range(30)])
         position = self.store.published_position
-        file = self.disk.open(log_file(SEGMENT))
-        file.pwrite(b"?", 100)
+        for start in range(SEGMENT, position, SEGMENT):
+            file = self.disk.open(log_file(start))
+            for at in range(88, SEGMENT, 5000):
+                file.pwrite(b"?", at)
         self.restart()
         self.assertEqual(self.store.published_position, SEGMENT)
         aside = self.disk.list(f"{ROOT}/commitlog.given-up")
@@ -352,7 +354,10 @@ class UncleanTests(SynchronousTestCase):
     def test_cannotSetAside(self) -> None:
         """Where it cannot be set aside, it is removed, and told."""
         put(self.store, self.queue, *[b"%d" % number * 9000 for number in range(10)])
-        self.disk.open(log_file()).pwrite(b"?", 100)
+        for start in (0, SEGMENT):
+            file = self.disk.open(log_file(start))
+            for at in range(88, SEGMENT, 5000):
+                file.pwrite(b"?", at)
         self.disk.fail("rename", errno.EXDEV)
         self.restart()
         self.assertFalse(self.disk.exists(log_file(SEGMENT)))

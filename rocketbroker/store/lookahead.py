@@ -1,0 +1,103 @@
+# -*- test-case-name: tests.store.test_lookahead -*-
+"""Whether the log goes on behind a place where no record can be read.
+
+Behind a torn tail nothing that is whole follows. Behind rot, or a block that the disk
+has lost, whole records follow that were acknowledged as any other: these must not be
+given up. So what follows is looked at, and what counts is a record that says the
+position where it stands, with all its lengths and the CRC of its body right: an
+accident does not make one. Or a filler that says how much of the segment is left, if
+the broken record's size leads to it.
+
+Two kinds of whole records must not count. A copy that a body contains: so first it is
+believed what size the broken record says, if that leads to a whole one. And what is
+left of an earlier life: the reference does not erase what it gives up, and a log that
+has grown up to it again ends before old records. Their store time is before that of the
+record in front of them.
+
+The store sheet, sections 3 and 15.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final, final
+
+from rocketbroker.store.encoding import FILLER, FILLER_BYTES, MAGIC_BLANK
+from rocketbroker.store.scanning import SMALLEST, Blank, Broken, parse
+from rocketbroker.store.segments import Segment, Segments
+
+#: So many bytes of a segment are searched. The largest record of the default settings
+#: is 4 MiB; a spot that a disk has lost is smaller than that, or the disk is lost.
+LOOK_AHEAD: Final = 16 << 20
+
+#: So much of it is read at once.
+PIECE: Final = 1 << 20
+
+#: The magic number is so far behind the start of a record, and the position.
+MAGIC_AT: Final = 4
+POSITION_AT: Final = 28
+
+_MAGIC: Final = re.compile(rb"\xda\xa3\x20[\xa7\xab]")
+
+
+@final
+class LookAhead:
+    """Looks behind a place where no record can be read."""
+
+    def __init__(self, segments: Segments, since_ms: int) -> None:
+        """
+        @param since_ms: the store time of the last record before it.
+        """
+        self._segments = segments
+        self._since_ms = since_ms
+
+    def next_whole(self, position: int) -> int:
+        """I{Blocking.} Where the log goes on behind a position; -1 if it does not."""
+        segment = self._segments.find(position)
+        if segment is None:
+            return -1
+        said = int.from_bytes(segment.file.pread(4, position - segment.start), "big")
+        if said >= SMALLEST and self._is_whole(position + said):
+            return position + said
+        found = self._search(segment, position + 1)
+        following = self._segments.find(segment.end)
+        if found < 0 and following is not None:
+            found = self._search(following, following.start)
+        return found
+
+    def _search(self, segment: Segment, start: int) -> int:
+        for position in self._candidates(segment, start):
+            if self._is_whole(position):
+                return position
+        return -1
+
+    def _candidates(self, segment: Segment, start: int) -> Iterator[int]:
+        """Where a magic number stands as in a record."""
+        end = min(segment.end, start + LOOK_AHEAD)
+        overlap = MAGIC_AT - 1
+        for begin in range(start, end, PIECE):
+            size = min(PIECE + MAGIC_AT + overlap, segment.end - begin)
+            data = segment.file.pread(size, begin - segment.start)
+            for match in _MAGIC.finditer(data, MAGIC_AT):
+                yield begin + match.start() - MAGIC_AT
+
+    def _is_whole(self, position: int) -> bool:
+        segment = self._segments.find(position)
+        if segment is None or segment.end - position < FILLER_BYTES:
+            return False
+        at = position - segment.start
+        left = segment.end - position
+        head = segment.file.pread(POSITION_AT + 8, at)
+        size, magic = FILLER.unpack_from(head)
+        if magic == MAGIC_BLANK:
+            return bool(size == left)
+        if int.from_bytes(head[POSITION_AT:], "big") != position:
+            return False
+        if not SMALLEST <= size <= left:
+            return False
+        try:
+            found = parse(segment.file.pread(size, at), 0, position, True)
+        except (Blank, Broken):
+            return False
+        return found[6] >= self._since_ms

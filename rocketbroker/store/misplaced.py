@@ -1,0 +1,187 @@
+# -*- test-case-name: tests.store.test_misplaced -*-
+"""Records that do not say the place in their queue where they would stand.
+
+While a start makes entries again from the log, the numbers of each queue go up by one.
+A record that says another number is one of these:
+
+  - Those before it are lost: they were rotten, or the queue's files are gone. The gap
+    is filled.
+  - The topic was deleted and made again, so the numbers begin again.
+  - A bit of its queue, topic or number is not what was written; no CRC covers them. In
+    the wrong place it would hide the record that belongs there, or all of a queue.
+
+What decides is, first, the entry that stood there before the stop; then how many bytes
+before it could not be read; then the next record of that queue. As long as that has not
+come, the record waits here.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias, final
+
+from rocketbroker.records.entries import ENTRY, FILLED_SIZE, SIZE
+from rocketbroker.store.consumequeue import Queue
+from rocketbroker.store.rot import Rot
+from rocketbroker.store.scanning import SMALLEST, Blank, Broken, Found, parse
+from rocketbroker.store.segments import Segments
+
+#: An offset, and the record that stands there, or only its entry.
+Placed: TypeAlias = tuple[int, Found | bytes]
+
+
+@final
+class Misplaced:
+    """Decides on the records of one start.
+
+    @ivar lost_bytes: how many bytes of what was scanned could not be read.
+    @ivar gaps: how often the records before one were not there, for no known reason.
+    """
+
+    def __init__(self, segments: Segments, rot: Rot) -> None:
+        self._segments = segments
+        self._rot = rot
+        self._waiting: dict[Queue, tuple[Found, int]] = {}
+        self.lost_bytes = 0
+        self.gaps = 0
+
+    def begin(self) -> None:
+        """Nothing was scanned yet."""
+        self._waiting.clear()
+        self.lost_bytes = 0
+        self.gaps = 0
+
+    def decide(self, queue: Queue, found: Found, expected: int) -> list[Placed]:
+        """What to enter, in order, now that a record came that does not say
+        C{expected}, the queue's next number."""
+        position, offset = found[0], found[4]
+        if _stands(queue, offset)[0] == position:
+            return self._with_gap(queue, found, expected)
+        if _stands(queue, expected)[0] == position:
+            # Its entry stays as it was; what it leads to is not handed out.
+            self._pass(queue, found)
+            return [(expected, queue.read(expected, 1))]
+        if expected == 0:
+            # The log begins in the middle of the queue.
+            self.gaps += 1
+            return [(offset, found)]
+        if 0 < offset - expected <= self.lost_bytes // SMALLEST:
+            return self._with_gap(queue, found, expected)
+        waiting, then = self._waiting.pop(queue, (None, 0))
+        if waiting is not None and then == expected:
+            if offset == waiting[4] + 1:
+                self.gaps += offset > expected
+                return [(offset - 1, waiting), (offset, found)]
+            self._pass(queue, waiting)
+            if offset == expected + 1:
+                entry = ENTRY.pack(waiting[0], waiting[1], 0)
+                return [(expected, entry), (offset, found)]
+        self._waiting[queue] = found, expected
+        return []
+
+    def end(self, again: bool) -> list[tuple[Queue, Found]]:
+        """What to enter of what still waits, as no other record comes.
+
+        @param again: whether more of the log can be scanned; C{gaps} tells if that is
+            to be done.
+        """
+        right = []
+        waiting, self._waiting = self._waiting, {}
+        for queue, (found, expected) in waiting.items():
+            if found[4] == 0 and queue.max_offset == expected:
+                right.append((queue, found))
+            elif found[4] > expected and again:
+                self.gaps += 1
+            else:
+                self._pass(queue, found)
+        return right
+
+    def _with_gap(self, queue: Queue, found: Found, expected: int) -> list[Placed]:
+        """A record, and before it the entries that stood there, or that keep a place,
+        for those that could not be read."""
+        placed: list[Placed] = []
+        position, offset = found[0], found[4]
+        behind = queue.pending_end if queue.pending else queue.max_position
+        for at in range(expected, offset):
+            stood, size = _stands(queue, at)
+            if behind <= stood and stood + size <= position:
+                behind = stood + size
+                placed.append((at, queue.read(at, 1)))
+            else:
+                placed.append((at, ENTRY.pack(behind, FILLED_SIZE, 0)))
+        placed.append((offset, found))
+        return placed
+
+    def _pass(self, queue: Queue, found: Found) -> None:
+        self._rot.note(
+            found[0],
+            f"The record at position {found[0]} ({found[1]} bytes) says that it is "
+            f"message {found[4]} of {queue.topic}/{queue.queue_id}, which does not fit "
+            "those beside it; it is passed over.",
+        )
+
+    def settled(self, queue: Queue, offset: int, entries: list[bytes]) -> list[bytes]:
+        """The entries to write from an offset on: of those that stand there, one whose
+        record is whole and says that place stays."""
+        size = len(entries) * SIZE
+        old = queue.files.read(offset * SIZE, size)
+        if old == b"".join(entries) or not any(old):
+            return entries
+        kept = list(entries)
+        for at in range(len(old) // SIZE):
+            before = old[at * SIZE : (at + 1) * SIZE]
+            position = ENTRY.unpack(before)[0]
+            if position == ENTRY.unpack(entries[at])[0]:
+                continue
+            if self._leads(queue, offset + at, before):
+                kept[at] = before
+                other = ENTRY.unpack(entries[at])[0]
+                self._rot.note(
+                    other,
+                    f"The record at position {other} says that it is message "
+                    f"{offset + at} of {queue.topic}/{queue.queue_id}, which is the "
+                    f"one at position {position}; it is passed over.",
+                )
+        return kept
+
+    def _leads(self, queue: Queue, offset: int, entry: bytes) -> bool:
+        """Whether an entry leads to a whole record that says its place."""
+        position, size, _ = ENTRY.unpack(entry)
+        if size < SMALLEST:
+            return False
+        segment = self._segments.find(position)
+        if segment is None or size > segment.end - position:
+            return False
+        data = segment.file.pread(size, position - segment.start)
+        try:
+            found = parse(data, 0, position, True)
+        except (Blank, Broken):
+            return False
+        return found[1:5] == (size, queue.topic_bytes, queue.queue_id, offset)
+
+
+def _stands(queue: Queue, offset: int) -> tuple[int, int]:
+    """Position and size of the entry that stands there; -1 and 0 if none does."""
+    entry = queue.files.read(offset * SIZE, SIZE)
+    if len(entry) < SIZE:
+        return -1, 0
+    position, size, _ = ENTRY.unpack(entry)
+    return (position, size) if 0 < size < FILLED_SIZE else (-1, 0)
+
+
+def keep_places(queue: Queue, end: int) -> None:
+    """Let a queue end with the last entry, of those that stood there before the stop,
+    whose record would be in the log: it was rotten, and its place is kept.
+
+    @param end: where the log ends.
+    """
+    offset = queue.max_offset
+    behind = queue.max_position
+    while True:
+        position, size = _stands(queue, offset)
+        if size < SMALLEST or position < behind or position + size > end:
+            break
+        behind = position + size
+        offset += 1
+    if offset > queue.max_offset:
+        queue.set_offsets(queue.min_offset, offset)
+        queue.max_position = behind

@@ -1,0 +1,159 @@
+"""Records that say another place in their queue, and rotten ones between others."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.records.entries import ENTRY, FILLED_SIZE, SIZE
+from rocketbroker.store.interfaces import Draft
+from rocketbroker.store.segments import segment_name
+from rocketbroker.store.store import Store
+from rocketbroker.testing.files import MemoryDisk
+from tests.store.stores import ROOT, Wall, opened, placed, put
+from tests.store.test_recovery import log_file
+
+
+class MisplacedTests(SynchronousTestCase):
+    """A store that is killed, damaged and started."""
+
+    def setUp(self) -> None:
+        """Ten messages in each of two queues, one by one."""
+        self.disk = MemoryDisk()
+        self.wall = Wall()
+        self.store = opened(self.disk, self.wall)
+        self.drafts: dict[int, list[Draft]] = {0: [], 1: []}
+        for number in range(10):
+            for queue_id in (0, 1):
+                queue = self.store.queue("T", queue_id)
+                body = b"%d.%d" % (queue_id, number)
+                self.drafts[queue_id] += put(self.store, queue, body)
+
+    def change(self, queue_id: int, at: int, field: int, content: bytes) -> None:
+        """Write into a record."""
+        position = self.drafts[queue_id][at].position + field
+        self.disk.open(log_file()).pwrite(content, position)
+
+    def forget(self, queue_id: int) -> None:
+        """Lose what a queue's entries say."""
+        path = f"{ROOT}/consumequeue/T/{queue_id}/{segment_name(0)}"
+        file = self.disk.open(path)
+        file.pwrite(bytes(file.size()), 0)
+
+    def again(self) -> Store:
+        """Start after a kill."""
+        self.disk.crash(keep_all=True)
+        self.store = opened(self.disk, self.wall)
+        return self.store
+
+    def check(self, queue_id: int, without: set[int], end: int = 10) -> None:
+        """Look whether all messages but some are there, and where the queue ends."""
+        queue = self.store.queue("T", queue_id)
+        self.assertEqual(
+            placed(self.store, queue),
+            {n: b"%d.%d" % (queue_id, n) for n in range(10) if n not in without},
+        )
+        self.assertEqual((queue.max_offset, queue.next_offset), (end, end))
+
+    def test_rotten(self) -> None:
+        """Those behind a rotten record stay where they were; its place is kept, by its
+        old entry or, without one, by one of no record."""
+        for forget in (False, True):
+            self.setUp()
+            self.change(0, 4, 88, b"?")
+            position = self.drafts[0][4].position
+            if forget:
+                self.forget(0)
+            store = self.again()
+            self.check(0, {4})
+            self.check(1, set())
+            entry = store.queue("T", 0).read(4, 1)
+            (before,) = [each.end for each in self.drafts[0][3:4]]
+            size = self.drafts[0][4].end - position
+            kept = (before, FILLED_SIZE, 0) if forget else (position, size, 0)
+            self.assertEqual(ENTRY.unpack(entry), kept)
+            self.assertEqual(store.rotten_records, 1)
+            self.assertIn(f"at position {position}: the CRC", store.report[0])
+            self.assertEqual(store.given_up_bytes, 0)
+            self.again()
+            self.check(0, {4})
+
+    def test_rottenLast(self) -> None:
+        """The place of a queue's last message is kept if others follow in the log."""
+        self.change(0, 9, 88, b"?")
+        self.again()
+        self.check(0, {9})
+        put(self.store, self.store.queue("T", 0), b"0.10")
+        self.assertEqual(placed(self.store, self.store.queue("T", 0))[10], b"0.10")
+
+    def test_offset(self) -> None:
+        """A record that says another number is passed over, with its entry and
+        without; no other is hidden by it."""
+        for forget in (False, True):
+            for at in (4, 9):
+                for offset in (1, 5, 6, 300, 1 << 40):
+                    if offset == at:
+                        continue
+                    self.setUp()
+                    self.change(0, at, 20, offset.to_bytes(8, "big"))
+                    if forget:
+                        self.forget(0)
+                    self.again()
+                    lost = forget and at == 9
+                    self.check(0, {at}, 9 if lost else 10)
+                    self.check(1, set())
+                    self.assertEqual(self.store.rotten_records, 1)
+
+    def test_queue(self) -> None:
+        """A record that says another queue does not take the place of that one's."""
+        for at in (4, 9):
+            self.setUp()
+            self.change(0, at, 12, (1).to_bytes(4, "big"))
+            self.again()
+            self.check(0, {at})
+            self.check(1, set())
+
+    def test_queueUnknown(self) -> None:
+        """Without entries, the one that comes later is passed over."""
+        self.change(0, 4, 12, (1).to_bytes(4, "big"))
+        self.forget(0)
+        self.forget(1)
+        store = self.again()
+        queue = store.queue("T", 1)
+        self.assertEqual(placed(store, queue)[3], b"1.3")
+        self.assertEqual(placed(store, queue)[5], b"1.5")
+        self.assertEqual(queue.max_offset, 10)
+        self.assertEqual(store.queue("T", 0).max_offset, 10)
+
+    def test_topicAgain(self) -> None:
+        """A topic that was deleted and made again begins again, also if only one
+        message of it is there."""
+        for count in (1, 5, 15):
+            for forget in (False, True):
+                self.setUp()
+                self.store.delete_topic("T")
+                queue = self.store.queue("T", 0)
+                new = [b"new %d" % number for number in range(count)]
+                put(self.store, queue, *new)
+                if forget:
+                    self.forget(0)
+                store = self.again()
+                queue = store.queue("T", 0)
+                self.assertEqual(placed(store, queue), dict(enumerate(new)))
+                self.assertEqual((queue.min_offset, queue.max_offset), (0, count))
+
+    def test_zeroAtTheEnd(self) -> None:
+        """The last message of a queue that says it is the first is not believed if its
+        entry stands elsewhere."""
+        self.change(0, 9, 20, bytes(8))
+        self.again()
+        self.check(0, {9})
+
+    def test_entries(self) -> None:
+        """An entry of another record that is whole stays only if that one says its
+        place."""
+        path = f"{ROOT}/consumequeue/T/0/{segment_name(0)}"
+        file = self.disk.open(path)
+        file.pwrite(file.pread(SIZE, 3 * SIZE), 4 * SIZE)
+        self.again()
+        self.check(0, set())
+        self.assertEqual(self.store.rotten_records, 0)
