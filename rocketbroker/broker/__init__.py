@@ -25,8 +25,8 @@ Messages in and out (the hot ways stand beside the general ones):
 Messages that wait for a delay level:
 
   - L{postponing}: from a message to one that waits, and back.
-  - L{delaying}: delivers what is due; L{due} finds it, L{delay_offsets} keeps how far
-    each level is.
+  - L{delaying}: delivers what is due; L{due} finds it, L{clock_jumps} says when that
+    is, L{delay_offsets} keeps how far each level is.
 
 What is kept beside the messages, each a table and its file (L{state}):
 

@@ -214,16 +214,6 @@ class Broker:
         )
         outside.turns.at_turn_end(self.intake.flush)
         postponing = Postponing(settings.store.message_delay_level)
-        self.delaying = Delaying(
-            clock,
-            store,
-            self._delay_offsets,
-            postponing,
-            self.durability,
-            self.upkeep.appended,
-            outside.wall_ms,
-            in_thread,
-        )
         self.sending = Sending(
             store,
             self.topics,
@@ -236,7 +226,18 @@ class Broker:
             outside.unique_keys,
             outside.wall_ms,
         )
-
+        counted = settings.store.enable_schedule_message_stats
+        self.delaying = Delaying(
+            clock,
+            store,
+            self._delay_offsets,
+            postponing,
+            self.durability,
+            self.upkeep.appended,
+            self.sending.counter if counted else None,
+            outside.wall_ms,
+            in_thread,
+        )
         self.pull_checks = PullChecks(
             store, self.topics, self.groups, self.consumers, settings.broker
         )
@@ -262,7 +263,6 @@ class Broker:
             self.sending,
             self.pulling,
             self.pull_checks,
-            self.delaying,
         )
 
     def _make_followers(self) -> None:

@@ -7,8 +7,9 @@ wakes consumers like any other message. A turn delivers no more than
 L{MOST_DELIVERED} messages, so that a backlog after a restart leaves connections their
 share. What is far behind in the log is read in a thread.
 
-I{What is promised.} A message is delivered when its time of day has come, at most
-L{LOOK_SECONDS} later unless there is a backlog. Only what was stored with PUT_OK counts
+I{What is promised.} A message is delivered when its level has passed since it was
+stored, not before and at most L{LOOK_SECONDS} later unless there is a backlog, whoever
+sets the clock meanwhile (L{clock_jumps}). Only what was stored with PUT_OK counts
 as delivered; what was not is tried again, in order. The offset of a level that is
 written to the disk (every flushDelayOffsetInterval, and at the end) never passes a
 message whose copy is not flushed: no crash, not of the machine either, loses one. What
@@ -35,10 +36,13 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from rocketbroker.broker.clock_jumps import SteadyTime
 from rocketbroker.broker.delay_offsets import DelayOffsets
 from rocketbroker.broker.due import Level, Step, find_due
 from rocketbroker.broker.durability import Durability, InThread
+from rocketbroker.broker.intake import QueueSends
 from rocketbroker.broker.postponing import Postponing, delivered, destination
+from rocketbroker.broker.sending import DELAY
 from rocketbroker.errors import ServiceNotAvailable
 from rocketbroker.records.names import SCHEDULE_TOPIC
 from rocketbroker.store.interfaces import (
@@ -64,6 +68,7 @@ class Delaying:
     """The service.
 
     @ivar delivered: how many messages were delivered.
+    @ivar delivered_bytes: how many bytes of the log that was.
     @ivar lost: how many were gone from the log before they were due.
     @ivar unreadable: how many could not be read or did not say where they belong.
     @ivar refused: how many the store would never take.
@@ -80,13 +85,17 @@ class Delaying:
         postponing: Postponing,
         durability: Durability,
         appended: Callable[[], None],
+        counter: Callable[[str, int, str], QueueSends] | None,
         wall_ms: Callable[[], int],
         in_thread: InThread,
     ) -> None:
         """
         @param appended: called after each append.
+        @param counter: the counts of a queue and type of message; None not to count
+            what is delivered as messages that came in (enableScheduleMessageStats).
         """
         self.delivered = 0
+        self.delivered_bytes = 0
         self.lost = 0
         self.unreadable = 0
         self.refused = 0
@@ -97,7 +106,8 @@ class Delaying:
         self._postponing = postponing
         self._durability = durability
         self._appended = appended
-        self._wall_ms = wall_ms
+        self._counter = counter
+        self._steady = SteadyTime(clock.seconds, wall_ms)
         self._in_thread = in_thread
         self._levels: deque[Level] = deque()
         self._call: IDelayedCall | None = None
@@ -112,7 +122,7 @@ class Delaying:
             offset = self._offsets.get(number)
             if offset is None:
                 offset = queue.min_offset
-            self._levels.append(Level(number, delay_ms, queue, offset))
+            self._levels.append(Level(number, delay_ms, queue, offset, self._steady))
 
     def start(self) -> None:
         """Begin to deliver."""
@@ -160,6 +170,7 @@ class Delaying:
         self._call = None
         pause = LOOK_SECONDS
         try:
+            self._look_at_clock()
             left = MOST_DELIVERED
             for _ in range(len(self._levels)):
                 level = self._levels[0]
@@ -173,25 +184,37 @@ class Delaying:
             pause = BROKEN_SECONDS
         self._call = self._clock.callLater(pause, self._turn)
 
+    def _look_at_clock(self) -> None:
+        """Tell all levels what the time is."""
+        jump = self._steady.look()
+        if jump:
+            self._log.warn(
+                "The clock was set by {seconds} seconds; delayed messages wait as long "
+                "as if it had not been",
+                seconds=jump / 1000,
+            )
+        for level in self._levels:
+            level.times.look(jump, level.offset, level.queue.next_offset)
+
     def _look(self, level: Level, most: int) -> int:
         """Deliver what is due in a level, or have it read.
 
         @return: how many messages were passed; C{most} if there are more.
         """
-        now_ms = self._wall_ms()
+        now_ms = self._steady.now_ms()
         if level.is_busy or self._clock.seconds() < level.retry_at:
             return 0
         lost = level.correct()
         if lost:
             self.lost += lost
             self._log.warn(
-                "{lost} messages of delay level {level} were removed from the log "
-                "before they were due",
+                "{lost} messages of delay level {delay_level} were removed from the "
+                "log before they were due",
                 lost=lost,
-                level=level.number,
+                delay_level=level.number,
             )
         store = self._store
-        if level.offset >= level.queue.max_offset or level.is_early(now_ms):
+        if level.offset >= level.queue.max_offset or now_ms < level.next_ms:
             return 0
         if store.refusal() is not None:
             # Someone has to ask again whether there is room; one message is enough.
@@ -269,17 +292,17 @@ class Delaying:
             offset = draft.context
             assert isinstance(offset, int)
             if draft.status == PUT_OK:
-                self.delivered += 1
+                self._count(draft)
                 level.end = max(level.end, draft.end)
                 if again is not None:
                     level.ahead.add(offset)
             elif draft.status in (MESSAGE_ILLEGAL, PROPERTIES_SIZE_EXCEEDED):
                 self.refused += 1
                 self._log.error(
-                    "The message at offset {offset} of delay level {level} is too "
-                    "large or malformed for {topic}; it is not delivered",
+                    "The message at offset {offset} of delay level {delay_level} is "
+                    "too large or malformed for {topic}; it is not delivered",
                     offset=offset,
-                    level=level.number,
+                    delay_level=level.number,
                     topic=draft.queue.topic,
                 )
                 if again is not None:
@@ -288,16 +311,25 @@ class Delaying:
                 again = offset
         return again
 
+    def _count(self, draft: Draft) -> None:
+        """Count what was delivered, under the topic that it was for."""
+        size = draft.end - draft.position
+        self.delivered += 1
+        self.delivered_bytes += size
+        if self._counter is not None:
+            queue = draft.queue
+            self._counter(queue.topic, queue.queue_id, DELAY).count(1, size)
+
     def _say_unreadable(self, level: Level, step: Step) -> None:
         """Count and say what cannot be delivered."""
         self.unreadable += len(step.unreadable)
         offset, position = step.unreadable[0]
         self._log.error(
-            "{count} messages of delay level {level} cannot be read or do not say "
-            "where they belong, the first at offset {offset}, position {position} of "
-            "the log; they are not delivered",
+            "{count} messages of delay level {delay_level} cannot be read or do not "
+            "say where they belong, the first at offset {offset}, position {position} "
+            "of the log; they are not delivered",
             count=len(step.unreadable),
-            level=level.number,
+            delay_level=level.number,
             offset=offset,
             position=position,
         )

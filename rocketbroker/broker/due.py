@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from collections import deque
 from typing import Final, final
-from zlib import crc32
 
+from rocketbroker.broker.clock_jumps import DueTimes, SteadyTime
 from rocketbroker.broker.postponing import destination
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.names import SCHEDULE_TOPIC
@@ -42,7 +42,8 @@ class Level:
     @ivar kept_offset: the next one to be delivered after a power failure.
     @ivar ahead: offsets behind C{offset} that are delivered all the same.
     @ivar end: all that was delivered is on the disk once the log is flushed up to here.
-    @ivar next_ms: nothing is due before that time of day; 0 if that is not known.
+    @ivar times: when each message is due.
+    @ivar next_ms: nothing is due before that steady time; 0 if that is not known.
     @ivar retry_at: not tried again before, in seconds of the clock.
     @ivar is_busy: whether a thread reads it.
     """
@@ -59,14 +60,23 @@ class Level:
         "offset",
         "queue",
         "retry_at",
+        "times",
     )
 
-    def __init__(self, number: int, delay_ms: int, queue: IQueue, offset: int) -> None:
+    def __init__(
+        self,
+        number: int,
+        delay_ms: int,
+        queue: IQueue,
+        offset: int,
+        steady: SteadyTime,
+    ) -> None:
         self.number = number
         self.delay_ms = delay_ms
         self.queue = queue
         self.offset = offset
         self.kept_offset = offset
+        self.times = DueTimes(delay_ms, steady, queue.next_offset)
         self.ahead: set[int] = set()
         self.end = 0
         self.next_ms = 0
@@ -105,18 +115,6 @@ class Level:
             self.offset = self.kept_offset = end
         return 0
 
-    def is_early(self, now_ms: int) -> bool:
-        """Whether it is known that nothing is due yet."""
-        return now_ms < self.next_ms <= now_ms + self.delay_ms
-
-    def due_ms(self, tag_code: int, now_ms: int) -> int:
-        """When the message of an entry is to be delivered.
-
-        One that has to wait longer than its level was stored before somebody set the
-        clock back; it is due.
-        """
-        return now_ms if tag_code > now_ms + self.delay_ms else tag_code
-
 
 @final
 class Step:
@@ -125,7 +123,8 @@ class Step:
     @ivar messages: those that are due, in order, each with its offset.
     @ivar unreadable: offset and physical offset of entries without such a message.
     @ivar next_offset: behind all of them.
-    @ivar next_ms: when the next one is due; 0 if that was not looked at.
+    @ivar next_ms: the steady time at which the next one is due; 0 if that was not
+        looked at.
     """
 
     __slots__ = ("messages", "next_ms", "next_offset", "unreadable")
@@ -141,6 +140,7 @@ def find_due(store: IStore, level: Level, most: int, now_ms: int) -> Step:
     """I{Blocking if cold.} What is due in a level, from its offset on.
 
     @param most: how many entries are looked at.
+    @param now_ms: the steady time.
     @raise OSError: the disk cannot be read.
     """
     step = Step(level.offset)
@@ -150,8 +150,8 @@ def find_due(store: IStore, level: Level, most: int, now_ms: int) -> Step:
         message = None
         if code <= LAST_EXTENSION_ADDRESS:
             message = _waiting_at(store, level.queue, position, length)
-            code = now_ms if message is None else message.store_ms + level.delay_ms
-        due_ms = level.due_ms(code, now_ms)
+            code = 0 if message is None else message.store_ms + level.delay_ms
+        due_ms = level.times.due_ms(offset, code)
         if due_ms > now_ms:
             step.next_ms = due_ms
             break
@@ -182,7 +182,6 @@ def _waiting_at(
     if (
         message.topic != SCHEDULE_TOPIC
         or message.queue_id != queue.queue_id
-        or crc32(message.body) & 0x7FFFFFFF != message.body_crc
         or destination(message) is None
     ):
         return None

@@ -148,6 +148,10 @@ class Sending:
         """What was sent, by queue and type of message."""
         return list(self._counted.values())
 
+    def counter(self, topic: str, queue_id: int, message_type: str) -> QueueSends:
+        """The counts of one queue and type of message, for who stores messages too."""
+        return self._sends(topic, queue_id, message_type)
+
     # The hot way.
 
     def hot(self, connection: IConnection, header: bytes, body: bytes) -> bool:

@@ -19,7 +19,6 @@ from collections.abc import Callable
 from typing import Final, final
 
 from rocketbroker.broker.day_totals import DayTotals
-from rocketbroker.broker.delaying import Delaying
 from rocketbroker.broker.intake import Intake
 from rocketbroker.broker.pull_checks import PullChecks
 from rocketbroker.broker.pulling import Pulling
@@ -46,7 +45,6 @@ class Statistics:
         sending: Sending,
         pulling: Pulling,
         pull_checks: PullChecks,
-        delaying: Delaying,
     ) -> None:
         """
         @param seconds: monotonic time.
@@ -59,7 +57,6 @@ class Statistics:
         self._sending = sending
         self._pulling = pulling
         self._pull_checks = pull_checks
-        self._delaying = delaying
         self._minute_at = seconds()
         self.rates = Rates(
             seconds,
@@ -83,7 +80,7 @@ class Statistics:
             for counter in self._sending.counters()
             if not system(counter.topic)
         )
-        return sent + self._sending.forgotten_messages + self._delaying.delivered
+        return sent + self._sending.forgotten_messages
 
     def got(self) -> int:
         """Messages that were handed out, without those of the system."""

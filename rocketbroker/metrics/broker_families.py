@@ -29,6 +29,8 @@ from rocketbroker.metrics.remoting_families import add_port
 from rocketbroker.metrics.samples import Samples, constant_labels
 from rocketbroker.metrics.versions import version_name
 from rocketbroker.records.names import (
+    SCHEDULE_CONSUMER,
+    SCHEDULE_TOPIC,
     is_dlq_topic,
     is_retry_topic,
     is_system_group,
@@ -110,6 +112,7 @@ class BrokerFamilies:
         if options.enable_request_metrics:
             self._add_sends(samples)
             self._add_pulls(samples)
+            self._add_delays(samples)
         if options.enable_connection_metrics:
             self._add_connections(samples)
         if options.enable_lag_and_dlq_metrics:
@@ -196,18 +199,63 @@ class BrokerFamilies:
                 "consumer_group": pulls.group,
                 "is_system": text_of(system or is_system_group(pulls.group)),
             }
-            samples.counter(
-                "rocketmq_messages_out_total",
-                "messages handed out",
-                pulls.messages,
-                **labels,
+            self._add_out(samples, pulls.messages, pulls.bytes, labels)
+
+        # The reference counts delivery as the reading of a group of its own.
+        delaying = self._broker.delaying
+        if (
+            delaying.delivered
+            and self._broker.settings.store.enable_schedule_message_stats
+        ):
+            labels = {
+                "topic": SCHEDULE_TOPIC,
+                "consumer_group": SCHEDULE_CONSUMER,
+                "is_system": "true",
+            }
+            self._add_out(samples, delaying.delivered, delaying.delivered_bytes, labels)
+
+    def _add_out(
+        self, samples: Samples, messages: int, size: int, labels: dict[str, str]
+    ) -> None:
+        for name, words, value in (
+            ("messages", "messages handed out", messages),
+            ("throughput", "bytes handed out", size),
+        ):
+            samples.counter(f"rocketmq_{name}_out_total", words, value, **labels)
+
+    def _add_delays(self, samples: Samples) -> None:
+        delaying = self._broker.delaying
+        for level, (offset, end) in delaying.progress().items():
+            samples.gauge(
+                "rocketbroker_delayed_messages",
+                "messages that wait for their delay level",
+                end - offset,
+                delay_level=str(level),
             )
-            samples.counter(
-                "rocketmq_throughput_out_total",
-                "bytes handed out",
-                pulls.bytes,
-                **labels,
-            )
+        for name, words, value in (
+            ("delivered", "delayed messages delivered", delaying.delivered),
+            (
+                "lost",
+                "delayed messages whose part of the log went before they were due",
+                delaying.lost,
+            ),
+            (
+                "unreadable",
+                "delayed messages that cannot be read or say not where they belong",
+                delaying.unreadable,
+            ),
+            (
+                "refused",
+                "delayed messages that the store never takes: too large",
+                delaying.refused,
+            ),
+            (
+                "retries",
+                "deliveries that the store did not take and that were tried again",
+                delaying.failures,
+            ),
+        ):
+            samples.counter(f"rocketbroker_delayed_{name}_total", words, value)
 
     def _add_connections(self, samples: Samples) -> None:
         broker = self._broker

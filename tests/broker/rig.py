@@ -62,15 +62,25 @@ SMALL = {
 class Rig:
     """All parts of the data path, wired as the broker does it.
 
-    Time moves when C{clock} is advanced, threads run when C{threads} is told to.
+    Time moves when C{clock} is advanced, threads run when C{threads} is told to. Who
+    changes C{start_ms} sets the clock.
     """
 
-    def __init__(self, settings: dict[str, str], threads: bool = False) -> None:
+    def __init__(
+        self,
+        settings: dict[str, str],
+        threads: bool = False,
+        disk: MemoryDisk | None = None,
+        start_ms: int = WALL_MS,
+    ) -> None:
         """
         @param settings: RocketMQ's keys.
         @param threads: whether what blocks waits for C{self.threads.run()}; if not, it
             is done at once.
+        @param disk: what an earlier one has left.
+        @param start_ms: the time of day.
         """
+        self.start_ms = start_ms
         properties = {
             **SMALL,
             "brokerIP1": "10.0.0.1",
@@ -81,7 +91,7 @@ class Rig:
         options = BrokerOptions.from_properties(properties)
         store_options = StoreOptions.from_properties(properties)
         self.clock = Clock()
-        self.disk = MemoryDisk()
+        self.disk = disk or MemoryDisk()
         self.threads = Threads()
         in_thread = self.threads if threads else at_once
         self.store = Store(self.disk, store_options, self.wall_ms, HOST)
@@ -111,27 +121,20 @@ class Rig:
             self.clock.seconds,
         )
         postponing = Postponing(store_options.message_delay_level)
+        self._make_sending(postponing, options, most)
         self._make_delaying(postponing, in_thread)
-        self.sending = Sending(
-            self.store,
-            self.topics,
-            self.groups,
-            self.intake,
-            postponing,
-            options,
-            most,
-            HOST,
-            UniqueKeys(b"\x0a\0\0\1", 1, 2, self.wall_ms),
-            self.wall_ms,
-        )
         self._make_pulling(options, in_thread)
+        self._make_table(in_thread)
+        self.connection = RecordedConnection(b"\x0a\0\0\2", 4711)
+
+    def _make_table(self, in_thread: InThread) -> None:
+        """Who answers what."""
         self.queries = MessageQueries(
             self.store, self.topics, self.upkeep.dispatch, in_thread, MOST_UNIQUE
         )
         self.table = ResponderTable()
         for part in (self.sending, self.pulling, self.queries):
             part.register(self.table)
-        self.connection = RecordedConnection(b"\x0a\0\0\2", 4711)
 
     def _make_pulling(self, options: BrokerOptions, in_thread: InThread) -> None:
         """The way out."""
@@ -149,7 +152,25 @@ class Rig:
             self.clock.seconds,
         )
 
+    def _make_sending(
+        self, postponing: Postponing, options: BrokerOptions, most: int
+    ) -> None:
+        """The way in."""
+        self.sending = Sending(
+            self.store,
+            self.topics,
+            self.groups,
+            self.intake,
+            postponing,
+            options,
+            most,
+            HOST,
+            UniqueKeys(b"\x0a\0\0\1", 1, 2, self.wall_ms),
+            self.wall_ms,
+        )
+
     def _make_delaying(self, postponing: Postponing, in_thread: InThread) -> None:
+        """The way back of what waits."""
         self.delay_offsets = DelayOffsets(self.file("delayOffset"), 200, self.wall_ms)
         self.delaying = Delaying(
             self.clock,
@@ -158,13 +179,14 @@ class Rig:
             postponing,
             self.durability,
             self.upkeep.appended,
+            self.sending.counter,
             self.wall_ms,
             in_thread,
         )
 
     def wall_ms(self) -> int:
         """The time of day, as far as the clock has been advanced."""
-        return WALL_MS + int(self.clock.seconds() * 1000)
+        return self.start_ms + int(self.clock.seconds() * 1000)
 
     def file(self, name: str) -> TableFile:
         """The file of a table."""

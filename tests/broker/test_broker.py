@@ -339,3 +339,23 @@ class BrokerTests(SynchronousTestCase):
         self.network.settle()
         answer = self.successResultOf(held)
         self.assertEqual([one.body for one in decode_all(answer.body)], [b"hello"])
+
+    def test_delays(self) -> None:
+        """A delayed message outlives a stop, is delivered once, and request 28 says how
+        far its level is."""
+        broker = self.running()
+        ext = send_ext("T", d="1", properties="DELAY\x012\x02")
+        self.assertEqual(self.ask(310, ext, b"later").code, 0)
+        self.network.advance(1)
+        self.stop(broker)
+        self.assertEqual(broker.delaying.delivered, 0)
+        broker = self.running()
+        for _ in range(60):
+            self.network.advance(0.1)
+        self.assertEqual(self.bodies(), [b"later"])
+        said = loads(self.ask(28, {}).body)
+        assert isinstance(said, dict)
+        self.assertEqual(said["table"]["scheduleMessageOffset_2"], "1,1")
+        self.stop(broker)
+        file = self.disk.read("/store/config/delayOffset.json")
+        self.assertIn(b'"offsetTable":{2:1}', file)

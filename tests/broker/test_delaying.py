@@ -2,55 +2,22 @@
 
 from __future__ import annotations
 
-from twisted.internet.defer import Deferred
-from twisted.trial.unittest import SynchronousTestCase
+import random
 
-from rocketbroker.broker.delaying import LOOK_SECONDS
+from twisted.internet.defer import Deferred
+
+from rocketbroker.broker.delaying import (
+    LOOK_SECONDS,
+)
 from rocketbroker.config.levels import DELAY_LEVELS, parse_levels
 from rocketbroker.records.names import SCHEDULE_TOPIC
 from rocketbroker.wire.codes import RequestCode
-from rocketbroker.wire.command import ONEWAY, Command
+from rocketbroker.wire.command import ONEWAY
+from tests.broker.delays import DelayingCase
 from tests.broker.rig import UNIQUE, WALL_MS, Rig, answered, pull_ext, send_ext
 
-SEND = RequestCode.SEND_MESSAGE_V2
 DELAYS = parse_levels(DELAY_LEVELS)
-
-
-class DelayingCase(SynchronousTestCase):
-    """A data path that delivers what has waited."""
-
-    def setUp(self) -> None:
-        """A topic T of four queues."""
-        self.rig = self.begin()
-
-    def begin(self, threads: bool = False, **settings: str) -> Rig:
-        """A data path with those settings, at work."""
-        rig = Rig(settings, threads=threads)
-        self.addCleanup(rig.close)
-        rig.topic("T", 4)
-        rig.delaying.load()
-        rig.delaying.start()
-        return rig
-
-    def send(
-        self, level: int | str, body: bytes = b"body", queue_id: int = 0, more: str = ""
-    ) -> Command:
-        """Send a message with a delay level."""
-        properties = f"UNIQ_KEY\x01{UNIQUE}\x02DELAY\x01{level}\x02{more}"
-        ext = send_ext(queue_id=queue_id, properties=properties)
-        answer = self.rig.ask(SEND, ext, body)
-        self.rig.upkeep.dispatch()
-        return answer
-
-    def pass_by(self, seconds: float, step: float = LOOK_SECONDS) -> None:
-        """Let time pass as it does."""
-        end = self.rig.clock.seconds() + seconds
-        while (left := end - self.rig.clock.seconds()) > 1e-6:
-            self.rig.clock.advance(min(left, step))
-
-    def bodies(self, queue_id: int = 0, topic: str = "T") -> list[bytes]:
-        """What a queue holds."""
-        return [stored.body for stored in self.rig.records(queue_id, topic)]
+SEND = RequestCode.SEND_MESSAGE_V2
 
 
 class DeliveryTests(DelayingCase):
@@ -160,3 +127,154 @@ class DeliveryTests(DelayingCase):
         self.assertNoResult(held)
         self.pass_by(0.2, 0.01)
         self.assertEqual(answered(held).code, 0)
+
+
+class ClockTests(DelayingCase):
+    """Somebody sets the clock."""
+
+    def check(self, jump_ms: int) -> None:
+        """Messages from before and after wait their five seconds, no more, no less."""
+        self.begin()
+        self.pass_by(1)
+        self.send(2, b"before")
+        self.pass_by(1)
+        self.rig.start_ms += jump_ms
+        self.pass_by(1)
+        self.send(2, b"after")
+        self.pass_by(2.9)
+        self.assertEqual(self.bodies(), [])
+        self.pass_by(0.3)
+        self.assertEqual(self.bodies(), [b"before"])
+        self.pass_by(1.6)
+        self.assertEqual(self.bodies(), [b"before"])
+        self.pass_by(0.4)
+        self.assertEqual(self.bodies(), [b"before", b"after"])
+
+    def test_ahead(self) -> None:
+        """An hour ahead."""
+        self.check(3_600_000)
+
+    def test_back(self) -> None:
+        """An hour back."""
+        self.check(-3_600_000)
+
+    def test_restart(self) -> None:
+        """A clock that is an hour back after a restart: what waited waits for its level
+        once more, and not for the hour."""
+        self.send(2)
+        self.rig.delaying.stop()
+        self.rig.store.close()
+        self.at_work(Rig({}, disk=self.rig.disk, start_ms=WALL_MS - 3_600_000))
+        self.pass_by(4.9)
+        self.assertEqual(self.bodies(), [])
+        self.pass_by(0.3)
+        self.assertEqual(self.bodies(), [b"body"])
+
+
+class ProgressTests(DelayingCase):
+    """What is written down, and what a stop of any kind leaves."""
+
+    def file(self) -> bytes:
+        """What C{delayOffset.json} says."""
+        path = "/store/config/delayOffset.json"
+        return self.rig.disk.read(path) if self.rig.disk.exists(path) else b""
+
+    def again(self) -> None:
+        """The next broker on what is left, five seconds later."""
+        now_ms = self.rig.wall_ms() + 5000
+        self.at_work(Rig({}, disk=self.rig.disk, start_ms=now_ms))
+
+    def test_flushedFirst(self) -> None:
+        """The file does not pass a message whose copy is not on the disk."""
+        self.send(1)
+        self.pass_by(1.2)
+        self.assertEqual(self.bodies(), [b"body"])
+        self.rig.delaying.save()
+        self.assertEqual(self.file(), b"")
+        self.rig.store.flush()
+        self.rig.delaying.save()
+        self.assertIn(b'"offsetTable":{1:1}', self.file())
+
+    def test_synchronous(self) -> None:
+        """With SYNC_FLUSH what is delivered is flushed at once, though nobody waits;
+        consumers get it after that."""
+        self.rig = self.begin(flushDiskType="SYNC_FLUSH")
+        self.send(1)
+        self.pass_by(1.2)
+        store = self.rig.store
+        self.assertEqual(store.flushed_position, store.published_position)
+        self.assertEqual(self.bodies(), [b"body"])
+
+    def test_cleanStop(self) -> None:
+        """After a clean stop nothing is delivered twice, and nothing is forgotten."""
+        self.send(1, b"1")
+        self.send(3, b"3")
+        self.pass_by(1.2)
+        self.successResultOf(self.rig.delaying.stop())
+        self.rig.store.flush()
+        self.rig.delaying.save()
+        self.rig.close()
+        self.again()
+        self.pass_by(10)
+        self.assertEqual(self.bodies(), [b"1", b"3"])
+
+    def test_killed(self) -> None:
+        """After a kill what was delivered since the file was written comes again, and
+        nothing else does."""
+        for number in range(3):
+            self.send(1, b"%d" % number)
+            self.pass_by(1.2)
+            if number == 1:
+                self.rig.store.flush()
+                self.rig.delaying.save()
+        self.send(1, b"waits")
+        self.rig.disk.crash(keep_all=True)
+        self.again()
+        self.pass_by(1.2)
+        self.assertEqual(self.bodies(), [b"0", b"1", b"2", b"2", b"waits"])
+
+    def test_power(self) -> None:
+        """After a power failure, whatever blocks it has left, each message that was on
+        the disk when its sender heard so is delivered, with its copy or once more."""
+        for seed in range(30):
+            self.at_work(Rig({}))
+            luck = random.Random(seed)
+            sent = []
+            for number in range(8):
+                sent.append(b"%d" % number * luck.randrange(1, 3000))
+                self.send(1, sent[-1])
+                self.rig.store.flush()
+                self.pass_by(luck.random() * 2)
+                if luck.random() < 0.3:
+                    self.rig.store.flush()
+                    self.rig.store.flush_queues()
+                if luck.random() < 0.5:
+                    self.rig.delaying.save()
+            self.rig.disk.crash(luck)
+            self.again()
+            self.pass_by(1.2)
+            self.assertEqual(set(self.bodies()), set(sent), seed)
+
+    def test_figures(self) -> None:
+        """Each level that is in use says how far it is and how far its queue goes."""
+        self.send(1)
+        self.send(1)
+        self.send(3)
+        self.rig.clock.advance(0)
+        self.assertEqual(
+            self.rig.delaying.figures(),
+            {"scheduleMessageOffset_1": "0,2", "scheduleMessageOffset_3": "0,1"},
+        )
+        self.pass_by(1.2)
+        self.assertEqual(self.rig.delaying.figures()["scheduleMessageOffset_1"], "2,2")
+
+    def test_counted(self) -> None:
+        """A message counts where it waits, and again where it is delivered."""
+        self.send(1)
+        self.pass_by(1.2)
+        counts = {
+            (sends.topic, sends.message_type): sends.messages
+            for sends in self.rig.sending.counters()
+            if sends.messages
+        }
+        self.assertEqual(counts, {(SCHEDULE_TOPIC, "delay"): 1, ("T", "delay"): 1})

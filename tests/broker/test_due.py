@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.broker.clock_jumps import SteadyTime
 from rocketbroker.broker.due import LAST_EXTENSION_ADDRESS, MOST_BYTES, Level, find_due
 from rocketbroker.records.entries import ENTRY
 from rocketbroker.records.names import SCHEDULE_TOPIC
@@ -26,7 +27,12 @@ class LevelCase(SynchronousTestCase):
         queue = self.store.queue(SCHEDULE_TOPIC, 0)
         assert isinstance(queue, Queue)
         self.queue = queue
-        self.level = Level(1, SECOND, queue, 0)
+        self.level = self.at(0)
+
+    def at(self, offset: int) -> Level:
+        """The level when it has come to that offset."""
+        steady = SteadyTime(self.rig.clock.seconds, self.rig.wall_ms)
+        return Level(1, SECOND, self.queue, offset, steady)
 
     def wait(
         self, body: bytes = b"body", place: bytes = b"REAL_TOPIC\x01T\x02REAL_QID\x010"
@@ -87,11 +93,6 @@ class FindTests(LevelCase):
             self.wait()
         self.level.ahead = {1}
         self.assertEqual(self.found(WALL_MS + SECOND), ([0, 2], [], 3))
-
-    def test_clockSetBack(self) -> None:
-        """Who would wait longer than the level does is due."""
-        self.wait()
-        self.assertEqual(self.found(WALL_MS - 5), ([0], [], 1))
 
     def test_extension(self) -> None:
         """A tag code that is no time: it follows from the store time, as in queues
@@ -154,7 +155,7 @@ class ProgressTests(LevelCase):
     def test_tooLarge(self) -> None:
         """An offset behind the queue is its end: a crash may cut the log."""
         self.wait()
-        level = Level(1, SECOND, self.queue, 7)
+        level = self.at(7)
         self.assertEqual(level.correct(), 0)
         self.assertEqual((level.offset, level.kept_offset), (1, 1))
 
@@ -162,7 +163,7 @@ class ProgressTests(LevelCase):
         """What is in the log and not yet in the queue counts."""
         draft = Draft(self.queue, b"x", b"DELAY\x011", 0, 0, 0, HOST, 0, 0, None)
         self.store.append([draft])
-        level = Level(1, SECOND, self.queue, 1)
+        level = self.at(1)
         self.assertEqual((level.correct(), level.offset), (0, 1))
 
     def test_tooSmall(self) -> None:
@@ -174,11 +175,3 @@ class ProgressTests(LevelCase):
         self.assertEqual(self.level.offset, 2)
         self.level.keep(0)
         self.assertEqual(self.level.kept_offset, 2)
-
-    def test_early(self) -> None:
-        """Between looks it is known how long nothing is due, unless the clock is set
-        back."""
-        self.level.next_ms = WALL_MS + SECOND
-        self.assertTrue(self.level.is_early(WALL_MS))
-        self.assertFalse(self.level.is_early(WALL_MS + SECOND))
-        self.assertFalse(self.level.is_early(WALL_MS - 1))

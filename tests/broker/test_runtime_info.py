@@ -62,7 +62,6 @@ class RuntimeInfoTests(SynchronousTestCase):
             rig.sending,
             rig.pulling,
             rig.checks,
-            rig.delaying,
         )
         RuntimeInfo(
             BrokerSettings.from_properties({**SMALL, **said}),

@@ -330,3 +330,39 @@ class BrokerFamiliesTests(SynchronousTestCase):
         self.consumer()
         names = [family.name for family in self.scrape()]
         self.assertEqual(len(names), len(set(names)))
+
+    def test_delays(self) -> None:
+        """Delayed messages: those that wait by level, and what became of the others. A
+        delivery counts as handed out to a group of the system, and as come in where
+        the message belongs."""
+        self.clock.advance(1)
+        self.broker.delaying.start()
+        self.send(10, i="DELAY\x011\x02")
+        self.send(10, i="DELAY\x012\x02")
+        self.broker.upkeep.dispatch()
+        waiting = "rocketbroker_delayed_messages"
+        self.assertEqual(self.value(waiting, delay_level="1"), 1)
+        self.clock.pump([0.1] * 12)
+        self.broker.upkeep.dispatch()
+        self.assertEqual(self.value(waiting, delay_level="1"), 0)
+        self.assertEqual(self.value(waiting, delay_level="2"), 1)
+        self.assertEqual(self.value("rocketbroker_delayed_delivered_total"), 1)
+        for cause in ("lost", "unreadable", "refused", "retries"):
+            self.assertEqual(self.value(f"rocketbroker_delayed_{cause}_total"), 0)
+        labels = {"topic": "SCHEDULE_TOPIC_XXXX", "is_system": "true"}
+        came = "rocketmq_messages_in_total"
+        self.assertEqual(self.value(came, message_type="delay", **labels), 2)
+        self.assertEqual(self.value(came, message_type="delay", topic="T"), 1)
+        labels["consumer_group"] = "SCHEDULE_CONSUMER"
+        self.assertEqual(self.value("rocketmq_messages_out_total", **labels), 1)
+
+    def test_delaysNotCounted(self) -> None:
+        """With enableScheduleMessageStats off a delivery counts for nobody."""
+        self.begin(enableScheduleMessageStats="false")
+        self.broker.delaying.start()
+        self.send(10, i="DELAY\x011\x02")
+        self.broker.upkeep.dispatch()
+        self.clock.pump([0.1] * 12)
+        self.assertEqual(self.value("rocketbroker_delayed_delivered_total"), 1)
+        self.assertEqual(self.samples("rocketmq_messages_out_total"), [])
+        self.assertEqual(len(self.samples("rocketmq_messages_in_total")), 1)

@@ -1,0 +1,211 @@
+"""Tests of L{rocketbroker.broker.delaying}: what goes wrong, and much at once."""
+
+from __future__ import annotations
+
+import errno
+
+from twisted.logger import capturedLogs
+
+from rocketbroker.broker.delaying import (
+    BROKEN_SECONDS,
+    MOST_DELIVERED,
+)
+from rocketbroker.records.entries import ENTRY
+from rocketbroker.records.names import SCHEDULE_TOPIC
+from rocketbroker.store.consumequeue import Queue
+from rocketbroker.store.interfaces import (
+    CREATE_MAPPED_FILE_FAILED,
+)
+from rocketbroker.store.words import MIN
+from rocketbroker.testing.threads import Threads
+from tests.broker.delays import DelayingCase
+from tests.broker.rig import Rig
+
+
+class FailureTests(DelayingCase):
+    """What goes wrong, and what is done about it."""
+
+    def damage(self, offset: int) -> None:
+        """Let an entry of level 1 point beside its record."""
+        queue = self.rig.store.queue(SCHEDULE_TOPIC, 0)
+        assert isinstance(queue, Queue)
+        ((position, size, code),) = self.rig.store.entries(queue, offset, 1)
+        content = ENTRY.pack(position + 1, size, code)
+        queue.files.all[0].file.pwrite(content, offset * ENTRY.size)
+
+    def test_unreadable(self) -> None:
+        """What cannot be read is passed over, counted, and said once for many."""
+        for number in range(4):
+            self.send(1, b"%d" % number)
+        self.damage(1)
+        self.damage(2)
+        with capturedLogs() as events:
+            self.pass_by(1.5)
+        self.assertEqual(self.bodies(), [b"0", b"3"])
+        self.assertEqual(self.rig.delaying.unreadable, 2)
+        (event,) = events
+        self.assertEqual(
+            (event["count"], event["delay_level"], event["offset"]), (2, 1, 1)
+        )
+
+    def test_noRoom(self) -> None:
+        """On a full disk they wait, and go out in order when there is room; whatever
+        could be stored meanwhile is not delivered twice."""
+        for number in range(6):
+            self.send(1, b"%d" % number)
+        self.rig.disk.fail("pwrite", errno.ENOSPC, times=1)
+        with capturedLogs():
+            self.pass_by(1.1)
+            self.assertEqual(self.rig.store.refusal() is not None, True)
+            self.assertEqual(self.rig.delaying.delivered, 0)
+            self.assertGreater(self.rig.delaying.failures, 0)
+            self.pass_by(3)
+        self.assertEqual(self.bodies(), [b"%d" % number for number in range(6)])
+        self.assertEqual(self.rig.delaying.delivered, 6)
+
+    def test_noQueue(self) -> None:
+        """So do those for which no queue can be made; what is before them is
+        delivered."""
+        self.send(1, b"0")
+        self.send(1, b"1", 1)
+        self.send(1, b"2")
+        self.damage(2)
+        store = self.refusing()
+        store.full.add(("T", 1))
+        with capturedLogs():
+            self.pass_by(1.5)
+            self.assertEqual((self.bodies(), self.bodies(1)), ([b"0"], []))
+            self.assertGreater(self.rig.delaying.failures, 1)
+            store.full.clear()
+            self.pass_by(0.2)
+        self.assertEqual((self.bodies(), self.bodies(1)), ([b"0"], [b"1"]))
+        self.assertEqual(self.rig.delaying.unreadable, 1)
+
+    def test_someRefused(self) -> None:
+        """One that cannot be stored now is tried again; those behind it that could be
+        are not delivered twice."""
+        for number in range(5):
+            self.send(1, b"%d" % number)
+        store = self.refusing()
+        store.bodies[b"1"] = store.bodies[b"3"] = CREATE_MAPPED_FILE_FAILED
+        self.pass_by(1.1)
+        self.assertEqual(self.bodies(), [b"0", b"2", b"4"])
+        del store.bodies[b"3"]
+        self.pass_by(0.2)
+        self.assertEqual(self.bodies(), [b"0", b"2", b"4", b"3"])
+        self.send(1, b"5")
+        del store.bodies[b"1"]
+        self.pass_by(1.2)
+        self.assertEqual(self.bodies(), [b"0", b"2", b"4", b"3", b"1", b"5"])
+        self.assertEqual(self.rig.delaying.delivered, 6)
+
+    def test_tooLarge(self) -> None:
+        """What the store will never take does not keep the others."""
+        self.send(1, b"x" * 2000)
+        self.send(1, b"small")
+        self.rig.close()
+        self.at_work(Rig({"maxMessageSize": "1000"}, disk=self.rig.disk))
+        with capturedLogs() as events:
+            self.pass_by(1.5)
+        self.assertEqual(self.bodies(), [b"small"])
+        self.assertEqual(self.rig.delaying.refused, 1)
+        self.assertEqual(events[0]["topic"], "T")
+
+    def test_removed(self) -> None:
+        """What was removed with its part of the log is counted, and the rest comes."""
+        for number in range(3):
+            self.send(1, b"%d" % number)
+        queue = self.rig.store.queue(SCHEDULE_TOPIC, 0)
+        assert isinstance(queue, Queue)
+        queue.words.view[queue.slot + MIN] = 2
+        with capturedLogs() as events:
+            self.pass_by(1.5)
+        self.assertEqual(self.bodies(), [b"2"])
+        self.assertEqual(self.rig.delaying.lost, 2)
+        self.assertEqual((events[0]["lost"], events[0]["delay_level"]), (2, 1))
+
+    def test_ours(self) -> None:
+        """A mistake of ours is logged; after a rest the service goes on."""
+        self.send(1)
+        store = self.refusing()
+        store.broken = True
+        self.pass_by(1.1)
+        self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)
+        store.broken = False
+        self.pass_by(BROKEN_SECONDS - 0.5)
+        self.assertEqual(self.bodies(), [])
+        self.pass_by(0.6)
+        self.assertEqual(self.bodies(), [b"body"])
+
+
+class BacklogTests(DelayingCase):
+    """Much is due at once."""
+
+    def test_steps(self) -> None:
+        """It goes in steps of some ms, between which the reactor has its turn; levels
+        take turns too."""
+        self.begin(mappedFileSizeConsumeQueue="20000")
+        for _ in range(2 * MOST_DELIVERED + 50):
+            self.send(1)
+        for _ in range(10):
+            self.send(2)
+        store = self.refusing()
+        self.rig.clock.advance(5.1)
+        self.assertEqual(store.appends, [MOST_DELIVERED, 10, 118, 60])
+
+    def test_large(self) -> None:
+        """Large messages go in smaller steps, but without a pause."""
+        for _ in range(10):
+            self.send(1, b"x" * 60_000)
+        store = self.refusing()
+        self.rig.clock.advance(1.1)
+        self.assertEqual(store.appends, [4, 4, 2])
+
+    def test_cold(self) -> None:
+        """What is far behind in the log is read in a thread, once at a time, and not
+        again before it is due."""
+        rig = self.cold()
+        self.threads.run()
+        self.pass_by(0.8)
+        self.assertEqual(self.threads.waiting, [])
+        self.pass_by(0.3)
+        self.assertEqual(len(self.threads.waiting), 1)
+        self.pass_by(1)
+        self.assertEqual(len(self.threads.waiting), 1)
+        self.threads.run()
+        self.assertEqual(rig.delaying.delivered, 1)
+
+    def test_stopWhileReading(self) -> None:
+        """A stop waits for the thread, and what that has found is not delivered."""
+        rig = self.cold()
+        self.pass_by(1.2)
+        stopped = rig.delaying.stop()
+        self.assertNoResult(stopped)
+        self.threads.run()
+        self.successResultOf(stopped)
+        self.assertEqual(rig.delaying.delivered, 0)
+
+    def cold(self) -> Rig:
+        """A message waits, far behind in the log; a thread looks at it."""
+        cold = {"accessMessageInMemoryMaxRatio": "0"}
+        rig = self.at_work(Rig(cold))
+        self.threads = Threads()
+        rig.delaying._in_thread = self.threads
+        self.send(1, b"cold")
+        rig.append(b"x")
+        rig.upkeep.dispatch()
+        self.pass_by(0.1)
+        self.assertEqual(len(self.threads.waiting), 1)
+        return rig
+
+    def test_coldFailure(self) -> None:
+        """A disk that cannot be read is asked again after a rest."""
+        rig = self.cold()
+        rig.disk.fail("pread", errno.EIO)
+        self.threads.run()
+        self.assertEqual(len(self.flushLoggedErrors(OSError)), 1)
+        self.pass_by(BROKEN_SECONDS - 0.2)
+        self.assertEqual(self.threads.waiting, [])
+        self.pass_by(0.3)
+        self.threads.run()
+        self.assertEqual(rig.delaying.delivered, 1)
