@@ -12,7 +12,7 @@ import re
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import Any, Final, Protocol, TypeVar, cast, final
+from typing import Any, Final, TypeVar, cast, final
 
 from twisted.internet.defer import Deferred
 from twisted.plugin import getPlugins
@@ -31,12 +31,6 @@ T = TypeVar("T")
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
-class Named(Protocol):
-    """A plug-in."""
-
-    name: str
-
-
 def chosen(key: str, text: str, interface: InterfaceClass) -> list[Any]:
     """The plug-ins that a setting names, in its order.
 
@@ -48,8 +42,11 @@ def chosen(key: str, text: str, interface: InterfaceClass) -> list[Any]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
         return []
-    plugins: list[Named] = list(getPlugins(cast(Any, interface)))
-    found = {each.name: each for each in plugins if _NAME.fullmatch(each.name)}
+    found = {
+        plugin.name: plugin
+        for plugin in getPlugins(cast(Any, interface))
+        if _NAME.fullmatch(str(getattr(plugin, "name", "")))
+    }
     for at, name in enumerate(names):
         if name not in found:
             there = ", ".join(sorted(found)) or "none"

@@ -95,10 +95,22 @@ class Following:
         self._follower: IRecordFollower | None = None
         self._trail: ITrail | None = None
         self._offered: Sequence[DispatchedRecord] = ()
+        self._end_at_open = 0
         # The reactor's.
         self._pause = FIRST_PAUSE_SECONDS
         self._later: IDelayedCall | None = None
         self._stopped = False
+
+    def opened(self, position: int | None) -> None:
+        """The store is open, and nobody appends to it yet.
+
+        Where it ends now is as far as any position of before can be right: what a crash
+        has taken from the log, other messages have taken the place of soon.
+
+        @param position: what is remembered.
+        """
+        self.position = position
+        self._end_at_open = self._store.published_position
 
     def start(self) -> None:
         """Begin to follow."""
@@ -195,7 +207,7 @@ class Following:
             self._follower = self._plugin.follower(
                 self._folder, self._settings, store.record_at
             )
-        end = min(store.dispatched_position, store.flushed_position)
+        end = self._end_at_open
         at = self._follower.start(self.position, end)
         if not 0 <= at <= end:
             self._log.warn(
@@ -234,7 +246,7 @@ class Followers:
         self.all.append(following)
 
     def load(self) -> None:
-        """I{Blocking.} Read where each one is."""
+        """I{Blocking.} Read where each one is; the store is open."""
         if not self.all:
             return
         loaded = (self._file.load() or {}).get("followers")
@@ -243,7 +255,7 @@ class Followers:
                 if isinstance(name, str) and type(position) is int and position >= 0:
                     self._positions[name] = position
         for following in self.all:
-            following.position = self._positions.get(following.name)
+            following.opened(self._positions.get(following.name))
 
     def start(self) -> None:
         """Begin to follow."""

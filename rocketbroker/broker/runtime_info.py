@@ -24,6 +24,7 @@ from rocketbroker.broker.durability import Durability, InThread
 from rocketbroker.broker.pulling import MOST_COLD, Pulling
 from rocketbroker.broker.statistics import Statistics
 from rocketbroker.config.broker_settings import BrokerSettings
+from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.record import decode
 from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
 from rocketbroker.store.diskspace import DiskSpace, Room
@@ -200,7 +201,10 @@ def ratio(room: Room) -> str:
 def earliest_ms(store: IStore) -> int:
     """I{Blocking.} When the oldest message was stored; -1 if there is none."""
     record = store.record_at(store.min_position)
-    return -1 if record is None else decode(record).store_ms
+    try:
+        return -1 if record is None else decode(record).store_ms
+    except Malformed:
+        return -1
 
 
 def sized(count: int) -> str:

@@ -340,6 +340,11 @@ class BrokerFamilies:
                 store.flags.bits,
             ),
             (
+                "rocketmq_storage_size_bytes",
+                "bytes that are used where the store is, by whomever",
+                store.space.queues.total - store.space.queues.usable,
+            ),
+            (
                 "rocketbroker_storage_disk_free_bytes",
                 "bytes that are free where the log is",
                 store.space.log.usable,

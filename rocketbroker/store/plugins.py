@@ -119,7 +119,7 @@ class IRecordFollower(Interface):
             the broker remembers it, which is up to some seconds ago after a crash;
             None if it has never run in this store. To give it back is to see some
             records twice after a crash, and never none.
-        @param end: the position behind the newest record that it could see.
+        @param end: the position behind the newest record when the broker was started.
         @return: a position behind a record, or 0 for the oldest there is.
         """
 

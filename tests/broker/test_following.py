@@ -121,6 +121,7 @@ class FollowingTests(SynchronousTestCase):
     def test_follows(self) -> None:
         """It sees what is there already, and then what comes, each once."""
         self.put(3)
+        self.begin()
         self.followers.start()
         self.live()
         self.assertEqual(self.recorder.seen, [0, 1, 2])
@@ -210,20 +211,22 @@ class FollowingTests(SynchronousTestCase):
     def test_ownPosition(self) -> None:
         """One that knows better where it was goes on there."""
         self.put(4)
+        self.begin()
         self.recorder.begin = self.ends(3)
         self.followers.start()
         self.live()
         self.assertEqual(self.recorder.seen, [3])
 
     def test_beyond(self) -> None:
-        """One that was further than the log is goes on at its end."""
+        """One that was further than the log was at the start goes on there: what a
+        crash has taken away, other messages have taken the place of."""
         self.put(4)
-        self.recorder.begin = 1 << 40
+        self.begin()
+        self.put(2)
+        self.recorder.begin = self.ends(5)
         self.followers.start()
         self.live()
-        self.put()
-        self.live()
-        self.assertEqual(self.recorder.seen, [4])
+        self.assertEqual(self.recorder.seen, [4, 5])
 
     def test_others(self) -> None:
         """The position of one that is switched off for a while is kept."""
