@@ -18,7 +18,7 @@ Messages in and out (the hot ways stand beside the general ones):
   - L{pulling}, L{pull_checks}, L{holding}: request 11, and pulls that wait.
   - L{upkeep}: who takes which step of the store, and when; L{flush_timing}: when log
     and queues are committed and flushed.
-  - L{retention}: when it looks at its disks.
+  - L{retention}: when it looks at its disks, and removes what is old.
   - L{message_queries}: requests 29 to 33.
   - L{following}: plug-ins that see what was stored.
 

@@ -203,7 +203,7 @@ class Broker:
         self.upkeep = Upkeep(
             clock, store, settings.store, self.durability, self.holding.wake, in_thread
         )
-        self.retention = Retention(clock, store, in_thread)
+        self.retention = Retention(clock, store, settings.store, in_thread)
         self.intake = Intake(
             store,
             self.durability,

@@ -11,6 +11,7 @@ from typing import ClassVar
 import attrs
 
 from rocketbroker.config import machine
+from rocketbroker.config.hours import parse_hours
 from rocketbroker.config.keyed import INT, LONG, PORT, POSITIVE, KeyedOptions
 from rocketbroker.config.levels import DELAY_LEVELS, parse_levels
 
@@ -47,6 +48,13 @@ class StoreOptions(KeyedOptions):
         "commit_interval_commit_log": POSITIVE,
         "transient_store_pool_size": POSITIVE,
         "sync_flush_timeout": POSITIVE,
+        "clean_resource_interval": POSITIVE,
+        "delete_commit_log_files_interval": (0, INT[1]),
+        "delete_consume_queue_files_interval": (0, INT[1]),
+        "redelete_hanged_file_interval": (0, INT[1]),
+        "file_reserved_time": (0, INT[1]),
+        "delete_file_batch_max": POSITIVE,
+        "replicas_per_disk_partition": POSITIVE,
         "flush_delay_offset_interval": POSITIVE,
         "slave_timeout": POSITIVE,
         "ha_listen_port": (INT[0], PORT[1]),
@@ -66,7 +74,10 @@ class StoreOptions(KeyedOptions):
         "broker_role": ("ASYNC_MASTER", "SYNC_MASTER", "SLAVE"),
         "flush_disk_type": ("ASYNC_FLUSH", "SYNC_FLUSH"),
     }
-    CHECKS: ClassVar = {"message_delay_level": parse_levels}
+    CHECKS: ClassVar = {
+        "message_delay_level": parse_levels,
+        "delete_when": parse_hours,
+    }
     ABOUT: ClassVar = {
         "store_path_root_dir": "the directory of the store",
         "store_path_commit_log": "the commit log, by default in the root",
@@ -90,7 +101,18 @@ class StoreOptions(KeyedOptions):
         "read_un_committed": "with SYNC_FLUSH readers do not wait for the flush",
         "warm_maped_file_enable": "write zeros into the segment that is made ahead",
         "flush_least_pages_when_warm_maped_file": "then sync after so many pages",
-        "disk_max_used_space_ratio": "percent of the disk: files are deleted",
+        "read_only_commit_log_store_paths": "log directories that get no new segment",
+        "clean_resource_interval": "ms between rounds of cleaning",
+        "delete_when": "hours of the day when expired files go, as in 03;04",
+        "file_reserved_time": "hours after which a file has expired",
+        "delete_file_batch_max": "most segments that go in one round",
+        "delete_commit_log_files_interval": "ms between two of them",
+        "delete_consume_queue_files_interval": "ms between two of the queues' files",
+        "redelete_hanged_file_interval": "ms until a file is tried again",
+        "clean_file_forcibly_enable": "remove the oldest before the disk is full",
+        "replicas_per_disk_partition": "brokers that share the log's disk",
+        "logical_disk_space_clean_forcibly_threshold": "part of a share: any may go",
+        "disk_max_used_space_ratio": "percent of the disk: expired files go",
         "disk_space_warning_level_ratio": "percent of the disk: sends fail",
         "disk_space_enough_bytes": "no disk is full with so many bytes free (ours)",
         "disk_space_clean_forcibly_ratio": "percent of the disk: any may go",

@@ -351,6 +351,25 @@ class BrokerFamilies:
             ),
         ):
             samples.gauge(name, words, value, **DISK)
+        cleaner = store.cleaner
+        for name, words, value in (
+            (
+                "log_files_removed",
+                "files of the log that were removed",
+                cleaner.removed_segments,
+            ),
+            (
+                "queue_files_removed",
+                "files of queues and index that were removed",
+                cleaner.removed_files,
+            ),
+            (
+                "removals_refused",
+                "removals of files that the system has refused",
+                cleaner.failures,
+            ),
+        ):
+            samples.counter(f"rocketbroker_{name}_total", words, value)
 
     def _add_store(self, samples: Samples) -> None:
         broker, store = self._broker, self._broker.store

@@ -5,6 +5,7 @@ What the services see is in L{rocketbroker.store.interfaces};
 L{rocketbroker.store.store} offers it. From the outside in:
 
 - L{rocketbroker.store.parts}: what the store is made of.
+- L{rocketbroker.store.ownership}: who uses it, and how it was left.
 - L{rocketbroker.store.flags}: what it can do at the moment, as operators read it.
 - L{rocketbroker.store.commitlog}: append: reserve, fill, publish.
 - L{rocketbroker.store.flushing}: how far the log may be read, and is on the disk.
@@ -12,6 +13,7 @@ L{rocketbroker.store.store} offers it. From the outside in:
 - L{rocketbroker.store.room}: blocks, segments and pages ahead of the writer.
 - L{rocketbroker.store.pages}: whether a flush is worth it.
 - L{rocketbroker.store.diskspace}: how full its disks are.
+- L{rocketbroker.store.cleaning}: what is removed, when, and in which order.
 - L{rocketbroker.store.refusal}: why the log takes nothing, and until when.
 - L{rocketbroker.store.encoding}: drafts to records, for the append.
 - L{rocketbroker.store.placing}: drafts of several messages, and such that say where

@@ -170,6 +170,14 @@ class BatchUnits:
             return 0, 0
         return self._first_offset(self.start, lowest), last.end
 
+    def begins_before(self, lowest: int) -> bool:
+        """Whether the first batch in the files is not in the log any more.
+
+        @param lowest: where the log begins now.
+        """
+        unit = self.unit(self.start) if self.start < self.end else None
+        return unit is not None and unit.position < lowest
+
     def begin_with(self, lowest: int) -> tuple[int, int]:
         """Remove the files that hold no batch that is still in the log.
 

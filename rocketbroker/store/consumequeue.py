@@ -244,6 +244,22 @@ class Queue:
             begin = end = 0
         self.set_offsets(begin, end)
 
+    def begins_before(self, lowest: int) -> bool:
+        """Whether L{begin_with} may have something to do.
+
+        @param lowest: where the log begins now.
+        """
+        if self.batch is not None:
+            return self.batch.begins_before(lowest)
+        view = self.words.view
+        first, end = view[self.slot + MIN], view[self.slot + MAX]
+        files = self.files.all
+        if not files:
+            return False
+        begin = first_that(first, end, partial(self._is_there, lowest))
+        behind_first = files[0].start + self.files.size
+        return begin > first or (len(files) > 1 and behind_first <= begin * SIZE)
+
     def begin_with(self, lowest: int) -> int:
         """Begin with the first message whose record is still in the log, and remove
         the files that hold none.

@@ -13,6 +13,10 @@ minute of the fastest load, and at least four segments, so that those that are m
 ahead have room. A disk smaller than 100 GiB never has that much free at 90 %, so there
 the ratios alone decide, as in the reference; with 0 they do everywhere.
 
+Where replicasPerDiskPartition brokers share a disk, each has its part of it: expired
+files go when its own fill the first level of that, the oldest in any case when they
+fill logicalDiskSpaceCleanForciblyThreshold (0.8) of it.
+
 The disk of the log is as full as the emptiest one of its directories.
 
 The store sheet, section 17.1.
@@ -21,7 +25,7 @@ The store sheet, section 17.1.
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, final
 
 from rocketbroker.config.store import StoreOptions
@@ -123,7 +127,11 @@ class DiskSpace:
         log_folders: Sequence[str],
         queue_folder: str,
         flags: RunningFlags,
+        own_bytes: Callable[[], int],
     ) -> None:
+        """
+        @param own_bytes: the bytes of this store's own files.
+        """
         self.logs = [Room(folder) for folder in log_folders]
         self.queues = Room(queue_folder)
         self.expire = False
@@ -138,6 +146,9 @@ class DiskSpace:
         self._flags = flags
         self._full_at = min(max(options.disk_space_warning_level_ratio, 35), 90)
         self._force_at = min(max(options.disk_space_clean_forcibly_ratio, 30), 85)
+        self._own_bytes = own_bytes
+        self._brokers = options.replicas_per_disk_partition
+        self._share_force_at = options.logical_disk_space_clean_forcibly_threshold
         self._expire_at = min(max(options.disk_max_used_space_ratio, 10), 95)
 
     def look(self) -> None:
@@ -148,15 +159,23 @@ class DiskSpace:
         log = self.log
         rooms = (log, self.queues)
         full = [room for room in rooms if self._is_over(room, self._full_at)]
-        self.force = any(self._is_over(room, self._force_at) for room in rooms)
-        self.expire = any(
-            room.percent < 0 or room.percent > self._expire_at for room in rooms
-        )
+        force = any(self._is_over(room, self._force_at) for room in rooms)
         if full:
             reason = f"the disk is full: {full[0]}; the most is {self._full_at} %"
             self._flags.set(DISK_FULL, True, reason, _BY)
-        elif not self.force:
+        elif not force:
             self._flags.set(DISK_FULL, False, by=_BY)
+        if self._brokers > 1:
+            # What is ours, of our share of a disk that brokers have in common.
+            share = log.total / self._brokers
+            used = self._own_bytes() / share if share > 0 else 0.0
+            self.force = force or used > self._share_force_at
+            self.expire = used * 100 > self._expire_at
+            return
+        self.force = force
+        self.expire = any(
+            room.percent < 0 or room.percent > self._expire_at for room in rooms
+        )
 
     def _is_over(self, room: Room, level: int) -> bool:
         return room.percent > level and (self.enough == 0 or room.usable < self.enough)

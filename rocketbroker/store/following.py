@@ -51,6 +51,11 @@ class Trail:
         if len(found) < most:
             self._scan = None
             if scan.broken:
+                lowest = view[MIN_POSITION]
+                if self.position < lowest:
+                    # It was removed just now.
+                    self._skip(lowest)
+                    return found
                 # The dispatch has gone on with the next segment, and has said so.
                 segment = self._segments.find(self.position)
                 self._skip(end if segment is None else min(segment.end, end))

@@ -323,7 +323,10 @@ class Index:
             if count >= most:
                 break
         if scan.broken:
-            # What the dispatch has skipped, too, and told of.
+            # What the dispatch has skipped, too, and told of; or it was just removed.
+            lowest: int = self._words.view[MIN_POSITION]
+            if scan.position < lowest:
+                return min(lowest, end)
             segment = self._segments.find(scan.position)
             return min(segment.end if segment is not None else end, end)
         return min(scan.position, end)

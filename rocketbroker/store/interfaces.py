@@ -12,7 +12,7 @@ Statuses: the store sheet, sections 5.2 and 16.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, final
 
 from zope.interface import Attribute, Interface
@@ -21,6 +21,7 @@ from rocketbroker.store.diskspace import DiskSpace
 from rocketbroker.store.flags import RunningFlags
 
 if TYPE_CHECKING:
+    from rocketbroker.store.cleaning import Cleaner
     from rocketbroker.store.plugins import DispatchedRecord
 
 # What became of a draft (Draft.status).
@@ -275,6 +276,7 @@ class IStore(Interface):
     given_up_bytes: int = Attribute("How many bytes of the log the start gave up.")
     flags: RunningFlags = Attribute("What the store can do at the moment.")
     space: DiskSpace = Attribute("How full its disks were at the last look.")
+    cleaner: Cleaner = Attribute("What removes what is old; its counts.")
 
     def know_topics(is_batch: Callable[[str], bool]) -> None:
         """Learn which topics have batch queues; before L{open}.
@@ -420,3 +422,10 @@ class IStore(Interface):
 
     def look_at_disk() -> None:
         """I{Blocking.} Ask how full the disks are: sets C{space} and a running flag."""
+
+    def clean() -> Iterator[int]:
+        """One round of removing what is not needed any more.
+
+        I{Each step blocks}, removes one file at the most, and gives the ms to wait
+        before the next.
+        """

@@ -13,10 +13,12 @@ from typing import final
 
 from rocketbroker.config.levels import parse_levels
 from rocketbroker.config.store import StoreOptions
+from rocketbroker.errors import StoreError
 from rocketbroker.files.directories import make_lasting
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.store.bufferpool import BufferPool, holds_back, is_enabled
 from rocketbroker.store.checkpoint import Checkpoint
+from rocketbroker.store.cleaning import Cleaner, local_hour
 from rocketbroker.store.commitlog import CommitLog
 from rocketbroker.store.diskspace import DiskSpace, told
 from rocketbroker.store.dispatching import Dispatcher
@@ -55,6 +57,7 @@ class Parts:
         """
         @param is_batch: whether a topic has batch queues.
         @raise OSError: a directory cannot be made.
+        @raise StoreError: the settings name none for the log.
         """
         root = options.store_path_root_dir
         queues = os.path.join(root, QUEUES)
@@ -66,10 +69,14 @@ class Parts:
         self.flags = RunningFlags()
         self.segments = self._make_segments(root)
         self.space = DiskSpace(
-            files, options, self.segments.folders, queues, self.flags
+            files,
+            options,
+            self.segments.folders,
+            queues,
+            self.flags,
+            self._own_bytes,
         )
         self.table = self._make_table(len(store_host) == HOST_V6, is_batch)
-        synchronous = options.flush_disk_type == "SYNC_FLUSH"
         self.pool: BufferPool | None = None
         if is_enabled(options):
             self.pool = BufferPool(
@@ -93,28 +100,30 @@ class Parts:
         self.flushing = Flushing(self.log, words, holds_back(options))
         self.search = TimeSearch(self.segments, words)
         self.index = self._make_index(wall_ms)
-        self.dispatcher = Dispatcher(
-            self.log,
-            words,
-            self.flags,
-            self.table.get_by_bytes,
-            synchronous and not options.read_un_committed,
-            parse_levels(options.message_delay_level),
-            self.index.hand_over,
-            partial(told, files, queues),
-        )
+        self.dispatcher = self._make_dispatcher(queues)
         self.reading = Reading(self.segments, words, options, memory_bytes, rot)
         self.checkpoint = Checkpoint(files, root)
+        self.cleaner = self._make_cleaner(lease, wall_ms)
 
     def _make_segments(self, root: str) -> Segments:
         """The files of the log, none of them loaded yet."""
         options = self._options
         commit_log = options.store_path_commit_log or os.path.join(root, "commitlog")
         folders = [folder for folder in commit_log.split(",") if folder]
-        for folder in folders:
+        old = options.read_only_commit_log_store_paths or ""
+        segments = Segments(
+            self._files,
+            folders,
+            options.mapped_file_size_commit_log,
+            [folder for folder in old.split(",") if folder],
+        )
+        if not segments.folders:
+            raise StoreError(
+                "storePathCommitLog names no directory, or only those of "
+                "readOnlyCommitLogStorePaths."
+            )
+        for folder in segments.folders:
             make_lasting(self._files, folder)
-        size = options.mapped_file_size_commit_log
-        segments = Segments(self._files, folders, size)
         segments.remove_ahead()
         return segments
 
@@ -132,6 +141,43 @@ class Parts:
             options.auto_message_version_on_topic_len,
             options.mapper_file_size_batch_consume_queue,
             is_batch,
+        )
+
+    def _own_bytes(self) -> int:
+        """The bytes of log and queues, at their full sizes."""
+        queues = sum(
+            queue.files.size * len(queue.files.all) for queue in self.table.all()
+        )
+        return self.segments.size * len(self.segments.all) + queues
+
+    def _make_dispatcher(self, queues: str) -> Dispatcher:
+        """What goes from the log into the queues and on to the index."""
+        options = self._options
+        synchronous = options.flush_disk_type == "SYNC_FLUSH"
+        return Dispatcher(
+            self.log,
+            self._words,
+            self.flags,
+            self.table.get_by_bytes,
+            synchronous and not options.read_un_committed,
+            parse_levels(options.message_delay_level),
+            self.index.hand_over,
+            partial(told, self._files, queues),
+        )
+
+    def _make_cleaner(self, lease: Lease, wall_ms: Callable[[], int]) -> Cleaner:
+        """What removes files of the log, and then those that follow it."""
+        return Cleaner(
+            self._files,
+            self._options,
+            self.segments,
+            self.table,
+            self.index,
+            self._words,
+            lease,
+            self.space,
+            wall_ms,
+            local_hour,
         )
 
     def _make_index(self, wall_ms: Callable[[], int]) -> Index:

@@ -150,7 +150,11 @@ class QueueFiles:
             self._turn_to(found)
         at = position - found.start
         left = self.size - at
-        return found.file.pread(size if size < left else left, at)
+        try:
+            return found.file.pread(size if size < left else left, at)
+        except FileNotFoundError:
+            # It was removed between being found and being opened.
+            return b""
 
     def _turn_to(self, found: QueueFile) -> None:
         """Let go of the file that was read before, if it is an older one.

@@ -82,7 +82,7 @@ def load_segments(files: IFiles, segments: Segments) -> list[str]:
     """
     said = []
     found: dict[int, str] = {}
-    for folder in segments.folders:
+    for folder in segments.folders + segments.read_only:
         for name in files.list(folder):
             path = os.path.join(folder, name)
             if files.is_dir(path):

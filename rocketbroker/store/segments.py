@@ -22,6 +22,7 @@ import errno
 import mmap
 import os
 import threading
+from collections.abc import Callable, Iterable
 from typing import Final, final
 
 from rocketbroker.files.interfaces import IFile, IFiles
@@ -127,17 +128,30 @@ class Segments:
 
     @ivar size: the bytes of each.
     @ivar all: the segments; at least one once the log is open.
+    @ivar folders: where new ones go.
+    @ivar read_only: where only old ones are.
+    @ivar full: those of C{folders} that are passed over while there are others.
     """
 
-    def __init__(self, files: IFiles, folders: list[str], size: int) -> None:
+    def __init__(
+        self,
+        files: IFiles,
+        folders: Iterable[str],
+        size: int,
+        read_only: Iterable[str] = (),
+    ) -> None:
         """
         @param folders: where segments are; a new one goes to each in turn.
+        @param read_only: where they are too, but no new one goes.
         """
         self._files = files
-        self.folders = folders
+        self.read_only = sorted(set(read_only))
+        self.folders = sorted(set(folders) - set(self.read_only))
+        self.full: frozenset[str] = frozenset()
         self.size = size
         self.all: list[Segment] = []
         self._ahead: Segment | None = None
+        self._ahead_folder = ""
         #: Directories beside which nothing can be made that can be moved into them.
         self._alone: set[str] = set()
         #: One at a time makes a segment: a thread ahead, or an append that ran into it.
@@ -175,7 +189,8 @@ class Segments:
             start = self.all[-1].end if self.all else 0
             if self._ahead is not None and self._ahead.start == start:
                 return False
-            self._ahead = self._make(start)
+            self._ahead_folder = self._folder(start)
+            self._ahead = self._make(start, self._ahead_folder)
             return True
 
     def warm(self, most: int, sync_pages: int) -> bool:
@@ -219,10 +234,11 @@ class Segments:
     def _roll(self) -> Segment:
         start = self.all[-1].end if self.all else 0
         segment = self._ahead
+        folder = self._ahead_folder
         if segment is None or segment.start != start:
-            segment = self._make(start)
+            folder = self._folder(start)
+            segment = self._make(start, folder)
         self._ahead = None
-        folder = self._folder(start)
         path = os.path.join(folder, segment_name(start))
         try:
             self._files.rename(segment.path, path)
@@ -231,7 +247,7 @@ class Segments:
             if error.errno != errno.EXDEV or folder in self._alone:
                 raise
             self._alone.add(folder)
-            segment = self._make(start)
+            segment = self._make(start, folder)
             self._files.rename(segment.path, path)
         segment.path = path
         # Its name reaches the disk with the first flush, not in the turn of an append.
@@ -248,10 +264,10 @@ class Segments:
         return told(self._files, folder, words, error)
 
     def _folder(self, start: int) -> str:
-        return self.folders[start // self.size % len(self.folders)]
+        folders = [f for f in self.folders if f not in self.full] or self.folders
+        return folders[start // self.size % len(folders)]
 
-    def _make(self, start: int) -> Segment:
-        folder = self._folder(start)
+    def _make(self, start: int, folder: str) -> Segment:
         try:
             if folder not in self._alone:
                 self._files.make_dirs(beside(folder, AHEAD))
@@ -274,6 +290,30 @@ class Segments:
             self._files.remove(path)
             raise
         return segment
+
+    def remove_first(self, begin_at: Callable[[int], None]) -> None:
+        """I{Blocking.} Remove the oldest segment, which must not be the last.
+
+        Who reads it reads on; its blocks come back when the last of them lets go.
+
+        @param begin_at: told where the log begins now, before it does.
+        @raise OSError: the system refuses; it stays in the log. But not if the file
+            system of a read-only directory says so: then it is only left out.
+        """
+        first = self.all[0]
+        assert first is not self.all[-1], "the last segment stays"
+        try:
+            self._files.remove(first.path)
+        except FileNotFoundError:
+            # Somebody else has done it.
+            pass
+        except OSError as error:
+            is_old = os.path.dirname(first.path) in self.read_only
+            if not is_old or error.errno != errno.EROFS:
+                raise
+        begin_at(first.end)
+        with self._making:
+            self.all = self.all[1:]
 
     def name(self, segment: Segment) -> None:
         """I{Blocking.} Put a segment's directory entry on the disk."""

@@ -1,18 +1,16 @@
 # -*- test-case-name: tests.store.test_store -*-
 """The message store: its parts put together.
 
-The file C{lock} keeps other brokers out, C{abort} tells the next start that this one
-did not stop cleanly. What each step promises stands in
-L{rocketbroker.store.interfaces.IStore}.
+What each step promises stands in L{rocketbroker.store.interfaces.IStore}.
 
-The store sheet, sections 1 and 14.
+The store sheet, section 14.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, final
 
 from zope.interface import classImplements
@@ -20,9 +18,10 @@ from zope.interface import classImplements
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import ServiceNotAvailable, StoreError
 from rocketbroker.files.directories import make_lasting
-from rocketbroker.files.interfaces import IFile, IFiles
+from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.store.batchreading import BatchReading
+from rocketbroker.store.cleaning import Cleaner
 from rocketbroker.store.consumequeue import Queue
 from rocketbroker.store.diskspace import DiskSpace
 from rocketbroker.store.flags import NOT_APPENDABLE, RunningFlags
@@ -37,22 +36,17 @@ from rocketbroker.store.interfaces import (
     ReadResult,
 )
 from rocketbroker.store.lease import Lease, ThreadLease
+from rocketbroker.store.ownership import Ownership
 from rocketbroker.store.parts import Parts
 from rocketbroker.store.rot import Rot
 from rocketbroker.store.words import (
-    ABORT_MS,
     COMMITTED,
     DISPATCHED,
     FLUSHED,
     MIN_POSITION,
-    OWNER,
     PUBLISHED,
     Words,
 )
-
-ABORT: Final = "abort"
-LOCK: Final = "lock"
-LOCK_TEXT: Final = b"lock"
 
 #: How many records are dispatched at once when the store is closed.
 AT_ONCE: Final = 10_000
@@ -73,10 +67,12 @@ class Store:
     @ivar rot: the rotten records found since the start, and by it.
     @ivar flags: what it can do at the moment.
     @ivar space: how full its disks are.
+    @ivar cleaner: removes what is not needed any more.
     """
 
     flags: RunningFlags
     space: DiskSpace
+    cleaner: Cleaner
 
     def __init__(
         self,
@@ -101,7 +97,7 @@ class Store:
         self._lease = lease if lease is not None else ThreadLease()
         self._memory = memory_bytes if memory_bytes is not None else physical_memory()
         self._is_batch: Callable[[str], bool] | None = None
-        self._lock: IFile | None = None
+        self._owner = Ownership(files, self._root)
         self._is_open = False
         self._was_open = False
         self.report: list[str] = []
@@ -122,7 +118,7 @@ class Store:
         self._was_open = True
         try:
             make_lasting(self._files, self._root)
-            self._take_lock()
+            self._owner.take()
             self._words = Words(self._files, self._root)
             try:
                 self._open()
@@ -131,13 +127,13 @@ class Store:
                     self._words.remove()
                 raise
         except OSError as error:
-            self._unlock()
+            self._owner.release()
             raise StoreError(
                 f"The store {self._root} cannot be used: {error.strerror}"
                 + (f" ({error.filename})." if error.filename else ".")
             ) from error
         except StoreError:
-            self._unlock()
+            self._owner.release()
             raise
 
     def _open(self) -> None:
@@ -163,49 +159,20 @@ class Store:
         self._search = parts.search
         self._index = parts.index
         self._checkpoint = parts.checkpoint
+        self.cleaner = parts.cleaner
         self.flags = parts.flags
         self.space = parts.space
-        clean = not self._files.exists(os.path.join(self._root, ABORT))
-        recovery = parts.recover(clean)
+        recovery = parts.recover(self._owner.was_left_cleanly())
         self.report += recovery.report + self._index.report
         self.report += self.rot.said()
         self.given_up_bytes = recovery.given_up_bytes
         self.recovered_records = recovery.records
         self._flushing.flush()
         self.flush_queues()
-        self._mark()
+        self._owner.mark(self._words)
         self.allocate_ahead(alone=True)
         self._is_open = True
-        self.space.look()
-
-    def _take_lock(self) -> None:
-        """Take the lock before anything is changed.
-
-        The reference takes it after recovery; then two brokers both recover.
-        """
-        self._lock = self._files.open(os.path.join(self._root, LOCK), create=True)
-        if not self._lock.lock():
-            raise StoreError(f"The store {self._root} is used by another broker.")
-        self._lock.pwrite(LOCK_TEXT, 0)
-
-    def _unlock(self) -> None:
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
-
-    def _mark(self) -> None:
-        """Say that the store is in use."""
-        path = os.path.join(self._root, ABORT)
-        owner = os.getpid()
-        file = self._files.open(path, create=True)
-        file.truncate(0)
-        file.pwrite(str(owner).encode(), 0)
-        file.datasync()
-        file.close()
-        self._files.sync_dir(self._root)
-        view = self._words.view
-        view[OWNER] = owner
-        view[ABORT_MS] = self._files.modified_ms(path)
+        self.look_at_disk()
 
     def close(self) -> None:
         """See L{IStore.close}.
@@ -214,7 +181,7 @@ class Store:
             next start checks everything.
         """
         if not self._is_open:
-            self._unlock()
+            self._owner.release()
             return
         self._is_open = False
         try:
@@ -226,8 +193,7 @@ class Store:
             self.flush_queues()
             self._segments.remove_ahead()
             self._words.remove()
-            self._files.remove(os.path.join(self._root, ABORT))
-            self._files.sync_dir(self._root)
+            self._owner.unmark()
         except OSError as error:
             raise StoreError(
                 f"The store {self._root} is not stopped cleanly: {error.strerror}."
@@ -238,7 +204,7 @@ class Store:
             self._segments.close()
             self._checkpoint.close()
             self._words.close()
-            self._unlock()
+            self._owner.release()
 
     # Positions.
 
@@ -492,6 +458,11 @@ class Store:
     def look_at_disk(self) -> None:
         """See L{IStore.look_at_disk}."""
         self.space.look()
+        self._segments.full = self.space.full_folders()
+
+    def clean(self) -> Iterator[int]:
+        """See L{IStore.clean}."""
+        return self.cleaner.round() if self._is_open else iter(())
 
 
 classImplements(Store, IStore)

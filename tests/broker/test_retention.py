@@ -9,10 +9,92 @@ from twisted.logger import LogLevel, capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.retention import LOOK_SECONDS, Retention
+from rocketbroker.config.store import StoreOptions
 from rocketbroker.store.flags import DISK_FULL
 from rocketbroker.testing.files import BLOCK
 from rocketbroker.testing.threads import Threads
 from tests.broker.rig import Rig
+
+
+class CleaningTests(SynchronousTestCase):
+    """Rounds of cleaning."""
+
+    def setUp(self) -> None:
+        """A store of six segments that have expired."""
+        settings = {
+            "deleteWhen": ";".join(map(str, range(24))),
+            "fileReservedTime": "0",
+            "messageIndexEnable": "false",
+            "cleanResourceInterval": "20000",
+            "deleteFileBatchMax": "3",
+            "deleteCommitLogFilesInterval": "500",
+        }
+        self.rig = Rig(settings)
+        self.addCleanup(self.rig.close)
+        for _ in range(6):
+            self.rig.append(b"x" * 60_000)
+        self.rig.upkeep.dispatch()
+        self.rig.store.flush()
+        self.threads = Threads()
+        self.retention = Retention(
+            self.rig.clock,
+            self.rig.store,
+            StoreOptions.from_properties(settings),
+            self.threads,
+        )
+        self.retention.start()
+
+    def left(self, seconds: float) -> int:
+        """How many segments are left a while later."""
+        self.rig.clock.advance(seconds)
+        for _ in range(3):
+            self.threads.run()
+        return len(self.rig.disk.list("/store/commitlog"))
+
+    def test_rounds(self) -> None:
+        """The first round begins after a minute, its steps have pauses, the next one
+        comes an interval after its end; what has gone is told."""
+        self.assertEqual(self.left(59.9), 6)
+        with capturedLogs() as events:
+            for seconds, left in ((0.1, 5), (0.4, 5), (0.1, 4), (0.5, 3)):
+                self.assertEqual(self.left(seconds), left)
+            self.left(0)
+        (event,) = events
+        self.assertEqual(
+            event["log_format"].format(**event),
+            "Removed 3 commit log files and 0 files of queues and index; the log "
+            "begins at 196608.",
+        )
+        self.assertEqual(self.retention.rounds, 1)
+        self.assertEqual(self.left(19.9), 3)
+        self.assertEqual(self.left(0.1), 2)
+        self.retention.stop()
+
+    def test_hanging(self) -> None:
+        """A file that cannot be removed is told of once."""
+        self.rig.disk.fail("remove", errno.EPERM, times=100)
+        with capturedLogs() as events:
+            self.left(60)
+            self.left(20)
+        (event,) = events
+        self.assertEqual(event["log_level"], LogLevel.error)
+        self.assertIn("cannot be removed", event["log_format"].format(**event))
+        self.retention.stop()
+
+    def test_stop(self) -> None:
+        """A stop between two steps waits for the one that runs, and no other comes."""
+        self.rig.clock.advance(60)
+        done = self.retention.stop()
+        self.assertNoResult(done)
+        self.threads.run()
+        self.successResultOf(done)
+        self.assertEqual(self.left(1000), 5)
+
+    def test_stopInAPause(self) -> None:
+        """A stop between two steps ends the round."""
+        self.left(60)
+        self.successResultOf(self.retention.stop())
+        self.assertEqual(self.left(1000), 5)
 
 
 class LookTests(SynchronousTestCase):
@@ -27,7 +109,9 @@ class LookTests(SynchronousTestCase):
         self.ballast = disk.open("/ballast", create=True)
         self.clock = Clock()
         self.threads = Threads()
-        self.retention = Retention(self.clock, self.rig.store, self.threads)
+        self.retention = Retention(
+            self.clock, self.rig.store, StoreOptions(), self.threads
+        )
         self.retention.start()
         self.addCleanup(self.retention.stop)
 

@@ -22,6 +22,7 @@ class DiskSpaceTests(SynchronousTestCase):
         self.disk = MemoryDisk(BLOCKS * BLOCK)
         self.disk.make_dirs("/log")
         self.flags = RunningFlags()
+        self.own_bytes = 0
         self.ballast = self.disk.open("/ballast", create=True)
         self.space = self.make(0)
 
@@ -33,6 +34,7 @@ class DiskSpaceTests(SynchronousTestCase):
             ["/log"],
             "/queues",
             self.flags,
+            lambda: self.own_bytes,
         )
 
     def fill(self, percent: float) -> None:
@@ -111,6 +113,24 @@ class DiskSpaceTests(SynchronousTestCase):
         self.space.look()
         self.assertEqual(self.state(), (True, True, True))
 
+    def test_share(self) -> None:
+        """Of brokers that share a disk each counts its own files against its part."""
+        self.space = self.make(0, replicas_per_disk_partition=4)
+        for percent, expected in (
+            (75, (False, False, False)),
+            (76, (True, False, False)),
+            (80, (True, False, False)),
+            (81, (True, True, False)),
+        ):
+            self.own_bytes = BLOCKS * BLOCK // 4 * percent // 100
+            self.fill(80)
+            self.assertEqual(self.state(), expected, percent)
+        self.fill(95)
+        self.assertEqual(self.state(), (True, True, True))
+        self.own_bytes = 0
+        self.fill(80)
+        self.assertEqual(self.state(), (False, False, False))
+
     def test_unknown(self) -> None:
         """A disk that does not answer is not full, but expired files go."""
         self.fill(95)
@@ -128,6 +148,7 @@ class DiskSpaceTests(SynchronousTestCase):
             ["/log", "/other"],
             "/queues",
             self.flags,
+            lambda: self.own_bytes,
         )
         self.ballast.allocate(0, 950 * BLOCK)
         space.look()

@@ -144,16 +144,17 @@ class SegmentsTests(SynchronousTestCase):
         self.assertFalse(segment.allocate(10 * SIZE))
 
     def test_folders(self) -> None:
-        """With several directories each gets every so many segments."""
+        """With several directories each gets every so many segments, in the
+        order of their names."""
         self.disk.make_dirs("/b")
         segments = Segments(self.disk, ["/log", "/b"], SIZE)
         paths = [segments.roll().path for _ in range(3)]
         self.assertEqual(
             paths,
             [
-                f"/log/{segment_name(0)}",
-                f"/b/{segment_name(SIZE)}",
-                f"/log/{segment_name(2 * SIZE)}",
+                f"/b/{segment_name(0)}",
+                f"/log/{segment_name(SIZE)}",
+                f"/b/{segment_name(2 * SIZE)}",
             ],
         )
 

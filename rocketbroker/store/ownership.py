@@ -1,0 +1,92 @@
+# -*- test-case-name: tests.store.test_ownership -*-
+"""Who uses a store, and whether it was left as it should be.
+
+The file C{lock} keeps other brokers out, C{abort} tells the next start that this one
+did not stop cleanly; only that it exists counts, but ours holds the process, as the
+reference's does, and tells readers whose shared words they see. A disk so full that
+neither can be written to is no reason not to start: the lock is on the file and not in
+it, and a reader that cannot tell whose words they are does without them.
+
+The store sheet, sections 1 and 14.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final, final
+
+from rocketbroker.errors import StoreError
+from rocketbroker.files.interfaces import IFile, IFiles
+from rocketbroker.store.diskspace import NO_ROOM
+from rocketbroker.store.words import ABORT_MS, OWNER, Words
+
+ABORT: Final = "abort"
+LOCK: Final = "lock"
+LOCK_TEXT: Final = b"lock"
+
+
+@final
+class Ownership:
+    """The two files of one store."""
+
+    def __init__(self, files: IFiles, root: str) -> None:
+        self._files = files
+        self._root = root
+        self._abort = os.path.join(root, ABORT)
+        self._lock: IFile | None = None
+
+    def take(self) -> None:
+        """I{Blocking.} Take the lock, before anything is changed.
+
+        The reference takes it after recovery; then two brokers both recover.
+
+        @raise StoreError: another broker has it.
+        @raise OSError: the file cannot be made.
+        """
+        self._lock = self._files.open(os.path.join(self._root, LOCK), create=True)
+        if not self._lock.lock():
+            raise StoreError(f"The store {self._root} is used by another broker.")
+        _write(self._lock, LOCK_TEXT)
+
+    def release(self) -> None:
+        """Let others have it."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def was_left_cleanly(self) -> bool:
+        """Whether the last stop was a clean one."""
+        return not self._files.exists(self._abort)
+
+    def mark(self, words: Words) -> None:
+        """I{Blocking.} Say that the store is in use, and by whom.
+
+        @raise OSError: that cannot be said.
+        """
+        owner = os.getpid()
+        file = self._files.open(self._abort, create=True)
+        file.truncate(0)
+        _write(file, str(owner).encode())
+        file.datasync()
+        file.close()
+        self._files.sync_dir(self._root)
+        view = words.view
+        view[OWNER] = owner
+        view[ABORT_MS] = self._files.modified_ms(self._abort)
+
+    def unmark(self) -> None:
+        """I{Blocking.} Say that all is as it should be.
+
+        @raise OSError: that cannot be said; the next start checks everything.
+        """
+        self._files.remove(self._abort)
+        self._files.sync_dir(self._root)
+
+
+def _write(file: IFile, content: bytes) -> None:
+    """Write what a file holds, if there is room."""
+    try:
+        file.pwrite(content, 0)
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise

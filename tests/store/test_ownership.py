@@ -1,0 +1,58 @@
+"""Who uses a store."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.errors import StoreError
+from rocketbroker.store.ownership import Ownership
+from rocketbroker.store.words import ABORT_MS, OWNER, Words
+from rocketbroker.testing.files import MemoryDisk
+
+
+class OwnershipTests(SynchronousTestCase):
+    """Locks and marks."""
+
+    def setUp(self) -> None:
+        """A store's directory."""
+        self.disk = MemoryDisk()
+        self.disk.make_dirs("/s")
+        self.owner = Ownership(self.disk, "/s")
+
+    def test_lock(self) -> None:
+        """One has it until it lets go."""
+        self.owner.take()
+        self.assertEqual(self.disk.read("/s/lock"), b"lock")
+        other = Ownership(self.disk, "/s")
+        error = self.assertRaises(StoreError, other.take)
+        self.assertEqual(str(error), "The store /s is used by another broker.")
+        self.owner.release()
+        self.owner.release()
+        other.take()
+
+    def test_mark(self) -> None:
+        """The mark tells the process, the words tell the mark; without it the store was
+        left cleanly."""
+        words = Words(self.disk, "/s")
+        self.assertTrue(self.owner.was_left_cleanly())
+        self.owner.mark(words)
+        self.assertFalse(self.owner.was_left_cleanly())
+        self.assertEqual(self.disk.read("/s/abort"), str(os.getpid()).encode())
+        self.assertEqual(words.view[OWNER], os.getpid())
+        self.assertEqual(words.view[ABORT_MS], self.disk.modified_ms("/s/abort"))
+        self.owner.unmark()
+        self.assertTrue(self.owner.was_left_cleanly())
+
+    def test_full(self) -> None:
+        """On a full disk both files are there, if empty; a broken one is an error."""
+        words = Words(self.disk, "/s")
+        self.disk.capacity = self.disk.used()
+        self.owner.take()
+        self.owner.mark(words)
+        self.assertFalse(self.owner.was_left_cleanly())
+        self.assertRaises(StoreError, Ownership(self.disk, "/s").take)
+        self.disk.fail("pwrite", errno.EIO)
+        self.assertRaises(OSError, self.owner.mark, words)
