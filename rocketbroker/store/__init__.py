@@ -32,6 +32,7 @@ L{rocketbroker.store.store} offers it. From the outside in:
 - L{rocketbroker.store.misplaced}: records that say another place in their queue.
 - L{rocketbroker.store.consumequeue}: one queue: its entries, first and last offset.
 - L{rocketbroker.store.batchqueue}: the units of one that holds batches.
+- L{rocketbroker.store.extension}: what does not fit into the entries of a queue.
 - L{rocketbroker.store.queuefiles}: the files of a queue.
 - L{rocketbroker.store.index}: messages by their keys.
 - L{rocketbroker.store.indexfile}: one file of it.

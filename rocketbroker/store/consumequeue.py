@@ -22,6 +22,7 @@ from zope.interface import classImplements
 from rocketbroker.records.entries import ENTRY, FILLED, FILLED_SIZE, SIZE
 from rocketbroker.records.queueunits import BATCH_SIZE
 from rocketbroker.store.batchqueue import BatchUnits
+from rocketbroker.store.extension import Extension
 from rocketbroker.store.interfaces import IQueue
 from rocketbroker.store.ordered import first_that
 from rocketbroker.store.queuefiles import QueueFiles
@@ -46,6 +47,7 @@ class Queue:
     @ivar storable: whether a topic of that name can be stored at all.
     @ivar usable: whether ordinary messages can be stored in it: not in a batch queue.
     @ivar batch: the units of a batch queue, which has no entries; None of any other.
+    @ivar extension: where the tag codes of entries are, if they are not in them.
     @ivar slot: the index of its first shared word.
     @ivar magic: the magic number of its records.
     @ivar topic_field: the topic as it stands in a record, with its length.
@@ -63,6 +65,7 @@ class Queue:
 
     __slots__ = (
         "batch",
+        "extension",
         "files",
         "from_position",
         "magic",
@@ -101,6 +104,7 @@ class Queue:
         self.slot = words.add_queue(topic, queue_id)
         self.files = files
         self.batch: BatchUnits | None = None
+        self.extension: Extension | None = None
         self.storable = is_usable(topic) and 0 <= queue_id < 1 << 31
         if size <= MOST_TOPIC_V1:
             self.magic = MAGIC_V1
@@ -228,12 +232,16 @@ class Queue:
             return
         if not files:
             self.set_offsets(0, 0)
+            if self.extension is not None:
+                self.extension.drop()
             return
         low = files[0].start // SIZE
         high = (files[-1].start + self.files.size) // SIZE
         end = first_that(low, high, partial(self._is_not_before, before))
         if cut:
             self.files.cut(end * SIZE)
+        if self.extension is not None:
+            self.extension.bound(self.read, low, end, cut)
         begin = first_that(low, end, partial(self._is_there, lowest))
         if begin < end:
             position, size, _ = ENTRY.unpack(self.read(end - 1, 1))
@@ -279,6 +287,8 @@ class Queue:
             return 0
         begin = first_that(first, end, partial(self._is_there, lowest))
         view[self.slot + MIN] = begin
+        if self.extension is not None and begin < end:
+            self.extension.begin_with(ENTRY.unpack(self.read(begin, 1))[2])
         return self.files.drop_before(begin * SIZE)
 
     def _is_not_before(self, before: int, offset: int) -> bool:
@@ -304,9 +314,18 @@ class Queue:
                     return True
         return False
 
+    def begin_again(self, position: int) -> None:
+        """Be empty, as nothing but records from a position on belongs to it."""
+        self.from_position = position
+        self.max_position = self.trusted_from = 0
+        self.set_offsets(0, 0)
+        self.drop()
+
     def drop(self) -> None:
         """Remove all files."""
         self.files.drop(0)
+        if self.extension is not None:
+            self.extension.drop()
         if self.batch is not None:
             self.batch.drop()
 
@@ -318,12 +337,16 @@ class Queue:
         if self.batch is not None:
             end = self.batch.end * BATCH_SIZE
             self.batch.files.flush(least_pages, end)
-        else:
-            self.files.flush(least_pages, self.max_offset * SIZE)
+            return
+        if self.extension is not None:
+            self.extension.flush(least_pages)
+        self.files.flush(least_pages, self.max_offset * SIZE)
 
     def close(self) -> None:
         """Close all files."""
         self.files.close()
+        if self.extension is not None:
+            self.extension.files.close()
         if self.batch is not None:
             self.batch.files.close()
 

@@ -20,6 +20,7 @@ from rocketbroker.records.sysflags import INNER_BATCH
 from rocketbroker.store.commitlog import CommitLog, Hint
 from rocketbroker.store.consumequeue import Queue
 from rocketbroker.store.delays import SCHEDULE_TOPIC, delivery_ms
+from rocketbroker.store.extension import BitMaps
 from rocketbroker.store.flags import WRITE_LOGICS_QUEUE_ERROR, RunningFlags
 from rocketbroker.store.interfaces import Arrival, Draft, Placed
 from rocketbroker.store.lookahead import LookAhead
@@ -37,6 +38,8 @@ _BY: Final = "dispatch"
 class Dispatcher:
     """Enters published records into their queues.
 
+    @ivar extends: whether entries get a unit in their queue's extension.
+    @ivar bit_maps: gives the bit maps of these units, if anybody does.
     @ivar dispatched_ms: the store time of the last record entered.
     @ivar skipped: sentences about what could not be read in the log.
     @ivar repeated: how many records stood in their queue already.
@@ -74,6 +77,8 @@ class Dispatcher:
         self._limit_word = FLUSHED if only_flushed else COMMITTED
         self._touched: list[Queue] = []
         self._known: dict[tuple[bytes, int], Queue] = {}
+        self.extends = False
+        self.bit_maps: BitMaps | None = None
         self.dispatched_ms = 0
         self.skipped: list[str] = []
         self.repeated = 0
@@ -93,6 +98,9 @@ class Dispatcher:
         if position >= limit:
             return []
         hints = self._log.hints
+        if self.extends:
+            # Bit maps need a look at each record's properties.
+            hints.clear()
         while hints and hints[0].start < position:
             # The log was read that far, when hints were missing.
             hints.popleft()
@@ -206,7 +214,7 @@ class Dispatcher:
                     for at, what in self.misplaced.decide(queue, found, expected):
                         self.place(queue, at, what)
                     return
-                queue.enter()
+                self._write(queue)
                 pending.clear()
                 queue.pending_offset = offset
         else:
@@ -221,6 +229,8 @@ class Dispatcher:
             code = self._code(found)
         else:
             code = tag_code_of(properties) if b"TAGS\x01" in properties else 0
+        if self.extends:
+            self._add_unit(queue, code, found)
         pending.append(ENTRY.pack(position, size, code))
         queue.pending_codes.append(code)
         queue.pending_end = position + size
@@ -258,6 +268,8 @@ class Dispatcher:
         self, data: bytes, at: int, start: int, check_crc: bool
     ) -> tuple[int, int, int]:
         """Collect the entries of many records; see L{replaying.replay}."""
+        if self.extends:
+            return at, 0, 0
         return replay(data, at, start, check_crc, self._known, codes, self._touched)
 
     def _code(self, found: Found) -> int:
@@ -286,15 +298,25 @@ class Dispatcher:
             pending.append(what)
         else:
             position, size, code = what[0], what[1], self._code(what)
+            self._add_unit(queue, code, what)
             pending.append(ENTRY.pack(position, size, code))
         queue.pending_codes.append(code)
         queue.pending_end = position + size
+
+    def _add_unit(self, queue: Queue, code: int, found: Found) -> None:
+        """Collect what the extension of a queue has of a record."""
+        if self.extends and queue.extension is not None:
+            _, _, topic, _, _, _, ms, properties = found
+            bit_map = self.bit_maps(topic, properties) if self.bit_maps else b""
+            queue.extension.add(len(queue.pending), code, ms, bit_map)
 
     def _write(self, queue: Queue) -> None:
         if self.misplaced is not None:
             queue.pending[:] = self.misplaced.settled(
                 queue, queue.pending_offset, queue.pending
             )
+        if queue.extension is not None:
+            queue.pending[:] = queue.extension.enter(queue.pending)
         queue.enter()
 
     def enter(self) -> list[Arrival]:
@@ -319,6 +341,8 @@ class Dispatcher:
             queue.pending_codes = []
             if queue.batch is not None:
                 queue.batch.pending = []
+            if queue.extension is not None:
+                queue.extension.pending.clear()
         self._touched.clear()
 
 

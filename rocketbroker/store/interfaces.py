@@ -293,6 +293,15 @@ class IStore(Interface):
     def close() -> None:
         """I{Blocking.} Flush everything and remove the mark; idempotent."""
 
+    def calculate_bit_maps(bit_maps: Callable[[bytes, bytes], bytes]) -> None:
+        """Ask for a bit map for each message that is dispatched from now on.
+
+        It is kept with enableConsumeQueueExt only.
+
+        @param bit_maps: given topic and properties string, which filters want the
+            message, empty if there is none.
+        """
+
     def refusal() -> str | None:
         """Why nothing can be appended now (disk full, closed), or None."""
 

@@ -101,6 +101,7 @@ class Parts:
         self.search = TimeSearch(self.segments, words)
         self.index = self._make_index(wall_ms)
         self.dispatcher = self._make_dispatcher(queues)
+        self.dispatcher.extends = options.enable_consume_queue_ext
         self.reading = Reading(self.segments, words, options, memory_bytes, rot)
         self.checkpoint = Checkpoint(files, root)
         self.cleaner = self._make_cleaner(lease, wall_ms)
@@ -140,6 +141,8 @@ class Parts:
             store_host_v6,
             options.auto_message_version_on_topic_len,
             options.mapper_file_size_batch_consume_queue,
+            options.mapped_file_size_consume_queue_ext,
+            options.enable_consume_queue_ext,
             is_batch,
         )
 

@@ -19,6 +19,8 @@ from rocketbroker.records.queueunits import BATCH_SIZE
 from rocketbroker.store.batchqueue import FOLDER as BATCH_FOLDER
 from rocketbroker.store.batchqueue import BatchUnits
 from rocketbroker.store.consumequeue import Queue, is_usable
+from rocketbroker.store.extension import FOLDER as EXTENSION_FOLDER
+from rocketbroker.store.extension import Extension
 from rocketbroker.store.queuefiles import QueueFiles
 from rocketbroker.store.words import Words
 
@@ -41,15 +43,22 @@ class QueueTable:
         store_host_v6: bool,
         allow_v2: bool,
         batch_file_size: int,
+        extension_size: int,
+        extends: bool,
         is_batch: Callable[[str], bool] | None = None,
     ) -> None:
         """
         @param file_size: rounded up to whole entries.
         @param batch_file_size: the same of batch queues.
+        @param extension_size: the same of extensions.
+        @param extends: enableConsumeQueueExt.
         @param is_batch: None: those topics that have a directory for such queues.
         """
         self._files = files
         self._folder = os.path.join(root, FOLDER)
+        self._extension_folder = os.path.join(root, EXTENSION_FOLDER)
+        self._extension_size = extension_size
+        self._extends = extends
         self._batch_folder = os.path.join(root, BATCH_FOLDER)
         self._batch_file_size = -(-batch_file_size // BATCH_SIZE) * BATCH_SIZE
         self.is_batch = is_batch if is_batch is not None else self._has_batch_folder
@@ -77,6 +86,8 @@ class QueueTable:
                 self._store_host_v6,
                 self._allow_v2,
             )
+            if queue.storable and (self._extends or self._is_extended(queue)):
+                queue.extension = self._extension(queue)
             self._queues[topic, queue_id] = queue
         if self.is_batch(topic) != (queue.batch is not None) and not queue.has_files:
             queue.become(None if queue.batch is not None else self._units(queue))
@@ -96,6 +107,27 @@ class QueueTable:
             "mapperFileSizeBatchConsumeQueue",
         )
         return BatchUnits(self._words, queue.slot, files)
+
+    def _is_extended(self, queue: Queue) -> bool:
+        """Whether a queue has an extension from a time when that was switched on."""
+        if not self._files.is_dir(self._extension_folder):
+            return False
+        return self._files.is_dir(self._extension_path(queue))
+
+    def _extension_path(self, queue: Queue) -> str:
+        return os.path.join(self._extension_folder, queue.topic, str(queue.queue_id))
+
+    def _extension(self, queue: Queue) -> Extension:
+        if not self._files.is_dir(self._extension_folder):
+            make_lasting(self._files, self._extension_folder)
+        return Extension(
+            QueueFiles(
+                self._files,
+                self._extension_path(queue),
+                self._extension_size,
+                "mappedFileSizeConsumeQueueExt",
+            )
+        )
 
     def _has_batch_folder(self, topic: str) -> bool:
         """Whether a topic seems to have batch queues, where nobody knows the topics."""
@@ -144,6 +176,8 @@ class QueueTable:
                 queue = self.get(topic, int(name))
                 files = queue.files if queue.batch is None else queue.batch.files
                 said += files.load()
+                if queue.extension is not None:
+                    said += queue.extension.files.load()
         return said
 
     def of_topic(self, topic: str) -> list[Queue]:
@@ -152,7 +186,8 @@ class QueueTable:
 
     def remove_folder(self, topic: str) -> None:
         """Remove the directories of a topic whose queues have no files any more."""
-        for parent in (self._folder, self._batch_folder):
+        parents = (self._folder, self._batch_folder, self._extension_folder)
+        for parent in parents:
             folder = os.path.join(parent, topic)
             if is_usable(topic) and self._files.is_dir(folder):
                 self._remove(folder)

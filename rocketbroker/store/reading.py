@@ -133,6 +133,8 @@ class Reading:
             return outside(offset, first, end)
         cold, asked, most_bytes = self.limits(queue, offset, most_messages, most_bytes)
         blob = queue.read(offset, min(end - offset, asked, ENTRIES_AT_ONCE))
+        if matches is not None and queue.extension is not None:
+            matches = queue.extension.matching(matches)
         own = offset >= queue.trusted_from and not cold
         if matches is None and own:
             plain = self._read_plain(blob, offset, most_bytes, first, end)

@@ -24,6 +24,7 @@ from rocketbroker.store.batchreading import BatchReading
 from rocketbroker.store.cleaning import Cleaner
 from rocketbroker.store.consumequeue import Queue
 from rocketbroker.store.diskspace import DiskSpace
+from rocketbroker.store.extension import BitMaps
 from rocketbroker.store.flags import NOT_APPENDABLE, RunningFlags
 from rocketbroker.store.following import Trail
 from rocketbroker.store.interfaces import (
@@ -270,6 +271,10 @@ class Store:
 
     # Steps.
 
+    def calculate_bit_maps(self, bit_maps: BitMaps) -> None:
+        """See L{IStore.calculate_bit_maps}."""
+        self._dispatcher.bit_maps = bit_maps
+
     def refusal(self) -> str | None:
         """See L{IStore.refusal}."""
         if not self._is_open:
@@ -383,10 +388,7 @@ class Store:
         try:
             position = self._words.view[PUBLISHED]
             for queue in self._table.of_topic(topic):
-                queue.from_position = position
-                queue.max_position = queue.trusted_from = 0
-                queue.set_offsets(0, 0)
-                queue.drop()
+                queue.begin_again(position)
         finally:
             self._lease.release()
         with contextlib.suppress(OSError):

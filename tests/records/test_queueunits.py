@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.records.queueunits import BATCH_SIZE, BatchUnit, decode_batch
+from rocketbroker.records.queueunits import (
+    BATCH_SIZE,
+    BatchUnit,
+    ExtensionUnit,
+    decode_batch,
+    decode_extension,
+    encode_extension,
+)
 
 
 class BatchTests(SynchronousTestCase):
@@ -41,3 +48,24 @@ class BatchTests(SynchronousTestCase):
         ):
             self.assertFalse(good._replace(**{field: value}).is_valid)
         self.assertFalse(decode_batch(bytes(BATCH_SIZE)).is_valid)
+
+
+class ExtensionTests(SynchronousTestCase):
+    """Units of 20 bytes and more."""
+
+    def test_layout(self) -> None:
+        """All fields stand where the reference has them."""
+        data = encode_extension(2598919, 1_700_000_000_000, b"\x01\x80")
+        self.assertEqual(data.hex(), "0016000000000027a8070000018bcfe5680000020180")
+        unit = ExtensionUnit(2598919, 1_700_000_000_000, b"\x01\x80")
+        self.assertEqual(decode_extension(data), unit)
+        self.assertEqual(unit.size, len(data))
+
+    def test_wrong(self) -> None:
+        """What is cut off, or does not add up, is no unit."""
+        data = encode_extension(1, 2, b"abc")
+        self.assertIsNone(decode_extension(data[:-1]))
+        self.assertIsNone(decode_extension(data + b"x"))
+        self.assertIsNone(decode_extension(data[:19]))
+        self.assertIsNone(decode_extension(bytes(20)))
+        self.assertIsNone(decode_extension(data[:18] + b"\0\1" + data[20:]))
