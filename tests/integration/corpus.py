@@ -11,7 +11,8 @@ from functools import cache
 from typing import NamedTuple
 from zlib import crc32
 
-from rocketbroker.records.properties import DELAY
+from rocketbroker.records.names import SCHEDULE_TOPIC
+from rocketbroker.records.properties import DELAY, REAL_TOPIC
 from rocketbroker.records.record import StoredMessage
 
 RUN = 16
@@ -71,9 +72,14 @@ def place(n: int) -> tuple[str, int]:
 def level(n: int) -> int:
     """The level of a message's delay, where delays are asked for; 0 without one."""
     z = mix(n)
-    if _run(n // RUN)[2] or z >> 53 & 31:
+    if batched(n) or z >> 53 & 31:
         return 0
     return max(1, z >> 58 & 3)
+
+
+def batched(n: int) -> bool:
+    """Whether a message is sent in a batch."""
+    return _run(n // RUN)[2]
 
 
 def keys(n: int) -> list[str]:
@@ -85,12 +91,12 @@ def keys(n: int) -> list[str]:
 def line(n: int) -> str:
     """What a message is."""
     z = mix(n)
-    topic, _, batched = _run(n // RUN)
-    if not batched and n % 10000 == 9999:
+    topic, in_batch = place(n)[0], batched(n)
+    if not in_batch and n % 10000 == 9999:
         size = 1 << 20
     else:
         kind = z & 15
-        mask = 0x1FF if kind < 12 else 0xFFF if kind < 15 or batched else 0x1FFF
+        mask = 0x1FF if kind < 12 else 0xFFF if kind < 15 or in_batch else 0x1FFF
         size = 1 + (z >> 4 & mask)
     text = _text()
     # Java shifts without the sign: the rest is never negative there either.
@@ -105,10 +111,11 @@ def line(n: int) -> str:
 
 
 def seen(message: StoredMessage) -> Seen:
-    """A message of ours as it is compared."""
+    """A message of ours as it is compared; one that waits, as what it will be."""
     own = message.properties
-    body = message.body
-    first = (message.topic, message.flag, len(body), crc32(body))
+    body = message.plain_body()
+    topic = own[REAL_TOPIC] if message.topic == SCHEDULE_TOPIC else message.topic
+    first = (topic, message.flag, len(body), crc32(body))
     some = [own.get(name, "") for name in ("TAGS", "KEYS", "p0", "p1", "p2")]
     return Seen(
         message.queue_id,

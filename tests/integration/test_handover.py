@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import signal
 import subprocess
@@ -15,6 +16,11 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.puller import Puller, messages
 from rocketbroker.blocking.settings import Settings
+from rocketbroker.files.disk import Disk
+from rocketbroker.records.names import SCHEDULE_TOPIC
+from rocketbroker.records.record import StoredMessage
+from rocketbroker.store import inspection
+from rocketbroker.store.reader import StoreReader
 from tests.integration import corpus
 from tests.integration.corpus import Seen
 from tests.integration.javabroker import JavaBroker
@@ -27,9 +33,14 @@ COUNT = 100_000
 #: The client that goes with a broker.
 CLIENTS = {"5.3.3": "5.3.3", "4.9.7": "4.9.8"}
 
-#: Where delayed messages wait, and for how long: the last ones to the end.
-SCHEDULE = "SCHEDULE_TOPIC_XXXX"
+#: How long delayed messages wait: those of the last level to the end.
 LEVELS = "1s 10s 2h"
+LAST_LEVEL = 3
+LONGEST_DELAY = 10
+
+#: How long all others may take until they are delivered, in seconds, beyond which a
+#: broker has forgotten them: those that wait were there 10 s before.
+MOST_SECONDS = 60.0
 
 #: Small files, so that many begin and end on both sides.
 SETTINGS = {
@@ -47,44 +58,59 @@ class Notes:
     """What has been sent, and what must be seen of it.
 
     @ivar sent: of each number, its queue, queue offset and unique key.
-    @ivar delayed: the numbers that were sent with a delay: they stand in no queue of
-        their topic at once.
+    @ivar delayed: the level of each number that was sent with a delay: such a message
+        stands in no queue of its topic at once.
     """
 
     def __init__(self) -> None:
         self.sent: dict[int, tuple[int, int, str]] = {}
-        self.delayed: set[int] = set()
+        self.delayed: dict[int, int] = {}
 
     def add(self, path: Path, delays: bool) -> None:
         """What Java has noted of its sends."""
         for found in path.read_text().splitlines():
             number, queue, offset, key = found.split("\t")
             self.sent[int(number)] = int(queue), int(offset), key
-            if delays and corpus.level(int(number)):
-                self.delayed.add(int(number))
+            if delays and (level := corpus.level(int(number))):
+                self.delayed[int(number)] = level
 
-    def problems(self, all_seen: Iterable[Seen]) -> list[str]:
+    def problems(
+        self, all_seen: Iterable[Seen], delivered: bool, twice: bool
+    ) -> list[str]:
         """What is not as it must be with the messages of the topics.
 
-        Those with a delay may be there or not, but once.
+        @param delivered: whether the delayed ones must have arrived, but for those of
+            the last level, which must not.
+        @param twice: whether a delayed one may be there more than once.
         """
         wrong: list[str] = []
-        left = self.sent.keys() - self.delayed
+        left = self.sent.keys() - self.delayed.keys()
+        late = {n for n, level in self.delayed.items() if level < LAST_LEVEL}
         for seen in all_seen:
             n = seen.number
             if seen.line != corpus.line(n):
                 wrong.append(f"{seen} is {corpus.line(n)!r}")
             elif n not in self.sent:
                 wrong.append(f"{seen} was not sent")
-            elif n in self.delayed:
-                continue
-            elif n not in left:
+            elif n in left:
+                left.discard(n)
+                if self.sent[n][:2] != (seen.queue, seen.offset):
+                    wrong.append(f"{seen} should be at {self.sent[n]}")
+            elif n in late:
+                late.discard(n)
+            elif self.delayed.get(n) == LAST_LEVEL:
+                wrong.append(f"{seen} has to wait")
+            elif n not in self.delayed or not twice:
                 wrong.append(f"{seen} is there twice")
-            elif self.sent[n][:2] != (seen.queue, seen.offset):
-                wrong.append(f"{seen} should be at {self.sent[n]}")
-            left.discard(n)
+        if delivered:
+            left |= late
         wrong.extend(f"{n} is missing" for n in sorted(left)[:10])
         return wrong
+
+
+def sample(start: int, until: int) -> list[int]:
+    """Some numbers, most of them at random, and the last."""
+    return [*random.Random(start).sample(range(start, until), 30), until - 1]
 
 
 def queue_by_queue(names: str, topics: Iterable[str]) -> Iterator[Seen]:
@@ -109,6 +135,7 @@ class HandOver:
         self.cluster = cluster = Cluster(**SETTINGS)
         self.version = version
         self.notes = Notes()
+        self.written = 0.0
         base = cluster.broker.port
         self.java = JavaBroker(
             version,
@@ -151,13 +178,14 @@ class HandOver:
         self.java.stop(signal.SIGKILL)
         self.cluster.stop()
 
-    def write(self, start: int, delays: bool) -> None:
+    def write(self, start: int) -> None:
         """Send C{COUNT} messages from a number on, to the broker that is up."""
         note = self.cluster.folder / f"sent-{start}"
-        words = {"from": start, "to": start + COUNT, "delays": delays}
+        words = {"from": start, "to": start + COUNT, "delays": True}
         driver = self.driver()
         driver("writeCorpus", name="p", broker="broker-a", note=str(note), **words)
-        self.notes.add(note, delays)
+        self.notes.add(note, delays=True)
+        self.written = time.monotonic()
 
     def read_by_java(self, topic: str, queues: int) -> Iterator[Seen]:
         """All messages of a topic, as the official client has them."""
@@ -175,6 +203,45 @@ class HandOver:
             for wanted, seen in enumerate(found):
                 assert seen.offset == wanted, f"{topic}/{queue}: no {wanted}"
                 yield seen
+
+    def waiting(self) -> dict[int, int]:
+        """The level of each delayed message, as the store has them; those that were
+        delivered stay there."""
+        found = {}
+        reader = StoreReader(Disk(), str(self.cluster.store))
+        try:
+            for level in range(1, LAST_LEVEL + 1):
+                for message in inspection.messages(
+                    reader, SCHEDULE_TOPIC, level - 1, 0, None
+                ):
+                    assert isinstance(message, StoredMessage), message
+                    seen = corpus.seen(message)
+                    assert seen.line == corpus.line(seen.number), seen
+                    found[seen.number] = level
+        finally:
+            reader.close()
+        return found
+
+    def wait_until_delivered(self) -> None:
+        """Let pass what delays are left, and wait for what is due then.
+
+        The number of messages alone does not tell: after a kill some come twice.
+        """
+        notes = self.notes
+        wanted = len(notes.sent)
+        wanted -= sum(level == LAST_LEVEL for level in notes.delayed.values())
+        end = time.monotonic() + MOST_SECONDS
+        count = before = -1
+        with Client(Settings(self.cluster.names, attempts=20)) as client:
+            queues = [q for topic in corpus.TOPICS for q in client.queues(topic)]
+            while (
+                count < wanted
+                or count != before
+                or time.monotonic() < self.written + LONGEST_DELAY + 1
+            ):
+                assert time.monotonic() < end, f"{count} messages of {wanted} are there"
+                time.sleep(0.5)
+                before, count = count, sum(map(client.max_offset, queues))
 
 
 class HandOverTests(SynchronousTestCase):
@@ -204,7 +271,7 @@ class HandOverTests(SynchronousTestCase):
                 address=over.cluster.address,
             )
         self.say(f"Java {version} is up")
-        over.write(0, delays=True)
+        over.write(0)
         self.say("it has 100,000")
         over.java.stop(how)
         self.say("it is stopped")
@@ -213,50 +280,80 @@ class HandOverTests(SynchronousTestCase):
 
     def at_ours(self, over: HandOver, how: int) -> None:
         """Ours serves what Java has written, and gets as much again."""
+        twice = how == signal.SIGKILL
         over.cluster.broker.start()
         self.say("ours is up")
         found = queue_by_queue(over.cluster.names, corpus.TOPICS)
-        self.assertEqual(over.notes.problems(found)[:20], [])
+        problems = over.notes.problems(found, delivered=False, twice=twice)
+        self.assertEqual(problems[:20], [])
         self.say("ours has served all")
-        over.write(COUNT, delays=False)
+        self.query(over, sample(0, COUNT))
+        self.say("ours has found all by key")
+        over.write(COUNT)
         self.say("ours has 200,000")
         over.cluster.broker.stop(how)
         log = over.cluster.broker.log.read_text()
         for word in ("given up", "Traceback", "are missing", "is removed"):
             self.assertNotIn(word, log)
-        self.verify(over.cluster.store)
+        self.verify(over)
         self.say("ours is stopped, and nothing is wrong with the store")
 
     def back_at_java(self, over: HandOver, how: int) -> None:
         """Java serves all, and has found nothing to cut off."""
+        twice = how == signal.SIGKILL
         over.start_java()
         self.say("Java is up again")
+        over.wait_until_delivered()
+        self.say("Java has delivered all")
         found = (s for t in corpus.TOPICS for s in over.read_by_java(t, corpus.QUEUES))
-        self.assertEqual(over.notes.problems(found)[:20], [])
+        problems = over.notes.problems(found, delivered=True, twice=twice)
+        self.assertEqual(problems[:20], [])
         self.say("Java has served all")
+        # After a kill it drops its newest index file, whoever wrote that, and makes
+        # only that again which it reads of the log: its last segment at least.
+        start = 2 * COUNT - COUNT // 100 if how == signal.SIGKILL else 0
+        self.query(over, sample(start, 2 * COUNT))
+        self.say("Java has found all by key")
         over.java.stop(how)
         log = over.java.said()
         # It says so even if the log ends where the queues end, as it should.
-        for queues, end in re.findall(
+        ends = re.findall(
             r"maxPhyOffsetOfConsumeQueue\((\d+)\) >= processOffset\((\d+)\)", log
-        ):
-            self.assertEqual(queues, end)
+        )
+        self.assertTrue(ends)
+        self.assertEqual([end for end in ends if end[0] != end[1]], [])
         for word in ("[BUG]", "truncate failed", "Failed to truncate"):
             self.assertNotIn(word, log)
-        self.verify(over.cluster.store)
+        self.verify(over)
         self.say("Java is stopped, and nothing is wrong with the store")
 
-    def verify(self, store: Path) -> None:
-        """C{rocketbroker store verify} finds nothing wrong."""
+    def query(self, over: HandOver, numbers: list[int]) -> None:
+        """The broker that is up finds messages by key and by unique key."""
+        driver = over.driver()
+        for n in numbers:
+            if over.notes.delayed.get(n):
+                continue
+            topic, keys = corpus.place(n)[0], corpus.keys(n)
+            asked: list[dict[str, object]] = [{"key": k, "most": 64} for k in keys[:2]]
+            if not corpus.batched(n):
+                asked.append({"uniqueKey": over.notes.sent[n][2]})
+            for words in asked:
+                found = driver("query", topic=topic, **words)
+                self.assertIn(str(n), {m["properties"]["n"] for m in found}, words)
+
+    def verify(self, over: HandOver) -> None:
+        """C{rocketbroker store verify} finds nothing wrong, and all that has to wait
+        is there."""
         done = subprocess.run(
             [sys.executable, "-m", "rocketbroker.app.command", "store", "verify"]
-            + [str(store), "--output", "json"],
+            + [str(over.cluster.store), "--output", "json"],
             capture_output=True,
             text=True,
             env=environment(),
             check=False,
         )
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(over.waiting(), over.notes.delayed)
 
     def test_533_clean(self) -> None:
         """5.3.3, stopped cleanly."""

@@ -20,6 +20,7 @@ import java.util.TreeSet;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.TimeUnit;
+import org.apache.rocketmq.client.QueryResult;
 import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.PullResult;
@@ -92,6 +93,7 @@ public final class Driver {
             case "queues": return queues(c);
             case "pull": return pull(c);
             case "announce": return announce(c);
+            case "query": return query(c);
             case "writeCorpus": return writeCorpus(c);
             case "readCorpus": return readCorpus(c);
             case "createTopic": return createTopic(c);
@@ -256,6 +258,19 @@ public final class Driver {
         permission.setProperty("brokerPermission", "6");
         admin().updateBrokerConfig(c.getString("address"), permission);
         return "announced";
+    }
+
+    /** The messages of a topic with a key, or the one with a unique key. */
+    private Object query(JSONObject c) throws Exception {
+        List<JSONObject> found = new ArrayList<>();
+        String topic = c.getString("topic");
+        if (c.containsKey("uniqueKey")) {
+            found.add(seen(admin().viewMessage(topic, c.getString("uniqueKey"))));
+            return found;
+        }
+        QueryResult result = admin().queryMessage(topic, c.getString("key"), c.getIntValue("most"), 0, Long.MAX_VALUE);
+        for (MessageExt m : result.getMessageList()) found.add(seen(m));
+        return found;
     }
 
     private Object writeCorpus(JSONObject c) throws Exception {
