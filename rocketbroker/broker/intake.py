@@ -237,7 +237,7 @@ class Intake:
         self._appended()
         durability = self._durability
         if not durability.synchronous:
-            self._time(begin, len(drafts))
+            self.put_times.add((self._seconds() - begin) * 1000.0, len(drafts))
             self.settle(drafts, 0)
             return
         waiting = [d for d in drafts if d.wait and d.status == PUT_OK]

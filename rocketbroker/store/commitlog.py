@@ -313,6 +313,7 @@ class CommitLog:
         drafts = runs[0].drafts
         if len(runs) > 1:
             drafts = [draft for run in runs for draft in run.drafts]
+            self.appended_bytes -= sum(run.filler for run in runs)
         last = runs[-1]
         end = last.drafts[-1].end if last.drafts else last.start
         view = self._words.view
@@ -322,7 +323,7 @@ class CommitLog:
             view[COMMITTED] = end
         view[APPENDING] = 0
         self.appended_messages += len(drafts) + self._in_batches
-        self.appended_bytes += end - runs[0].start - sum([run.filler for run in runs])
+        self.appended_bytes += end - runs[0].start
         self.published_ms = store_ms
         if self._has_placed:
             # Rare, and with rules of their own: the dispatch reads them from the log.
