@@ -131,8 +131,13 @@ def queue_by_queue(names: str, topics: Iterable[str]) -> Iterator[Seen]:
 class HandOver:
     """One directory, and those who use it one after the other."""
 
-    def __init__(self, version: str) -> None:
-        self.cluster = cluster = Cluster(**SETTINGS)
+    def __init__(self, version: str, **more: object) -> None:
+        """
+        @param version: of the Java broker.
+        @param more: settings of both.
+        """
+        settings = {**SETTINGS, **more}
+        self.cluster = cluster = Cluster(**settings)
         self.version = version
         self.notes = Notes()
         self.written = 0.0
@@ -151,7 +156,7 @@ class HandOver:
                 "namesrvAddr": cluster.names,
                 "storePathRootDir": cluster.store,
                 "storePathCommitLog": cluster.store / "commitlog",
-                **SETTINGS,
+                **settings,
             },
         )
         cluster.namesrv.start()

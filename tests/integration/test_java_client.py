@@ -218,6 +218,32 @@ class SendAndReceive(SynchronousTestCase):
         self.assertEqual(len(delays), 9)
         self.assertLess(delays[len(delays) // 2], 1000)
 
+    def test_delayLevels(self) -> None:
+        """Delayed messages come when their level has passed, not before, with their
+        tags and properties, in whatever way they were sent."""
+        topic, producer = self.topic(), self.producer()
+        consumer = self.consumer(topic, tags="late")
+        wanted = {b"none": 0, b"one": 1, b"two": 2, b"oneway": 1, b"async": 1}
+        for body, level in wanted.items():
+            self.java.send(
+                producer,
+                topic,
+                body,
+                mode={b"oneway": "oneway", b"async": "async"}.get(body, "sync"),
+                delayLevel=level,
+                tags="late",
+                properties={"colour": "red"},
+            )
+        got = {body_of(m): m for m in self.java.received(consumer, len(wanted), 40)}
+        self.assertEqual(got.keys(), wanted.keys())
+        for body, level in wanted.items():
+            waited = got[body]["stored"] - got[body]["born"]
+            least = {0: 0, 1: 1000, 2: 5000}[level]
+            self.assertTrue(least <= waited < least + 2000, f"{body!r}: {waited}")
+            self.assertEqual(got[body]["properties"]["colour"], "red")
+            self.assertEqual(got[body]["properties"].get("DELAY", "0"), str(level))
+        self.assertEqual(got[b"two"]["properties"]["REAL_TOPIC"], topic)
+
     def test_pushWithTags(self) -> None:
         """A subscription to two tags gets those two and no other."""
         topic, producer = self.topic(), self.producer()

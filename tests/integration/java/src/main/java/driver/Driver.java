@@ -129,6 +129,7 @@ public final class Driver {
         Message m = new Message(topic, c.getString("tags"), c.getString("keys"), Base64.getDecoder().decode(c.getString("body")));
         JSONObject properties = c.getJSONObject("properties");
         if (properties != null) for (String name : properties.keySet()) m.putUserProperty(name, properties.getString(name));
+        if (c.containsKey("delayLevel")) m.setDelayTimeLevel(c.getIntValue("delayLevel"));
         return m;
     }
 
