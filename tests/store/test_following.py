@@ -9,6 +9,7 @@ from rocketbroker.records.hashing import tag_code
 from rocketbroker.store.following import Trail
 from rocketbroker.store.interfaces import ITrail
 from rocketbroker.testing.files import MemoryDisk
+from tests.store.cleanings import HOUR_MS, NOW, CleaningCase
 from tests.store.stores import SEGMENT, START_MS, draft, opened, put
 
 
@@ -113,3 +114,23 @@ class TrailTests(SynchronousTestCase):
         within = self.store.trail(5)
         self.assertEqual(within.take(9), [])
         self.assertEqual((within.position, within.lost_bytes), (end, end - 5))
+
+
+class RemovedTests(CleaningCase):
+    """Segments that go before all of it was seen."""
+
+    def test_removed(self) -> None:
+        """It goes on with the oldest that is left, and says how much it missed."""
+        self.begin(delete_when=NOW, file_reserved_time=72)
+        late, within, fast = (self.store.trail(0) for _ in range(3))
+        within.take(1)
+        fast.take(5)
+        self.wall.now_ms += 72 * HOUR_MS
+        self.round()
+        lowest = self.store.min_position
+        self.assertEqual(lowest, 2 * SEGMENT)
+        for trail, missed in ((late, lowest), (within, lowest - within.position)):
+            self.assertEqual([each.queue_offset for each in trail.take(9)], [4, 5])
+            self.assertEqual(trail.lost_bytes, missed)
+        self.assertEqual([each.queue_offset for each in fast.take(9)], [5])
+        self.assertEqual(fast.lost_bytes, 0)
