@@ -96,17 +96,22 @@ class Upkeep:
         timing = self._timing = FlushTiming(clock, store, options, durability)
         if not durability.synchronous:
             self._every(options.flush_interval_commit_log / 1000.0, timing.flush)
+        self._woken: LoopingCall | None = None
         if durability.holds_back:
-            self._every(options.commit_interval_commit_log / 1000.0, self._commit)
+            seconds = options.commit_interval_commit_log / 1000.0
+            loop = self._every(seconds, self._commit)
+            if options.wake_commit_when_put_message:
+                self._woken = loop
         self._every(options.flush_interval_consume_queue / 1000.0, self._flush_queues)
         self._every(ALLOCATE_SECONDS, self._allocate)
         self._every(TELL_SECONDS, self._tell)
         durability.on_flush(self.appended)
 
-    def _every(self, seconds: float, step: Callable[[], None]) -> None:
+    def _every(self, seconds: float, step: Callable[[], None]) -> LoopingCall:
         loop = LoopingCall(step)
         loop.clock = self._clock
         self._loops.append((loop, seconds))
+        return loop
 
     def start(self) -> None:
         """Begin all regular work; the next segment is made now."""
@@ -177,6 +182,10 @@ class Upkeep:
         self._soon = None
         self._refused = False
         self._timing.appended()
+        if self._woken is not None and self._woken.running:
+            # It waits its whole time again, and then everything is due; else what came
+            # soon after a commit would wait for two rounds.
+            self._woken.reset()
         store = self._store
         if store.lacks_room() and self._clock.seconds() >= self._room_at:
             self._room_at = self._clock.seconds() + HASTE_SECONDS

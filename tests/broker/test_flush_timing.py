@@ -118,6 +118,7 @@ class CommitTests(TimingCase):
         """A few messages are seen within 200 ms, four pages at once."""
         self.begin_pool()
         self.append()
+        self.advance(DISPATCH_SECONDS)
         self.advance(0.199)
         self.assertEqual((self.is_committed(), self.arrived), (False, []))
         self.advance(0.001)
@@ -137,6 +138,19 @@ class CommitTests(TimingCase):
             self.advance(DISPATCH_SECONDS)
             self.assertEqual(len(self.arrived), count)
 
+    def test_soonAfterACommit(self) -> None:
+        """A message that comes just behind a commit waits no longer than others, also
+        when that commit was not one of the regular ones."""
+        self.begin_pool()
+        self.advance(0.1)
+        self.pages(4)
+        self.advance(DISPATCH_SECONDS)
+        self.append()
+        self.advance(DISPATCH_SECONDS)
+        self.assertFalse(self.is_committed())
+        self.advance(0.2)
+        self.assertTrue(self.is_committed())
+
     def test_notWoken(self) -> None:
         """Without wakeCommitWhenPutMessage four pages wait for the interval too."""
         self.begin_pool(wake_commit_when_put_message=False)
@@ -151,9 +165,10 @@ class CommitTests(TimingCase):
         than the other."""
         self.begin_pool(commit_commit_log_thorough_interval=1000)
         self.append()
-        self.advance(0.999)
+        self.advance(DISPATCH_SECONDS)
+        self.advance(0.9)
         self.assertFalse(self.is_committed())
-        self.advance(0.001)
+        self.advance(0.1)
         self.assertTrue(self.is_committed())
 
     def test_wakesFlush(self) -> None:
