@@ -35,6 +35,7 @@ if __name__ == "__main__" and "--inside" not in sys.argv:
 
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.disk import Disk
+from rocketbroker.records.hashing import tag_code
 from rocketbroker.store.interfaces import Draft
 from rocketbroker.store.store import Store
 from tests.integration.javabroker import JavaBroker
@@ -69,13 +70,25 @@ def fill(root: Path, mib: int, size: int) -> None:
                 number,
                 number,
             )
-            properties += b"WAIT\x01true\x02TAGS\x01tag%d\x02" % (number % 5)
+            tag = f"tag{number % 5}"
+            properties += f"WAIT\x01true\x02TAGS\x01{tag}\x02".encode()
             body = b"%09d" % number * (size // 9)
             rest = size - 91 - len(TOPIC) - len(properties)
             now = time.time_ns() // 1_000_000
             queue = queues[number // 32 % QUEUES]
             drafts.append(
-                Draft(queue, body[:rest], properties, 0, 0, now, HOST, 0, 0, None)
+                Draft(
+                    queue,
+                    body[:rest],
+                    properties,
+                    0,
+                    0,
+                    now,
+                    HOST,
+                    0,
+                    tag_code(tag),
+                    None,
+                )
             )
         store.append(drafts)
         store.dispatch(2 * AT_ONCE)
