@@ -27,6 +27,21 @@ from rocketbroker.files.jsonfile import JsonFile
 from rocketbroker.store.repair import Done, Keeping, Repair
 from rocketbroker.wire import fastjson
 
+CONFIG = click.option(
+    "-c",
+    "--config",
+    type=click.Path(exists=True, dir_okay=False),
+    help="The broker's settings: delay levels and the sizes of the index.",
+)
+
+
+def settings(config: str | None) -> StoreOptions:
+    """The store's settings in a broker's file; the usual ones without a file."""
+    if config is None:
+        return StoreOptions()
+    with open(config, encoding="utf-8") as file:
+        return StoreOptions.from_properties(parse(file.read()), config)
+
 
 def is_json(content: bytes) -> bool:
     """Whether that is an object as the broker writes it."""
@@ -89,12 +104,7 @@ class Walks:
     "directory", metavar="DIR", type=click.Path(exists=True, file_okay=False)
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-@click.option(
-    "-c",
-    "--config",
-    type=click.Path(exists=True, dir_okay=False),
-    help="The broker's settings, if its delay levels are not the usual ones.",
-)
+@CONFIG
 @click.option(
     "--output", type=click.Choice(FORMATS), default="table", show_default=True
 )
@@ -119,10 +129,7 @@ def store_repair(
     files = Disk()
     rows = Rows(sys.stdout, output)
     root = os.path.abspath(directory)
-    options = StoreOptions()
-    if config is not None:
-        with open(config, encoding="utf-8") as file:
-            options = StoreOptions.from_properties(parse(file.read()))
+    options = settings(config)
     options = attrs.evolve(
         options,
         store_path_root_dir=root,

@@ -50,5 +50,7 @@ L{rocketbroker.store.store} offers it. From the outside in:
 - L{rocketbroker.store.repair}: a damaged directory made good, as far as that can be.
 - L{rocketbroker.store.lostrecords}: what takes the place of lost records.
 - L{rocketbroker.store.copies}: what a repair changes, kept as it was.
+- L{rocketbroker.store.indexverification}: the index checked.
+- L{rocketbroker.store.locating}: where things are in it.
 - L{rocketbroker.store.matching}: the entries of a queue against its records.
 """

@@ -23,11 +23,17 @@ import attrs
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFile, IFiles
-from rocketbroker.store.copies import PIECE, Copies
+from rocketbroker.store.copies import Copies
+from rocketbroker.store.indexverification import IndexVerification
+from rocketbroker.store.locating import (
+    entries_between,
+    segment_at,
+    written_from,
+)
 from rocketbroker.store.lostrecords import Filling, Slot
 from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.scanning import Blank, Broken, parse
-from rocketbroker.store.segments import Segment, position_of_name
+from rocketbroker.store.segments import position_of_name
 from rocketbroker.store.store import Store
 from rocketbroker.store.verification import Fault, Verification
 
@@ -107,6 +113,7 @@ class Repair:
         self._others = others
         self._copies: Copies | None = None
         self._damaged: set[tuple[str, int]] = set()
+        self._has_other_index = False
         self.faults = 0
         self.left = 0
 
@@ -178,7 +185,8 @@ class Repair:
         finally:
             reader.close()
         rebuild = bool(faults)
-        self._set_aside(rebuild, bool(filling.dead))
+        index = any(fault.kind == "index" for fault in faults)
+        self._set_aside(rebuild, index or bool(filling.dead))
         if lock is not None:
             # The store takes it itself.
             lock.close()
@@ -196,6 +204,17 @@ class Repair:
             walk = Verification(self._files, reader, faults.append, self._progress)
             self._sized(walk.expected_bytes())
             walk.run()
+            options = self._options
+            index = IndexVerification(
+                self._files,
+                reader,
+                self._root,
+                options.max_hash_slot_num,
+                options.max_index_num,
+                faults.append,
+            )
+            index.run()
+            self._has_other_index = bool(index.unknown)
         finally:
             reader.close()
         return walk, faults
@@ -245,7 +264,7 @@ class Repair:
         self, reader: StoreReader, regions: list[tuple[int, int]], faults: list[Fault]
     ) -> Filling:
         def read(position: int, size: int) -> bytes:
-            segment = _segment(reader, position)
+            segment = segment_at(reader, position)
             return segment.file.pread(size, position - segment.start)
 
         filling = Filling(read, self._wall_ms())
@@ -253,7 +272,7 @@ class Repair:
         for start, end in sorted(regions):
             slots = self._slots(reader, start, end)
             slots = slots or list(self._missing(filling, faults, start, end))
-            segment = _segment(reader, start)
+            segment = segment_at(reader, start)
             if segment is last and end == segment.end:
                 # The log goes on there: what no message stood in becomes zeros again.
                 end = max((each.position + each.size for each in slots), default=start)
@@ -267,7 +286,7 @@ class Repair:
         found = []
         for topic in reader.topics():
             for queue_id in reader.queues(topic):
-                for offset, position, size in _entries(
+                for offset, position, size in entries_between(
                     reader, topic, queue_id, start, end
                 ):
                     name = topic.encode()
@@ -298,7 +317,7 @@ class Repair:
                 return
 
     def _own_slot(self, reader: StoreReader, start: int, end: int) -> Iterator[Slot]:
-        segment = _segment(reader, start)
+        segment = segment_at(reader, start)
         data = segment.file.pread(min(end - start, 64 << 20), start - segment.start)
         try:
             found = parse(data, 0, start, False)
@@ -344,12 +363,12 @@ class Repair:
                 where = f"{name}/{slot.queue_id} offset {slot.queue_offset}"
                 self._tell(Done(kind, where, slot.position, slot.size, text))
         for start, end in filling.dead:
-            path = _segment(reader, start).path
+            path = segment_at(reader, start).path
             text = f"no message can be made of bytes {start} to {end - 1}"
             self._tell(Done("given-up", path, start, end - start, text))
         if walk.tail:
-            path = _segment(reader, walk.tail_position).path
-            written = _written(reader, walk.tail_position)
+            path = segment_at(reader, walk.tail_position).path
+            written = written_from(reader, walk.tail_position)
             text = "what the last stop left behind the last record"
             self._tell(Done("given-up", path, walk.tail_position, written, text))
 
@@ -381,19 +400,19 @@ class Repair:
         copies = self._keeping()
         opened: dict[str, IFile] = {}
         for position, data in filling.patches:
-            segment = _segment(reader, position)
+            segment = segment_at(reader, position)
             if segment.path not in opened:
                 opened[segment.path] = self._files.open(segment.path)
             file = opened[segment.path]
             copies.keep(segment.path, file, position - segment.start, len(data))
         if walk.tail:
-            segment = _segment(reader, walk.tail_position)
+            segment = segment_at(reader, walk.tail_position)
             at = walk.tail_position - segment.start
-            length = _written(reader, walk.tail_position)
+            length = written_from(reader, walk.tail_position)
             copies.keep(segment.path, segment.file, at, length)
         copies.sync()
         for position, data in filling.patches:
-            segment = _segment(reader, position)
+            segment = segment_at(reader, position)
             opened[segment.path].pwrite(data, position - segment.start)
         for file in opened.values():
             file.datasync()
@@ -409,7 +428,7 @@ class Repair:
                     text = f"made again from the log; as it was: {copies.move(path)}"
                     self._tell(Done("moved", path, 0, 0, text))
         path = os.path.join(self._root, "index")
-        if index and self._files.list(path):
+        if index and not self._has_other_index and self._files.list(path):
             text = f"made again from the log; as it was: {copies.move(path)}"
             self._tell(Done("moved", path, 0, 0, text))
         checkpoint = os.path.join(self._root, "checkpoint")
@@ -423,6 +442,9 @@ class Repair:
     def _sizes(self, reader: StoreReader) -> StoreOptions:
         """The settings with the sizes that the files have."""
         first = reader.segments[0]
+        # An index of another size than the settings say would be left alone, and one of
+        # that size made beside it.
+        has_index = self._options.message_index_enable and not self._has_other_index
         size = 0
         for topic in reader.topics():
             for queue_id in reader.queues(topic):
@@ -433,6 +455,7 @@ class Repair:
             mapped_file_size_consume_queue=(
                 size or self._options.mapped_file_size_consume_queue
             ),
+            message_index_enable=has_index,
         )
 
     def _restart(self, options: StoreOptions) -> None:
@@ -443,6 +466,8 @@ class Repair:
             self._tell(Done("start", self._root, 0, 0, sentence))
         while store.dispatch(10_000):
             pass
+        while store.build_index(10_000):
+            pass
         store.close()
 
     def _compare(self) -> None:
@@ -451,46 +476,3 @@ class Repair:
         self.left += len(faults)
         for fault in faults:
             self._tell(Done("unrepaired", fault.where, fault.position, 0, fault.text))
-
-
-def _segment(reader: StoreReader, position: int) -> Segment:
-    for segment in reader.segments:
-        if segment.start <= position < segment.end:
-            return segment
-    raise StoreError(f"The log has no position {position}.")
-
-
-def _written(reader: StoreReader, position: int) -> int:
-    """How many bytes from a position on are more than zeros, in its segment."""
-    segment = _segment(reader, position)
-    at = position
-    last = position
-    while at < segment.end:
-        data = segment.file.pread(min(PIECE, segment.end - at), at - segment.start)
-        if not data:
-            break
-        kept = len(data.rstrip(b"\0"))
-        last = at + kept if kept else last
-        at += len(data)
-    return last - position
-
-
-def _entries(
-    reader: StoreReader, topic: str, queue_id: int, start: int, end: int
-) -> Iterator[tuple[int, int, int]]:
-    """The entries of a queue whose records begin in a region: offset, position, size.
-    Positions grow with offsets."""
-    low = reader.min_offset(topic, queue_id)
-    high = stop = reader.max_offset(topic, queue_id)
-    while low < high:
-        middle = (low + high) // 2
-        if reader.entries(topic, queue_id, middle)[0][0] < start:
-            low = middle + 1
-        else:
-            high = middle
-    while low < stop:
-        for position, size, _ in reader.entries(topic, queue_id, low):
-            if position >= end:
-                return
-            yield low, position, size
-            low += 1

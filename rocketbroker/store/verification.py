@@ -70,7 +70,7 @@ _INNER_BATCH: Final = 0x80
 class Fault:
     """Something that is wrong.
 
-    @ivar kind: C{body}, C{record}, C{entry}, C{order}, C{missing} or C{file}.
+    @ivar kind: C{body}, C{record}, C{entry}, C{order}, C{missing}, C{file}, C{index}.
     @ivar where: the file, or topic and queue.
     @ivar position: of the first byte concerned, in the log or in the queue.
     @ivar text: what is wrong, in words.

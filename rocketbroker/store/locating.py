@@ -1,0 +1,57 @@
+# -*- test-case-name: tests.store.test_repair -*-
+"""Where things are in a directory that is opened for reading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from rocketbroker.errors import StoreError
+from rocketbroker.store.reader import StoreReader
+from rocketbroker.store.segments import Segment
+
+#: So much is read at once.
+AT_ONCE: Final = 4 << 20
+
+
+def segment_at(reader: StoreReader, position: int) -> Segment:
+    for segment in reader.segments:
+        if segment.start <= position < segment.end:
+            return segment
+    raise StoreError(f"The log has no position {position}.")
+
+
+def written_from(reader: StoreReader, position: int) -> int:
+    """How many bytes from a position on are more than zeros, in its segment."""
+    segment = segment_at(reader, position)
+    at = position
+    last = position
+    while at < segment.end:
+        data = segment.file.pread(min(AT_ONCE, segment.end - at), at - segment.start)
+        if not data:
+            break
+        kept = len(data.rstrip(b"\0"))
+        last = at + kept if kept else last
+        at += len(data)
+    return last - position
+
+
+def entries_between(
+    reader: StoreReader, topic: str, queue_id: int, start: int, end: int
+) -> Iterator[tuple[int, int, int]]:
+    """The entries of a queue whose records begin in a region: offset, position, size.
+    Positions grow with offsets."""
+    low = reader.min_offset(topic, queue_id)
+    high = stop = reader.max_offset(topic, queue_id)
+    while low < high:
+        middle = (low + high) // 2
+        if reader.entries(topic, queue_id, middle)[0][0] < start:
+            low = middle + 1
+        else:
+            high = middle
+    while low < stop:
+        for position, size, _ in reader.entries(topic, queue_id, low):
+            if position >= end:
+                return
+            yield low, position, size
+            low += 1

@@ -1,0 +1,109 @@
+"""The index checked."""
+
+from __future__ import annotations
+
+import os
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.store.indexfile import HEADER, INDEX_ENTRY, SLOT
+from rocketbroker.store.indexverification import MOST_TOLD, IndexVerification
+from rocketbroker.store.reader import StoreReader
+from rocketbroker.store.verification import Fault
+from rocketbroker.testing.files import MemoryDisk
+from tests.store.stores import ROOT, Wall, make
+from tests.store.test_index import message
+
+SLOTS = 50
+NUMBERS = 30
+
+
+class IndexVerificationTests(SynchronousTestCase):
+    """An index of two files, of a store that was stopped cleanly."""
+
+    def setUp(self) -> None:
+        """Forty messages with a key each."""
+        self.disk = MemoryDisk()
+        store = make(self.disk, Wall(), max_hash_slot_num=SLOTS, max_index_num=NUMBERS)
+        store.open()
+        store.append([message(store, f"key{number}") for number in range(40)])
+        while store.dispatch(100):
+            pass
+        while store.build_index(100):
+            pass
+        store.close()
+        folder = os.path.join(ROOT, "index")
+        names = sorted(self.disk.list(folder))
+        self.assertEqual(len(names), 2)
+        self.first = os.path.join(folder, names[0])
+
+    def walk(self, slots: int = SLOTS) -> tuple[IndexVerification, list[Fault]]:
+        """Verify it."""
+        faults: list[Fault] = []
+        reader = StoreReader(self.disk, ROOT)
+        walk = IndexVerification(self.disk, reader, ROOT, slots, NUMBERS, faults.append)
+        walk.run()
+        reader.close()
+        self.assertEqual(walk.faults, len(faults))
+        return walk, faults
+
+    def change(self, position: int, data: bytes) -> None:
+        """Overwrite bytes of the first file."""
+        file = self.disk.open(self.first)
+        file.pwrite(data, position)
+        file.close()
+
+    def entry(self, number: int) -> int:
+        """Where an entry stands."""
+        return HEADER.size + SLOTS * SLOT.size + number * INDEX_ENTRY.size
+
+    def test_good(self) -> None:
+        """Nothing is wrong, and all entries were seen."""
+        walk, faults = self.walk()
+        self.assertEqual([fault.text for fault in faults], [])
+        self.assertEqual((walk.entries, walk.unknown), (40, []))
+
+    def test_everyBitOfAnEntry(self) -> None:
+        """Each flipped bit of an entry is seen, but in its time."""
+        at = self.entry(7)
+        data = bytearray(self.disk.read(self.first)[at : at + INDEX_ENTRY.size])
+        for bit in range(8 * len(data)):
+            if 96 < bit < 128:
+                continue
+            data[bit // 8] ^= 0x80 >> bit % 8
+            self.change(at, bytes(data))
+            self.assertTrue(self.walk()[1], bit)
+            data[bit // 8] ^= 0x80 >> bit % 8
+        self.change(at, bytes(data))
+        self.assertEqual(self.walk()[1], [])
+
+    def test_slot(self) -> None:
+        """A slot that leads elsewhere is told with its place."""
+        self.change(HEADER.size + 3 * SLOT.size, SLOT.pack(29))
+        faults = self.walk()[1]
+        self.assertEqual([fault.position for fault in faults], [HEADER.size + 12])
+
+    def test_header(self) -> None:
+        """Numbers that cannot be are told; entries are not looked at then."""
+        self.change(36, SLOT.pack(NUMBERS + 1))
+        self.assertEqual(len(self.walk()[1]), 1)
+
+    def test_lost(self) -> None:
+        """Of a file that is rubbish only the first faults are told."""
+        self.change(self.entry(1), b"\x55" * INDEX_ENTRY.size * 29)
+        faults = self.walk()[1]
+        self.assertEqual(faults[-1].text, "more entries are wrong")
+        self.assertEqual(len(faults), MOST_TOLD + 1)
+
+    def test_otherSize(self) -> None:
+        """A file of another size than the settings say is not looked at."""
+        walk, faults = self.walk(SLOTS + 1)
+        self.assertEqual(faults, [])
+        self.assertEqual(len(walk.unknown), 2)
+
+    def test_unclean(self) -> None:
+        """After a crash the next start makes it again: it is not looked at."""
+        self.disk.open(os.path.join(ROOT, "abort"), create=True).close()
+        self.change(self.entry(1), b"\x55" * INDEX_ENTRY.size)
+        walk, faults = self.walk()
+        self.assertEqual((walk.entries, faults), (0, []))
