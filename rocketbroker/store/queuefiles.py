@@ -218,6 +218,8 @@ class QueueFiles:
         self._reading = None
         if not keep:
             self._flushed = 0
+        # Or a crash could bring them back, behind where the queue ends.
+        self._unnamed = self._unnamed or bool(gone)
         for file in gone:
             # Closed when the last thread that reads it lets go of it.
             self._files.remove(file.path)
@@ -267,7 +269,9 @@ class QueueFiles:
             try:
                 topic = os.path.dirname(self.folder)
                 for folder in (self.folder, topic, os.path.dirname(topic)):
-                    self._files.sync_dir(folder)
+                    # A topic that was deleted has none any more.
+                    if self._files.is_dir(folder):
+                        self._files.sync_dir(folder)
             except OSError:
                 self._unnamed = True
                 raise

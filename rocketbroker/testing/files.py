@@ -14,6 +14,7 @@ import os
 import random
 import tempfile
 import weakref
+from collections.abc import Callable
 from typing import Final, final
 
 from zope.interface import implementer
@@ -186,6 +187,7 @@ class MemoryDisk:
     @ivar capacity: how many bytes of blocks it holds; L{None}: as many as asked for.
     @ivar calls: how often each call was made, by name.
     @ivar crashes: how often it has crashed.
+    @ivar watch: told of each call before it is made.
     @ivar now_ms: what is taken as the time of a change; advances by one each time.
     """
 
@@ -193,11 +195,14 @@ class MemoryDisk:
         self.capacity = capacity
         self.calls: dict[str, int] = {}
         self.crashes = 0
+        self.watch: Callable[[str], None] | None = None
         self.now_ms = 1
         self._failures: list[tuple[str, int, int, int]] = []
         #: What is there now, and what a crash leaves; None is a directory.
         self._names: dict[str, _Node | None] = {"/": None}
         self._kept_names: dict[str, _Node | None] = {"/": None}
+        #: Directories that were removed, by those they were in, if that is not synced.
+        self._removed_dirs: dict[str, set[str]] = {}
 
     # Faults.
 
@@ -227,18 +232,23 @@ class MemoryDisk:
         self._kept_names = left._kept_names
 
     def image(
-        self, luck: random.Random | None = None, keep_all: bool = False
+        self,
+        luck: random.Random | None = None,
+        keep_all: bool = False,
+        keep_names: bool | None = None,
     ) -> MemoryDisk:
         """The disk that a crash would leave now, as another one; this one goes on.
 
         @param luck: see L{crash}.
         @param keep_all: see L{crash}.
+        @param keep_names: whether all names stay, or those that were synced, whatever
+            becomes of the data.
         """
         names = self._names
-        if not keep_all:
+        if luck is not None and not keep_all and keep_names is None:
+            names = self._some_names(luck)
+        elif not (keep_all if keep_names is None else keep_names):
             names = dict(self._kept_names)
-            if luck is not None:
-                names = self._some_names(luck)
         survivors: dict[str, _Node | None] = {}
         replaced: dict[int, _Node] = {}
         for path, node in sorted(names.items()):
@@ -279,6 +289,8 @@ class MemoryDisk:
 
     def count(self, call: str) -> None:
         """Note a call; raise if it is to fail."""
+        if self.watch is not None:
+            self.watch(call)
         number = self.calls[call] = self.calls.get(call, 0) + 1
         for name, first, end, error in self._failures:
             if name == call and first <= number < end:
@@ -371,6 +383,7 @@ class MemoryDisk:
         if self.list(path):
             raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), path)
         del self._names[path]
+        self._removed_dirs.setdefault(os.path.dirname(path), set()).add(path)
 
     def rename(self, old: str, new: str) -> None:
         """See L{IFiles.rename}."""
@@ -385,10 +398,14 @@ class MemoryDisk:
         self.count("sync_dir")
         if not self.is_dir(path):
             raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        # What was in a directory that is gone does not come back with one of its name.
+        self._removed_dirs.get(os.path.dirname(path), set()).discard(path)
+        gone = tuple(f"{each}/" for each in self._removed_dirs.pop(path, ()))
         kept = {
             name: node
             for name, node in self._kept_names.items()
-            if name == "/" or os.path.dirname(name) != path
+            if name == "/"
+            or (os.path.dirname(name) != path and not name.startswith(gone))
         }
         for name in self.list(path):
             name = os.path.join(path, name)

@@ -62,6 +62,19 @@ class FaultTests(SynchronousTestCase):
         self.assertEqual(self.disk.read("/d/a"), b"3rd")
         self.assertEqual((lost.read("/d/a"), kept.read("/d/a")), (b"new", b"two"))
 
+    def test_directoryAgain(self) -> None:
+        """A directory that was removed and made again is empty after a crash."""
+        self.disk.make_dirs("/d/e")
+        self.disk.open("/d/e/a", create=True)
+        for folder in ("/d/e", "/d"):
+            self.disk.sync_dir(folder)
+        self.disk.remove("/d/e/a")
+        self.disk.remove_dir("/d/e")
+        self.assertTrue(self.disk.image().exists("/d/e/a"))
+        self.disk.make_dirs("/d/e")
+        self.disk.sync_dir("/d")
+        self.assertEqual(self.disk.image().list("/d/e"), [])
+
     def test_sparse(self) -> None:
         """A file that was only extended takes no blocks."""
         self.disk.capacity = BLOCK

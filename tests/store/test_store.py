@@ -6,6 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
 from rocketbroker.errors import ServiceNotAvailable, StoreError
+from rocketbroker.store.ends import NAME
 from rocketbroker.store.interfaces import (
     NO_MESSAGE_IN_QUEUE,
     SERVICE_NOT_AVAILABLE,
@@ -50,7 +51,8 @@ class LifeTests(SynchronousTestCase):
         self.assertEqual(result.status, NO_MESSAGE_IN_QUEUE)
 
     def test_cleanStopLeavesNothing(self) -> None:
-        """After a clean stop there are only the reference's files, at their sizes."""
+        """After a clean stop there are only the reference's files, at their sizes, and
+        one of ours."""
         disk = MemoryDisk()
         store = opened(disk)
         put(store, store.queue("T", 0), b"one")
@@ -58,13 +60,27 @@ class LifeTests(SynchronousTestCase):
         store.close()
         self.assertEqual(
             disk.list(ROOT),
-            ["checkpoint", "commitlog", "consumequeue", "index", "lock"],
+            ["checkpoint", "commitlog", "consumequeue", "index", "lock", NAME],
         )
         self.assertEqual(disk.list(f"{ROOT}/commitlog"), ["0" * 20])
         self.assertEqual(disk.size(f"{ROOT}/commitlog/{'0' * 20}"), 64 << 10)
         self.assertEqual(disk.size(f"{ROOT}/consumequeue/T/0/{'0' * 20}"), 2000)
         self.assertEqual(disk.size(f"{ROOT}/checkpoint"), 4096)
         self.assertEqual(disk.read(f"{ROOT}/lock"), b"lock")
+
+    def test_deletedBeforeFlush(self) -> None:
+        """A topic that is deleted before its queues were ever flushed does not hinder
+        the flush of others, nor the checkpoint."""
+        disk = MemoryDisk()
+        store = opened(disk)
+        for topic in ("U", "T"):
+            put(store, store.queue(topic, 0), b"one")
+        store.delete_topic("U")
+        store.flush()
+        store.flush_queues()
+        self.assertTrue(disk.exists(f"{ROOT}/checkpoint"))
+        self.assertTrue(disk.image().exists(f"{ROOT}/consumequeue/T/0/{'0' * 20}"))
+        self.assertFalse(disk.image().exists(f"{ROOT}/consumequeue/U"))
 
     def test_locked(self) -> None:
         """A second broker is told in one sentence, and changes nothing."""
