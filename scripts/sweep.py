@@ -1,10 +1,17 @@
 #!/usr/bin/env python3
 """Damage stores in each way there is, and look at what comes of it.
 
-    python3 scripts/sweep.py [rot] [--quick]
+    python3 scripts/sweep.py [torn] [rot] [power] [--quick] [--workloads 150]
 
-rot turns every bit of the last records, after a clean stop and after a kill: whatever
+torn: the log, queues, checkpoint, index and tables end, or are zeros, from every byte
+of their last records or entries on: what is whole is handed out, and nothing else.
+
+rot: every bit of the last records is turned, after a clean stop and after a kill: what
 is handed out is what was sent, and nothing else is lost.
+
+power: the machine stops before any call to the disk of random workloads, and leaves
+what was synced, or all, or names without data, or any blocks: what was flushed is
+there, tables have their last content or the one before.
 
 All in memory. Prints figures, and up to 20 of what was wrong; exit status 1 if anything
 was. --quick: some of the cases, as the unit tests have them.
@@ -27,12 +34,29 @@ if __name__ == "__main__" and "--inside" not in sys.argv:
     python = environment("spark,test")
     sys.exit(subprocess.call([str(python), __file__, "--inside", *sys.argv[1:]]))
 
-from tests.sweeps import rot
+from tests.sweeps import power, rot, torn
 
 MOST_SHOWN = 20
 
 
-def sweep_rot(quick: bool) -> list[str]:
+def sweep_torn(quick: bool, workloads: int) -> list[str]:
+    """Torn files."""
+    figures = torn.Figures()
+    torn.sweep(figures, 61 if quick else 1)
+    print(f"torn: {figures}")
+    return figures.wrong
+
+
+def sweep_power(quick: bool, workloads: int) -> list[str]:
+    """Power losses."""
+    figures = power.Figures()
+    seeds = range(6 if quick else workloads)
+    power.sweep(figures, seeds, power.STEPS, 0.2 if quick else 1.0)
+    print(f"power: {figures}")
+    return figures.wrong
+
+
+def sweep_rot(quick: bool, workloads: int) -> list[str]:
     """Turned bits."""
     figures = rot.Figures()
     for clean in (True, False):
@@ -41,7 +65,11 @@ def sweep_rot(quick: bool) -> list[str]:
     return figures.wrong
 
 
-SWEEPS: dict[str, Callable[[bool], list[str]]] = {"rot": sweep_rot}
+SWEEPS: dict[str, Callable[[bool, int], list[str]]] = {
+    "torn": sweep_torn,
+    "rot": sweep_rot,
+    "power": sweep_power,
+}
 
 
 def main() -> int:
@@ -50,11 +78,12 @@ def main() -> int:
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("sweeps", nargs="*", choices=[[], *SWEEPS], default=[])
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--workloads", type=int, default=150)
     words = parser.parse_args()
     good = True
     for name in words.sweeps or SWEEPS:
         begin = time.monotonic()
-        wrong = SWEEPS[name](words.quick)
+        wrong = SWEEPS[name](words.quick, words.workloads)
         print(f"{name}: {time.monotonic() - begin:.0f} s")
         for what in wrong[:MOST_SHOWN]:
             print(f"  {what}")

@@ -28,6 +28,7 @@ L{rocketbroker.store.store} offers it. From the outside in:
 - L{rocketbroker.store.recovery}: from what a stop has left to a store that can go on.
 - L{rocketbroker.store.replaying}: many records at once from the log into their queues.
 - L{rocketbroker.store.scanning}: the log from record to record, with all checks.
+- L{rocketbroker.store.ends}: where the queues ended when it was stopped.
 - L{rocketbroker.store.lookahead}: whether it goes on behind what cannot be read.
 - L{rocketbroker.store.misplaced}: records that say another place in their queue.
 - L{rocketbroker.store.consumequeue}: one queue: its entries, first and last offset.

@@ -175,15 +175,13 @@ class Dispatcher:
                 break
         if scan.broken:
             segments = self._log.segments
-            behind = LookAhead(segments, store_ms).next_whole(scan.position)
-            if behind < 0:
-                segment = segments.find(scan.position)
-                behind = segment.end if segment is not None else end
+            behind = LookAhead(segments, store_ms).next_or_end(scan.position)
+            behind = end if behind < 0 else min(behind, end)
             self.skipped.append(
                 f"No record can be read at position {scan.position}: {scan.broken}. "
-                f"What is between it and {min(behind, end)} is not dispatched."
+                f"What is between it and {behind} is not dispatched."
             )
-            return min(behind, end), store_ms
+            return behind, store_ms
         return min(scan.position, end), store_ms
 
     def add(self, found: Found) -> None:

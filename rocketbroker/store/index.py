@@ -35,6 +35,7 @@ from rocketbroker.store.flags import WRITE_INDEX_FILE_ERROR, RunningFlags
 from rocketbroker.store.indexfile import IndexFile, create, file_size
 from rocketbroker.store.indexkeys import codes_of
 from rocketbroker.store.interfaces import KeyResult, Placed
+from rocketbroker.store.lookahead import LookAhead
 from rocketbroker.store.scanning import Scan
 from rocketbroker.store.segments import Segments
 from rocketbroker.store.words import DISPATCHED, MIN_POSITION, PUBLISHED, Words
@@ -327,8 +328,8 @@ class Index:
             lowest: int = self._words.view[MIN_POSITION]
             if scan.position < lowest:
                 return min(lowest, end)
-            segment = self._segments.find(scan.position)
-            return min(segment.end if segment is not None else end, end)
+            behind = LookAhead(self._segments, 0).next_or_end(scan.position)
+            return end if behind < 0 else min(behind, end)
         return min(scan.position, end)
 
     def _enter(self, rows: Rows) -> None:

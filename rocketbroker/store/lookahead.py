@@ -66,6 +66,12 @@ class LookAhead:
             found = self._search(following, following.start)
         return found
 
+    def next_or_end(self, position: int) -> int:
+        """I{Blocking.} The same, or the segment's end where nothing whole follows."""
+        found = self.next_whole(position)
+        segment = self._segments.find(position)
+        return segment.end if found < 0 and segment is not None else found
+
     def _search(self, segment: Segment, start: int) -> int:
         for position in self._candidates(segment, start):
             if self._is_whole(position):

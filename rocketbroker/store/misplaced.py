@@ -41,12 +41,14 @@ class Misplaced:
         self._segments = segments
         self._rot = rot
         self._waiting: dict[Queue, tuple[Found, int]] = {}
+        self._confirmed: set[Queue] = set()
         self.lost_bytes = 0
         self.gaps = 0
 
     def begin(self) -> None:
         """Nothing was scanned yet."""
         self._waiting.clear()
+        self._confirmed.clear()
         self.lost_bytes = 0
         self.gaps = 0
 
@@ -60,6 +62,9 @@ class Misplaced:
             # Its entry stays as it was; what it leads to is not handed out.
             self._pass(queue, found)
             return [(expected, queue.read(expected, 1))]
+        if offset == 0 and not self._is_confirmed(queue):
+            # The topic began again, and what its entries said is lost.
+            return [(offset, found)]
         if expected == 0:
             # The log begins in the middle of the queue.
             self.gaps += 1
@@ -78,22 +83,26 @@ class Misplaced:
         self._waiting[queue] = found, expected
         return []
 
-    def end(self, again: bool) -> list[tuple[Queue, Found]]:
-        """What to enter of what still waits, as no other record comes.
+    def end(self, again: bool) -> None:
+        """Decide on what still waits, as no other record comes.
 
         @param again: whether more of the log can be scanned; C{gaps} tells if that is
             to be done.
         """
-        right = []
         waiting, self._waiting = self._waiting, {}
         for queue, (found, expected) in waiting.items():
-            if found[4] == 0 and queue.max_offset == expected:
-                right.append((queue, found))
-            elif found[4] > expected and again:
+            if found[4] > expected and again:
                 self.gaps += 1
             else:
                 self._pass(queue, found)
-        return right
+
+    def _is_confirmed(self, queue: Queue) -> bool:
+        """Whether the entries that were made so far stood there already."""
+        blob = b"".join(queue.pending)
+        return queue in self._confirmed or (
+            bool(blob)
+            and queue.files.read(queue.pending_offset * SIZE, len(blob)) == blob
+        )
 
     def _with_gap(self, queue: Queue, found: Found, expected: int) -> list[Placed]:
         """A record, and before it the entries that stood there, or that keep a place,
@@ -124,7 +133,10 @@ class Misplaced:
         record is whole and says that place stays."""
         size = len(entries) * SIZE
         old = queue.files.read(offset * SIZE, size)
-        if old == b"".join(entries) or not any(old):
+        if old == b"".join(entries):
+            self._confirmed.add(queue)
+            return entries
+        if not any(old):
             return entries
         kept = list(entries)
         for at in range(len(old) // SIZE):

@@ -23,6 +23,7 @@ from rocketbroker.store.commitlog import CommitLog
 from rocketbroker.store.diskspace import DiskSpace, told
 from rocketbroker.store.dispatching import Dispatcher
 from rocketbroker.store.encoding import HOST_V6
+from rocketbroker.store.ends import Ends
 from rocketbroker.store.flags import RunningFlags
 from rocketbroker.store.flushing import Flushing
 from rocketbroker.store.index import Index
@@ -66,6 +67,7 @@ class Parts:
         self._options = options
         self._words = words
         self._rot = rot
+        self.ends = Ends(files, root)
         self.flags = RunningFlags()
         self.segments = self._make_segments(root)
         self.space = DiskSpace(
@@ -209,6 +211,7 @@ class Parts:
             self.dispatcher,
             self._options.check_crc_on_recover,
             self._rot,
+            self.ends,
         )
         recovery.run(clean)
         if recovery.records:

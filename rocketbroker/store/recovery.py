@@ -42,6 +42,7 @@ from rocketbroker.records.entries import SIZE
 from rocketbroker.store.checkpoint import Checkpoint
 from rocketbroker.store.consumequeue import MAGIC_V1, Queue
 from rocketbroker.store.dispatching import Dispatcher
+from rocketbroker.store.ends import Ends
 from rocketbroker.store.lookahead import LookAhead
 from rocketbroker.store.misplaced import Misplaced, keep_places
 from rocketbroker.store.queues import QueueTable
@@ -139,6 +140,7 @@ class Recovery:
         dispatcher: Dispatcher,
         check_crc: bool,
         rot: Rot,
+        ends: Ends,
     ) -> None:
         self._files = files
         self._segments = segments
@@ -150,6 +152,8 @@ class Recovery:
         self._held: Found | None = None
         self._collected = 0
         self._rot = rot
+        self._ends = ends
+        self._believed = True
         self._misplaced = Misplaced(segments, rot)
         self._clean = False
         self.report: list[str] = []
@@ -166,6 +170,7 @@ class Recovery:
         self.report += load_segments(self._files, segments)
         self.report += self._table.load()
         self._checkpoint.load()
+        self._ends.load()
         if not segments.all:
             self._empty()
             return
@@ -174,7 +179,7 @@ class Recovery:
         view[MIN_POSITION] = first
         start = self._bound_clean() if clean else -1
         if start < 0:
-            start = self._start_of_unclean()
+            start = self._start_of_unclean() if self._believed else first
             self._bound(start, cut=True)
         self._dispatcher.misplaced = self._misplaced
         scan = self._scan(start, start > first)
@@ -221,17 +226,26 @@ class Recovery:
         position, size = last.last_place()
         try:
             found = self._parse(position)
+            if b"\0" in found[7]:
+                raise Broken("its end was not written")
+            if found[1] != size:
+                raise Broken(f"its entry says {size} bytes")
         except (Blank, Broken) as error:
-            self.report.append(
+            end = last.max_position
+            said = (
                 f"The last record of {last.topic}/{last.queue_id}, at position "
-                f"{position}, cannot be read: {error}. All is checked."
+                f"{position}, cannot be read: {error}. "
             )
-            return -1
-        if found[1] != size:
-            self.report.append(
-                f"The last entry of {last.topic}/{last.queue_id} does not fit the "
-                f"record at position {position}. All is checked."
-            )
+            written = self._segments.read(end - 1, 1, True)
+            if self._ends.published != end or written in (b"", b"\0"):
+                self.report.append(said + "All is checked.")
+                return -1
+            # The log ended there, and the record's end was written: it is not torn.
+            self._rot.note(position, said + "Its place is kept.")
+        missing = self._ends.missing(last.max_position, self._table.all())
+        if missing:
+            self.report.append(missing)
+            self._believed = False
             return -1
         return last.max_position
 
@@ -278,7 +292,7 @@ class Recovery:
         """
         self.records = self._collected = 0
         self.last_store_ms = 0
-        misplaced, dispatcher = self._misplaced, self._dispatcher
+        misplaced = self._misplaced
         misplaced.begin()
         end = self._segments.all[-1].end
         while True:
@@ -287,9 +301,7 @@ class Recovery:
             start = self._behind(scan)
             if start < 0:
                 break
-        for queue, found in misplaced.end(again):
-            dispatcher.place(queue, found[4], found)
-        dispatcher.enter()
+        misplaced.end(again)
         return scan
 
     def _behind(self, scan: Scan) -> int:

@@ -159,6 +159,7 @@ class Store:
         self._batch_reading = BatchReading(parts.reading)
         self._search = parts.search
         self._index = parts.index
+        self._ends = parts.ends
         self._checkpoint = parts.checkpoint
         self.cleaner = parts.cleaner
         self.flags = parts.flags
@@ -193,6 +194,7 @@ class Store:
             self._index.finish()
             self.flush_queues()
             self._segments.remove_ahead()
+            self._ends.save(self.published_position, self._table.all())
             self._words.remove()
             self._owner.unmark()
         except OSError as error:

@@ -22,6 +22,7 @@ from tests.store.stores import (
     draft,
     make,
     opened,
+    placed,
     put,
 )
 
@@ -86,6 +87,7 @@ class CleanTests(SynchronousTestCase):
         it."""
         file = self.disk.open(QUEUE_FILE)
         file.pwrite(bytes(40), 8 * 20)
+        self.disk.remove(f"{ROOT}/rocketbroker.ends")
         store = opened(self.disk)
         self.assertEqual(store.recovered_records, 2)
         self.assertEqual(len(bodies(store, store.queue("T", 0))), 10)
@@ -102,7 +104,9 @@ class CleanTests(SynchronousTestCase):
 
     def test_lastRecordBroken(self) -> None:
         """When the last record that a queue knows cannot be read, all is checked, and
-        what is broken is given up with a sentence."""
+        what is broken is given up with a sentence; so it is after a stop of Java's
+        broker."""
+        self.disk.remove(f"{ROOT}/rocketbroker.ends")
         file = self.disk.open(log_file())
         file.pwrite(b"?", self.drafts[9].position + 88)
         store = opened(self.disk)
@@ -116,6 +120,25 @@ class CleanTests(SynchronousTestCase):
             store.report[1],
         )
         self.assertTrue(store.given_up_bytes > 0)
+
+    def test_lastRecordRotten(self) -> None:
+        """After a stop of ours it is known that this record was whole: its place is
+        kept, and what follows has the next number. If its end is zeros, it is torn."""
+        last = self.drafts[9]
+        self.disk.open(log_file()).pwrite(b"?", last.position + 88)
+        store = opened(self.disk)
+        queue = store.queue("T", 0)
+        self.assertEqual(store.published_position, last.end)
+        self.assertEqual((queue.max_offset, store.rotten_records), (10, 1))
+        self.assertIn("Its place is kept.", store.report[0])
+        self.assertEqual(len(bodies(store, queue)), 9)
+        put(store, queue, b"after")
+        self.assertEqual(placed(store, queue)[10], b"after")
+        store.close()
+        self.setUp()
+        self.disk.open(log_file()).pwrite(bytes(9), self.drafts[9].end - 9)
+        store = opened(self.disk)
+        self.assertEqual(store.published_position, self.drafts[9].position)
 
     def test_noQueues(self) -> None:
         """Queues that are gone are built again from the log."""

@@ -181,6 +181,7 @@ class CheckedReadTests(SynchronousTestCase):
         file = self.disk.open(QUEUE_FILE)
         content = file.pread(4 * SIZE, 0)
         file.pwrite(content[SIZE:] + bytes(SIZE), 0)
+        self.disk.remove(f"{ROOT}/rocketbroker.ends")
         store, queue = self.again()
         self.assertEqual(bodies(store, queue), [b"one", b"two", b"3"])
         self.assertEqual(store.rotten_records, 0)

@@ -2,5 +2,7 @@
 them whole.
 
 - L{tests.sweeps.corpus}: messages whose places are known, and the look at what is left.
+- L{tests.sweeps.torn}: files that end, or are zeros, from every byte on.
 - L{tests.sweeps.rot}: every bit of the last records.
+- L{tests.sweeps.power}: the power goes before any call to the disk.
 """

@@ -8,13 +8,19 @@ from rocketbroker.records.record import StoredMessage, decode_all
 from rocketbroker.store.interfaces import PUT_OK
 from rocketbroker.store.store import Store
 from rocketbroker.testing.files import MemoryDisk
-from tests.store.stores import Wall, draft, opened
+from tests.store.stores import Wall, draft, opened, placed
 
 #: Topic, queue and queue offset of a message.
 Place = tuple[str, int, int]
 
+#: So many entries are in one file of a queue.
+QUEUE_ENTRIES = 8
+
 #: Two queues of one topic and one of another.
 QUEUES = (("T", 0), ("T", 1), ("U", 0))
+
+#: Queues begin a new file often.
+SMALL = {"mapped_file_size_consume_queue": 20 * QUEUE_ENTRIES}
 
 
 class Corpus:
@@ -25,19 +31,25 @@ class Corpus:
     @ivar positions: of each place, from where to where its record stands.
     """
 
-    def __init__(self, count: int, clean: bool) -> None:
+    def __init__(self, count: int, clean: bool, large: int = 0) -> None:
         """
         @param clean: whether the store is stopped; if not, its process dies.
+        @param large: so many of the first messages have bodies of 1700 bytes.
         """
         self.disk = MemoryDisk()
         self.wall = Wall()
         self.clean = clean
         self.bodies: dict[Place, bytes] = {}
         self.positions: dict[Place, tuple[int, int]] = {}
-        store = opened(self.disk, self.wall)
+        store = opened(self.disk, self.wall, **SMALL)
         for number in range(count):
             topic, queue_id = QUEUES[number * 7 % 5 % 3]
-            self.add(store, topic, queue_id, b"%03d." % number * (number * 5 % 17 + 1))
+            times = 425 if number < large else number * 5 % 17 + 1
+            self.add(store, topic, queue_id, b"%03d." % number * times)
+        while store.build_index(1000):
+            pass
+        store.flush()
+        store.flush_queues()
         if clean:
             store.close()
         self.end = max(end for _, end in self.positions.values())
@@ -65,7 +77,16 @@ class Corpus:
     def open(self, disk: MemoryDisk) -> Store:
         """Start on a damaged disk."""
         wall = Wall(self.wall.now_ms + 1000)
-        return opened(disk, wall)
+        return opened(disk, wall, **SMALL)
+
+
+def handed(store: Store) -> dict[Place, bytes]:
+    """The bodies that pulls hand out, many at once, by the place the record says."""
+    return {
+        (queue.topic, queue.queue_id, offset): body
+        for queue in store.queues()
+        for offset, body in placed(store, queue).items()
+    }
 
 
 def readable(store: Store) -> dict[Place, StoredMessage]:

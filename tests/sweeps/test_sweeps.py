@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.sweeps import rot
+from tests.sweeps import power, rot, torn
 
 
 class SweepTests(SynchronousTestCase):
     """Damaged stores."""
+
+    def test_torn(self) -> None:
+        """Torn files: what is whole is handed out, and nothing else."""
+        figures = torn.Figures()
+        torn.sweep(figures, step=61)
+        self.assertEqual(figures.wrong, [])
+        self.assertTrue(sum(figures.cases.values()) > 300)
 
     def test_rot(self) -> None:
         """Turned bits: nothing wrong is handed out, and nothing else is lost."""
@@ -17,3 +24,10 @@ class SweepTests(SynchronousTestCase):
             rot.sweep(figures, clean, step=41)
         self.assertEqual(figures.wrong, [])
         self.assertTrue(figures.counted > 50)
+
+    def test_power(self) -> None:
+        """Power losses: what was flushed is there."""
+        figures = power.Figures()
+        power.sweep(figures, range(6), power.STEPS, rate=0.2)
+        self.assertEqual(figures.wrong, [])
+        self.assertTrue(sum(figures.images.values()) > 200)

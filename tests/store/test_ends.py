@@ -1,0 +1,86 @@
+"""What a clean stop writes down of its queues."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.store.ends import NAME
+from rocketbroker.store.segments import segment_name
+from rocketbroker.store.store import Store
+from rocketbroker.testing.files import MemoryDisk
+from tests.store.stores import ROOT, bodies, opened, put
+
+PATH = f"{ROOT}/{NAME}"
+
+
+class EndsTests(SynchronousTestCase):
+    """A store with two queues that was stopped cleanly."""
+
+    def setUp(self) -> None:
+        """Some messages; those of the second queue are the last."""
+        self.disk = MemoryDisk()
+        store = opened(self.disk)
+        self.first = [b"%d" % number for number in range(10)]
+        put(store, store.queue("T", 0), *self.first)
+        put(store, store.queue("T", 1), b"last")
+        store.close()
+
+    def tear(self) -> None:
+        """Lose the last five entries of the first queue."""
+        path = f"{ROOT}/consumequeue/T/0/{segment_name(0)}"
+        self.disk.open(path).pwrite(bytes(100), 100)
+
+    def check(self, count: int, report: int) -> Store:
+        """Start; look how many messages there are, and how much is told."""
+        store = opened(self.disk)
+        self.assertEqual(bodies(store, store.queue("T", 0)), self.first[:count])
+        self.assertEqual(bodies(store, store.queue("T", 1)), [b"last"])
+        self.assertEqual(len(store.report), report)
+        return store
+
+    def test_sound(self) -> None:
+        """Nothing is read or told when the queues are as they were; the file is gone
+        while the store is in use, and written by each clean stop."""
+        store = self.check(10, report=0)
+        self.assertEqual(store.recovered_records, 0)
+        self.assertFalse(self.disk.exists(PATH))
+        store.close()
+        self.assertTrue(self.disk.exists(PATH))
+
+    def test_torn(self) -> None:
+        """A queue that has lost entries gets them back from the log."""
+        self.tear()
+        self.assertIn("T/0 ends at offset 5", self.check(10, report=1).report[0])
+
+    def test_unknown(self) -> None:
+        """Without the file, or with one that makes no sense, what stands there is
+        believed."""
+        for content in (None, b"", b"{", b"[]", b'{"published": 1}', b"\xff\0"):
+            self.setUp()
+            self.tear()
+            self.disk.remove(PATH)
+            if content is not None:
+                self.disk.open(PATH, create=True).pwrite(content, 0)
+            self.check(5, report=0).close()
+
+    def test_grown(self) -> None:
+        """It does not count when somebody has appended since."""
+        content = self.disk.read(PATH)
+        store = opened(self.disk)
+        store.delete_topic("T")
+        put(store, store.queue("T", 0), b"new")
+        store.close()
+        file = self.disk.open(PATH)
+        file.truncate(0)
+        file.pwrite(content, 0)
+        store = opened(self.disk)
+        self.assertEqual(bodies(store, store.queue("T", 0)), [b"new"])
+        self.assertEqual(store.report, [])
+
+    def test_deleted(self) -> None:
+        """Nor about a queue that is gone with its directory."""
+        self.disk.remove(f"{ROOT}/consumequeue/T/0/{segment_name(0)}")
+        self.disk.remove_dir(f"{ROOT}/consumequeue/T/0")
+        store = opened(self.disk)
+        self.assertEqual(bodies(store, store.queue("T", 0)), [])
+        self.assertEqual(store.report, [])
