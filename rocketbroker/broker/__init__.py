@@ -26,7 +26,8 @@ Messages that wait for a delay level:
 
   - L{postponing}: from a message to one that waits, and back.
   - L{delaying}: delivers what is due; L{due} finds it, L{clock_jumps} says when that
-    is, L{delay_offsets} keeps how far each level is.
+    is, L{delay_offsets} keeps how far each level is, L{resuming} finds out what a crash
+    has kept it from writing down.
 
 What is kept beside the messages, each a table and its file (L{state}):
 

@@ -227,14 +227,21 @@ class Broker:
             outside.wall_ms,
         )
         counted = settings.store.enable_schedule_message_stats
+        under_way = (
+            settings.store.schedule_async_deliver_max_pending_limit
+            if settings.store.enable_schedule_async_deliver
+            else 1
+        )
         self.delaying = Delaying(
             clock,
             store,
+            self.topics,
             self._delay_offsets,
             postponing,
             self.durability,
             self.upkeep.appended,
             self.sending.counter if counted else None,
+            under_way,
             outside.wall_ms,
             in_thread,
         )

@@ -13,13 +13,14 @@ sets the clock meanwhile (L{clock_jumps}). Only what was stored with PUT_OK coun
 as delivered; what was not is tried again, in order. The offset of a level that is
 written to the disk (every flushDelayOffsetInterval, and at the end) never passes a
 message whose copy is not flushed: no crash, not of the machine either, loses one. What
-was delivered after the last write is delivered a second time after a crash; after a
-clean stop nothing is.
+was delivered after the last write could be delivered a second time after a crash; the
+start looks for the copies (L{resuming}), so that few are. After a clean stop none is.
 
 I{What is given up}, and counted: messages whose part of the log has been removed before
 they were due, records that cannot be read or do not say where they belong, and
-messages that the store refuses whatever room it has (larger than maxMessageSize is
-now). The reference stands still at the last two for ever.
+messages that cannot be stored whatever room there is (larger than maxMessageSize is
+now, or for a topic that has batch queues by now). The reference stands still for ever
+at what it cannot store.
 
 Rules: the store sheet, section 18.
 """
@@ -42,7 +43,9 @@ from rocketbroker.broker.due import Level, Step, find_due
 from rocketbroker.broker.durability import Durability, InThread
 from rocketbroker.broker.intake import QueueSends
 from rocketbroker.broker.postponing import Postponing, delivered, destination
+from rocketbroker.broker.resuming import resumed_offset
 from rocketbroker.broker.sending import DELAY
+from rocketbroker.broker.topics import TopicTable, has_batch_queues
 from rocketbroker.errors import ServiceNotAvailable
 from rocketbroker.records.names import SCHEDULE_TOPIC
 from rocketbroker.store.interfaces import (
@@ -81,11 +84,13 @@ class Delaying:
         self,
         clock: IReactorTime,
         store: IStore,
+        topics: TopicTable,
         offsets: DelayOffsets,
         postponing: Postponing,
         durability: Durability,
         appended: Callable[[], None],
         counter: Callable[[str, int, str], QueueSends] | None,
+        most_under_way: int,
         wall_ms: Callable[[], int],
         in_thread: InThread,
     ) -> None:
@@ -93,6 +98,8 @@ class Delaying:
         @param appended: called after each append.
         @param counter: the counts of a queue and type of message; None not to count
             what is delivered as messages that came in (enableScheduleMessageStats).
+        @param most_under_way: how many messages of a level another broker may have had
+            under way at once, before it was killed.
         """
         self.delivered = 0
         self.delivered_bytes = 0
@@ -102,11 +109,14 @@ class Delaying:
         self.failures = 0
         self._clock = clock
         self._store = store
+        self._topics = topics
         self._offsets = offsets
         self._postponing = postponing
         self._durability = durability
         self._appended = appended
         self._counter = counter
+        self._most_under_way = max(most_under_way, MOST_DELIVERED)
+        self._wall_ms = wall_ms
         self._steady = SteadyTime(clock.seconds, wall_ms)
         self._in_thread = in_thread
         self._levels: deque[Level] = deque()
@@ -117,12 +127,51 @@ class Delaying:
     def load(self) -> None:
         """I{Blocking.} Read how far each level is; the store is open."""
         self._offsets.load()
+        # From now on: the recovery of the store may have taken minutes.
+        self._steady = SteadyTime(self._clock.seconds, self._wall_ms)
         for number, delay_ms in enumerate(self._postponing.delays, 1):
             queue = self._store.queue(SCHEDULE_TOPIC, number - 1)
             offset = self._offsets.get(number)
             if offset is None:
                 offset = queue.min_offset
-            self._levels.append(Level(number, delay_ms, queue, offset, self._steady))
+            level = Level(number, delay_ms, queue, offset, self._steady)
+            self._correct(level)
+            self._resume(level)
+            self._levels.append(level)
+        self._say_without_level()
+
+    def _resume(self, level: Level) -> None:
+        """Pass over what has been delivered since the file was written."""
+        try:
+            offset = resumed_offset(
+                self._store, level, self._most_under_way, self._steady.now_ms()
+            )
+        except OSError as error:
+            self._log.warn(
+                "Delay level {delay_level} may deliver some messages again: {error}",
+                delay_level=level.number,
+                error=error,
+            )
+            return
+        if offset > level.offset:
+            level.resume(offset)
+
+    def _say_without_level(self) -> None:
+        """Say what nobody delivers because messageDelayLevel has become shorter."""
+        for queue in self._store.queues():
+            number = queue.queue_id + 1
+            left = queue.max_offset - (self._offsets.get(number) or queue.min_offset)
+            if (
+                queue.topic == SCHEDULE_TOPIC
+                and number > len(self._levels)
+                and left > 0
+            ):
+                self._log.warn(
+                    "{count} messages wait in delay level {delay_level}, which "
+                    "messageDelayLevel does not have; nobody delivers them",
+                    count=left,
+                    delay_level=number,
+                )
 
     def start(self) -> None:
         """Begin to deliver."""
@@ -204,15 +253,7 @@ class Delaying:
         now_ms = self._steady.now_ms()
         if level.is_busy or self._clock.seconds() < level.retry_at:
             return 0
-        lost = level.correct()
-        if lost:
-            self.lost += lost
-            self._log.warn(
-                "{lost} messages of delay level {delay_level} were removed from the "
-                "log before they were due",
-                lost=lost,
-                delay_level=level.number,
-            )
+        self._correct(level)
         store = self._store
         if level.offset >= level.queue.max_offset or now_ms < level.next_ms:
             return 0
@@ -230,6 +271,18 @@ class Delaying:
         done.addErrback(partial(self._not_read, level))
         done.addBoth(lambda _: self._read_over(level, over))
         return 0
+
+    def _correct(self, level: Level) -> None:
+        """Bring a level into its queue, and count what is gone."""
+        lost = level.correct()
+        if lost:
+            self.lost += lost
+            self._log.warn(
+                "{lost} messages of delay level {delay_level} were removed from the "
+                "log before they were due",
+                lost=lost,
+                delay_level=level.number,
+            )
 
     def _was_read(self, level: Level, step: Step) -> None:
         if not self._stopped:
@@ -251,15 +304,23 @@ class Delaying:
 
         @return: how many messages were passed; more than any bound if there are more.
         """
-        if step.unreadable:
+        given_up = [offset for offset, _ in step.unreadable]
+        if given_up:
             self._say_unreadable(level, step)
+        again = None
         drafts = []
         for offset, message in step.messages:
             place = destination(message)
             assert place is not None
+            config = self._topics.config(place[0])
+            if config is not None and has_batch_queues(config):
+                self._refuse(level, offset, place[0], "it has batch queues")
+                given_up.append(offset)
+                continue
             try:
                 queue = self._store.queue(*place)
             except ServiceNotAvailable:
+                again = offset
                 break
             drafts.append(delivered(message, queue, offset))
         if drafts:
@@ -267,9 +328,9 @@ class Delaying:
             self._appended()
             if self._durability.synchronous:
                 self._durability.flush()
-        again = self._settle(level, drafts)
-        if again is None and len(drafts) < len(step.messages):
-            again = step.messages[len(drafts)][0]
+        failed = self._settle(level, drafts)
+        if failed is not None:
+            again = failed
         passed = step.next_offset - level.offset
         if again is None:
             level.advance(step.next_offset)
@@ -279,7 +340,7 @@ class Delaying:
         self.failures += 1
         level.retry_at = self._clock.seconds() + LOOK_SECONDS
         level.advance(again)
-        level.ahead.update(offset for offset, _ in step.unreadable if offset > again)
+        level.ahead.update(offset for offset in given_up if offset > again)
         return 0
 
     def _settle(self, level: Level, drafts: list[Draft]) -> int | None:
@@ -297,14 +358,8 @@ class Delaying:
                 if again is not None:
                     level.ahead.add(offset)
             elif draft.status in (MESSAGE_ILLEGAL, PROPERTIES_SIZE_EXCEEDED):
-                self.refused += 1
-                self._log.error(
-                    "The message at offset {offset} of delay level {delay_level} is "
-                    "too large or malformed for {topic}; it is not delivered",
-                    offset=offset,
-                    delay_level=level.number,
-                    topic=draft.queue.topic,
-                )
+                words = f"it is too large or malformed: status {draft.status}"
+                self._refuse(level, offset, draft.queue.topic, words)
                 if again is not None:
                     level.ahead.add(offset)
             elif again is None:
@@ -319,6 +374,18 @@ class Delaying:
         if self._counter is not None:
             queue = draft.queue
             self._counter(queue.topic, queue.queue_id, DELAY).count(1, size)
+
+    def _refuse(self, level: Level, offset: int, topic: str, reason: str) -> None:
+        """Count and say what will never be stored."""
+        self.refused += 1
+        self._log.error(
+            "The message at offset {offset} of delay level {delay_level} is not "
+            "delivered to {topic}: {reason}",
+            offset=offset,
+            delay_level=level.number,
+            topic=topic,
+            reason=reason,
+        )
 
     def _say_unreadable(self, level: Level, step: Step) -> None:
         """Count and say what cannot be delivered."""

@@ -92,6 +92,11 @@ class Level:
         if self.ahead:
             self.ahead = {each for each in self.ahead if each >= offset}
 
+    def resume(self, offset: int) -> None:
+        """Everything before C{offset} turns out to be delivered, and on the disk."""
+        self._marks.clear()
+        self.offset = self.kept_offset = offset
+
     def keep(self, flushed: int) -> bool:
         """The log is on the disk up to C{flushed}; whether C{kept_offset} moved."""
         marks = self._marks
@@ -111,8 +116,7 @@ class Level:
             self.advance(first)
             return lost
         if self.offset > end:
-            self._marks.clear()
-            self.offset = self.kept_offset = end
+            self.resume(end)
         return 0
 
 
@@ -149,14 +153,14 @@ def find_due(store: IStore, level: Level, most: int, now_ms: int) -> Step:
         offset = step.next_offset
         message = None
         if code <= LAST_EXTENSION_ADDRESS:
-            message = _waiting_at(store, level.queue, position, length)
+            message = waiting_at(store, level.queue, position, length)
             code = 0 if message is None else message.store_ms + level.delay_ms
         due_ms = level.times.due_ms(offset, code)
         if due_ms > now_ms:
             step.next_ms = due_ms
             break
         if offset not in level.ahead:
-            message = message or _waiting_at(store, level.queue, position, length)
+            message = message or waiting_at(store, level.queue, position, length)
             if message is None:
                 step.unreadable.append((offset, position))
             elif size and size + length > MOST_BYTES:
@@ -168,7 +172,7 @@ def find_due(store: IStore, level: Level, most: int, now_ms: int) -> Step:
     return step
 
 
-def _waiting_at(
+def waiting_at(
     store: IStore, queue: IQueue, position: int, size: int
 ) -> StoredMessage | None:
     """The message that waits there; None if there is none that can be delivered."""

@@ -175,11 +175,13 @@ class Rig:
         self.delaying = Delaying(
             self.clock,
             self.store,
+            self.topics,
             self.delay_offsets,
             postponing,
             self.durability,
             self.upkeep.appended,
             self.sending.counter,
+            1,
             self.wall_ms,
             in_thread,
         )

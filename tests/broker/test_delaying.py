@@ -5,10 +5,9 @@ from __future__ import annotations
 import random
 
 from twisted.internet.defer import Deferred
+from twisted.logger import capturedLogs
 
-from rocketbroker.broker.delaying import (
-    LOOK_SECONDS,
-)
+from rocketbroker.broker.delaying import LOOK_SECONDS
 from rocketbroker.config.levels import DELAY_LEVELS, parse_levels
 from rocketbroker.records.names import SCHEDULE_TOPIC
 from rocketbroker.wire.codes import RequestCode
@@ -219,8 +218,8 @@ class ProgressTests(DelayingCase):
         self.assertEqual(self.bodies(), [b"1", b"3"])
 
     def test_killed(self) -> None:
-        """After a kill what was delivered since the file was written comes again, and
-        nothing else does."""
+        """After a kill what was delivered since the file was written is found in the
+        log, and not delivered again."""
         for number in range(3):
             self.send(1, b"%d" % number)
             self.pass_by(1.2)
@@ -231,7 +230,23 @@ class ProgressTests(DelayingCase):
         self.rig.disk.crash(keep_all=True)
         self.again()
         self.pass_by(1.2)
-        self.assertEqual(self.bodies(), [b"0", b"1", b"2", b"2", b"waits"])
+        self.assertEqual(self.bodies(), [b"0", b"1", b"2", b"waits"])
+
+    def test_levelsGone(self) -> None:
+        """Levels that messageDelayLevel does not have any more deliver nothing, which
+        is said; when they are back, so is what waits in them."""
+        self.send(3, b"3")
+        self.rig.close()
+        with capturedLogs() as events:
+            self.at_work(Rig({"messageDelayLevel": "1s 5s"}, disk=self.rig.disk))
+        (event,) = events
+        self.assertEqual((event["count"], event["delay_level"]), (1, 3))
+        self.pass_by(11)
+        self.assertEqual(self.bodies(), [])
+        self.rig.close()
+        self.again()
+        self.pass_by(0.1)
+        self.assertEqual(self.bodies(), [b"3"])
 
     def test_power(self) -> None:
         """After a power failure, whatever blocks it has left, each message that was on

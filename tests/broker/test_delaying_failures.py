@@ -18,8 +18,8 @@ from rocketbroker.store.interfaces import (
 )
 from rocketbroker.store.words import MIN
 from rocketbroker.testing.threads import Threads
-from tests.broker.delays import DelayingCase
-from tests.broker.rig import Rig
+from tests.broker.delays import SEND, DelayingCase
+from tests.broker.rig import Rig, send_ext
 
 
 class FailureTests(DelayingCase):
@@ -110,6 +110,26 @@ class FailureTests(DelayingCase):
         self.assertEqual(self.bodies(), [b"small"])
         self.assertEqual(self.rig.delaying.refused, 1)
         self.assertEqual(events[0]["topic"], "T")
+
+    def test_batchQueues(self) -> None:
+        """What waited for a topic that has batch queues by now cannot be stored there:
+        nobody would find it, and the reference would not start again. It counts once,
+        though what is behind it has to be tried again."""
+        self.rig.topic("B", 1)
+        ext = send_ext("B", properties="DELAY\x011\x02")
+        for body in (b"first", b"second"):
+            self.rig.ask(SEND, ext, body)
+            self.send(1, body)
+        self.rig.topic("B", 1, attributes={"queue.type": "BatchCQ"})
+        store = self.refusing()
+        store.bodies[b"first"] = CREATE_MAPPED_FILE_FAILED
+        with capturedLogs():
+            self.pass_by(1.5)
+            self.assertEqual(self.bodies(), [b"second"])
+            store.bodies.clear()
+            self.pass_by(0.2)
+        self.assertEqual(self.bodies(), [b"second", b"first"])
+        self.assertEqual(self.rig.delaying.refused, 2)
 
     def test_removed(self) -> None:
         """What was removed with its part of the log is counted, and the rest comes."""
