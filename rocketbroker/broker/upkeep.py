@@ -7,8 +7,8 @@
   - I{Commit and flush}: L{rocketbroker.broker.flush_timing} says when.
   - I{The next segment}: twice a second, and when a load fills what is reserved faster
     than that; making one takes a disk seconds, filling one longer.
-  - I{The index}: a step soon after a dispatch, for all that was dispatched meanwhile:
-    a key costs the less the more are entered together.
+  - I{The index}: a step some milliseconds after a dispatch, for all that was dispatched
+    meanwhile; what it leaves is done in a thread.
 
 What blocks runs in a thread, each step at most once at a time.
 
@@ -50,10 +50,13 @@ HASTE_SECONDS: Final = 0.02
 TELL_SECONDS: Final = 1.0
 
 #: How long dispatched messages wait for others before they enter the index together.
-INDEX_SECONDS: Final = 0.02
+INDEX_SECONDS: Final = 0.005
 
-#: Records of one step of the index: what the fastest load of batches brings until the
-#: next one.
+#: Records of one step of the index: more than the fastest load of batches brings until
+#: the next one.
+MOST_INDEXED_NOW: Final = 8192
+
+#: The same, of one in a thread, which has to catch up.
 MOST_INDEXED: Final = 1 << 16
 
 
@@ -227,9 +230,13 @@ class Upkeep:
 
     def _index(self) -> None:
         store = self._store
-        if store.index_behind:
-            self._run("build_index", lambda: store.build_index(MOST_INDEXED))
         self._index_soon = None
+        if store.index_behind:
+            try:
+                if not store.build_index_now(MOST_INDEXED_NOW):
+                    self._run("build_index", lambda: store.build_index(MOST_INDEXED))
+            except OSError as error:
+                self._failed("build_index_now", str(error))
         self._index_later()
 
     def _run(self, name: str, step: Callable[[], object]) -> None:

@@ -37,6 +37,7 @@ L{rocketbroker.store.store} offers it. From the outside in:
 - L{rocketbroker.store.queuefiles}: the files of a queue.
 - L{rocketbroker.store.index}: messages by their keys.
 - L{rocketbroker.store.indexfile}: one file of it.
+- L{rocketbroker.store.indexrows}: messages on their way into it.
 - L{rocketbroker.store.indexkeys}: under which hashes a message stands in it.
 - L{rocketbroker.store.delays}: the tag codes of delayed messages.
 - L{rocketbroker.store.queues}: all queues.

@@ -31,14 +31,10 @@ DISK_FULL: Final = 16
 FENCED: Final = 32
 LOGIC_DISK_FULL: Final = 64
 
-#: While one of these is set nothing is appended.
+#: While one of these is set nothing is appended. An index that cannot be written is no
+#: reason, though the reference makes it one: it is built from the log when it can be.
 NOT_APPENDABLE: Final = (
-    NOT_WRITEABLE
-    | WRITE_LOGICS_QUEUE_ERROR
-    | WRITE_INDEX_FILE_ERROR
-    | DISK_FULL
-    | FENCED
-    | LOGIC_DISK_FULL
+    NOT_WRITEABLE | WRITE_LOGICS_QUEUE_ERROR | DISK_FULL | FENCED | LOGIC_DISK_FULL
 )
 
 

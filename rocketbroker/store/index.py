@@ -1,10 +1,14 @@
 # -*- test-case-name: tests.store.test_index -*-
 """The index: which messages of a topic have a key, or a unique key.
 
-It is built behind the dispatch, in steps that run in a thread: the dispatch hands over
-what it knows of the records, which is an append to a list; what it does not hand over
-is read from the log. How far the index is, its newest file says itself, so whatever was
-not done when a broker stopped is done by the next.
+It is built behind the dispatch, which hands over what it knows of the records. A step
+enters what came in some milliseconds, as a key costs the less the more are entered
+together: about 1 us for a message with two keys. As long as there is a file with room
+this waits for the disk as little as the log does, and runs between the turns: a thread
+would hold the interpreter for as long, and find the messages in another processor's
+cache (1.8 us). What needs a thread is all else: to make a file, and to read from the
+log what was not handed over. How far the index is, its newest file says itself, so
+whatever was not done when a broker stopped is done by the next.
 
 After an unclean stop the files that may not be on the disk are removed, and what they
 held is read from the log again. (The reference reads only as far back as its recovery
@@ -21,20 +25,18 @@ import threading
 import time
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Sequence
-from itertools import chain, repeat
+from collections.abc import Callable
 from typing import Final, final
 
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.directories import make_lasting
 from rocketbroker.files.interfaces import IFiles
-from rocketbroker.records.bulkhashing import MOST_ROWS
 from rocketbroker.records.hashing import index_hash, unsigned_hash
 from rocketbroker.store.commitlog import Hint
 from rocketbroker.store.flags import WRITE_INDEX_FILE_ERROR, RunningFlags
-from rocketbroker.store.indexfile import IndexFile, create, file_size
-from rocketbroker.store.indexkeys import codes_of
-from rocketbroker.store.interfaces import KeyResult, Placed
+from rocketbroker.store.indexfile import IndexFile, Keys, create, file_size
+from rocketbroker.store.indexrows import Rows, Share
+from rocketbroker.store.interfaces import KeyResult
 from rocketbroker.store.lookahead import LookAhead
 from rocketbroker.store.scanning import Scan
 from rocketbroker.store.segments import Segments
@@ -54,6 +56,12 @@ _A_FEW: Final = 64
 #: their turn, as an index may have to be built from all that the log holds.
 MOST_READ: Final = 2048
 
+#: Messages that are entered at once: so many stay in the cache of a processor.
+ROWS_AT_ONCE: Final = 1024
+
+#: With room for fewer keys a step may need another file, which takes time to be made.
+NEAR_FULL: Final = 1 << 16
+
 #: How long, in ms, a disk that has refused is left alone.
 RETRY_MS: Final = 1000
 
@@ -62,68 +70,6 @@ MOST_TOPICS: Final = 4096
 
 #: Not more bytes are found by a key, but for one record: clients read frames of 16 MiB.
 MOST_FOUND_BYTES: Final = 15 << 20
-
-
-@final
-class Rows:
-    """Messages whose keys are to be entered, as columns.
-
-    @ivar prefixes: the unsigned hash of each topic and C{#}.
-    @ivar properties: the properties of each.
-    @ivar positions: where each is, ascending.
-    @ivar times: the store time of each in ms.
-    """
-
-    __slots__ = ("_known", "positions", "prefixes", "properties", "times")
-
-    def __init__(self, known: dict[str, int]) -> None:
-        """
-        @param known: hashes of topics that were seen before.
-        """
-        self._known = known
-        self.prefixes: list[int] = []
-        self.properties: list[bytes] = []
-        self.positions: list[int] = []
-        self.times: list[int] = []
-
-    def prefix(self, topic: str) -> int:
-        """The hash of what stands before the keys of a topic."""
-        found = self._known.get(topic)
-        if found is None:
-            if len(self._known) >= MOST_TOPICS:
-                self._known.clear()
-            found = self._known[topic] = unsigned_hash(topic + "#")
-        return found
-
-    def collect(self, hint: Hint) -> None:
-        """Add what was appended, but for what is rolled back."""
-        prefixes, properties = self.prefixes, self.properties
-        positions = self.positions
-        last = ""
-        prefix = self.prefix(last)
-        for draft in hint.drafts:
-            if draft.sys_flag & 12 == 12:
-                continue
-            topic = draft.queue.topic
-            if topic is not last:
-                last = topic
-                prefix = self.prefix(topic)
-            if draft.parts is None:
-                prefixes.append(prefix)
-                properties.append(draft.properties)
-                positions.append(draft.position)
-            else:
-                assert type(draft.parts) is not Placed, "those are read from the log"
-                prefixes += [prefix] * len(draft.parts)
-                properties += [part[2] for part in draft.parts]
-                positions += draft.positions
-        self.times += [hint.store_ms] * (len(positions) - len(self.times))
-
-    def cut(self, count: int) -> None:
-        """Leave out the first."""
-        for column in (self.prefixes, self.positions, self.times):
-            del column[:count]
-        del self.properties[:count]
 
 
 @final
@@ -163,12 +109,12 @@ class Index:
         self._flags = flags
         self._record_at = record_at
         self._all: list[IndexFile] = []
-        self._hints: deque[Hint] = deque()
+        self._shares: deque[Share] = deque()
         self._topics: dict[str, int] = {}
         #: One builds or asks at a time; and one flushes, closes or removes files.
         self._lock = threading.Lock()
         self._keeping = threading.Lock()
-        self._retry_at_ms = 0
+        self._refused_ms = -RETRY_MS
         self._closed = False
         self.position = 0
         self.flushed_ms = 0
@@ -249,7 +195,16 @@ class Index:
     def hand_over(self, hint: Hint) -> None:
         """Take what an append was, so that the log need not be read."""
         if self._enabled and hint.end - self.position <= MOST_BEHIND:
-            self._hints.append(hint)
+            self._shares.append(Share(hint, self._prefix))
+
+    def _prefix(self, topic: str) -> int:
+        """The hash of what stands before the keys of a topic."""
+        found = self._topics.get(topic)
+        if found is None:
+            if len(self._topics) >= MOST_TOPICS:
+                self._topics.clear()
+            found = self._topics[topic] = unsigned_hash(topic + "#")
+        return found
 
     @property
     def behind(self) -> int:
@@ -264,44 +219,77 @@ class Index:
         @return: whether there is more to do.
         @raise OSError: the disk refused; a call in a second tries the same again.
         """
-        now_ms = self._wall_ms()
-        retry_at_ms = self._retry_at_ms
-        if not self.behind or retry_at_ms - RETRY_MS <= now_ms < retry_at_ms:
-            return False
         with self._lock:
-            try:
-                self._build(most)
-            except OSError:
-                self.failures += 1
-                self._flags.set(WRITE_INDEX_FILE_ERROR)
-                self._retry_at_ms = now_ms + RETRY_MS
-                raise
-            self._flags.set(WRITE_INDEX_FILE_ERROR, False)
+            if not self._may_build():
+                return False
+            self._try(most)
         return self.behind > 0
 
+    def build_now(self, most: int) -> bool:
+        """Enter the keys of up to about C{most} records that were handed over, if that
+        needs no new file and nobody asks or builds in a thread.
+
+        @return: whether that was so; else L{build} does it.
+        @raise OSError: as there.
+        """
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            last = self._all[-1] if self._all else None
+            shares = self._shares
+            if (
+                last is None
+                or not last.is_mapped
+                or last.room < NEAR_FULL
+                or not shares
+                or shares[0].start != self.position
+                or not self._may_build()
+            ):
+                return False
+            self._try(most)
+            return True
+        finally:
+            self._lock.release()
+
+    def _may_build(self) -> bool:
+        """Whether there is something to do, and no disk to be left alone."""
+        since_ms = self._wall_ms() - self._refused_ms
+        return self.behind > 0 and not 0 <= since_ms < RETRY_MS
+
+    def _try(self, most: int) -> None:
+        """Build; what the disk refuses is told."""
+        try:
+            self._build(most)
+        except OSError as error:
+            self.failures += 1
+            self._refused_ms = self._wall_ms()
+            reason = f"the index cannot be written: {error.strerror}"
+            self._flags.set(WRITE_INDEX_FILE_ERROR, True, reason, FOLDER)
+            raise
+        if self._flags.has(WRITE_INDEX_FILE_ERROR):
+            self._flags.set(WRITE_INDEX_FILE_ERROR, False, by=FOLDER)
+
     def _build(self, most: int) -> None:
-        if self._closed:
-            return
         limit: int = self._words.view[DISPATCHED]
         position = self.position
-        hints = self._hints
-        while hints and hints[0].start < position:
-            hints.popleft()
-        rows = Rows(self._topics)
+        shares = self._shares
+        while shares and shares[0].start < position:
+            shares.popleft()
+        rows = Rows()
         used = 0
-        while used < len(hints) and len(rows.positions) < most:
-            hint = hints[used]
-            if hint.start != position:
+        while used < len(shares) and len(rows.positions) < most:
+            share = shares[used]
+            if share.start != position:
                 break
-            rows.collect(hint)
-            position = hint.end
+            rows.take(share)
+            position = share.end
             used += 1
         if not used:
-            end = min(limit, hints[0].start) if hints else limit
+            end = min(limit, shares[0].start) if shares else limit
             position = self._read(position, end, min(most, MOST_READ), rows)
         self._enter(rows)
         for _ in range(used):
-            hints.popleft()
+            shares.popleft()
         self.position = position
 
     def _read(self, start: int, end: int, most: int, rows: Rows) -> int:
@@ -317,10 +305,7 @@ class Index:
             position, _, topic_bytes, _, _, sys_flag, ms, properties = found
             if sys_flag & 12 != 12:
                 topic = topic_bytes.decode("utf-8", "replace")
-                rows.prefixes.append(rows.prefix(topic))
-                rows.properties.append(properties)
-                rows.positions.append(position)
-                rows.times.append(ms)
+                rows.add(self._prefix(topic), properties, position, ms)
             if count >= most:
                 break
         if scan.broken:
@@ -340,33 +325,30 @@ class Index:
             rows.cut(bisect_left(rows.positions, done))
         size = sum(map(len, rows.properties))
         count = len(rows.positions)
-        some = MOST_ROWS if size <= LARGE_PROPERTIES * count else _A_FEW
+        some = ROWS_AT_ONCE if size <= LARGE_PROPERTIES * count else _A_FEW
         for start in range(0, count, some):
-            end = start + some
-            codes = codes_of(rows.prefixes[start:end], rows.properties[start:end])
-            positions = rows.positions[start:end]
-            if positions[0] == done:
-                codes[0] = tuple(
-                    code
-                    for code in codes[0]
-                    if not any(file.has(code, done) for file in self._all[-2:])
-                )
-            self._enter_keys(
-                list(chain.from_iterable(codes)),
-                _spread(positions, codes),
-                _spread(rows.times[start:end], codes),
-            )
+            keys, counts = rows.keys(start, start + some)
+            at = 0
+            if rows.positions[start] == done:
+                # Some of that message's keys may be there already.
+                first = counts if isinstance(counts, int) else counts[0]
+                while at < first and self._has(keys.codes[at], done):
+                    at += 1
+            self._enter_keys(keys, at)
 
-    def _enter_keys(
-        self, codes: list[int], positions: list[int], times: list[int]
-    ) -> None:
-        at = 0
-        while at < len(codes):
+    def _has(self, code: int, position: int) -> bool:
+        """Whether the last message in the index has an entry for a hash."""
+        return any(file.has(code, position) for file in self._all[-2:])
+
+    def _enter_keys(self, keys: Keys, at: int) -> None:
+        """Enter keys from the one at C{at} on."""
+        end = len(keys.codes)
+        while at < end:
             file = self._writable()
-            end = at + file.room
-            file.add(codes[at:end], positions[at:end], times[at:end])
-            self.entered += min(end, len(codes)) - at
-            at = end
+            some = keys.part(at, min(end, at + file.room))
+            file.add(some)
+            at += len(some.codes)
+            self.entered += len(some.codes)
 
     def _writable(self) -> IndexFile:
         """A file with room, which is made if the last one is full."""
@@ -449,10 +431,10 @@ class Index:
         @raise OSError: the disk refused the last.
         """
         if self.behind <= MOST_BEHIND:
-            self._retry_at_ms = 0
+            self._refused_ms = -RETRY_MS
             # What cannot be entered, the next start will.
             with contextlib.suppress(OSError):
-                while self.build(MOST_ROWS):
+                while self.build(ROWS_AT_ONCE):
                     pass
         self.flush()
         with self._keeping:
@@ -466,15 +448,3 @@ class Index:
             for file in self._all:
                 file.close()
             self._all.clear()
-
-
-def _spread(column: list[int], codes: Sequence[tuple[int, ...]]) -> list[int]:
-    """Each number as often as its message has keys."""
-    counts = set(map(len, codes))
-    if len(counts) > 1:
-        return list(chain.from_iterable(map(repeat, column, map(len, codes))))
-    (count,) = counts
-    spread = [0] * (count * len(column))
-    for at in range(count):
-        spread[at::count] = column
-    return spread

@@ -30,6 +30,7 @@ import struct
 import sys
 from array import array
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Final, final
 
 from rocketbroker.files.interfaces import IFile, IFiles
@@ -58,6 +59,9 @@ MOST_FOLLOWED: Final = 1_000_000
 #: Entries that are read at once: those before one in a slot may stand near it.
 _AT_ONCE: Final = 200
 
+#: Bytes of slots that are read at once into the system's memory.
+_PIECE: Final = 1 << 20
+
 _COLUMNS: Final = INDEX_ENTRY.size // 4
 _MOST_SECONDS: Final = (1 << 31) - 1
 _IS_LITTLE: Final = sys.byteorder == "little"
@@ -68,6 +72,50 @@ assert array("q").itemsize == 8
 def file_size(slots: int, numbers: int) -> int:
     """The length of a file for so many slots and entry numbers."""
     return HEADER.size + slots * SLOT.size + numbers * INDEX_ENTRY.size
+
+
+@final
+class Keys:
+    """Keys to be entered, as columns.
+
+    @ivar codes: the hash of each.
+    @ivar positions: where its message is, as 64-bit numbers.
+    @ivar times: the store time of that in ms, the same.
+    @ivar span: a time before and one behind which there is none.
+    """
+
+    __slots__ = ("codes", "positions", "span", "times")
+
+    def __init__(
+        self,
+        codes: Sequence[int],
+        positions: array[int],
+        times: array[int],
+        span: tuple[int, int],
+    ) -> None:
+        assert len(codes) == len(positions) == len(times)
+        self.codes = codes
+        self.positions = positions
+        self.times = times
+        self.span = span
+
+    def part(self, start: int, end: int) -> Keys:
+        """Some of them."""
+        if start == 0 and end >= len(self.codes):
+            return self
+        return Keys(
+            self.codes[start:end],
+            self.positions[start:end],
+            self.times[start:end],
+            self.span,
+        )
+
+    def seconds(self, begin_ms: int) -> array[int]:
+        """For each key the seconds from a begin time to its store time."""
+        low, high = (_difference(ms, begin_ms) for ms in self.span)
+        if low == high:
+            return array("i", (low,)) * len(self.times)
+        return array("i", [_difference(ms, begin_ms) for ms in self.times])
 
 
 @final
@@ -118,45 +166,47 @@ class IndexFile:
         )
 
     @property
+    def is_mapped(self) -> bool:
+        """Whether keys can be entered without preparation."""
+        return self._map is not None
+
+    @property
     def room(self) -> int:
         """How many entries fit yet."""
         return self._numbers - self.count
 
-    def add(
-        self, codes: Sequence[int], positions: Sequence[int], times: Sequence[int]
-    ) -> None:
+    def add(self, keys: Keys) -> None:
         """Enter keys, for which there must be room; at least one.
 
-        @param codes: the hash of each.
-        @param positions: where its message is.
-        @param times: the store time of that, in ms.
         @raise OSError: the disk refused; nothing has changed.
         """
+        codes = keys.codes
         assert 0 < len(codes) <= self.room
         view = self._slot_view()
         first = self.count
         before = self._take_slots(view, codes)
-        fresh = self._mend(before)
+        fresh = before.count(0)
         content = array("i", bytes(len(codes) * INDEX_ENTRY.size))
         content[0::_COLUMNS] = _big_endian(array("i", codes))
-        halves = array("i", _big_endian(array("q", positions)).tobytes())
+        halves = array("i", _big_endian(keys.positions[:]).tobytes())
         content[1::_COLUMNS] = halves[0::2]
         content[2::_COLUMNS] = halves[1::2]
-        content[3::_COLUMNS] = _big_endian(self._seconds(times))
-        content[4::_COLUMNS] = _big_endian(before)
+        content[3::_COLUMNS] = _big_endian(self._seconds(keys))
+        content[4::_COLUMNS] = _big_endian(array("i", before))
         at = self._entries + first * INDEX_ENTRY.size
         try:
             self.file.pwrite(content.tobytes(), at)
         except OSError:
+            numbers = _big_endian(array("I", before))
             slots = self._slots
-            for code, number in zip(reversed(codes), reversed(before), strict=True):
+            for code, number in zip(reversed(codes), reversed(numbers), strict=True):
                 view[code % slots] = number
             raise
         if first <= 1:
-            self.begin_ms = times[0]
-            self.begin_position = positions[0]
-        self.end_position = positions[-1]
-        self.end_ms = times[-1]
+            self.begin_ms = keys.times[0]
+            self.begin_position = keys.positions[0]
+        self.end_position = keys.positions[-1]
+        self.end_ms = keys.times[-1]
         self.used_slots += fresh
         self.count += len(codes)
         self.is_flushed = False
@@ -169,43 +219,41 @@ class IndexFile:
         """
         if self._map is None:
             self.file.allocate(0, self._entries)
+            # So that the first keys do not wait for the disk once for each.
+            for at in range(0, self._entries, _PIECE):
+                self.file.pread(min(_PIECE, self._entries - at), at)
             self._map = self.file.map(self._entries, True)
-            self._view = memoryview(self._map)[HEADER.size :].cast("i")
+            self._view = memoryview(self._map)[HEADER.size :].cast("I")
         return self._view
 
-    def _take_slots(self, view: memoryview, codes: Sequence[int]) -> array[int]:
+    def _take_slots(self, view: memoryview, codes: Sequence[int]) -> list[int]:
         """Enter the coming numbers into the slots.
 
-        @return: what stood there before each.
+        @return: what stood there before each; 0 for what cannot be.
         """
-        numbers = array("i", range(self.count, self.count + len(codes)))
+        first = self.count
         slots = self._slots
-        before: list[int] = []
-        add = before.append
-        for code, number in zip(codes, _big_endian(numbers), strict=True):
+        found: list[int] = []
+        add = found.append
+        numbers = raw_numbers(first, first + len(codes))
+        for code, number in zip(codes, numbers, strict=True):
             slot = code % slots
             add(view[slot])
             view[slot] = number
-        return _big_endian(array("i", before))
-
-    def _mend(self, before: array[int]) -> int:
-        """Take out the numbers of slots that cannot be; 0 stands for them.
-
-        @return: how many slots held no number.
-        """
-        first = self.count
+        before = _big_endian(array("I", found)).tolist()
         for at, number in enumerate(before):
-            if not 0 <= number < first + at:
+            # Keys of one step may share slots; else the file is broken.
+            if number >= first and number >= first + at:
                 before[at] = 0
-        return before.count(0)
+        return before
 
-    def _seconds(self, times: Sequence[int]) -> array[int]:
+    def _seconds(self, keys: Keys) -> array[int]:
         """For each key the seconds from the begin time to its store time."""
         if self.count > 1:
-            return _differences(times, self.begin_ms)
+            return keys.seconds(self.begin_ms)
         # The first is told from the end of the file before, those behind it from it.
-        seconds = _differences(times, times[0])
-        seconds[0] = _differences(times[:1], self.begin_ms)[0]
+        seconds = keys.seconds(keys.times[0])
+        seconds[0] = _difference(keys.times[0], self.begin_ms)
         return seconds
 
     def write_header(self) -> None:
@@ -290,18 +338,29 @@ def _big_endian(numbers: array[int]) -> array[int]:
     return numbers
 
 
-def _differences(times: Sequence[int], begin_ms: int) -> array[int]:
+def _difference(ms: int, begin_ms: int) -> int:
     """Whole seconds from a begin time, from 0 to what an entry can hold."""
     if begin_ms <= 0:
-        return array("i", bytes(4 * len(times)))
-    low = _difference(min(times), begin_ms)
-    if low == _difference(max(times), begin_ms):
-        return array("i", (low,)) * len(times)
-    return array("i", [_difference(ms, begin_ms) for ms in times])
-
-
-def _difference(ms: int, begin_ms: int) -> int:
+        return 0
     return min(max((ms - begin_ms) // 1000, 0), _MOST_SECONDS)
+
+
+def raw_numbers(first: int, end: int) -> Iterator[int]:
+    """Numbers as they are read, unsigned, from where they stand big-endian."""
+    return chain.from_iterable(_raw_ranges(first, end))
+
+
+def _raw_ranges(first: int, end: int) -> Iterator[range]:
+    """The same, a range for each 256 numbers, which differ in one byte."""
+    if not _IS_LITTLE:
+        yield range(first, end)
+        return
+    while first < end:
+        low = first & 255
+        stop = min(256, low + end - first)
+        rest = int.from_bytes((first - low).to_bytes(4, "little"), "big")
+        yield range(rest + (low << 24), rest + (stop << 24), 1 << 24)
+        first += stop - low
 
 
 def create(

@@ -12,7 +12,8 @@ The store sheet, section 12.3.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Final
 
 from rocketbroker.records.bulkhashing import MOST_ROWS, index_hashes
@@ -35,17 +36,36 @@ LONGEST: Final = 128
 
 def codes_of(
     prefixes: Sequence[int], properties: Sequence[bytes]
-) -> list[tuple[int, ...]]:
-    """The hashes of the keys of each message, the unique key's first.
+) -> tuple[Sequence[int], Sequence[int] | int]:
+    """The hashes of the keys of all messages, of each the unique key's first.
 
     @param prefixes: the unsigned hash of each message's topic and C{#}.
     @param properties: the properties string of each; at most L{MOST_ROWS}.
+    @return: also how many keys each has, one number if all have as many.
     """
     assert len(prefixes) == len(properties) <= MOST_ROWS
-    if len(properties) < FEW:
-        return list(map(codes_of_one, prefixes, properties))
-    if len(set(map(len, properties))) == 1:
-        return _codes_of_equal(prefixes, properties)
+    if len(properties) >= FEW and len(set(map(len, properties))) == 1:
+        columns = _codes_of_equal(prefixes, properties)
+        if columns is not None:
+            return _interleaved(columns, len(properties)), len(columns)
+    codes = _codes_of_mixed(prefixes, properties)
+    return list(chain.from_iterable(codes)), list(map(len, codes))
+
+
+def _interleaved(columns: list[tuple[int, ...]], count: int) -> Sequence[int]:
+    """The first of each column, the second of each, and so on."""
+    if len(columns) == 1:
+        return columns[0]
+    codes = [0] * (len(columns) * count)
+    for at, column in enumerate(columns):
+        codes[at :: len(columns)] = column
+    return codes
+
+
+def _codes_of_mixed(
+    prefixes: Sequence[int], properties: Sequence[bytes]
+) -> list[tuple[int, ...]]:
+    """The hashes of each message, where they are of several shapes."""
     by_size: dict[int, list[int]] = {}
     for number, each in enumerate(properties):
         numbers = by_size.get(len(each))
@@ -55,27 +75,36 @@ def codes_of(
             numbers.append(number)
     codes: list[tuple[int, ...]] = [()] * len(properties)
     for numbers in by_size.values():
-        some = _codes_of_equal(
-            [prefixes[number] for number in numbers],
-            [properties[number] for number in numbers],
-        )
-        for number, each_codes in zip(numbers, some, strict=True):
-            codes[number] = each_codes
+        some_prefixes = [prefixes[number] for number in numbers]
+        some = [properties[number] for number in numbers]
+        columns = None
+        if len(some) >= FEW:
+            columns = _codes_of_equal(some_prefixes, some)
+        rows: Iterable[tuple[int, ...]] = ()
+        if columns is None:
+            rows = map(codes_of_one, some_prefixes, some)
+        elif columns:
+            rows = zip(*columns, strict=True)
+        else:
+            continue
+        for number, row in zip(numbers, rows, strict=True):
+            codes[number] = row
     return codes
 
 
 def _codes_of_equal(
     prefixes: Sequence[int], properties: Sequence[bytes]
-) -> list[tuple[int, ...]]:
-    """The same, of properties of one length."""
-    if len(properties) >= FEW:
-        rows = b"".join(properties)
-        unique = _columns(rows, properties[0], len(properties), _UNIQUE)
-        keys = _columns(rows, properties[0], len(properties), _KEYS)
-        if unique is not None and keys is not None:
-            found = [index_hashes(each, prefixes) for each in (unique, keys) if each]
-            return list(zip(*found, strict=True)) if found else [()] * len(properties)
-    return list(map(codes_of_one, prefixes, properties))
+) -> list[tuple[int, ...]] | None:
+    """The hashes of the unique keys, and those of the keys, of messages whose
+    properties have one length; None if they are not of one shape."""
+    rows = b"".join(properties)
+    unique = _columns(rows, properties[0], len(properties), _UNIQUE)
+    if unique is None:
+        return None
+    keys = _columns(rows, properties[0], len(properties), _KEYS)
+    if keys is None:
+        return None
+    return [index_hashes(each, prefixes) for each in (unique, keys) if each]
 
 
 def _columns(rows: bytes, first: bytes, count: int, name: bytes) -> list[bytes] | None:
@@ -87,16 +116,9 @@ def _columns(rows: bytes, first: bytes, count: int, name: bytes) -> list[bytes] 
         if it is not so simple.
     """
     size = len(first)
-    at = first.find(name)
-    if at < 0:
-        return [] if rows.find(name) < 0 else None
-    if rows.count(name) != count or (at and not _is_all(rows[at - 1 :: size], _END)):
-        # It is elsewhere, there are two, or it is the end of another's name.
-        return None
-    for place, unit in enumerate(name, at):
-        if not _is_all(rows[place::size], unit):
-            return None
-    start = at + len(name)
+    start = _start(rows, first, count, name)
+    if start <= 0:
+        return [] if start < 0 else None
     end = first.find(b"\x02", start)
     if end < 0:
         end = size
@@ -109,6 +131,34 @@ def _columns(rows: bytes, first: bytes, count: int, name: bytes) -> list[bytes] 
     if _END in values or _SPACE in values or not values.isascii():
         return None
     return columns
+
+
+def _start(rows: bytes, first: bytes, count: int, name: bytes) -> int:
+    """Where in each row the value of a property begins.
+
+    @return: -1 if no row has the property; 0 if it is not so simple.
+    """
+    size = len(first)
+    places = []
+    at = first.find(name)
+    while at >= 0:
+        places.append(at)
+        at = first.find(name, at + 1)
+    if rows.count(name) != len(places) * count:
+        return 0
+    for at in places:
+        for place, unit in enumerate(name, at):
+            if not _is_all(rows[place::size], unit):
+                return 0
+    # So all rows have it there and nowhere else. The last counts; but it may be the end
+    # of another's name.
+    for at in reversed(places):
+        before = rows[at - 1 :: size] if at else b""
+        if not before or _is_all(before, _END):
+            return at + len(name)
+        if _END in before:
+            return 0
+    return -1
 
 
 def _is_all(column: bytes, unit: int) -> bool:

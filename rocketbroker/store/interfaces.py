@@ -382,6 +382,13 @@ class IStore(Interface):
         @raise OSError: the disk refused; a call a second later tries the same again.
         """
 
+    def build_index_now(most: int) -> bool:
+        """Enter keys of up to about C{most} records without waiting for anything.
+
+        @return: whether that was possible; if not, L{build_index} does it.
+        @raise OSError: as there.
+        """
+
     def find_by_key(
         topic: str, key: str, most: int, begin_ms: int, end_ms: int
     ) -> KeyResult:

@@ -432,6 +432,10 @@ class Store:
         """See L{IStore.build_index}."""
         return self._index.build(most) if self._is_open else False
 
+    def build_index_now(self, most: int) -> bool:
+        """See L{IStore.build_index_now}."""
+        return self._is_open and self._index.build_now(most)
+
     def find_by_key(
         self, topic: str, key: str, most: int, begin_ms: int, end_ms: int
     ) -> KeyResult:

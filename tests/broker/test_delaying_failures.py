@@ -53,9 +53,10 @@ class FailureTests(DelayingCase):
         could be stored meanwhile is not delivered twice."""
         for number in range(6):
             self.send(1, b"%d" % number)
+        self.pass_by(0.1)  # their keys are in the index
         self.rig.disk.fail("pwrite", errno.ENOSPC, times=1)
         with capturedLogs():
-            self.pass_by(1.1)
+            self.pass_by(1)
             self.assertEqual(self.rig.store.refusal() is not None, True)
             self.assertEqual(self.rig.delaying.delivered, 0)
             self.assertGreater(self.rig.delaying.failures, 0)

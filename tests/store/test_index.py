@@ -8,7 +8,8 @@ import struct
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records.hashing import index_hash
-from rocketbroker.store.index import RETRY_MS
+from rocketbroker.store.flags import WRITE_INDEX_FILE_ERROR
+from rocketbroker.store.index import NEAR_FULL, RETRY_MS
 from rocketbroker.store.interfaces import Draft
 from rocketbroker.store.store import Store
 from rocketbroker.testing.files import MemoryDisk
@@ -29,6 +30,8 @@ def message(store: Store, key: str, unique: str = "", topic: str = "T") -> Draft
 class IndexCase(SynchronousTestCase):
     """A store in memory with an index of 5 slots and 9 entries a file."""
 
+    NUMBERS = 10
+
     def setUp(self) -> None:
         """An empty store."""
         self.disk = MemoryDisk()
@@ -37,7 +40,7 @@ class IndexCase(SynchronousTestCase):
 
     def start(self, **changes: object) -> Store:
         """Open a store over the same disk."""
-        given = {"max_hash_slot_num": 5, "max_index_num": 10, **changes}
+        given = {"max_hash_slot_num": 5, "max_index_num": self.NUMBERS, **changes}
         store = make(self.disk, self.wall, **given)
         store.open()
         self.addCleanup(store.close)
@@ -197,6 +200,39 @@ class RefusedTests(IndexCase):
         self.assertEqual(self.find("k"), [position])
         self.assertFalse(self.store.index_behind)
 
+    def test_told(self) -> None:
+        """It is told by a running flag; the log goes on meanwhile."""
+        before = self.put("k")
+        self.disk.fail("allocate", errno.ENOSPC)
+        self.assertRaises(OSError, self.store.build_index, 10)
+        self.assertTrue(self.store.flags.has(WRITE_INDEX_FILE_ERROR))
+        self.assertIsNone(self.store.refusal())
+        after = self.put("k")
+        self.wall.now_ms += RETRY_MS
+        self.build()
+        self.assertFalse(self.store.flags.has(WRITE_INDEX_FILE_ERROR))
+        self.assertEqual(self.find("k"), before + after)
+
+    def test_clockSetBack(self) -> None:
+        """A clock that is set back does not put off the next try."""
+        self.put("k")
+        self.disk.fail("allocate", errno.ENOSPC)
+        self.assertRaises(OSError, self.store.build_index, 10)
+        self.wall.now_ms -= 3_600_000
+        self.build()
+        self.assertFalse(self.store.index_behind)
+
+    def test_stopped(self) -> None:
+        """What cannot be entered when the store is closed is entered by the next."""
+        positions = self.put("k")
+        self.disk.fail("allocate", errno.ENOSPC)
+        self.store.close()
+        self.assertFalse(self.disk.exists(f"{ROOT}/abort"))
+        self.disk.heal()
+        self.store = self.start()
+        self.build()
+        self.assertEqual(self.find("k"), positions)
+
     def test_noNextFile(self) -> None:
         """A batch of which some keys went into a full file is entered to its end, even
         if the next file cannot be made at once."""
@@ -210,6 +246,55 @@ class RefusedTests(IndexCase):
         self.build()
         found = [self.find(f"p{number}") for number in range(12)]
         self.assertEqual(found, [[position] for position in batch.positions])
+
+
+class NowTests(IndexCase):
+    """Steps between the turns."""
+
+    NUMBERS = NEAR_FULL + 100
+
+    def test_now(self) -> None:
+        """What was handed over is entered at once, but for what needs a new file."""
+        self.assertFalse(self.store.build_index_now(10))
+        positions = self.put("k")
+        self.assertFalse(self.store.build_index_now(10))
+        self.build()
+        positions += self.put("k", "k")
+        self.assertTrue(self.store.build_index_now(10))
+        self.assertFalse(self.store.index_behind)
+        self.assertEqual(self.find("k"), positions)
+
+    def test_nearFull(self) -> None:
+        """When a step could need the next file it is done in a thread."""
+        for room, possible in ((NEAR_FULL - 1, False), (NEAR_FULL, True)):
+            self.store.close()
+            self.disk = MemoryDisk()
+            self.store = self.start(max_index_num=room + 2)
+            self.put("k")
+            self.build()
+            self.put("k")
+            self.assertIs(self.store.build_index_now(10), possible)
+
+    def test_fromTheLog(self) -> None:
+        """What would have to be read is not entered so."""
+        self.put("k")
+        self.build()
+        self.store.close()
+        self.store = self.start()
+        self.put("k")
+        self.assertFalse(self.store.build_index_now(10))
+
+    def test_refused(self) -> None:
+        """A disk that refuses is left alone as by other steps."""
+        self.put("k")
+        self.build()
+        (position,) = self.put("j")
+        self.disk.fail("pwrite", errno.ENOSPC)
+        self.assertRaises(OSError, self.store.build_index_now, 10)
+        self.assertFalse(self.store.build_index_now(10))
+        self.wall.now_ms += RETRY_MS
+        self.assertTrue(self.store.build_index_now(10))
+        self.assertEqual(self.find("j"), [position])
 
 
 class StartTests(IndexCase):

@@ -5,11 +5,18 @@ from __future__ import annotations
 import errno
 import random
 import struct
+from array import array
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.store import indexfile
-from rocketbroker.store.indexfile import IndexFile, create, file_size
+from rocketbroker.store.indexfile import (
+    IndexFile,
+    Keys,
+    create,
+    file_size,
+    raw_numbers,
+)
 from rocketbroker.testing.files import MemoryDisk
 
 SLOTS = 7
@@ -42,6 +49,13 @@ def slowly(
         struct.pack_into(">qqqqii", content, 0, *header)
 
 
+def columns(*keys: tuple[int, int, int]) -> Keys:
+    """Keys (hash, position, time) as columns."""
+    codes, positions, times = zip(*keys, strict=True)
+    span = min(times), max(times)
+    return Keys(codes, array("q", positions), array("q", times), span)
+
+
 class IndexFileCase(SynchronousTestCase):
     """A file of 7 slots and 99 entries in memory."""
 
@@ -53,8 +67,7 @@ class IndexFileCase(SynchronousTestCase):
 
     def add(self, *keys: tuple[int, int, int]) -> None:
         """Enter keys in one step."""
-        codes, positions, times = zip(*keys, strict=True)
-        self.file.add(codes, positions, times)
+        self.file.add(columns(*keys))
 
     def find(
         self, code: int, most: int = 32, begin: int = 0, end: int = 1 << 62
@@ -94,7 +107,7 @@ class AddTests(IndexFileCase):
         self.assertEqual(head, (START_MS + 5000, START_MS + 5000, 200, 200, 0, 1))
         expected = bytearray(self.disk.read("/2"))
         keys = [(1, 300, START_MS + 8000), (1, 400, START_MS + 9000)]
-        after.add(*zip(*keys, strict=True))
+        after.add(columns(*keys))
         slowly(expected, keys)
         self.assertEqual(self.disk.read("/2"), bytes(expected))
 
@@ -137,10 +150,22 @@ class AddTests(IndexFileCase):
         self.disk.capacity = self.disk.used() + 8192
         file = create(self.disk, "/2", 5000, NUMBERS, None)
         self.addCleanup(file.close)
-        self.assertRaises(OSError, file.add, [1], [100], [START_MS])
+        self.assertRaises(OSError, file.add, columns((1, 100, START_MS)))
         self.disk.capacity = None
-        file.add([1], [100], [START_MS])
+        file.add(columns((1, 100, START_MS)))
         self.assertEqual(file.count, 2)
+
+
+class RawTests(SynchronousTestCase):
+    """Numbers in the order of bytes of a file."""
+
+    def test_numbers(self) -> None:
+        """They are what stands there, read by the machine."""
+        for first, end in ((1, 1), (1, 2), (255, 257), (65000, 66500), (1 << 24, 0)):
+            raw = array("I", raw_numbers(first, end)).tobytes()
+            self.assertEqual(
+                raw, b"".join(n.to_bytes(4, "big") for n in range(first, end))
+            )
 
 
 class FindTests(IndexFileCase):
@@ -176,15 +201,15 @@ class FindTests(IndexFileCase):
         numbers = most + 100
         file = create(self.disk, "/2", SLOTS, numbers, None)
         self.addCleanup(file.close)
-        file.add([1], [100], [START_MS])
+        file.add(columns((1, 100, START_MS)))
         piece = 20_000
         for start in range(1, most - 1, piece):
             some = min(piece, most - 1 - start)
-            file.add([8] * some, [200] * some, [START_MS] * some)
+            file.add(columns(*[(8, 200, START_MS)] * some))
         found: list[int] = []
         file.find(1, 1, 0, 1 << 62, found)
         self.assertEqual(found, [100])
-        file.add([8] * 2, [200] * 2, [START_MS] * 2)
+        file.add(columns(*[(8, 200, START_MS)] * 2))
         found.clear()
         file.find(1, 1, 0, 1 << 62, found)
         self.assertEqual(found, [])

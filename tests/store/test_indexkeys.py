@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records.hashing import index_hash, unsigned_hash
@@ -26,6 +28,8 @@ SHAPES = {
     "several": "KEYS\x01a{n:05d} b{n:05d}  c\x02UNIQ_KEY\x01U\x02",
     "same": "KEYS\x01k\x02UNIQ_KEY\x01U\x02A\x01{n:05d}",
     "twice": "KEYS\x01a{n:05d}\x02KEYS\x01b{n:05d}\x02UNIQ_KEY\x01{n:05d}\x02",
+    "batch": "UNIQ_KEY\x01{n:05d}\x02WAIT\x01true\x02UNIQ_KEY\x01{n:06d}\x02",
+    "endOfLast": "KEYS\x01a{n:05d}\x02X_KEYS\x01b{n:05d}\x02",
     "endOfAnother": "X_KEYS\x01a{n:05d}\x02KEYS\x01b{n:05d}\x02",
     "inAValue": "X\x01a KEYS\x01{n:05d}\x02UNIQ_KEY\x01{n:05d}\x02",
     "notAscii": "KEYS\x01ü{n:05d}\x02UNIQ_KEY\x01{n:05d}\x02",
@@ -68,7 +72,11 @@ class CodesTests(SynchronousTestCase):
         """They are those of each message by itself."""
         prefixes = [unsigned_hash(topic + "#") for topic in topics]
         expected = [slowly(*each) for each in zip(topics, properties, strict=True)]
-        self.assertEqual(codes_of(prefixes, properties), expected)
+        codes, counts = codes_of(prefixes, properties)
+        self.assertEqual(list(codes), list(chain.from_iterable(expected)))
+        if isinstance(counts, int):
+            counts = [counts] * len(topics)
+        self.assertEqual(counts, list(map(len, expected)))
 
     def test_shapes(self) -> None:
         """Messages of one shape, whether there are many or few."""
@@ -105,4 +113,4 @@ class CodesTests(SynchronousTestCase):
 
     def test_nobody(self) -> None:
         """No messages have no keys."""
-        self.assertEqual(codes_of([], []), [])
+        self.assertEqual(codes_of([], []), ([], []))
