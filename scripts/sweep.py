@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Damage stores in each way there is, and look at what comes of it.
 
-    python3 scripts/sweep.py [torn] [rot] [power] [--quick] [--workloads 150]
+    python3 scripts/sweep.py [torn] [rot] [power] [broker] [--quick] [--workloads 150]
 
 torn: the log, queues, checkpoint, index and tables end, or are zeros, from every byte
 of their last records or entries on: what is whole is handed out, and nothing else.
@@ -12,6 +12,9 @@ is handed out is what was sent, and nothing else is lost.
 power: the machine stops before any call to the disk of random workloads, and leaves
 what was synced, or all, or names without data, or any blocks: what was flushed is
 there, tables have their last content or the one before.
+
+broker: the same under a whole broker with SYNC_FLUSH: what was answered with SEND_OK is
+there, delayed messages are delivered, topics, groups and offsets are as written.
 
 All in memory. Prints figures, and up to 20 of what was wrong; exit status 1 if anything
 was. --quick: some of the cases, as the unit tests have them.
@@ -34,7 +37,7 @@ if __name__ == "__main__" and "--inside" not in sys.argv:
     python = environment("spark,test")
     sys.exit(subprocess.call([str(python), __file__, "--inside", *sys.argv[1:]]))
 
-from tests.sweeps import power, rot, torn
+from tests.sweeps import broker, power, rot, torn
 
 MOST_SHOWN = 20
 
@@ -56,6 +59,15 @@ def sweep_power(quick: bool, workloads: int) -> list[str]:
     return figures.wrong
 
 
+def sweep_broker(quick: bool, workloads: int) -> list[str]:
+    """Power losses under a broker."""
+    figures = power.Figures()
+    seeds = range(2 if quick else workloads // 5)
+    broker.sweep(figures, seeds, power.STEPS, 0.2 if quick else 0.5)
+    print(f"broker: {figures}")
+    return figures.wrong
+
+
 def sweep_rot(quick: bool, workloads: int) -> list[str]:
     """Turned bits."""
     figures = rot.Figures()
@@ -69,6 +81,7 @@ SWEEPS: dict[str, Callable[[bool, int], list[str]]] = {
     "torn": sweep_torn,
     "rot": sweep_rot,
     "power": sweep_power,
+    "broker": sweep_broker,
 }
 
 

@@ -5,4 +5,5 @@ them whole.
 - L{tests.sweeps.torn}: files that end, or are zeros, from every byte on.
 - L{tests.sweeps.rot}: every bit of the last records.
 - L{tests.sweeps.power}: the power goes before any call to the disk.
+- L{tests.sweeps.broker}: the same under a whole broker.
 """

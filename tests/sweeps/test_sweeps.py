@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.sweeps import power, rot, torn
+from tests.sweeps import broker, power, rot, torn
 
 
 class SweepTests(SynchronousTestCase):
@@ -31,3 +31,10 @@ class SweepTests(SynchronousTestCase):
         power.sweep(figures, range(6), power.STEPS, rate=0.2)
         self.assertEqual(figures.wrong, [])
         self.assertTrue(sum(figures.images.values()) > 200)
+
+    def test_broker(self) -> None:
+        """Power losses of a broker: what was answered is there."""
+        figures = power.Figures()
+        broker.sweep(figures, range(2), power.STEPS, rate=0.2)
+        self.assertEqual(figures.wrong, [])
+        self.assertTrue(sum(figures.images.values()) > 50)
