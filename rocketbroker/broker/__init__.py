@@ -12,7 +12,7 @@ Put together:
 Messages in and out (the hot ways stand beside the general ones):
 
   - L{sending}, L{send_checks}, L{batching}: requests 10, 310, 320 to drafts; L{placed}:
-    those of batches that stay one.
+    those of batches that stay one; L{lightqueues}: messages in several queues.
   - L{intake}: the sends of one turn become one append, and their answers.
   - L{durability}: who waits for the disk, and the one flush in flight.
   - L{pulling}, L{pull_checks}, L{holding}: request 11, and pulls that wait.

@@ -31,6 +31,7 @@ from rocketbroker.broker.groups import GroupTable
 from rocketbroker.broker.heartbeats import Heartbeats
 from rocketbroker.broker.holding import Holding
 from rocketbroker.broker.intake import Intake
+from rocketbroker.broker.lightqueues import LightQueues
 from rocketbroker.broker.message_queries import MessageQueries
 from rocketbroker.broker.notices import LATE_SECONDS, Notices
 from rocketbroker.broker.offsets import OffsetTable
@@ -172,14 +173,19 @@ class Broker:
             return TableFile(outside.files, f"{folder}/{name}", outside.in_thread)
 
         wall_ms = outside.wall_ms
+        light = self.settings.store.enable_lmq
         self.topics = TopicTable(
             options,
             file("topics.json"),
             wall_ms,
             self.settings.store.timer_wheel_enable,
+            light,
         )
-        self.groups = GroupTable(options, file("subscriptionGroup.json"), wall_ms)
-        self.offsets = OffsetTable(options, file("consumerOffset.json"), wall_ms)
+        self.groups = GroupTable(
+            options, file("subscriptionGroup.json"), wall_ms, light
+        )
+        offsets = "lmqConsumerOffset.json" if light else "consumerOffset.json"
+        self.offsets = OffsetTable(options, file(offsets), wall_ms)
         self._delay_offsets = DelayOffsets(
             file("delayOffset.json"),
             options.delay_offset_update_version_step,
@@ -214,12 +220,14 @@ class Broker:
         )
         outside.turns.at_turn_end(self.intake.flush)
         postponing = Postponing(settings.store.message_delay_level)
+        lights = LightQueues(store, settings.store.enable_lmq)
         self.sending = Sending(
             store,
             self.topics,
             self.groups,
             self.intake,
             postponing,
+            lights,
             settings.broker,
             settings.store.max_message_size,
             host_bytes(settings.broker.broker_ip1, self.port),
@@ -238,6 +246,7 @@ class Broker:
             self.topics,
             self._delay_offsets,
             postponing,
+            lights,
             self.durability,
             self.upkeep.appended,
             self.sending.counter if counted else None,

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Final, final
 
@@ -42,11 +43,12 @@ from rocketbroker.broker.delay_offsets import DelayOffsets
 from rocketbroker.broker.due import Level, Step, find_due
 from rocketbroker.broker.durability import Durability, InThread
 from rocketbroker.broker.intake import QueueSends
+from rocketbroker.broker.lightqueues import LightQueues
 from rocketbroker.broker.postponing import Postponing, delivered, destination
 from rocketbroker.broker.resuming import resumed_offset
 from rocketbroker.broker.sending import DELAY
 from rocketbroker.broker.topics import TopicTable, has_batch_queues
-from rocketbroker.errors import ServiceNotAvailable
+from rocketbroker.errors import BrokerError
 from rocketbroker.records.names import SCHEDULE_TOPIC
 from rocketbroker.store.interfaces import (
     MESSAGE_ILLEGAL,
@@ -87,6 +89,7 @@ class Delaying:
         topics: TopicTable,
         offsets: DelayOffsets,
         postponing: Postponing,
+        lights: LightQueues,
         durability: Durability,
         appended: Callable[[], None],
         counter: Callable[[str, int, str], QueueSends] | None,
@@ -112,6 +115,7 @@ class Delaying:
         self._topics = topics
         self._offsets = offsets
         self._postponing = postponing
+        self._lights = lights
         self._durability = durability
         self._appended = appended
         self._counter = counter
@@ -319,10 +323,14 @@ class Delaying:
                 continue
             try:
                 queue = self._store.queue(*place)
-            except ServiceNotAvailable:
+            except BrokerError:
                 again = offset
                 break
-            drafts.append(delivered(message, queue, offset))
+            draft = delivered(message, queue, offset)
+            # What cannot stand in light queues gets where it belongs all the same.
+            with suppress(BrokerError):
+                self._lights.spread(draft)
+            drafts.append(draft)
         if drafts:
             self._store.append(drafts)
             self._appended()

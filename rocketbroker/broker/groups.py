@@ -17,7 +17,7 @@ from rocketbroker.broker.state import TableFile
 from rocketbroker.broker.topics import MOST_MADE, READ, loaded_version
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import RemoteProtocolError
-from rocketbroker.records.names import SYSTEM_GROUP_PREFIX, group_problem
+from rocketbroker.records.names import SYSTEM_GROUP_PREFIX, group_problem, is_light
 from rocketbroker.wire.groups import SubscriptionGroupConfig
 from rocketbroker.wire.topics import DataVersion
 
@@ -49,13 +49,16 @@ class GroupTable:
         options: BrokerOptions,
         file: TableFile,
         wall_ms: Callable[[], int],
+        light: bool = False,
         most_made: int = MOST_MADE,
     ) -> None:
         """
+        @param light: enableLmq: groups of light queues are there without being made.
         @param most_made: with so many groups none is made by being used: each has a
             topic for what is consumed again.
         """
         self._most_made = most_made
+        self._light = light
         self.generation = 0
         self.version = DataVersion(timestamp=wall_ms())
         self._options = options
@@ -90,11 +93,14 @@ class GroupTable:
 
     def config(self, name: str) -> SubscriptionGroupConfig | None:
         """The group's settings if it is there; nothing is created."""
-        return self._configs.get(name)
+        found = self._configs.get(name)
+        if found is not None or not self._light or not is_light(name):
+            return found
+        return SubscriptionGroupConfig(group_name=name) if is_named(name) else None
 
     def find(self, name: str) -> SubscriptionGroupConfig | None:
         """The group's settings, created if that is allowed; None if not."""
-        found = self._configs.get(name)
+        found = self.config(name)
         if found is not None:
             return found
         options = self._options
@@ -157,6 +163,11 @@ class GroupTable:
         if not self._file.failed:
             return succeed(None)
         return self._file.save_soon(self.to_json)
+
+
+def is_named(group: str) -> bool:
+    """Whether a group can have that name."""
+    return group_problem(group) is None
 
 
 def loaded_masks(value: object) -> dict[str, dict[str, int]]:

@@ -16,11 +16,16 @@ from twisted.logger import Logger
 from rocketbroker.broker.state import TableFile
 from rocketbroker.broker.topics import loaded_version
 from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.records.names import is_light
 from rocketbroker.wire.fields import integer_of
 from rocketbroker.wire.topics import DataVersion
 
 #: The offset of a queue for which nothing was committed.
 NONE: Final = -1
+
+#: Where the file has the offsets of groups of light queues, one each: such a queue has
+#: the number 0.
+LIGHT_TABLE: Final = "lmqOffsetTable"
 
 #: C{topic@group -> queue -> offset}.
 Offsets: TypeAlias = "dict[str, dict[int, int]]"
@@ -57,6 +62,7 @@ class OffsetTable:
         if value is None:
             return
         self._offsets = loaded_offsets(value.get("offsetTable"))
+        self._offsets.update(loaded_offsets(with_queues(value.get(LIGHT_TABLE))))
         self.version = loaded_version(value, self.version)
 
     def query(self, group: str, topic: str, queue_id: int) -> int:
@@ -158,10 +164,20 @@ class OffsetTable:
 
     def to_json(self) -> dict[str, object]:
         """The file, and the answer to request 43."""
-        return {
+        lights: dict[str, int] = {}
+        others: Offsets = {}
+        for key, table in self._offsets.items():
+            if is_light(key.rpartition("@")[2]) and 0 in table:
+                lights[key] = table[0]
+            else:
+                others[key] = dict(table)
+        tables: dict[str, object] = {
             "dataVersion": self.version.to_json(),
-            "offsetTable": {key: dict(table) for key, table in self._offsets.items()},
+            "offsetTable": others,
         }
+        if lights:
+            tables[LIGHT_TABLE] = lights
+        return tables
 
     def save(self) -> Deferred[None]:
         """Write the file in a thread if anything was committed since the last time."""
@@ -173,6 +189,13 @@ class OffsetTable:
     def saved(self) -> Deferred[None]:
         """Fires when no write of the file is under way."""
         return self._file.idle()
+
+
+def with_queues(value: object) -> object:
+    """Offsets without queues, as those of queue 0."""
+    if not isinstance(value, dict):
+        return {}
+    return {key: {0: offset} for key, offset in value.items()}
 
 
 def loaded_offsets(value: object) -> Offsets:

@@ -38,6 +38,7 @@ from rocketbroker.broker.intake import (
     refuse,
     stored_start,
 )
+from rocketbroker.broker.lightqueues import LightQueues
 from rocketbroker.broker.placed import inner_batch
 from rocketbroker.broker.postponing import Postponing
 from rocketbroker.broker.send_checks import SendChecks, fields_of, is_hot
@@ -67,6 +68,9 @@ from rocketbroker.wire.hot import (
     send_answer_start,
 )
 from rocketbroker.wire.topics import TopicConfig
+
+#: Properties that clients send back to us with a message, or not at all.
+NOT_FOR_CLIENTS: Final = ("POP_CK", "INNER_MULTI_QUEUE_OFFSET")
 
 NORMAL: Final = "normal"
 FIFO: Final = "fifo"
@@ -98,6 +102,7 @@ class Sending:
         groups: GroupTable,
         intake: Intake,
         postponing: Postponing,
+        lights: LightQueues,
         options: BrokerOptions,
         most_bytes: int,
         store_host: bytes,
@@ -116,6 +121,7 @@ class Sending:
         self._topics = topics
         self._intake = intake
         self._postponing = postponing
+        self._lights = lights
         self._options = options
         self._most_bytes = most_bytes
         self._store_host = store_host
@@ -234,6 +240,7 @@ class Sending:
             sends = self._sends(sends.topic, sends.queue.queue_id, FIFO)
         own = text.encode()
         try:
+            self._lights.check_batch(body)
             parts = split(body, self._batch_properties(own))
         except MessageIllegal:
             return False
@@ -303,7 +310,8 @@ class Sending:
         config = self._checks.topic(fields)
         queue_id = self._checks.queue_id(fields, config, connection)
         own = properties.parse(fields.i)
-        own.pop("POP_CK", None)
+        for name in NOT_FOR_CLIENTS:
+            own.pop(name, None)
         fields.f = self._checks.sys_flag(fields, config)
         sends = self._sends(fields.b, queue_id, message_type_of(own))
         unique = own.get("UNIQ_KEY")
@@ -337,6 +345,7 @@ class Sending:
                 None,
                 wait=own.get("WAIT", "true").lower() == "true",
             )
+            self._lights.spread(draft)
         draft.context = partial(self._answer, done, unique, queue_id, sends)
         self._intake.drafts.append(draft)
         if is_hot(config) and self._topics.is_saved:
@@ -396,6 +405,7 @@ class Sending:
     ) -> Draft:
         """The draft of a batch."""
         self._checks.check_batch(fields, own, body)
+        self._lights.check_batch(body)
         for name in self._added:
             own.pop(name, None)
         text = properties.encode(own)

@@ -29,9 +29,11 @@ from rocketbroker.records.names import (
     SYNC_MEMBER_PREFIX,
     SYSTEM_TOPICS,
     TIMER_TOPIC,
+    is_light,
     is_retry_topic,
     is_system_topic,
     reply_topic,
+    topic_problem,
 )
 from rocketbroker.wire.topics import DataVersion, TopicConfig
 
@@ -74,13 +76,16 @@ class TopicTable:
         file: TableFile,
         wall_ms: Callable[[], int],
         timer: bool = True,
+        light: bool = False,
         most_made: int = MOST_MADE,
     ) -> None:
         """
         @param timer: timerWheelEnable.
+        @param light: enableLmq: topics of light queues are there without being made.
         @param most_made: with so many topics none is made by sending to it.
         """
         self._most_made = most_made
+        self._light = light
         self.generation = 0
         self.version = DataVersion(timestamp=wall_ms())
         self._options = options
@@ -115,7 +120,10 @@ class TopicTable:
 
     def config(self, name: str) -> TopicConfig | None:
         """The topic's settings; None if there is no such topic."""
-        return self._configs.get(name)
+        found = self._configs.get(name)
+        if found is None and self._light and is_light(name):
+            return light_config(name)
+        return found
 
     def is_batch(self, name: str) -> bool:
         """Whether the topic is there and has batch queues."""
@@ -300,6 +308,15 @@ def built_in_topics(options: BrokerOptions, timer: bool) -> list[TopicConfig]:
         for name, queues, perm, there in wanted
         if there
     ]
+
+
+def light_config(name: str) -> TopicConfig | None:
+    """The settings of a topic with a light queue; None if it cannot have that name."""
+    if topic_problem(name) is not None:
+        return None
+    return TopicConfig(
+        topic_name=name, read_queue_nums=1, write_queue_nums=1, perm=READ | WRITE
+    )
 
 
 def has_batch_queues(config: TopicConfig) -> bool:

@@ -45,7 +45,7 @@ from rocketbroker.store.interfaces import (
     Placed,
 )
 from rocketbroker.store.lease import Lease
-from rocketbroker.store.placing import measure
+from rocketbroker.store.placing import advance, measure, retreat
 from rocketbroker.store.refusal import Refusal
 from rocketbroker.store.room import Room
 from rocketbroker.store.segments import Segment, Segments
@@ -340,6 +340,8 @@ class CommitLog:
                 assert type(queue) is Queue
                 if draft.sys_flag & 12 in (0, 8):
                     view[queue.slot + NEXT] = draft.queue_offset
+                if type(draft.parts) is Placed:
+                    retreat(draft.parts)
             self._fail(run.drafts, status)
         published = view[PUBLISHED]
         view[APPENDING] = 0
@@ -392,6 +394,9 @@ class CommitLog:
 
 def _place_parts(draft: Draft, position: int) -> None:
     """Turn the sizes of a batch's records into their positions."""
+    if type(draft.parts) is Placed:
+        advance(draft.parts)
+        return
     positions = []
     for size in draft.positions:
         positions.append(position)

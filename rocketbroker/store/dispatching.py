@@ -25,7 +25,7 @@ from rocketbroker.store.flags import WRITE_LOGICS_QUEUE_ERROR, RunningFlags
 from rocketbroker.store.interfaces import Arrival, Draft, Placed
 from rocketbroker.store.lookahead import LookAhead
 from rocketbroker.store.misplaced import Misplaced
-from rocketbroker.store.placing import batch_of
+from rocketbroker.store.placing import LIGHT_MARK, batch_of, lights_of
 from rocketbroker.store.replaying import replay
 from rocketbroker.store.scanning import Found, Scan, codes, tag_code_of
 from rocketbroker.store.words import COMMITTED, DISPATCHED, FLUSHED, Words
@@ -39,6 +39,7 @@ class Dispatcher:
     """Enters published records into their queues.
 
     @ivar extends: whether entries get a unit in their queue's extension.
+    @ivar lights: whether messages get entries in light queues.
     @ivar bit_maps: gives the bit maps of these units, if anybody does.
     @ivar dispatched_ms: the store time of the last record entered.
     @ivar skipped: sentences about what could not be read in the log.
@@ -78,6 +79,7 @@ class Dispatcher:
         self._touched: list[Queue] = []
         self._known: dict[tuple[bytes, int], Queue] = {}
         self.extends = False
+        self.lights = False
         self.bit_maps: BitMaps | None = None
         self.dispatched_ms = 0
         self.skipped: list[str] = []
@@ -190,6 +192,8 @@ class Dispatcher:
         if sys_flag & 12 in (4, 12):
             # Half and rolled back messages stand in no queue.
             return
+        if self.lights and LIGHT_MARK in properties:
+            self._add_lights(found)
         queue = self._known.get((topic, queue_id))
         if queue is None:
             queue = self._find_queue(topic, queue_id)
@@ -262,11 +266,46 @@ class Dispatcher:
         queue.pending_codes.append(code)
         queue.pending_end = position + size
 
+    def _add_lights(self, found: Found) -> None:
+        """Collect the entries of a message in its light queues.
+
+        A queue is never cut because of a number that a message says: an older one is
+        passed over.
+        """
+        position, size, topic, _, _, sys_flag, _, properties = found
+        if sys_flag & INNER_BATCH:
+            return
+        for name, offset in lights_of(topic, properties):
+            queue = self._find_queue(name, 0)
+            if queue is None or queue.batch is not None:
+                continue
+            if position < queue.from_position or position + size <= queue.max_position:
+                continue
+            pending = queue.pending
+            expected = queue.max_offset
+            if pending:
+                expected = queue.pending_offset + len(pending)
+            if offset < expected:
+                continue
+            if offset > expected:
+                self.gaps += 1
+                if pending:
+                    self._write(queue)
+                    pending.clear()
+            if not pending:
+                if queue not in self._touched:
+                    self._touched.append(queue)
+                queue.pending_offset = offset
+            code = tag_code_of(properties)
+            pending.append(ENTRY.pack(position, size, code))
+            queue.pending_codes.append(code)
+            queue.pending_end = position + size
+
     def replay(
         self, data: bytes, at: int, start: int, check_crc: bool
     ) -> tuple[int, int, int]:
         """Collect the entries of many records; see L{replaying.replay}."""
-        if self.extends:
+        if self.extends or self.lights:
             return at, 0, 0
         return replay(data, at, start, check_crc, self._known, codes, self._touched)
 

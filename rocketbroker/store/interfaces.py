@@ -64,17 +64,24 @@ class Placed:
     """What a message consists of whose properties say where it stands.
 
     The store completes the properties when it knows the place, within the append. One
-    record, so one draft.
+    record, so one draft: an inner batch, or a message that stands in light queues (LMQ)
+    besides its own.
 
     @ivar properties: the properties string without the place.
     @ivar count: how many messages it is in its queue: an inner batch is several.
+    @ivar lights: the light queues, none of them twice.
+    @ivar offsets: the offsets that it got in them.
     """
 
-    __slots__ = ("count", "properties")
+    __slots__ = ("count", "lights", "offsets", "properties")
 
-    def __init__(self, properties: bytes, count: int) -> None:
+    def __init__(
+        self, properties: bytes, count: int, lights: Sequence[IQueue] = ()
+    ) -> None:
         self.properties = properties
         self.count = count
+        self.lights = lights
+        self.offsets: list[int] = []
 
 
 @final
@@ -306,7 +313,11 @@ class IStore(Interface):
         """Why nothing can be appended now (disk full, closed), or None."""
 
     def queue(topic: str, queue_id: int) -> IQueue:
-        """The handle of a queue, made on first use; files come with the first entry."""
+        """The handle of a queue, made on first use; files come with the first entry.
+
+        @raise ServiceNotAvailable: there is no room for another queue.
+        @raise SystemFailure: there are too many light queues (maxLmqConsumeQueueNum).
+        """
 
     def queues() -> Sequence[IQueue]:
         """All queues that have a handle or files."""

@@ -104,6 +104,7 @@ class Parts:
         self.index = self._make_index(wall_ms)
         self.dispatcher = self._make_dispatcher(queues)
         self.dispatcher.extends = options.enable_consume_queue_ext
+        self.dispatcher.lights = options.enable_multi_dispatch
         self.reading = Reading(self.segments, words, options, memory_bytes, rot)
         self.checkpoint = Checkpoint(files, root)
         self.cleaner = self._make_cleaner(lease, wall_ms)
@@ -145,6 +146,7 @@ class Parts:
             options.mapper_file_size_batch_consume_queue,
             options.mapped_file_size_consume_queue_ext,
             options.enable_consume_queue_ext,
+            options.max_lmq_consume_queue_num,
             is_batch,
         )
 
@@ -214,6 +216,7 @@ class Parts:
             self.ends,
         )
         recovery.run(clean)
+        self.dispatcher.lights = self._options.enable_multi_dispatch
         if recovery.records:
             ms = recovery.last_store_ms
             self.flushing.restored(ms)

@@ -3,17 +3,21 @@
 
 An outer batch becomes a record for each of its messages. The record of an inner batch
 carries the offset of its first message, C{INNER_BASE}, so that the queue can be built
-from the log alone. It is known only when the record gets its place, under the lease of
-the append.
+from the log alone. The record of a message that stands in light queues (LMQ) besides
+its own carries its offsets there. They are known only when the record gets its place,
+under the lease of the append.
 
-The store sheet, sections 4.4 and 4.5.
+The store sheet, sections 4.4 to 4.6.
 """
 
 from __future__ import annotations
 
-from rocketbroker.records import properties
+from typing import Final
+
+from rocketbroker.records import names, properties
 from rocketbroker.records.queueunits import MOST_MESSAGES
 from rocketbroker.store.consumequeue import Queue
+from rocketbroker.store.delays import SCHEDULE_TOPIC
 from rocketbroker.store.encoding import HOST_V4, HOST_V6, MOST_PROPERTIES
 from rocketbroker.store.interfaces import (
     MESSAGE_ILLEGAL,
@@ -22,9 +26,19 @@ from rocketbroker.store.interfaces import (
     Draft,
     Placed,
 )
+from rocketbroker.store.words import NEXT
 
 _NUMBER = properties.INNER_NUM.encode()
 _BASE = properties.INNER_BASE.encode()
+_LIGHTS = properties.INNER_MULTI_DISPATCH.encode()
+_LIGHT_OFFSETS = properties.INNER_MULTI_QUEUE_OFFSET.encode()
+
+#: In the properties of every message that stands in light queues.
+LIGHT_MARK: Final = _LIGHTS + b"\x01"
+LIGHT_PREFIX: Final = names.LIGHT_PREFIX.encode()
+
+#: What is in these topics stands in no light queues.
+EXEMPT_PREFIXES: Final = (names.RETRY_PREFIX.encode(), names.SYSTEM_PREFIX.encode())
 
 
 def measure(
@@ -66,18 +80,62 @@ def complete(draft: Draft, placed: Placed, queue: Queue) -> int:
 
     @return: L{PUT_OK}, or why it cannot be stored.
     """
-    if (
-        queue.batch is None
-        or not queue.storable
-        or not 0 < placed.count <= MOST_MESSAGES
-        or draft.sys_flag & 12
-    ):
+    if queue.batch is None:
+        if not placed.lights or placed.count != 1 or not queue.usable:
+            return MESSAGE_ILLEGAL
+        offsets = b",".join([b"%d" % light.next_offset for light in placed.lights])
+        place = b"%b\x01%b\x02" % (_LIGHT_OFFSETS, offsets)
+    else:
+        if placed.lights or not 0 < placed.count <= MOST_MESSAGES:
+            return MESSAGE_ILLEGAL
+        place = b"%b\x01%d\x02" % (_BASE, queue.next_offset)
+    if not queue.storable or draft.sys_flag & 12:
         return MESSAGE_ILLEGAL
-    base = b"%b\x01%d\x02" % (_BASE, queue.next_offset)
-    draft.properties = properties.joined(placed.properties, base)
+    draft.properties = properties.joined(placed.properties, place)
     if len(draft.properties) > MOST_PROPERTIES:
         return PROPERTIES_SIZE_EXCEEDED
     return PUT_OK
+
+
+def advance(placed: Placed) -> None:
+    """Take the next offset of each light queue: the message has its place."""
+    placed.offsets = []
+    for light in placed.lights:
+        assert type(light) is Queue
+        view = light.words.view
+        offset = view[light.slot + NEXT]
+        placed.offsets.append(offset)
+        view[light.slot + NEXT] = offset + 1
+
+
+def retreat(placed: Placed) -> None:
+    """Give the offsets back."""
+    for light, offset in zip(placed.lights, placed.offsets, strict=True):
+        assert type(light) is Queue
+        light.words.view[light.slot + NEXT] = offset
+
+
+def lights_of(topic: bytes, found: bytes) -> list[tuple[bytes, int]]:
+    """The light queues that a message stands in, with its offset in each.
+
+    @param topic: that of its record.
+    @param found: its properties.
+    @return: nothing if they do not say it in so many words; then nobody has.
+    """
+    if topic.startswith(EXEMPT_PREFIXES) or topic == SCHEDULE_TOPIC:
+        return []
+    queues = properties.find(found, _LIGHTS)
+    offsets = properties.find(found, _LIGHT_OFFSETS)
+    if queues is None or offsets is None:
+        return []
+    each, numbers = queues.split(b","), offsets.split(b",")
+    if len(each) != len(numbers):
+        return []
+    return [
+        (name, int(number))
+        for name, number in zip(each, numbers, strict=True)
+        if name.startswith(LIGHT_PREFIX) and number.isdigit() and len(number) < 19
+    ]
 
 
 def batch_of(found: bytes) -> tuple[int, int] | None:

@@ -12,9 +12,11 @@ import os
 from collections.abc import Callable
 from typing import final
 
+from rocketbroker.errors import SystemFailure
 from rocketbroker.files.directories import make_lasting
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.entries import SIZE
+from rocketbroker.records.names import is_light
 from rocketbroker.records.queueunits import BATCH_SIZE
 from rocketbroker.store.batchqueue import FOLDER as BATCH_FOLDER
 from rocketbroker.store.batchqueue import BatchUnits
@@ -32,6 +34,7 @@ class QueueTable:
     """The handles.
 
     @ivar is_batch: whether a topic has batch queues.
+    @ivar lights: how many light queues there are.
     """
 
     def __init__(
@@ -45,6 +48,7 @@ class QueueTable:
         batch_file_size: int,
         extension_size: int,
         extends: bool,
+        most_lights: int,
         is_batch: Callable[[str], bool] | None = None,
     ) -> None:
         """
@@ -52,6 +56,7 @@ class QueueTable:
         @param batch_file_size: the same of batch queues.
         @param extension_size: the same of extensions.
         @param extends: enableConsumeQueueExt.
+        @param most_lights: maxLmqConsumeQueueNum.
         @param is_batch: None: those topics that have a directory for such queues.
         """
         self._files = files
@@ -59,6 +64,8 @@ class QueueTable:
         self._extension_folder = os.path.join(root, EXTENSION_FOLDER)
         self._extension_size = extension_size
         self._extends = extends
+        self._most_lights = most_lights
+        self.lights = 0
         self._batch_folder = os.path.join(root, BATCH_FOLDER)
         self._batch_file_size = -(-batch_file_size // BATCH_SIZE) * BATCH_SIZE
         self.is_batch = is_batch if is_batch is not None else self._has_batch_folder
@@ -67,6 +74,27 @@ class QueueTable:
         self._store_host_v6 = store_host_v6
         self._allow_v2 = allow_v2
         self._queues: dict[tuple[str, int], Queue] = {}
+
+    def ask(self, topic: str, queue_id: int) -> Queue:
+        """The handle of a queue that somebody from outside wants.
+
+        Any client can name light queues that there are not, and each costs memory and
+        a file, so there is a bound; those in the log are beyond it.
+
+        @raise OSError: there is no room for the numbers of another queue.
+        @raise SystemFailure: it would be one light queue too many.
+        """
+        if (
+            self.lights >= self._most_lights
+            and is_light(topic)
+            and (topic, queue_id) not in self._queues
+        ):
+            raise SystemFailure(
+                "[LMQ_CONSUME_QUEUE_NUM_EXCEEDED]there are "
+                f"{self._most_lights} light message queues, as many as "
+                "maxLmqConsumeQueueNum allows"
+            )
+        return self.get(topic, queue_id)
 
     def get(self, topic: str, queue_id: int) -> Queue:
         """The handle of a queue.
@@ -89,6 +117,7 @@ class QueueTable:
             if queue.storable and (self._extends or self._is_extended(queue)):
                 queue.extension = self._extension(queue)
             self._queues[topic, queue_id] = queue
+            self.lights += is_light(topic)
         if self.is_batch(topic) != (queue.batch is not None) and not queue.has_files:
             queue.become(None if queue.batch is not None else self._units(queue))
         return queue

@@ -169,6 +169,9 @@ class Recovery:
         segments = self._segments
         self.report += load_segments(self._files, segments)
         self.report += self._table.load()
+        if self._table.lights:
+            # Whether messages are still to get into them or not.
+            self._dispatcher.lights = True
         self._checkpoint.load()
         self._ends.load()
         if not segments.all:

@@ -289,9 +289,10 @@ class Store:
         """See L{IStore.queue}.
 
         @raise ServiceNotAvailable: the disk has no room for another queue's numbers.
+        @raise SystemFailure: there are too many light queues.
         """
         try:
-            return self._table.get(topic, queue_id)
+            return self._table.ask(topic, queue_id)
         except OSError as error:
             raise ServiceNotAvailable(f"no new queue: {error.strerror}") from error
 

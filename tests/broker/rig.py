@@ -15,6 +15,7 @@ from rocketbroker.broker.durability import Durability, InThread
 from rocketbroker.broker.groups import GroupTable
 from rocketbroker.broker.holding import Holding
 from rocketbroker.broker.intake import Intake
+from rocketbroker.broker.lightqueues import LightQueues
 from rocketbroker.broker.message_queries import MessageQueries
 from rocketbroker.broker.offsets import OffsetTable
 from rocketbroker.broker.postponing import Postponing
@@ -95,10 +96,11 @@ class Rig:
         self.threads = Threads()
         in_thread = self.threads if threads else at_once
         self.store = Store(self.disk, store_options, self.wall_ms, HOST)
-        self.topics = TopicTable(options, self.file("t"), self.wall_ms)
+        light = store_options.enable_lmq
+        self.topics = TopicTable(options, self.file("t"), self.wall_ms, light=light)
         self.store.know_topics(self.topics.is_batch)
         self.store.open()
-        self.groups = GroupTable(options, self.file("g"), self.wall_ms)
+        self.groups = GroupTable(options, self.file("g"), self.wall_ms, light)
         self.offsets = OffsetTable(options, self.file("o"), self.wall_ms)
         self.consumers = ConsumerRegistry(self.clock.seconds, lambda group: None)
         self.durability = Durability(self.clock, self.store, store_options, in_thread)
@@ -121,6 +123,7 @@ class Rig:
             self.clock.seconds,
         )
         postponing = Postponing(store_options.message_delay_level)
+        self.lights = LightQueues(self.store, store_options.enable_lmq)
         self._make_sending(postponing, options, most)
         self._make_delaying(postponing, in_thread)
         self._make_pulling(options, in_thread)
@@ -162,6 +165,7 @@ class Rig:
             self.groups,
             self.intake,
             postponing,
+            self.lights,
             options,
             most,
             HOST,
@@ -178,6 +182,7 @@ class Rig:
             self.topics,
             self.delay_offsets,
             postponing,
+            self.lights,
             self.durability,
             self.upkeep.appended,
             self.sending.counter,

@@ -49,6 +49,20 @@ class OffsetTableTests(SynchronousTestCase):
         self.assertEqual(self.offsets.pull_offset("G", "T", 0), 9)
         self.assertEqual(self.offsets.query("G", "T", 0), NONE)
 
+    def test_lightGroups(self) -> None:
+        """Groups of light queues stand in a table of their own, without queues, as the
+        reference has it."""
+        self.offsets.commit("%LMQ%g", "%LMQ%t", 0, 5)
+        self.offsets.commit("G", "T", 3, 7)
+        self.offsets.save()
+        content = loads(self.disk.read(PATH))
+        assert isinstance(content, dict)
+        self.assertEqual(content["lmqOffsetTable"], {"%LMQ%t@%LMQ%g": 5})
+        self.assertEqual(list(content["offsetTable"]), ["T@G"])
+        again = self.table()
+        self.assertEqual(again.query("%LMQ%g", "%LMQ%t", 0), 5)
+        self.assertEqual(again.query("G", "T", 3), 7)
+
     def test_version(self) -> None:
         """The version moves every so many commits."""
         offsets = self.table(consumer_offset_update_version_step=3)

@@ -175,6 +175,10 @@ class Script:
         else:
             self.disk.crash(keep_all=True)
             self.safe = {number: len(sent) for number, sent in self.sent.items()}
+        return self.open()
+
+    def open(self) -> Store:
+        """Start again."""
         return opened(self.disk, self.wall)
 
 

@@ -25,7 +25,7 @@ class QueueTableTests(SynchronousTestCase):
     def make(self, size: int) -> QueueTable:
         """A table over what is on the disk."""
         words = Words(self.disk, "/s")
-        return QueueTable(self.disk, "/s", size, words, False, True, 460, 200, False)
+        return QueueTable(self.disk, "/s", size, words, False, True, 460, 200, False, 3)
 
     def test_size(self) -> None:
         """The size of files is rounded up to whole entries."""
