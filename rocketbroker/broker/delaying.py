@@ -64,7 +64,7 @@ LOOK_SECONDS: Final = 0.1
 #: How many messages are delivered before connections get their turn: some ms.
 MOST_DELIVERED: Final = 128
 
-#: How long the service rests after a mistake of ours.
+#: How long a level rests that cannot be read, or after a mistake of ours.
 BROKEN_SECONDS: Final = 10.0
 
 
@@ -221,20 +221,21 @@ class Delaying:
     def _turn(self) -> None:
         """Look at each level once."""
         self._call = None
+        self._look_at_clock()
         pause = LOOK_SECONDS
-        try:
-            self._look_at_clock()
-            left = MOST_DELIVERED
-            for _ in range(len(self._levels)):
-                level = self._levels[0]
-                self._levels.rotate(-1)
+        left = MOST_DELIVERED
+        for _ in range(len(self._levels)):
+            level = self._levels[0]
+            self._levels.rotate(-1)
+            try:
                 left -= self._look(level, left)
-                if left <= 0:
-                    pause = 0
-                    break
-        except Exception:
-            self._log.failure("Delayed messages cannot be delivered.")
-            pause = BROKEN_SECONDS
+            except Exception:
+                # A bad place on the disk, or a mistake of ours; other levels go on.
+                level.retry_at = self._clock.seconds() + BROKEN_SECONDS
+                self._log.failure("Delayed messages cannot be delivered.")
+            if left <= 0:
+                pause = 0
+                break
         self._call = self._clock.callLater(pause, self._turn)
 
     def _look_at_clock(self) -> None:
