@@ -65,7 +65,8 @@ class Misplaced:
         if offset == 0 and not self._is_confirmed(queue):
             # The topic began again, and what its entries said is lost.
             return [(offset, found)]
-        if expected == 0:
+        is_empty = not queue.pending and queue.min_offset == queue.max_offset
+        if expected == 0 or (is_empty and offset > expected):
             # The log begins in the middle of the queue.
             self.gaps += 1
             return [(offset, found)]

@@ -9,7 +9,7 @@ from rocketbroker.store.interfaces import Draft
 from rocketbroker.store.segments import segment_name
 from rocketbroker.store.store import Store
 from rocketbroker.testing.files import MemoryDisk
-from tests.store.stores import ROOT, Wall, opened, placed, put
+from tests.store.stores import ROOT, SEGMENT, Wall, opened, placed, put
 from tests.store.test_recovery import log_file
 
 
@@ -140,6 +140,24 @@ class MisplacedTests(SynchronousTestCase):
                 queue = store.queue("T", 0)
                 self.assertEqual(placed(store, queue), dict(enumerate(new)))
                 self.assertEqual((queue.min_offset, queue.max_offset), (0, count))
+
+    def test_onlyOne(self) -> None:
+        """When all other records of a queue were removed with their segments, the last
+        one is believed, and the queue begins with it."""
+        size = SEGMENT // 3
+        put(self.store, self.store.queue("T", 1), *[bytes(size)] * 3)
+        put(self.store, self.store.queue("T", 0), b"0.10")
+        self.store.close()
+        self.disk.remove(log_file())
+        self.disk.remove(f"{ROOT}/rocketbroker.ends")
+        self.disk.open(f"{ROOT}/abort", create=True)
+        path = f"{ROOT}/consumequeue/T/0/{segment_name(0)}"
+        self.disk.open(path).pwrite(bytes(4 * SIZE), 7 * SIZE)
+        store = self.again()
+        queue = store.queue("T", 0)
+        self.assertEqual(placed(store, queue), {10: b"0.10"})
+        self.assertEqual((queue.min_offset, queue.max_offset), (10, 11))
+        self.assertEqual(store.rotten_records, 0)
 
     def test_zeroAtTheEnd(self) -> None:
         """The last message of a queue that says it is the first is not believed if its

@@ -18,7 +18,7 @@ from rocketbroker.files.jsonfile import JsonFile
 from rocketbroker.store.interfaces import PUT_OK, Draft
 from rocketbroker.store.store import Store
 from rocketbroker.testing.files import MemoryDisk
-from tests.store.stores import ROOT, Wall, draft, opened, put
+from tests.store.stores import ROOT, SEGMENT, Wall, draft, opened, put
 from tests.sweeps.corpus import SMALL, Place, handed
 
 #: What changes a disk; before other calls it is as it was before the last of these.
@@ -89,6 +89,7 @@ class Promise:
 
     @ivar sent: of each place, all bodies that were ever put there.
     @ivar safe: of each place, the body that was flushed.
+    @ivar positions: of each place, where its record begins, or its batch.
     @ivar waiting: what was appended and is not flushed: end, place, body.
     @ivar appending: the bodies of the append that is under way.
     @ivar deleted_topics: how often a topic was deleted.
@@ -99,6 +100,7 @@ class Promise:
     def __init__(self) -> None:
         self.sent: dict[Place, set[bytes]] = {}
         self.safe: dict[Place, bytes] = {}
+        self.positions: dict[Place, int] = {}
         self.waiting: list[tuple[int, Place, bytes]] = []
         self.appending: set[bytes] = set()
         self.deleted_topics = 0
@@ -111,6 +113,7 @@ class Promise:
         for offset, body in enumerate(bodies, each.queue_offset):
             place = queue.topic, queue.queue_id, offset
             self.sent.setdefault(place, set()).add(body)
+            self.positions[place] = each.position
             self.waiting.append((each.end, place, body))
 
     def flushed(self, position: int) -> None:
@@ -119,6 +122,14 @@ class Promise:
             if end <= position:
                 self.safe[place] = body
         self.waiting = [each for each in self.waiting if each[0] > position]
+
+    def cleaned(self, position: int) -> None:
+        """What is before a position may be removed."""
+        self.safe = {
+            place: body
+            for place, body in self.safe.items()
+            if self.positions[place] >= position
+        }
 
     def deleted(self, topic: str) -> None:
         """A topic was deleted: nothing is promised about its messages."""
@@ -139,7 +150,7 @@ class Workload:
         self.figures = figures
         self.seed = seed
         self.rate = rate
-        self.settings = {**SMALL, **settings}
+        self.settings = {**SMALL, "file_reserved_time": 0, **settings}
         self.luck = random.Random(seed)
         self.dice = random.Random(-seed - 1)
         self.disk = MemoryDisk()
@@ -177,6 +188,8 @@ class Workload:
             (1, store.allocate_ahead),
             (1, lambda: store.build_index(100)),
             (1, lambda: self.write(table)),
+            (3, store.commit),
+            (0.3, lambda: self.clean(store)),
             (0.3, lambda: self.delete(store)),
             (0.3, store.close),
         ]
@@ -221,6 +234,14 @@ class Workload:
         """Delete a topic."""
         self.promise.deleted("U")
         store.delete_topic("U")
+
+    def clean(self, store: Store) -> None:
+        """Remove the segments that are not needed any more; the last one stays."""
+        last = store.published_position // SEGMENT * SEGMENT
+        self.promise.cleaned(last)
+        store.cleaner.expire_now()
+        for _ in store.clean():
+            pass
 
     # Crashes.
 
@@ -291,6 +312,7 @@ def without(found: dict[Place, bytes], topic: str) -> dict[Place, bytes]:
 SETTINGS: tuple[dict[str, object], ...] = (
     {"flush_disk_type": "ASYNC_FLUSH"},
     {"flush_disk_type": "SYNC_FLUSH"},
+    {"transient_store_pool_enable": True},
 )
 
 
