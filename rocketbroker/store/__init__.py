@@ -42,6 +42,7 @@ L{rocketbroker.store.store} offers it. From the outside in:
 - L{rocketbroker.store.delays}: the tag codes of delayed messages.
 - L{rocketbroker.store.queues}: all queues.
 - L{rocketbroker.store.ordered}: looking for a place by halves.
+- L{rocketbroker.store.debt}: what their files had no room for.
 - L{rocketbroker.store.segments}: the files of the log.
 - L{rocketbroker.store.checkpoint}: up to which time all is on the disk.
 - L{rocketbroker.store.words}: the numbers that processes share.

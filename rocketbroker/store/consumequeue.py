@@ -200,7 +200,8 @@ class Queue:
         self.files.write(start * SIZE, FILLED * (offset - start))
         view = self.words.view
         first = view[self.slot + MIN]
-        if there == first or first * SIZE < self.files.all[0].start:
+        files = self.files.all
+        if there == first or (files and first * SIZE < files[0].start):
             view[self.slot + MIN] = offset
 
     def read(self, offset: int, most: int) -> bytes:

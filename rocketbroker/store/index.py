@@ -33,6 +33,7 @@ from rocketbroker.files.directories import make_lasting
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.hashing import index_hash, unsigned_hash
 from rocketbroker.store.commitlog import Hint
+from rocketbroker.store.diskspace import told
 from rocketbroker.store.flags import WRITE_INDEX_FILE_ERROR, RunningFlags
 from rocketbroker.store.indexfile import IndexFile, Keys, create, file_size
 from rocketbroker.store.indexrows import Rows, Share
@@ -61,6 +62,9 @@ ROWS_AT_ONCE: Final = 1024
 
 #: With room for fewer keys a step may need another file, which takes time to be made.
 NEAR_FULL: Final = 1 << 16
+
+#: What is said when the disk refuses.
+INDEX_REFUSED: Final = "the index in {} cannot be written"
 
 #: How long, in ms, a disk that has refused is left alone.
 RETRY_MS: Final = 1000
@@ -263,7 +267,7 @@ class Index:
         except OSError as error:
             self.failures += 1
             self._refused_ms = self._wall_ms()
-            reason = f"the index cannot be written: {error.strerror}"
+            reason = told(self._files, self._folder, INDEX_REFUSED, error)
             self._flags.set(WRITE_INDEX_FILE_ERROR, True, reason, FOLDER)
             raise
         if self._flags.has(WRITE_INDEX_FILE_ERROR):

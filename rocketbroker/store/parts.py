@@ -20,6 +20,7 @@ from rocketbroker.store.bufferpool import BufferPool, holds_back, is_enabled
 from rocketbroker.store.checkpoint import Checkpoint
 from rocketbroker.store.cleaning import Cleaner, local_hour
 from rocketbroker.store.commitlog import CommitLog
+from rocketbroker.store.debt import Debt
 from rocketbroker.store.diskspace import DiskSpace, told
 from rocketbroker.store.dispatching import Dispatcher
 from rocketbroker.store.encoding import HOST_V6
@@ -68,6 +69,7 @@ class Parts:
         self._words = words
         self._rot = rot
         self.ends = Ends(files, root)
+        self._told = partial(told, files, queues)
         self.flags = RunningFlags()
         self.segments = self._make_segments(root)
         self.space = DiskSpace(
@@ -102,7 +104,7 @@ class Parts:
         self.flushing = Flushing(self.log, words, holds_back(options))
         self.search = TimeSearch(self.segments, words)
         self.index = self._make_index(wall_ms)
-        self.dispatcher = self._make_dispatcher(queues)
+        self.dispatcher = self._make_dispatcher()
         self.dispatcher.extends = options.enable_consume_queue_ext
         self.dispatcher.lights = options.enable_multi_dispatch
         self.reading = Reading(self.segments, words, options, memory_bytes, rot)
@@ -147,6 +149,7 @@ class Parts:
             options.mapped_file_size_consume_queue_ext,
             options.enable_consume_queue_ext,
             options.max_lmq_consume_queue_num,
+            Debt(self.flags, self._told),
             is_batch,
         )
 
@@ -157,7 +160,7 @@ class Parts:
         )
         return self.segments.size * len(self.segments.all) + queues
 
-    def _make_dispatcher(self, queues: str) -> Dispatcher:
+    def _make_dispatcher(self) -> Dispatcher:
         """What goes from the log into the queues and on to the index."""
         options = self._options
         synchronous = options.flush_disk_type == "SYNC_FLUSH"
@@ -169,7 +172,7 @@ class Parts:
             synchronous and not options.read_un_committed,
             parse_levels(options.message_delay_level),
             self.index.hand_over,
-            partial(told, self._files, queues),
+            self._told,
         )
 
     def _make_cleaner(self, lease: Lease, wall_ms: Callable[[], int]) -> Cleaner:

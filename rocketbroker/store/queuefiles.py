@@ -14,6 +14,8 @@ from typing import final
 
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFile, IFiles
+from rocketbroker.store.debt import Debt, Owed, over
+from rocketbroker.store.diskspace import NO_ROOM
 from rocketbroker.store.pages import is_due
 from rocketbroker.store.segments import position_of_name, segment_name
 
@@ -67,8 +69,10 @@ class QueueFiles:
     """
 
     __slots__ = (
+        "_debt",
         "_files",
         "_flushed",
+        "_owed",
         "_reading",
         "_setting",
         "_unnamed",
@@ -83,10 +87,14 @@ class QueueFiles:
         folder: str,
         size: int,
         setting: str = "mappedFileSizeConsumeQueue",
+        debt: Debt | None = None,
     ) -> None:
         """
         @param setting: what says the size.
+        @param debt: counts what the disk has no room for; without it that is an error.
         """
+        self._debt = debt
+        self._owed: Owed | None = None
         self._files = files
         self._reading: QueueFile | None = None
         self._setting = setting
@@ -141,6 +149,15 @@ class QueueFiles:
 
     def read(self, position: int, size: int) -> bytes:
         """Bytes of one file."""
+        owed = self._owed
+        if owed is None:
+            return self._read(position, size)
+        size = min(size, self.size - position % self.size)
+        # In this order: what is paid between is seen in both.
+        pieces = owed.pieces
+        return over(self._read(position, size), position, size, pieces)
+
+    def _read(self, position: int, size: int) -> bytes:
         found = self._reading
         # Who reads a queue mostly reads on where it was.
         if found is None or not 0 <= position - found.start < self.size:
@@ -166,7 +183,22 @@ class QueueFiles:
             before.rest()
 
     def write(self, position: int, content: bytes) -> None:
-        """Write, over as many files as it takes."""
+        """Write, over as many files as it takes.
+
+        @raise OSError: the disk refused; with a L{Debt} only if not for want of room.
+        """
+        if self._owed is not None:
+            self._owed.put(position, content)
+            return
+        try:
+            self._write(position, content)
+        except OSError as error:
+            if self._debt is None or error.errno not in NO_ROOM:
+                raise
+            self._owed = Owed(self._debt, self._write)
+            self._owed.put(position, content)
+
+    def _write(self, position: int, content: bytes) -> None:
         at = position % self.size
         size = len(content)
         found = self.find(position) or self._add(position - at)
@@ -202,6 +234,8 @@ class QueueFiles:
         """Let nothing follow a position: files that start there or later are removed,
         zeros follow it in its own file."""
         self._flushed = min(self._flushed, position)
+        if self._owed is not None:
+            self._owed.cut(position)
         keep = 0
         while keep < len(self.all) and self.all[keep].start < position:
             keep += 1
@@ -218,6 +252,8 @@ class QueueFiles:
         self._reading = None
         if not keep:
             self._flushed = 0
+            if self._owed is not None:
+                self._owed.cut(0)
         # Or a crash could bring them back, behind where the queue ends.
         self._unnamed = self._unnamed or bool(gone)
         for file in gone:
@@ -248,6 +284,8 @@ class QueueFiles:
         @param end: the byte behind the queue's last entry.
         @return: how many files there were to sync.
         """
+        if self._owed is not None:
+            self._owed.pay()
         if least_pages and not is_due(self._flushed, end, least_pages, self.size):
             return 0
         count = 0

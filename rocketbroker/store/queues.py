@@ -21,6 +21,7 @@ from rocketbroker.records.queueunits import BATCH_SIZE
 from rocketbroker.store.batchqueue import FOLDER as BATCH_FOLDER
 from rocketbroker.store.batchqueue import BatchUnits
 from rocketbroker.store.consumequeue import Queue, is_usable
+from rocketbroker.store.debt import Debt
 from rocketbroker.store.extension import FOLDER as EXTENSION_FOLDER
 from rocketbroker.store.extension import Extension
 from rocketbroker.store.queuefiles import QueueFiles
@@ -49,6 +50,7 @@ class QueueTable:
         extension_size: int,
         extends: bool,
         most_lights: int,
+        debt: Debt | None = None,
         is_batch: Callable[[str], bool] | None = None,
     ) -> None:
         """
@@ -57,6 +59,7 @@ class QueueTable:
         @param extension_size: the same of extensions.
         @param extends: enableConsumeQueueExt.
         @param most_lights: maxLmqConsumeQueueNum.
+        @param debt: counts what the disk has no room for; without it that is an error.
         @param is_batch: None: those topics that have a directory for such queues.
         """
         self._files = files
@@ -66,6 +69,7 @@ class QueueTable:
         self._extends = extends
         self._most_lights = most_lights
         self.lights = 0
+        self._debt = debt
         self._batch_folder = os.path.join(root, BATCH_FOLDER)
         self._batch_file_size = -(-batch_file_size // BATCH_SIZE) * BATCH_SIZE
         self.is_batch = is_batch if is_batch is not None else self._has_batch_folder
@@ -110,7 +114,7 @@ class QueueTable:
                 topic,
                 queue_id,
                 self._words,
-                QueueFiles(self._files, folder, self._file_size),
+                QueueFiles(self._files, folder, self._file_size, debt=self._debt),
                 self._store_host_v6,
                 self._allow_v2,
             )
@@ -134,6 +138,7 @@ class QueueTable:
             folder,
             self._batch_file_size,
             "mapperFileSizeBatchConsumeQueue",
+            self._debt,
         )
         return BatchUnits(self._words, queue.slot, files)
 
@@ -155,6 +160,7 @@ class QueueTable:
                 self._extension_path(queue),
                 self._extension_size,
                 "mappedFileSizeConsumeQueueExt",
+                self._debt,
             )
         )
 

@@ -167,12 +167,20 @@ class Store:
         recovery = parts.recover(self._owner.was_left_cleanly())
         self.report += recovery.report + self._index.report
         self.report += self.rot.said()
+        if not self._words.is_shared:
+            self.report.append(
+                f"{self._root} is full: the numbers that readers in other processes "
+                "see are not there, so they check every record."
+            )
         self.given_up_bytes = recovery.given_up_bytes
         self.recovered_records = recovery.records
         self._flushing.flush()
-        self.flush_queues()
+        with contextlib.suppress(OSError):
+            # On a full disk the checkpoint stays as it was; it is tried again.
+            self.flush_queues()
         self._owner.mark(self._words)
         self.allocate_ahead(alone=True)
+        self._words.started()
         self._is_open = True
         self.look_at_disk()
 

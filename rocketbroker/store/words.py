@@ -30,11 +30,14 @@ C{topic/queueId} for each slot, in order; a line that is not terminated does not
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import mmap
 import os
 from typing import Final, final
 
 from rocketbroker.files.interfaces import IFile, IFiles
+from rocketbroker.store.diskspace import NO_ROOM
 
 WORDS_NAME: Final = "rocketbroker.words"
 QUEUES_NAME: Final = "rocketbroker.queues"
@@ -62,28 +65,63 @@ END: Final = 3
 #: The file begins with room for some 2000 queues, and doubles.
 FIRST_SIZE: Final = 1 << 16
 
+#: In memory they have room for two million; what is not touched costs nothing.
+MEMORY_SIZE: Final = 64 << 20
+
 
 @final
 class Words:
-    """The mapping. C{view} is replaced when it grows: take it anew in each step."""
+    """The mapping. C{view} is replaced when it grows: take it anew in each step.
 
-    __slots__ = ("_file", "_files", "_map", "_names", "_names_size", "_root", "view")
+    A store whose disk is full when it starts has to start all the same. Then the words
+    are in memory of this process alone, as are those that grow beyond their file while
+    it starts; readers in other processes do without, as with the reference's stores.
+
+    @ivar is_shared: whether other processes can see them.
+    """
+
+    __slots__ = (
+        "_file",
+        "_files",
+        "_map",
+        "_names",
+        "_names_size",
+        "_root",
+        "_starting",
+        "is_shared",
+        "view",
+    )
 
     def __init__(self, files: IFiles, root: str) -> None:
         """Make both files, empty."""
         self._files = files
         self._root = root
+        self._starting = True
         for name in (WORDS_NAME, QUEUES_NAME):
             if files.exists(os.path.join(root, name)):
                 files.remove(os.path.join(root, name))
-        self._names = files.open(os.path.join(root, QUEUES_NAME), create=True)
+        self._names: IFile | None = None
         self._names_size = 0
-        self._file = files.open(os.path.join(root, WORDS_NAME), create=True)
-        # Blocks, not a hole: touching a hole of a full disk kills the process.
-        self._file.allocate(0, FIRST_SIZE)
-        self._map = self._file.map(FIRST_SIZE, True)
+        self._file: IFile | None = None
+        self.is_shared = True
+        try:
+            self._names = files.open(os.path.join(root, QUEUES_NAME), create=True)
+            file = files.open(os.path.join(root, WORDS_NAME), create=True)
+            self._file = file
+            # Blocks, not a hole: touching a hole of a full disk kills the process.
+            file.allocate(0, FIRST_SIZE)
+            self._map = file.map(FIRST_SIZE, True)
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            self._map = mmap.mmap(-1, MEMORY_SIZE)
+            self._leave_disk()
         self.view: memoryview = memoryview(self._map).cast("q")
         self.view[0] = MAGIC
+
+    def started(self) -> None:
+        """From now on others use them: they stay where they are."""
+        self._starting = False
 
     def add_queue(self, topic: str, queue_id: int) -> int:
         """Give a queue a slot.
@@ -93,30 +131,60 @@ class Words:
         """
         count = self.view[QUEUES]
         first = FIRST_SLOT + count * SLOT_WORDS
-        if first + SLOT_WORDS > len(self.view):
-            self._grow()
-        line = f"{topic}/{queue_id}\n".encode()
-        self._names.pwrite(line, self._names_size)
-        self._names_size += len(line)
+        try:
+            if first + SLOT_WORDS > len(self.view):
+                self._grow()
+            self._name(topic, queue_id)
+        except OSError as error:
+            if not self._starting or not self.is_shared or error.errno not in NO_ROOM:
+                raise
+            self._move_to_memory()
         self.view[QUEUES] = count + 1
         return first
 
+    def _name(self, topic: str, queue_id: int) -> None:
+        if self._names is not None:
+            line = f"{topic}/{queue_id}\n".encode()
+            self._names.pwrite(line, self._names_size)
+            self._names_size += len(line)
+
     def _grow(self) -> None:
         size = len(self.view) * 8
+        if self._file is None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._file.allocate(size, size)
         # The old mapping goes when the last step that still uses its view ends.
         self._map = self._file.map(size * 2, True)
         self.view = memoryview(self._map).cast("q")
 
+    def _move_to_memory(self) -> None:
+        found = mmap.mmap(-1, MEMORY_SIZE)
+        found[: len(self.view) * 8] = self.view.tobytes()
+        # Who has the files open is not to believe them any more.
+        self.view[0] = 0
+        self._map = found
+        self.view = memoryview(found).cast("q")
+        self._leave_disk()
+
+    def _leave_disk(self) -> None:
+        self.is_shared = False
+        self.close()
+        self._names = self._file = None
+        for name in (WORDS_NAME, QUEUES_NAME):
+            with contextlib.suppress(OSError):
+                self._files.remove(os.path.join(self._root, name))
+
     def close(self) -> None:
         """Forget the mapping; the files stay."""
-        self._names.close()
-        self._file.close()
+        for file in (self._names, self._file):
+            if file is not None:
+                file.close()
 
     def remove(self) -> None:
         """Remove the files, after a clean stop."""
-        for name in (WORDS_NAME, QUEUES_NAME):
-            self._files.remove(os.path.join(self._root, name))
+        if self.is_shared:
+            for name in (WORDS_NAME, QUEUES_NAME):
+                self._files.remove(os.path.join(self._root, name))
 
 
 @final

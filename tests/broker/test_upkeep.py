@@ -135,7 +135,7 @@ class DispatchTests(UpkeepCase):
     def test_failure(self) -> None:
         """A disk that refuses is asked again later; nothing is lost."""
         self.append()
-        self.rig.disk.fail("pwrite", errno.ENOSPC)
+        self.rig.disk.fail("pwrite", errno.EIO)
         self.upkeep.dispatch()
         self.upkeep.dispatch()
         self.rig.clock.advance(RETRY_SECONDS / 2)

@@ -102,9 +102,9 @@ class DispatchTests(SynchronousTestCase):
 
     def test_diskRefuses(self) -> None:
         """When the disk refuses a queue, the error is told, appends are refused, and
-        the next step enters the same."""
+        the next step enters the same; a full disk is no such error."""
         self.store.append([draft(queue) for queue in self.queues])
-        self.disk.fail("pwrite", errno.ENOSPC, after=1)
+        self.disk.fail("pwrite", errno.EIO, after=1)
         self.assertRaises(OSError, self.store.dispatch, 100)
         self.assertEqual(self.store.dispatched_position, 0)
         self.assertEqual(self.store.dispatch_failures, 1)

@@ -83,7 +83,8 @@ class WordsTests(SynchronousTestCase):
         self.assertEqual(old[PUBLISHED], 9)
 
     def test_noRoom(self) -> None:
-        """On a full disk no queue is added, and nothing is lost."""
+        """On a disk that has become full no queue is added, and nothing is lost."""
+        self.words.started()
         while (self.words.view[QUEUES] + 1) * SLOT_WORDS + FIRST_SLOT <= len(
             self.words.view
         ):
@@ -93,6 +94,50 @@ class WordsTests(SynchronousTestCase):
         self.assertRaises(OSError, self.words.add_queue, "T", 1)
         self.assertEqual(self.words.view[QUEUES], count)
         self.words.add_queue("T", 1)
+
+    def fill(self, words: Words) -> None:
+        """Add queues until the words have to grow."""
+        while (words.view[QUEUES] + 1) * SLOT_WORDS + FIRST_SLOT <= FIRST_SIZE // 8:
+            words.add_queue("T", words.view[QUEUES])
+
+    def test_fullDisk(self) -> None:
+        """Words of a store that starts on a full disk are in memory, and no files are
+        left of them."""
+        self.words.close()
+        self.words.remove()
+        self.disk.capacity = self.disk.used()
+        words = Words(self.disk, "/s")
+        self.assertFalse(words.is_shared)
+        self.assertEqual(self.disk.list("/s"), [])
+        self.fill(words)
+        slot = words.add_queue("U", 0)
+        words.view[slot + MAX] = 7
+        self.assertEqual(words.view[slot + MAX], 7)
+        words.started()
+        words.add_queue("U", 1)
+        words.close()
+        words.remove()
+
+    def test_fullWhileStarting(self) -> None:
+        """Words that cannot grow while a store starts go to memory with what they say;
+        who reads the files does not believe them any more."""
+        self.words.view[OWNER] = 77
+        self.words.view[PUBLISHED] = 5
+        self.fill(self.words)
+        reader = self.reader()
+        self.disk.capacity = self.disk.used()
+        count = self.words.view[QUEUES]
+        self.words.add_queue("U", 0)
+        self.assertFalse(self.words.is_shared)
+        self.assertEqual(self.words.view[QUEUES], count + 1)
+        self.assertEqual(self.words.view[PUBLISHED], 5)
+        self.assertFalse(reader.belongs_to(77, 0))
+        self.assertEqual(self.disk.list("/s"), [])
+
+    def test_broken(self) -> None:
+        """A disk that refuses for another reason is an error."""
+        self.disk.fail("allocate", errno.EIO)
+        self.assertRaises(OSError, Words, self.disk, "/s")
 
     def test_newStart(self) -> None:
         """A new start makes them anew; who still has the old ones sees them stand."""
