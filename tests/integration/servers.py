@@ -70,9 +70,16 @@ class Server:
         self.folder = folder
         self.log = folder / f"{name}.log"
         self._file = folder / f"{name}.conf"
-        self._file.write_text("".join(f"{k}={v}\n" for k, v in settings.items()))
+        self._settings: dict[str, object] = {}
+        self.set(**settings)
         self.paths: list[Path] = []
         self.process: subprocess.Popen[bytes] | None = None
+
+    def set(self, **settings: object) -> None:
+        """Change settings, for the next start."""
+        self._settings = {**self._settings, **settings}
+        lines = (f"{key}={value}\n" for key, value in self._settings.items())
+        self._file.write_text("".join(lines))
 
     def start(self) -> None:
         """Start it and wait until it says that it is ready."""
