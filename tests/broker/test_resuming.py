@@ -124,6 +124,16 @@ class ResumingTests(SynchronousTestCase):
         self.deliver(0)
         self.assertEqual(self.resumed(), 1)
 
+    def test_lightQueues(self) -> None:
+        """A copy that got offsets in light queues besides is one."""
+        self.wait(1)
+        record = self.rig.store.record_at(self.waiting[0].position)
+        assert record is not None
+        copy = delivered(decode(record), self.rig.store.queue("T", 0), None)
+        copy.properties += b"INNER_MULTI_QUEUE_OFFSET\x017\x02"
+        self.append(copy)
+        self.assertEqual(self.resumed(), 1)
+
     def test_noId(self) -> None:
         """One without an id cannot be told from others."""
         self.wait(1, unique="")
