@@ -88,7 +88,7 @@ class GroupAdmin:
         for config in configs:
             check_group(config)
         self._groups.put(configs)
-        return self._groups.saved().addCallback(lambda _: response_to(request))
+        return self._groups.kept().addCallback(lambda _: response_to(request))
 
     def all_groups(self, connection: IConnection, request: Command) -> Command:
         """Request 201: the whole table."""
@@ -110,7 +110,7 @@ class GroupAdmin:
         self._groups.delete(header.group_name)
         if header.clean_offset:
             self._offsets.forget_group(header.group_name)
-        return self._groups.saved().addCallback(lambda _: response_to(request))
+        return self._groups.kept().addCallback(lambda _: response_to(request))
 
     def all_offsets(self, connection: IConnection, request: Command) -> Command:
         """Request 43: the whole table of offsets."""

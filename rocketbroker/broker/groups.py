@@ -158,6 +158,10 @@ class GroupTable:
         """Fires when all changes so far are in the file."""
         return self._file.idle()
 
+    def kept(self) -> Deferred[None]:
+        """Fires when all changes so far are in the file; fails if they cannot be."""
+        return self._file.kept()
+
     def save(self) -> Deferred[None]:
         """Write the file in a thread if the last write of it failed."""
         if not self._file.failed:

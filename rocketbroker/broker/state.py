@@ -17,7 +17,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from rocketbroker.broker.durability import InThread
-from rocketbroker.errors import RemoteProtocolError
+from rocketbroker.errors import RemoteProtocolError, SystemFailure
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.jsonfile import JsonFile
 from rocketbroker.wire.fastjson import dumps, loads
@@ -31,6 +31,7 @@ class TableFile:
     @ivar writes: how many writes succeeded.
     @ivar failures: how many failed.
     @ivar failed: whether the last one did, so that the file is behind the table.
+    @ivar reason: why the last one that failed did.
     """
 
     _log = Logger()
@@ -40,6 +41,7 @@ class TableFile:
         self.writes = 0
         self.failures = 0
         self.failed = False
+        self.reason = ""
         self._file = JsonFile(files, path)
         self._in_thread = in_thread
         self._writing = False
@@ -96,6 +98,20 @@ class TableFile:
         (self._next_waiting if self._wanted is not None else self._waiting).append(done)
         return done
 
+    def kept(self) -> Deferred[None]:
+        """Fires once every change so far has been written.
+
+        @return: fails with L{SystemFailure} if it could not; it is tried again later.
+        """
+        return self.idle().addCallback(self._check)
+
+    def _check(self, _: None) -> None:
+        if self.failed:
+            raise SystemFailure(
+                f"the change holds until the broker stops, but {self.path} cannot be "
+                f"written: {self.reason}"
+            )
+
     def _write(self) -> None:
         assert self._wanted is not None
         value = self._wanted()
@@ -118,6 +134,7 @@ class TableFile:
     def _failed(self, error: BaseException | None) -> None:
         """Say it once: clients that make topics could fill the disk with lines."""
         self.failures += 1
+        self.reason = str(error)
         if not self.failed:
             self.failed = True
             self._log.error("cannot write {path}: {error}", path=self.path, error=error)

@@ -82,7 +82,7 @@ class TopicAdmin:
 
     def create(
         self, connection: IConnection, request: Command
-    ) -> Command | Deferred[Command | None]:
+    ) -> Deferred[Command | None]:
         """Request 17: make or change a topic."""
         header = CreateTopicRequestHeader.from_ext(request.ext)
         wanted = TopicConfig(
@@ -96,13 +96,13 @@ class TopicAdmin:
         )
         config = self._checked(wanted, parsed(header.attributes))
         if config is None:
-            return response_to(request)
+            return self._topics.kept().addCallback(lambda _: response_to(request))
         self._topics.put([config])
         return self._settled().addCallback(lambda _: response_to(request))
 
     def create_list(
         self, connection: IConnection, request: Command
-    ) -> Command | Deferred[Command | None]:
+    ) -> Deferred[Command | None]:
         """Request 18: make or change several topics, all or none.
 
         Those that are already as asked stay; the reference leaves the others then, too.
@@ -114,7 +114,7 @@ class TopicAdmin:
             if config is not None:
                 configs.append(config)
         if not configs:
-            return response_to(request)
+            return self._topics.kept().addCallback(lambda _: response_to(request))
         self._topics.put(configs)
         return self._settled().addCallback(lambda _: response_to(request))
 
@@ -143,12 +143,13 @@ class TopicAdmin:
         config = attrs.evolve(wanted, attributes=attributes)
         return None if config == current else config
 
-    def _settled(self) -> Deferred[list[None]]:
+    def _settled(self) -> Deferred[None]:
         announced = self._announced()
         announced.addTimeout(
             ANNOUNCE_SECONDS, self._clock, onTimeoutCancel=lambda result, seconds: None
         )
-        return gatherResults([self._topics.saved(), announced])
+        told = gatherResults([self._topics.saved(), announced])
+        return told.addCallback(lambda _: self._topics.kept())
 
     def delete(
         self, connection: IConnection, request: Command
@@ -176,7 +177,7 @@ class TopicAdmin:
             self._offsets.forget_topic(known)
         return (
             self._in_thread(lambda: self._delete_queues(names))
-            .addCallback(lambda _: self._topics.saved())
+            .addCallback(lambda _: self._topics.kept())
             .addCallback(lambda _: response_to(request))
         )
 

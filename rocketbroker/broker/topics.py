@@ -256,6 +256,10 @@ class TopicTable:
         """Fires when all changes so far are in the file."""
         return self._file.idle()
 
+    def kept(self) -> Deferred[None]:
+        """Fires when all changes so far are in the file; fails if they cannot be."""
+        return self._file.kept()
+
     def save(self) -> Deferred[None]:
         """Write the file in a thread if the last write of it failed."""
         if not self._file.failed:

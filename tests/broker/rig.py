@@ -7,6 +7,7 @@ from typing import Any
 
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
+from twisted.python.failure import Failure
 
 from rocketbroker.broker.consumers import ConsumerRegistry
 from rocketbroker.broker.delay_offsets import DelayOffsets
@@ -280,8 +281,8 @@ def answered(answer: object) -> Command:
         answer.addBoth(got.append)
         assert got, "no answer yet"
         answer = got[0]
-        if isinstance(answer, BaseException):
-            raise answer
+        if isinstance(answer, Failure):
+            answer.raiseException()
     assert isinstance(answer, Command), answer
     return answer
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.group_admin import GroupAdmin
@@ -96,6 +98,17 @@ class GroupAdminTests(SynchronousTestCase):
         self.make({"autoCreateSubscriptionGroup": "false"})
         with self.assertRaises(SubscriptionGroupNotExist):
             self.rig.ask(352, {"group": "G"})
+
+    def test_notKept(self) -> None:
+        """Who changes what cannot be written hears of it."""
+        self.rig.disk.fail("pwrite", errno.ENOSPC, times=2)
+        with self.assertRaises(SystemFailure) as caught:
+            self.create({"groupName": "G"})
+        self.assertIn("No space left on device", str(caught.exception.remark))
+        with self.assertRaises(SystemFailure):
+            self.rig.ask(207, {"groupName": "G"})
+        self.rig.disk.heal()
+        self.assertEqual(self.create({"groupName": "G"}).code, 0)
 
     def test_delete(self) -> None:
         """A group goes, and its offsets if that is asked for; always with success."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -214,6 +215,19 @@ class TopicAdminTests(SynchronousTestCase):
         self.assertIsNone(self.rig.topics.config("%RETRY%G_T"))
         self.assertEqual(self.rig.offsets.groups_of("T"), [])
         self.assertEqual(self.rig.store.queue("T", 0).max_offset, 0)
+
+    def test_notKept(self) -> None:
+        """Who changes what cannot be written hears of it, and again when asking for the
+        same, until it is written."""
+        self.rig.disk.fail("pwrite", errno.ENOSPC, times=2)
+        for _ in range(2):
+            with self.assertRaises(SystemFailure) as caught:
+                self.create("T")
+            self.assertIn("No space left on device", str(caught.exception.remark))
+        with self.assertRaises(SystemFailure):
+            self.rig.ask(215, {"topic": "T"})
+        self.rig.disk.heal()
+        self.create("T")
 
     def test_deleteUnknown(self) -> None:
         """Deleting what is not there succeeds."""
