@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rocketbroker.errors import ConfigurationError
 from rocketbroker.records import compression, hosts, ids, properties
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.spark.gathering import cut_and_take, joined_rows
@@ -28,6 +29,7 @@ from rocketbroker.spark.layout import CUTS, Bytes, Ints, Layout, window
 from rocketbroker.spark.properties import MAP, PropertyColumns, read_properties
 
 COMPRESSED: Final = 0x1
+INNER_BATCH: Final = 0x80
 KIND: Final = 0x700
 KIND_SHIFT: Final = 8
 
@@ -95,7 +97,17 @@ class Decoder:
         )
 
     def batches(self, layout: Layout) -> Iterator[Any]:
-        """The records as batches, one unless compressed bodies become very large."""
+        """The records as batches, one unless compressed bodies become very large.
+
+        @raise ConfigurationError: one holds several messages, as those of topics with
+            batch queues do: the ranges of offsets that splits have would give some of
+            them twice.
+        """
+        if layout.size and (layout.front["sysFlag"] & INNER_BATCH).any():
+            raise ConfigurationError(
+                "a topic with batch queues (queue.type=BatchCQ) cannot be read: its "
+                "records hold several messages each"
+            )
         for part, plain in self._parts(layout):
             rows = Rows(part, plain, self._broker)
             arrays = [MAKERS[name](rows) for name in self._columns]
