@@ -24,7 +24,8 @@ from rocketbroker.app.options import ServerOptions, or_refuse
 from rocketbroker.app.plugins import followers_of, wrapped
 from rocketbroker.app.signals import stop_at_hangup
 from rocketbroker.app.steadiness import make_steady
-from rocketbroker.broker.broker import Broker, Outside
+from rocketbroker.broker.broker import Broker
+from rocketbroker.broker.outside import Outside
 from rocketbroker.config import properties
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.keyed import KeyedOptions, text_of

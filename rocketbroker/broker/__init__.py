@@ -8,6 +8,7 @@ files, store and connections are injected, so that a test is the whole world.
 Put together:
 
   - L{broker}: all parts, the order of start and stop, which port answers what.
+  - L{outside}: what it has of the world.
 
 Messages in and out (the hot ways stand beside the general ones):
 

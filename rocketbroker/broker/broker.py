@@ -12,11 +12,11 @@ the store closes last. The broker sheet, sections 3 and 4.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final, Protocol, final
+from collections.abc import Callable
+from typing import Final, final
 
 from twisted.internet.defer import Deferred, gatherResults
-from twisted.internet.interfaces import IDelayedCall, IReactorTime
+from twisted.internet.interfaces import IDelayedCall
 from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 
@@ -24,7 +24,7 @@ from rocketbroker.broker.consumer_requests import ConsumerRequests
 from rocketbroker.broker.consumers import ConsumerRegistry
 from rocketbroker.broker.delay_offsets import DelayOffsets
 from rocketbroker.broker.delaying import Delaying
-from rocketbroker.broker.durability import Durability, InThread
+from rocketbroker.broker.durability import Durability
 from rocketbroker.broker.following import Followers, Following
 from rocketbroker.broker.group_admin import GroupAdmin
 from rocketbroker.broker.groups import GroupTable
@@ -35,7 +35,8 @@ from rocketbroker.broker.lightqueues import LightQueues
 from rocketbroker.broker.message_queries import MessageQueries
 from rocketbroker.broker.notices import LATE_SECONDS, Notices
 from rocketbroker.broker.offsets import OffsetTable
-from rocketbroker.broker.outer import Caller, NameServerCalls
+from rocketbroker.broker.outer import NameServerCalls
+from rocketbroker.broker.outside import Outside, Part, Server
 from rocketbroker.broker.postponing import Postponing
 from rocketbroker.broker.producers import ProducerRegistry
 from rocketbroker.broker.pull_checks import PullChecks
@@ -52,13 +53,8 @@ from rocketbroker.broker.topic_admin import TopicAdmin
 from rocketbroker.broker.topics import TopicTable
 from rocketbroker.broker.upkeep import Upkeep
 from rocketbroker.config.broker_settings import BrokerSettings
-from rocketbroker.files.interfaces import IFiles
-from rocketbroker.records.ids import UniqueKeys
 from rocketbroker.remoting.addresses import host_bytes
-from rocketbroker.remoting.interfaces import IResponderTable, ITurns
 from rocketbroker.remoting.table import ResponderTable
-from rocketbroker.store.interfaces import IStore
-from rocketbroker.store.plugins import IFollowerPlugin
 
 #: The VIP port is so far below the main port.
 VIP_DISTANCE: Final = 2
@@ -74,61 +70,6 @@ FOLLOWERS: Final = "dispatchFollowers.json"
 
 #: Producers that are silent for so long are gone; for consumers a setting says it.
 PRODUCER_SILENCE_SECONDS: Final = 120.0
-
-
-class Part(Protocol):
-    """What answers requests."""
-
-    def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
-
-
-class Server(Protocol):
-    """What is asked of L{rocketbroker.remoting.server.RemotingServer}."""
-
-    def listen(self, port: int | None = None) -> int:
-        """Accept connections from now on; the port."""
-
-    def stop(self) -> Deferred[None]:
-        """Accept nobody any more, let answers go out, close all."""
-
-
-@final
-class Outside:
-    """What a broker has of the world; the programs and the tests make it.
-
-    @ivar clock: the reactor, to tell monotonic time and call later.
-    @ivar wall_ms: the time of day.
-    @ivar files: the disk.
-    @ivar store: the store, not opened yet.
-    @ivar in_thread: runs what may wait for the disk.
-    @ivar client: calls name servers.
-    @ivar turns: where to register for the end of turns.
-    @ivar unique_keys: makes ids for messages that come without one.
-    @ivar followers: plug-ins that see each stored message, each with its thread.
-    """
-
-    def __init__(
-        self,
-        clock: IReactorTime,
-        wall_ms: Callable[[], int],
-        files: IFiles,
-        store: IStore,
-        in_thread: InThread,
-        client: Caller,
-        turns: ITurns,
-        unique_keys: UniqueKeys,
-        followers: Sequence[tuple[IFollowerPlugin, InThread]],
-    ) -> None:
-        self.clock = clock
-        self.wall_ms = wall_ms
-        self.files = files
-        self.store = store
-        self.in_thread = in_thread
-        self.client = client
-        self.turns = turns
-        self.unique_keys = unique_keys
-        self.followers = followers
 
 
 @final

@@ -8,8 +8,9 @@ from typing import Any
 from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.broker import Broker, Outside, vip_port
+from rocketbroker.broker.broker import Broker, vip_port
 from rocketbroker.broker.durability import InThread
+from rocketbroker.broker.outside import Outside
 from rocketbroker.broker.rates import SAMPLE_SECONDS, WINDOWS
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.namesrv import NamesrvSettings
