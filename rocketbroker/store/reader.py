@@ -14,11 +14,12 @@ the queues is not seen; the next start of a broker enters it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import Final, final
 
 from rocketbroker.errors import StoreError
-from rocketbroker.files.interfaces import IFiles
+from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.records.entries import ENTRY, FILLED_SIZE, SIZE
 from rocketbroker.store.scanning import Blank, Broken, Found, parse
 from rocketbroker.store.segments import Segment, Segments, position_of_name
@@ -69,8 +70,15 @@ class QueueReader:
         for name in files.list(folder):
             if position_of_name(name) >= 0:
                 found[position_of_name(name)] = os.path.join(folder, name)
+        sizes = []
+        for start, path in list(found.items()):
+            try:
+                sizes.append(files.size(path))
+            except FileNotFoundError:
+                # A broker that cleans its store has removed it meanwhile.
+                del found[start]
         #: The longest: one that a crash left short reads as zeros behind its end.
-        self.file_size = max(map(files.size, found.values()), default=0)
+        self.file_size = max(sizes, default=0)
         self.file_size -= self.file_size % SIZE
         self._paths: dict[int, str] = {}
         for start in sorted(found, reverse=True):
@@ -86,7 +94,10 @@ class QueueReader:
         return (max(self._paths, default=0) + self.file_size) // SIZE
 
     def entries(self, offset: int, most: int) -> list[tuple[int, int, int]]:
-        """Entries from an offset on, to the end of one file at the most."""
+        """Entries from an offset on, to the end of one file at the most.
+
+        @raise StoreError: the file was removed meanwhile; one sentence.
+        """
         if self.file_size == 0:
             return []
         at = offset * SIZE % self.file_size
@@ -94,7 +105,10 @@ class QueueReader:
         if path is None:
             return []
         size = min(most * SIZE, self.file_size - at)
-        file = self._files.open_readonly(path)
+        try:
+            file = self._files.open_readonly(path)
+        except FileNotFoundError:
+            raise StoreError(f"{path} was removed while it was read.") from None
         try:
             content = file.pread(size, at).ljust(size, b"\0")
         finally:
@@ -142,11 +156,16 @@ class StoreReader:
                     found[position_of_name(name)] = path
         if not found:
             raise StoreError(f"There is no store in {self._root}.")
-        sizes = {start: self._files.size(path) for start, path in found.items()}
-        size = max(sizes.values())
+        files: dict[int, IFile] = {}
+        for start, path in sorted(found.items()):
+            # One that a broker has removed meanwhile is left out.
+            with contextlib.suppress(FileNotFoundError):
+                files[start] = self._files.open_readonly(path)
+        sizes = {start: file.size() for start, file in files.items()}
+        size = max(sizes.values(), default=0)
         segments = Segments(self._files, folders, size)
         opened: list[Segment] = []
-        for start, path in sorted(found.items()):
+        for start, file in files.items():
             if sizes[start] < size:
                 # Only the last one may be short; it is just being made.
                 break
@@ -154,7 +173,7 @@ class StoreReader:
                 for segment in opened:
                     segment.close()
                 opened.clear()
-            opened.append(Segment(start, size, path, self._files.open_readonly(path)))
+            opened.append(Segment(start, size, found[start], file))
         segments.all = opened
         return segments
 
@@ -355,9 +374,13 @@ class StoreReader:
         total = 0
         at = offset
         while at < until:
-            for position, size, _ in queue.entries(
-                at, min(until - at, ENTRIES_AT_ONCE)
-            ):
+            try:
+                entries = queue.entries(at, min(until - at, ENTRIES_AT_ONCE))
+            except StoreError:
+                if records:
+                    return Piece(records, at)
+                raise
+            for position, size, _ in entries:
                 if records and total + size > most_bytes:
                     return Piece(records, at)
                 at += 1

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from typing import Any
+
 from twisted.trial.unittest import SynchronousTestCase
+from zope.interface import implementer
 
 from rocketbroker.errors import StoreError
+from rocketbroker.files.interfaces import IFiles
 from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.segments import segment_name
 from rocketbroker.testing.files import MemoryDisk
@@ -23,6 +28,31 @@ from tests.store.stores import (
 def body_of(record: bytes) -> bytes:
     """The body of a record with IPv4 hosts."""
     return record[88 : 88 + int.from_bytes(record[84:88], "big")]
+
+
+def reader_count(reader: StoreReader) -> int:
+    """How many messages a queue of the test has."""
+    return reader.max_offset("T", 0) - reader.min_offset("T", 0)
+
+
+@implementer(IFiles)
+class VanishingDisk:
+    """A disk from which a file vanishes between being listed and being looked at."""
+
+    def __init__(self, disk: MemoryDisk, path: str) -> None:
+        self._disk = disk
+        self._path = path
+
+    def list(self, path: str) -> list[str]:
+        """See L{IFiles.list}; then the file is gone."""
+        found = self._disk.list(path)
+        if path == os.path.dirname(self._path) and self._disk.exists(self._path):
+            self._disk.remove(self._path)
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        """All else is as it is."""
+        return getattr(self._disk, name)
 
 
 def read_all(reader: StoreReader, topic: str, queue_id: int) -> list[bytes]:
@@ -105,6 +135,30 @@ class StoppedTests(SynchronousTestCase):
         first = reader.min_offset("T", 0)
         self.assertTrue(0 < first < 250)
         self.assertEqual(read_all(reader, "T", 0), self.bodies[first:])
+
+    def test_removedBefore(self) -> None:
+        """Files that a broker removes while a directory is opened are left out."""
+        first = f"{ROOT}/consumequeue/T/0/{segment_name(0)}"
+        reader = StoreReader(VanishingDisk(self.disk, first), ROOT)
+        self.assertEqual(reader.min_offset("T", 0), QUEUE_ENTRIES)
+        disk = VanishingDisk(self.disk, f"{ROOT}/commitlog/{segment_name(0)}")
+        reader = StoreReader(disk, ROOT)
+        self.assertEqual(reader.segments[0].start, SEGMENT)
+        self.assertEqual(read_all(reader, "T", 0), self.bodies[-reader_count(reader) :])
+
+    def test_removedMeanwhile(self) -> None:
+        """What a reader has opened it reads to the end; a file of a queue that is gone
+        when it is needed is an error in one sentence."""
+        reader = StoreReader(self.disk, ROOT)
+        end = reader.max_offset("T", 0)
+        for name in self.disk.list(f"{ROOT}/commitlog")[:-1]:
+            self.disk.remove(f"{ROOT}/commitlog/{name}")
+        self.assertEqual(read_all(reader, "T", 0), self.bodies)
+        self.disk.remove(f"{ROOT}/consumequeue/T/0/{segment_name(QUEUE_ENTRIES * 20)}")
+        piece = reader.read("T", 0, QUEUE_ENTRIES - 2, end)
+        self.assertEqual(piece.next_offset, QUEUE_ENTRIES)
+        error = self.assertRaises(StoreError, reader.read, "T", 0, QUEUE_ENTRIES, end)
+        self.assertIn("was removed while it was read", str(error))
 
     def test_brokenRecord(self) -> None:
         """A record that does not fit its CRC is told, after those before it."""
