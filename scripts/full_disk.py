@@ -88,6 +88,9 @@ FIGURES = re.compile(r"[0-9.]+( bytes| [KMGT]iB)?")
 #: The first round of cleaning comes so many seconds after the start.
 FIRST_ROUND_SECONDS = 60.0
 
+#: After so many seconds without a send a disk is below its percentage.
+SETTLE_SECONDS = 5.0
+
 #: Where a message stands: queue and offset.
 Place = tuple[int, int]
 
@@ -362,6 +365,8 @@ def forced(run: Run, mebibytes: int) -> None:
         else:
             time.sleep(0.05)
         run.check_alive()
+    # Until nothing is removed any more, so that no queue begins later than it says.
+    time.sleep(SETTLE_SECONDS)
     found = run.check()
     print(
         f"{sent >> 20} MiB sent to a disk of {mebibytes} MiB whose oldest messages may "
