@@ -16,8 +16,9 @@ there, tables have their last content or the one before.
 broker: the same under a whole broker with SYNC_FLUSH: what was answered with SEND_OK is
 there, delayed messages are delivered, topics, groups and offsets are as written.
 
-All in memory. Prints figures, and up to 20 of what was wrong; exit status 1 if anything
-was. --quick: some of the cases, as the unit tests have them.
+All in memory, but for a sample of torn logs. Prints figures, and up to 20 of what was
+wrong; exit status 1 if anything was. --quick: some of the cases, as the unit tests have
+them.
 """
 
 from __future__ import annotations

@@ -79,14 +79,16 @@ class LookAhead:
         return -1
 
     def _candidates(self, segment: Segment, start: int) -> Iterator[int]:
-        """Where a magic number stands as in a record."""
+        """Where a magic number and the position stand as in a record."""
         end = min(segment.end, start + LOOK_AHEAD)
-        overlap = MAGIC_AT - 1
         for begin in range(start, end, PIECE):
-            size = min(PIECE + MAGIC_AT + overlap, segment.end - begin)
+            size = min(PIECE + POSITION_AT + 8, segment.end - begin)
             data = segment.file.pread(size, begin - segment.start)
             for match in _MAGIC.finditer(data, MAGIC_AT):
-                yield begin + match.start() - MAGIC_AT
+                at = match.start() - MAGIC_AT
+                said = data[at + POSITION_AT : at + POSITION_AT + 8]
+                if int.from_bytes(said, "big") == begin + at:
+                    yield begin + at
 
     def _is_whole(self, position: int) -> bool:
         segment = self._segments.find(position)

@@ -7,21 +7,30 @@ on, and does so after another start. Tables have the content of one of their ver
 
 from __future__ import annotations
 
+import os
+import random
+import tempfile
 from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
 
 from rocketbroker.broker.state import TableFile
+from rocketbroker.files.disk import Disk
 from rocketbroker.store.store import Store
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.threads import at_once
 from tests.broker.rig import Rig
-from tests.store.stores import ROOT, SEGMENT, put
+from tests.store.stores import ROOT, SEGMENT, Wall, opened, put
 from tests.store.test_recovery import log_file
-from tests.sweeps.corpus import QUEUE_ENTRIES, QUEUES, Corpus, Place, handed
+from tests.sweeps.corpus import QUEUE_ENTRIES, QUEUES, SMALL, Corpus, Place, handed
 
 #: So many records stand in the log; it is torn in the last of them.
 RECORDS = 60
 LARGE = 36
 LAST = 20
+
+#: So many places are tried on the real disk.
+ON_DISK = 300
 
 #: The bytes of a checkpoint that say something; behind them are only zeros.
 CHECKPOINT_BYTES = 40
@@ -79,6 +88,45 @@ def sweep_log(figures: Figures, clean: bool, step: int = 1) -> None:
             figures.count("log")
             figures.lost += len(corpus.positions) - len(whole)
             check(figures, corpus, disk, what, whole)
+
+
+def sweep_disk(figures: Figures, clean: bool, count: int) -> None:
+    """The same on the real disk, at places taken by chance.
+
+    @param count: how many.
+    """
+    corpus = Corpus(RECORDS, clean, LARGE)
+    begin = corpus.last(LAST)[0][1][0]
+    places = random.Random(count).sample(range(begin, corpus.end + 1), count)
+    for at, zero in product(places, (False, True)):
+        with tempfile.TemporaryDirectory() as folder:
+            root = folder + ROOT
+            copy(corpus.disk, ROOT, root)
+            segment = at // SEGMENT * SEGMENT
+            path = folder + log_file(segment)
+            os.truncate(path, at - segment)
+            if zero:
+                os.truncate(path, SEGMENT)
+            for start in range(segment + SEGMENT, corpus.end, SEGMENT):
+                os.unlink(folder + log_file(start))
+            wall = Wall(corpus.wall.now_ms + 1000)
+            store = opened(Disk(), wall, store_path_root_dir=root, **SMALL)
+            whole = {p for p, (_, end) in corpus.positions.items() if end <= at}
+            figures.count("log on the real disk")
+            figures.lost += len(corpus.positions) - len(whole)
+            what = f"log on the real disk at {at}, zero {zero}, clean {clean}"
+            compare(figures, corpus, store, what, whole)
+            store.close()
+
+
+def copy(disk: MemoryDisk, path: str, to: str) -> None:
+    """Bring a directory from memory to the disk."""
+    os.makedirs(to)
+    for name in disk.list(path):
+        if disk.is_dir(f"{path}/{name}"):
+            copy(disk, f"{path}/{name}", f"{to}/{name}")
+        else:
+            Path(to, name).write_bytes(disk.read(f"{path}/{name}"))
 
 
 def sweep_queues(figures: Figures, clean: bool, step: int = 1) -> None:
@@ -172,6 +220,7 @@ def sweep(figures: Figures, step: int = 1) -> None:
     for clean in (True, False):
         for part in (sweep_log, sweep_queues, sweep_checkpoint, sweep_index):
             part(figures, clean, step)
+        sweep_disk(figures, clean, ON_DISK // step)
     sweep_tables(figures, step)
 
 
