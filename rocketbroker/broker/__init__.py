@@ -39,6 +39,7 @@ Who is there:
   - L{consumers}, L{producers}: registries; L{heartbeats} (34, 35, 46) fills them,
     L{notices} tells members to rebalance.
   - L{consumer_requests}: what members ask: each other, offsets (38, 14, 15).
+  - L{locks}: whose turn it is in a queue that is consumed in order (41, 42).
 
 The outside:
 

@@ -32,6 +32,7 @@ from rocketbroker.broker.heartbeats import Heartbeats
 from rocketbroker.broker.holding import Holding
 from rocketbroker.broker.intake import Intake
 from rocketbroker.broker.lightqueues import LightQueues
+from rocketbroker.broker.locks import QueueLocks
 from rocketbroker.broker.message_queries import MessageQueries
 from rocketbroker.broker.notices import LATE_SECONDS, Notices
 from rocketbroker.broker.offsets import OffsetTable
@@ -140,6 +141,8 @@ class Broker:
         self.notices = Notices(self.settings.broker)
         self.consumers = ConsumerRegistry(seconds, self.notices.consumer_ids_changed)
         self.producers = ProducerRegistry(seconds)
+        strict = self.settings.broker.lock_in_strict_mode
+        self.locks = QueueLocks(seconds, strict, self.settings.store.total_replicas)
 
     def _make_data_path(self) -> None:
         """Messages in and out."""
@@ -262,6 +265,7 @@ class Broker:
         both: list[Part] = [
             self.sending,
             self.heartbeats,
+            self.locks,
             ConsumerRequests(
                 self.topics, self.groups, self.offsets, self.consumers, store
             ),
@@ -366,6 +370,7 @@ class Broker:
     def _scan(self) -> None:
         self.consumers.scan(self.settings.broker.channel_expired_timeout / 1000)
         self.producers.scan(PRODUCER_SILENCE_SECONDS)
+        self.locks.scan()
 
     def _ready(self) -> None:
         """The reference's sentence, which scripts wait for."""

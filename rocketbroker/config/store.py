@@ -136,6 +136,7 @@ class StoreOptions(KeyedOptions):
         "schedule_async_deliver_max_pending_limit": "how many it had under way",
         "auto_message_version_on_topic_len": "allow topics of more than 127 bytes",
         "os_page_cache_busy_time_out_mills": "ms of a stuck append that refuse sends",
+        "total_replicas": "copies there should be, for lockInStrictMode",
         "in_sync_replicas": "copies that SYNC_MASTER waits for, this one included",
     }
 

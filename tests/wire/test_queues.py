@@ -6,7 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.wire.fastjson import dumps, loads
-from rocketbroker.wire.queues import MessageQueue
+from rocketbroker.wire.queues import MOST_QUEUES, LockBatchBody, MessageQueue
 
 QUEUE = MessageQueue("T1", "b1", 0)
 
@@ -47,3 +47,25 @@ class MessageQueueTests(SynchronousTestCase):
         for value in wrong:
             with self.assertRaises(RemoteProtocolError):
                 MessageQueue.from_json(value)
+
+
+class LockBatchBodyTests(SynchronousTestCase):
+    """The body of 41 and 42."""
+
+    def test_inAndOut(self) -> None:
+        """It is read from what was written, byte by byte as clients have it."""
+        body = LockBatchBody(client_id="c", consumer_group="g", mq_set=[QUEUE])
+        text = (
+            b'{"clientId":"c","consumerGroup":"g","mqSet":[{"brokerName":"b1",'
+            b'"queueId":0,"topic":"T1"}],"onlyThisBroker":false}'
+        )
+        self.assertEqual(dumps(body), text)
+        self.assertEqual(LockBatchBody.from_json(loads(text)), body)
+
+    def test_mostQueues(self) -> None:
+        """As many queues as are allowed, and one more."""
+        queues = [QUEUE.to_json()] * MOST_QUEUES
+        body = LockBatchBody.from_json({"mqSet": queues})
+        self.assertEqual(len(body.mq_set), MOST_QUEUES)
+        with self.assertRaises(RemoteProtocolError):
+            LockBatchBody.from_json({"mqSet": [*queues, QUEUE.to_json()]})
