@@ -211,10 +211,12 @@ class Rig:
         with suppress(StoreError):
             self.store.close()
 
-    def append(self, body: bytes = b"body", wait: bool = True) -> Draft:
+    def append(
+        self, body: bytes = b"body", wait: bool = True, properties: bytes = b""
+    ) -> Draft:
         """Append a message to queue 0 of topic T, past the intake."""
         queue = self.store.queue("T", 0)
-        draft = Draft(queue, body, b"", 0, 0, 0, HOST, 0, 0, None, wait=wait)
+        draft = Draft(queue, body, properties, 0, 0, 0, HOST, 0, 0, None, wait=wait)
         self.store.append([draft])
         assert draft.status == PUT_OK, draft.status
         return draft

@@ -10,6 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.broker.durability import Durability
 from rocketbroker.broker.upkeep import (
     ALLOCATE_SECONDS,
+    CATCH_UP_SECONDS,
     DISPATCH_SECONDS,
     HASTE_SECONDS,
     INDEX_SECONDS,
@@ -35,9 +36,12 @@ class UpkeepCase(SynchronousTestCase):
         """Work with those settings of the store."""
         flush = str(settings.get("flush_disk_type", "ASYNC_FLUSH"))
         pool = str(settings.get("transient_store_pool_enable", "false")).lower()
-        self.rig = Rig(
-            {"flushDiskType": flush, "transientStorePoolEnable": pool}, threads=True
-        )
+        given = {
+            "flushDiskType": flush,
+            "transientStorePoolEnable": pool,
+            "maxIndexNum": str(settings.get("max_index_num", 1000)),
+        }
+        self.rig = Rig(given, threads=True)
         self.addCleanup(self.rig.close)
         options = StoreOptions(**settings)  # type: ignore[arg-type]
         clock, store, threads = self.rig.clock, self.rig.store, self.rig.threads
@@ -76,7 +80,7 @@ class DispatchTests(UpkeepCase):
         self.assertEqual(self.arrived, [(3, 3)])
         self.rig.clock.advance(INDEX_SECONDS)
         self.rig.threads.run()
-        self.rig.clock.advance(INDEX_SECONDS)
+        self.rig.clock.advance(CATCH_UP_SECONDS)
         self.assertEqual(self.rig.clock.getDelayedCalls(), [])
 
     def test_now(self) -> None:
@@ -264,6 +268,12 @@ class RegularTests(UpkeepCase):
 class IndexTests(UpkeepCase):
     """When the index is built."""
 
+    def append(self, count: int = 1) -> None:
+        """Append messages with keys."""
+        for _ in range(count):
+            self.rig.append(properties=b"KEYS\x01k\x02")
+        self.upkeep.appended()
+
     def test_behind(self) -> None:
         """In a thread, behind the dispatch, once at a time, until nothing is left."""
         self.upkeep.start()
@@ -272,13 +282,43 @@ class IndexTests(UpkeepCase):
         self.rig.clock.advance(DISPATCH_SECONDS)
         self.assertTrue(self.rig.store.index_behind)
         self.rig.clock.advance(INDEX_SECONDS)
-        self.rig.clock.advance(INDEX_SECONDS)
+        self.rig.clock.advance(CATCH_UP_SECONDS)
         self.assertEqual(len(self.rig.threads.waiting), 1)
         self.rig.threads.run()
         self.assertFalse(self.rig.store.index_behind)
-        self.rig.clock.advance(INDEX_SECONDS)
+        self.rig.clock.advance(CATCH_UP_SECONDS)
         self.assertEqual(len(self.rig.threads.waiting), 0)
         self.stop()
+
+    def test_now(self) -> None:
+        """Once there is a file with room, between the turns."""
+        self.begin(max_index_num=100_000)
+        for threads in (1, 0):
+            self.append(3)
+            self.rig.clock.advance(DISPATCH_SECONDS)
+            self.rig.clock.advance(CATCH_UP_SECONDS)
+            self.assertEqual(len(self.rig.threads.waiting), threads)
+            self.rig.threads.run()
+            self.assertFalse(self.rig.store.index_behind)
+        self.rig.clock.advance(CATCH_UP_SECONDS)
+
+    def test_refused(self) -> None:
+        """What the disk refuses is logged, and tried again."""
+        self.begin(max_index_num=100_000)
+        self.append(3)
+        self.rig.clock.advance(DISPATCH_SECONDS)
+        self.rig.clock.advance(CATCH_UP_SECONDS)
+        self.rig.threads.run()
+        self.append(3)
+        self.rig.clock.advance(DISPATCH_SECONDS)
+        self.rig.disk.fail("pwrite", errno.ENOSPC)
+        with capturedLogs() as events:
+            self.rig.clock.advance(CATCH_UP_SECONDS)
+        self.assertEqual(events[0]["step"], "build_index_now")
+        for _ in range(60):
+            self.rig.clock.advance(CATCH_UP_SECONDS)
+            self.rig.threads.run()
+        self.assertFalse(self.rig.store.index_behind)
 
     def test_stop(self) -> None:
         """A stop waits for the step that runs and begins no other."""

@@ -8,12 +8,23 @@ import struct
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records.hashing import index_hash
-from rocketbroker.store.flags import WRITE_INDEX_FILE_ERROR
-from rocketbroker.store.index import NEAR_FULL, RETRY_MS
+from rocketbroker.store.commitlog import Hint
+from rocketbroker.store.flags import WRITE_INDEX_FILE_ERROR, RunningFlags
+from rocketbroker.store.index import MOST_BEHIND, NEAR_FULL, RETRY_MS, Index
 from rocketbroker.store.interfaces import Draft
+from rocketbroker.store.segments import Segments
 from rocketbroker.store.store import Store
+from rocketbroker.store.words import DISPATCHED, Words
 from rocketbroker.testing.files import MemoryDisk
-from tests.store.stores import BORN_HOST, ROOT, START_MS, Wall, make
+from tests.store.stores import (
+    BORN_HOST,
+    ROOT,
+    SEGMENT,
+    START_MS,
+    Wall,
+    make,
+    options,
+)
 
 FOLDER = f"{ROOT}/index"
 EVER = 1 << 62
@@ -381,3 +392,74 @@ class StartTests(IndexCase):
             file.pwrite(struct.pack(">i", number), 60 + 20 * 2 + 16)
             self.assertIn(len(self.find("k")), (1, 2))
         file.close()
+
+
+class LimitTests(SynchronousTestCase):
+    """An index by itself, over a log that is not there."""
+
+    def setUp(self) -> None:
+        """Room for many keys."""
+        self.disk = MemoryDisk()
+        self.disk.make_dirs(ROOT)
+        self.words = Words(self.disk, ROOT)
+        self.addCleanup(self.words.close)
+        self.record = b""
+        self.index = Index(
+            self.disk,
+            options(max_index_num=NEAR_FULL),
+            Segments(self.disk, [], SEGMENT),
+            self.words,
+            Wall(),
+            RunningFlags(),
+            lambda position: self.record,
+        )
+        self.addCleanup(self.index.close)
+        self.store = make(self.disk, Wall(), store_path_root_dir="/other")
+        self.store.open()
+        self.addCleanup(self.store.close)
+
+    def enter(self, start: int, end: int, *keys: str) -> None:
+        """Hand over messages of an append from one position to another, and build."""
+        drafts = [message(self.store, key) for key in keys]
+        for number, draft in enumerate(drafts):
+            draft.position = start + number
+        self.index.hand_over(Hint(start, end, START_MS, drafts))
+        self.words.view[DISPATCHED] = end
+        while self.index.build(10):
+            pass
+
+    def test_behind(self) -> None:
+        """What is so far behind is kept, what is further is read from the log."""
+        for end, kept in ((MOST_BEHIND, 1), (2 * MOST_BEHIND + 1, 0)):
+            before = self.index.entered
+            self.enter(self.index.position, end, "k")
+            self.assertEqual(self.index.entered - before, kept)
+            self.assertEqual(self.index.position, end)
+
+    def test_bytes(self) -> None:
+        """No more is found than fits into an answer, but for one record."""
+        self.enter(0, 300, "k", "k", "k", "k")
+        for size, count in ((5 << 20, 3), ((5 << 20) + 1, 2), (20 << 20, 1)):
+            self.record = bytes(size)
+            result = self.index.query("T", "k", 32, 0, EVER)
+            self.assertEqual(len(result.records), count)
+
+    def test_manyKeys(self) -> None:
+        """Messages with many keys, of which more are entered than go at once."""
+        words = " ".join(f"w{number}" for number in range(500))
+        self.enter(0, 300, *[words] * 70)
+        self.assertEqual(self.index.entered, 70 * 500)
+        found = self.index.find("T", "w499", 64, 0, EVER)[0]
+        self.assertEqual(found, list(range(6, 70)))
+
+    def test_topics(self) -> None:
+        """Messages of many topics in one append."""
+        drafts = [message(self.store, "k", topic=f"T{n}") for n in range(20)]
+        for number, draft in enumerate(drafts):
+            draft.position = number
+        self.index.hand_over(Hint(0, 300, START_MS, drafts))
+        self.words.view[DISPATCHED] = 300
+        self.index.build(100)
+        for number in range(20):
+            found = self.index.find(f"T{number}", "k", 64, 0, EVER)[0]
+            self.assertEqual(found, [number])
