@@ -173,6 +173,12 @@ class InvalidParameter(BrokerError):
     code = 29
 
 
+class IllegalOperation(BrokerError):
+    """ILLEGAL_OPERATION: what is asked for is not allowed any more."""
+
+    code = 604
+
+
 def all_broker_errors() -> dict[int, type[BrokerError]]:
     """The exception class of each response code that has one."""
     classes: list[type[BrokerError]] = [BrokerError, *BrokerError.__subclasses__()]

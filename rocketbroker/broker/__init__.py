@@ -30,6 +30,12 @@ Messages that wait for a delay level:
     is, L{delay_offsets} keeps how far each level is, L{resuming} finds out what a crash
     has kept it from writing down.
 
+Messages that are visible when their producer says so:
+
+  - L{transactions}: all parts of it: L{transaction_messages}, L{transaction_state},
+    L{transaction_marks}, L{transaction_ends} (37), L{transaction_checks} (39),
+    L{transaction_counts}.
+
 What is kept beside the messages, each a table and its file (L{state}):
 
   - L{topics}, L{groups}, L{offsets}.

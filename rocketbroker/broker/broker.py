@@ -52,6 +52,7 @@ from rocketbroker.broker.state import TableFile
 from rocketbroker.broker.statistics import Statistics
 from rocketbroker.broker.topic_admin import TopicAdmin
 from rocketbroker.broker.topics import TopicTable
+from rocketbroker.broker.transactions import Transactions
 from rocketbroker.broker.upkeep import Upkeep
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.remoting.addresses import host_bytes
@@ -106,15 +107,15 @@ class Broker:
         self._firsts: list[IDelayedCall] = []
         self._servers: list[Server] = []
 
+    def _file(self, name: str) -> TableFile:
+        """The file of a table."""
+        path = f"{self.settings.store.store_path_root_dir}/config/{name}"
+        return TableFile(self._outside.files, path, self._outside.in_thread)
+
     def _make_tables(self) -> None:
         """What is kept beside the messages."""
         outside, options = self._outside, self.settings.broker
-        folder = f"{self.settings.store.store_path_root_dir}/config"
-
-        def file(name: str) -> TableFile:
-            return TableFile(outside.files, f"{folder}/{name}", outside.in_thread)
-
-        wall_ms = outside.wall_ms
+        file, wall_ms = self._file, outside.wall_ms
         light = self.settings.store.enable_lmq
         self.topics = TopicTable(
             options,
@@ -163,8 +164,32 @@ class Broker:
             clock.seconds,
         )
         outside.turns.at_turn_end(self.intake.flush)
+        self._make_services()
+
+    def _make_services(self) -> None:
+        """What takes messages, and keeps some of them back."""
+        outside, settings = self._outside, self.settings
+        clock, store, in_thread = outside.clock, outside.store, outside.in_thread
         postponing = Postponing(settings.store.message_delay_level)
         lights = LightQueues(store, settings.store.enable_lmq)
+        host = host_bytes(settings.broker.broker_ip1, self.port)
+        self.transactions = Transactions(
+            clock,
+            store,
+            settings.broker,
+            settings.store,
+            self._file("transactionMetrics"),
+            self.offsets,
+            self.producers,
+            postponing,
+            lights,
+            self.intake,
+            self.durability,
+            self.upkeep,
+            host,
+            outside.wall_ms,
+            in_thread,
+        )
         self.sending = Sending(
             store,
             self.topics,
@@ -174,8 +199,9 @@ class Broker:
             lights,
             settings.broker,
             settings.store.max_message_size,
-            host_bytes(settings.broker.broker_ip1, self.port),
+            host,
             outside.unique_keys,
+            self.transactions.counts.prepared,
             outside.wall_ms,
         )
         counted = settings.store.enable_schedule_message_stats
@@ -198,6 +224,11 @@ class Broker:
             outside.wall_ms,
             in_thread,
         )
+        self._make_pulling()
+
+    def _make_pulling(self) -> None:
+        """What hands messages out."""
+        outside, settings, store = self._outside, self.settings, self.store
         self.pull_checks = PullChecks(
             store, self.topics, self.groups, self.consumers, settings.broker
         )
@@ -208,8 +239,8 @@ class Broker:
             self.holding,
             settings.broker,
             self.upkeep.dispatch,
-            in_thread,
-            clock.seconds,
+            outside.in_thread,
+            outside.clock.seconds,
         )
 
     def _make_statistics(self) -> None:
@@ -228,8 +259,7 @@ class Broker:
     def _make_followers(self) -> None:
         """Who sees each stored message."""
         outside, root = self._outside, self.settings.store.store_path_root_dir
-        file = TableFile(outside.files, f"{root}/config/{FOLLOWERS}", outside.in_thread)
-        self.followers = Followers(outside.clock, file)
+        self.followers = Followers(outside.clock, self._file(FOLLOWERS))
         for plugin, in_thread in outside.followers:
             self.followers.add(
                 Following(
@@ -264,6 +294,7 @@ class Broker:
         )
         both: list[Part] = [
             self.sending,
+            self.transactions.ends,
             self.heartbeats,
             self.locks,
             ConsumerRequests(
@@ -315,6 +346,7 @@ class Broker:
         self.store.know_topics(self.topics.is_batch)
         self.store.open()
         self.delaying.load()
+        self.transactions.load()
         self.followers.load()
 
     def listen(self, main: Server, vip: Server) -> None:
@@ -336,6 +368,7 @@ class Broker:
         self.retention.start()
         self.holding.start()
         self.delaying.start()
+        self.transactions.start()
         self.followers.start()
         options = self.settings.broker
         self._every(SCAN_SECONDS, SCAN_SECONDS, self._scan)
@@ -346,6 +379,8 @@ class Broker:
         )
         delay_offsets = self.settings.store.flush_delay_offset_interval / 1000
         self._every(FIRST_SAVE_SECONDS, delay_offsets, self.delaying.save)
+        counts = options.transaction_metric_flush_interval / 1000
+        self._every(counts, counts, self.transactions.counts.save)
         self._every(2 * LATE_SECONDS, LATE_SECONDS, self.notices.deliver)
         self._every(SAMPLE_SECONDS, SAMPLE_SECONDS, self.statistics.look)
         return self.registration.start().addCallback(lambda _: self._ready())
@@ -398,6 +433,7 @@ class Broker:
             self.registration.stop,
             self._stop_answering,
             self.delaying.stop,
+            self.transactions.stop,
             self.retention.stop,
             self.upkeep.stop,
             self.durability.stop,
@@ -425,11 +461,13 @@ class Broker:
 
     def _save(self) -> Deferred[list[None]]:
         """Write what changed and was not written when it did; and wait for it."""
+        self.transactions.save()
         for table in self._tables:
             table.save()
         self.delaying.save()
         saved = [table.saved() for table in self._tables]
-        return gatherResults([*saved, self._delay_offsets.saved()])
+        saved += [self._delay_offsets.saved(), self.transactions.counts.saved()]
+        return gatherResults(saved)
 
     def _close(self) -> Deferred[None]:
         """The store."""

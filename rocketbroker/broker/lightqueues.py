@@ -20,6 +20,7 @@ from typing import Final, final
 from rocketbroker.errors import MessageIllegal
 from rocketbroker.records import properties
 from rocketbroker.records.names import (
+    HALF_TOPIC,
     SCHEDULE_TOPIC,
     SYSTEM_PREFIX,
     is_light,
@@ -64,20 +65,30 @@ class LightQueues:
         if not self._enabled or INNER_MULTI_DISPATCH.encode() not in draft.properties:
             return
         own = properties.decode(draft.properties)
-        topic = draft.queue.topic
-        named = own.get(INNER_MULTI_DISPATCH, "").strip()
-        if not named or is_retry_topic(topic) or topic.startswith(SYSTEM_PREFIX):
-            return
-        if topic == SCHEDULE_TOPIC:
+        if draft.queue.topic in (SCHEDULE_TOPIC, HALF_TOPIC):
             # It gets there when it is delivered.
             return
+        names = self.named(own, draft.queue.topic)
+        if not names:
+            return
+        own.pop(INNER_MULTI_QUEUE_OFFSET, None)
+        own[INNER_MULTI_DISPATCH] = ",".join(names)
+        lights = [self._store.queue(name, 0) for name in names]
+        draft.parts = Placed(properties.encode(own), 1, lights)
+
+    def named(self, own: dict[str, str], topic: str) -> list[str]:
+        """The light queues that a message for a topic names.
+
+        @param own: its properties.
+        @raise MessageIllegal: it names what is none, or too many.
+        """
+        named = own.get(INNER_MULTI_DISPATCH, "").strip() if self._enabled else ""
+        if not named or is_retry_topic(topic) or topic.startswith(SYSTEM_PREFIX):
+            return []
         names = [*dict.fromkeys(named.split(","))]
         if len(names) > MOST_OF_ONE:
             raise MessageIllegal(f"{len(names)} light queues, at most {MOST_OF_ONE}")
         for name in names:
             if not is_light(name) or topic_problem(name) is not None or name == topic:
                 raise MessageIllegal(f"{name[:64]!r} is not a light queue for {topic}")
-        own.pop(INNER_MULTI_QUEUE_OFFSET, None)
-        own[INNER_MULTI_DISPATCH] = ",".join(names)
-        lights = [self._store.queue(name, 0) for name in names]
-        draft.parts = Placed(properties.encode(own), 1, lights)
+        return names

@@ -23,7 +23,12 @@ from rocketbroker.errors import (
     TopicNotExist,
 )
 from rocketbroker.records import names
-from rocketbroker.records.sysflags import COMPRESSED, INNER_BATCH, NEED_UNWRAP
+from rocketbroker.records.sysflags import (
+    COMPRESSED,
+    INNER_BATCH,
+    NEED_UNWRAP,
+    TRANSACTION_MASK,
+)
 from rocketbroker.remoting.interfaces import IConnection
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
@@ -36,7 +41,6 @@ from rocketbroker.wire.topics import TopicConfig
 
 #: Bits of the system flag.
 _MULTI_TAGS: Final = 0x2
-_TRANSACTION_BITS: Final = 0xC
 _HOST_BITS: Final = 0x30
 _INNER_BATCH_BITS: Final = INNER_BATCH | NEED_UNWRAP
 
@@ -160,8 +164,6 @@ class SendChecks:
         if config.attributes.get(CLEANUP_POLICY) == COMPACTION:
             # Who relies on the last message of each key would lose it with its age.
             raise SystemFailure(f"topic[{fields.b}]: this broker does not compact")
-        if fields.f & _TRANSACTION_BITS:
-            raise MessageIllegal("transactional messages are not supported")
         if fields.f & _INNER_BATCH_BITS and not batches:
             raise MessageIllegal("an inner batch for a topic without batch queues")
         flag = fields.f & ~_HOST_BITS | (_INNER_BATCH_BITS if batches else 0)
@@ -175,13 +177,12 @@ class SendChecks:
         @return: its delay level, 0 or less if it has none.
         """
         level = level_of(own)
-        # What a consumer sends back to be consumed later is no half message any more.
-        if own.get("TRAN_MSG", "").lower() == "true" and not (
-            level > 0 and fields.j > 0
-        ):
+        if fields.f & TRANSACTION_MASK and not is_half(fields, own):
+            raise MessageIllegal("a prepared message without the property TRAN_MSG")
+        if is_half(fields, own) and self._options.reject_transaction_message:
             raise NoPermission(
                 f"the broker[{self._options.broker_ip1}] sending transaction message "
-                "is forbidden: not supported yet"
+                "is forbidden"
             )
         if (
             level <= 0
@@ -195,6 +196,8 @@ class SendChecks:
 
     def check_batch(self, fields: SendFields, own: dict[str, str], body: bytes) -> None:
         """Refuse what cannot be done with a batch."""
+        if fields.f & TRANSACTION_MASK:
+            raise MessageIllegal("a batch cannot be transactional")
         if names.is_retry_topic(fields.b):
             raise MessageIllegal("batch request does not support retry group")
         if own.get("TRAN_MSG", "").lower() == "true" or level_of(own) > 0:
@@ -205,6 +208,16 @@ class SendChecks:
             raise MessageIllegal(
                 f"a batch of {len(body)} bytes, at most {self._most_bytes}"
             )
+
+
+def is_half(fields: SendFields, own: dict[str, str]) -> bool:
+    """Whether a message is the half one of a transaction.
+
+    What a consumer sends back to be consumed later is none any more.
+    """
+    return own.get("TRAN_MSG", "").lower() == "true" and not (
+        fields.j > 0 and level_of(own) > 0
+    )
 
 
 def is_hot(config: TopicConfig) -> bool:

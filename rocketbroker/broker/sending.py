@@ -15,7 +15,10 @@ names: region, trace switch, cluster.
 A message with a delay level is stored as one that waits (L{postponing}); the answer
 names the queue that its sender asked for.
 
-Not here yet, and so refused instead of stored as something else: transactions, timers.
+The half message of a transaction is stored in the topic of those, and its answer says
+where it stands there (L{transaction_messages}).
+
+Not here yet, and so refused instead of stored as something else: timers.
 
 Rules: the broker sheet, sections 10.1, 10.4, 10.5 and 11.
 """
@@ -41,8 +44,10 @@ from rocketbroker.broker.intake import (
 from rocketbroker.broker.lightqueues import LightQueues
 from rocketbroker.broker.placed import inner_batch
 from rocketbroker.broker.postponing import Postponing
-from rocketbroker.broker.send_checks import SendChecks, fields_of, is_hot
+from rocketbroker.broker.send_checks import SendChecks, fields_of, is_half, is_hot
 from rocketbroker.broker.topics import TopicTable
+from rocketbroker.broker.transaction_counts import Settle
+from rocketbroker.broker.transaction_messages import prepare
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (
     MessageIllegal,
@@ -51,8 +56,8 @@ from rocketbroker.errors import (
 from rocketbroker.records import properties
 from rocketbroker.records.hashing import tag_code
 from rocketbroker.records.ids import UniqueKeys, offset_id
-from rocketbroker.records.names import SCHEDULE_TOPIC
-from rocketbroker.records.sysflags import INNER_BATCH
+from rocketbroker.records.names import HALF_TOPIC, SCHEDULE_TOPIC
+from rocketbroker.records.sysflags import INNER_BATCH, TRANSACTION_MASK
 from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
 from rocketbroker.store.interfaces import PUT_OK, Draft, IStore, Placed
 from rocketbroker.wire.codes import RequestCode
@@ -75,6 +80,7 @@ NOT_FOR_CLIENTS: Final = ("POP_CK", "INNER_MULTI_QUEUE_OFFSET")
 NORMAL: Final = "normal"
 FIFO: Final = "fifo"
 DELAY: Final = "delay"
+TRANSACTION: Final = "transaction"
 
 #: Names on which the broker acts, or which it sets itself; a text that holds none of
 #: them, wherever, needs no closer look.
@@ -107,12 +113,14 @@ class Sending:
         most_bytes: int,
         store_host: bytes,
         unique_keys: UniqueKeys,
+        prepared: Callable[[str, Settle], Settle],
         wall_ms: Callable[[], int],
     ) -> None:
         """
         @param most_bytes: maxMessageSize.
         @param store_host: where this broker is reached, as records have it.
         @param unique_keys: makes ids for messages that come without one.
+        @param prepared: given topic and answer of a half message, what answers it.
         """
         self.hot_sends = 0
         self.general_sends = 0
@@ -127,6 +135,7 @@ class Sending:
         self._store_host = store_host
         self._host_text = store_host.hex().upper().encode()
         self._unique_keys = unique_keys
+        self._prepared = prepared
         self._checks = SendChecks(topics, groups, options, most_bytes, wall_ms)
         self._synchronous = intake.synchronous
         self._bounded = intake.bounded
@@ -313,6 +322,7 @@ class Sending:
         for name in NOT_FOR_CLIENTS:
             own.pop(name, None)
         fields.f = self._checks.sys_flag(fields, config)
+        half = False
         sends = self._sends(fields.b, queue_id, message_type_of(own))
         unique = own.get("UNIQ_KEY")
         done: Deferred[Command | None] = Deferred()
@@ -329,7 +339,13 @@ class Sending:
             level = self._checks.check_properties(fields, config, own)
             unique = unique or self._unique_keys.make()
             own.update(self._added, UNIQ_KEY=unique)
-            if level > 0:
+            half = is_half(fields, own)
+            if half:
+                self._lights.named(own, fields.b)
+                prepare(own, fields.b, queue_id)
+                fields.f &= ~TRANSACTION_MASK
+                sends = self._sends(HALF_TOPIC, 0, TRANSACTION)
+            elif level > 0:
                 waiting = self._postponing.postpone(own, fields.b, queue_id, level)
                 sends = self._sends(SCHEDULE_TOPIC, waiting, DELAY)
             draft = Draft(
@@ -347,6 +363,8 @@ class Sending:
             )
             self._lights.spread(draft)
         draft.context = partial(self._answer, done, unique, queue_id, sends)
+        if half:
+            draft.context = self._prepared(fields.b, draft.context)
         self._intake.drafts.append(draft)
         if is_hot(config) and self._topics.is_saved:
             self._approve(fields.b, queue_id)

@@ -20,11 +20,13 @@ from rocketbroker.broker.lightqueues import LightQueues
 from rocketbroker.broker.message_queries import MessageQueries
 from rocketbroker.broker.offsets import OffsetTable
 from rocketbroker.broker.postponing import Postponing
+from rocketbroker.broker.producers import ProducerRegistry
 from rocketbroker.broker.pull_checks import PullChecks
 from rocketbroker.broker.pulling import Pulling
 from rocketbroker.broker.sending import Sending
 from rocketbroker.broker.state import TableFile
 from rocketbroker.broker.topics import TopicTable
+from rocketbroker.broker.transactions import Transactions
 from rocketbroker.broker.upkeep import Upkeep
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.store import StoreOptions
@@ -125,6 +127,7 @@ class Rig:
         )
         postponing = Postponing(store_options.message_delay_level)
         self.lights = LightQueues(self.store, store_options.enable_lmq)
+        self._make_transactions(options, store_options, postponing, in_thread)
         self._make_sending(postponing, options, most)
         self._make_delaying(postponing, in_thread)
         self._make_pulling(options, in_thread)
@@ -137,7 +140,7 @@ class Rig:
             self.store, self.topics, self.upkeep.dispatch, in_thread, MOST_UNIQUE
         )
         self.table = ResponderTable()
-        for part in (self.sending, self.pulling, self.queries):
+        for part in (self.sending, self.transactions.ends, self.pulling, self.queries):
             part.register(self.table)
 
     def _make_pulling(self, options: BrokerOptions, in_thread: InThread) -> None:
@@ -156,6 +159,33 @@ class Rig:
             self.clock.seconds,
         )
 
+    def _make_transactions(
+        self,
+        options: BrokerOptions,
+        store_options: StoreOptions,
+        postponing: Postponing,
+        in_thread: InThread,
+    ) -> None:
+        """What half messages become."""
+        self.producers = ProducerRegistry(self.clock.seconds)
+        self.transactions = Transactions(
+            self.clock,
+            self.store,
+            options,
+            store_options,
+            self.file("transactionMetrics"),
+            self.offsets,
+            self.producers,
+            postponing,
+            self.lights,
+            self.intake,
+            self.durability,
+            self.upkeep,
+            HOST,
+            self.wall_ms,
+            in_thread,
+        )
+
     def _make_sending(
         self, postponing: Postponing, options: BrokerOptions, most: int
     ) -> None:
@@ -171,6 +201,7 @@ class Rig:
             most,
             HOST,
             UniqueKeys(b"\x0a\0\0\1", 1, 2, self.wall_ms),
+            self.transactions.counts.prepared,
             self.wall_ms,
         )
 

@@ -144,10 +144,15 @@ class CheckTests(SynchronousTestCase):
         self.refused(SubscriptionGroupNotExist, send_ext("%RETRY%G"))
 
     def test_transaction(self) -> None:
-        """Half messages are refused, never stored as ordinary ones."""
-        remark = self.refused(NoPermission, send_ext(properties="TRAN_MSG\x01true\x02"))
-        self.assertIn("not supported", remark)
-        self.refused(MessageIllegal, send_ext(f="4"))
+        """Half messages are refused if they are not wanted, never stored as ordinary
+        ones; so are prepared ones that do not say that they are half."""
+        half = send_ext(properties="TRAN_MSG\x01true\x02", f="4")
+        self.assertEqual(self.rig.ask(SEND, half, b"x").code, 0)
+        for flag in ("4", "8", "12"):
+            self.refused(MessageIllegal, send_ext(f=flag))
+        self.rig = self.make(rejectTransactionMessage="true")
+        remark = self.refused(NoPermission, half)
+        self.assertIn("forbidden", remark)
         ordinary = send_ext(properties="TRAN_MSG\x01false\x02")
         self.assertEqual(self.rig.ask(SEND, ordinary, b"x").code, 0)
 
@@ -169,6 +174,7 @@ class CheckTests(SynchronousTestCase):
     def test_sentBack(self) -> None:
         """What a consumer sends back itself, to be consumed later, is no half message,
         though it may say so."""
+        self.rig = self.make(rejectTransactionMessage="true")
         properties = "TRAN_MSG\x01true\x02DELAY\x013\x02"
         self.refused(NoPermission, send_ext(properties=properties))
         ext = send_ext(properties=properties, j="1")

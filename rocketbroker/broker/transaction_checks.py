@@ -1,0 +1,439 @@
+# -*- test-case-name: tests.broker.test_transactions -*-
+"""Asks producers what became of transactions that nobody has ended.
+
+Every transactionCheckInterval one I{round} goes through the half queue, from the base
+(L{transaction_state}) to what was stored after the round began. Halves are read in a
+thread, L{MOST_READ} at a time, and each is judged:
+
+  - it is too young: the round is over, as those behind it are younger;
+  - its producer wishes not to be asked yet: it is stored anew, at the end;
+  - it was asked about transactionCheckMax times, or is older than the log is kept: it
+    goes to TRANS_CHECK_MAX_TIME_TOPIC;
+  - otherwise it is stored anew with a higher count, and one producer of its group is
+    asked about that copy.
+
+Whatever is stored anew is marked as over behind its copy, so the base can move on. A
+crash between the two leaves two copies, of which the start (L{TransactionChecks.load})
+marks the older. What is written down of base and op queue never passes what the disk
+does not have.
+
+In the reference a copy keeps neither flag nor reconsume times, waiting for the wish of
+its producer counts as being asked, and a message whose last question is on its way is
+discarded in the same round. Here they keep them, it does not, and it is not.
+
+Rules: the transaction sheet, sections A6 and A7; the broker sheet, section 17.4.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, final
+
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
+from twisted.logger import Logger
+
+from rocketbroker.broker.durability import Durability, InThread
+from rocketbroker.broker.offsets import NONE, OffsetTable
+from rocketbroker.broker.producers import ProducerRegistry
+from rocketbroker.broker.transaction_counts import TransactionCounts
+from rocketbroker.broker.transaction_ends import immunity_ms
+from rocketbroker.broker.transaction_marks import TransactionMarks
+from rocketbroker.broker.transaction_messages import (
+    discarded,
+    half_at,
+    parsed_offset,
+    question,
+    renewed,
+    root_of,
+)
+from rocketbroker.broker.transaction_state import OpenHalves
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.records.names import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
+from rocketbroker.records.properties import (
+    CHECK_IMMUNITY_SECONDS,
+    PRODUCER_GROUP,
+    REAL_TOPIC,
+    TRANSACTION_CHECK_TIMES,
+)
+from rocketbroker.records.record import StoredMessage
+from rocketbroker.store.interfaces import (
+    MESSAGE_ILLEGAL,
+    PROPERTIES_SIZE_EXCEEDED,
+    PUT_OK,
+    Draft,
+    IStore,
+)
+
+#: The group whose offsets say how far the checks are.
+GROUP: Final = "CID_RMQ_SYS_TRANS"
+
+#: How many halves are read and judged at once: with the largest of 4 MiB, what a thread
+#: may hold for one step.
+MOST_READ: Final = 32
+
+#: How many bytes of halves are held at once; one more may come on top.
+MOST_BYTES: Final = 4 << 20
+
+#: A round takes no longer; the next goes on where it was.
+ROUND_SECONDS: Final = 60.0
+
+#: How many open halves the start looks at, a second or so on a slow disk. What is
+#: behind them is found by the rounds.
+MOST_LOADED: Final = 20_000
+
+#: Marks that could not be written are tried again so often.
+RETRY_SECONDS: Final = 1.0
+
+#: What is to be done with a half.
+_WAIT: Final = "wait"
+_SPARE: Final = "spare"
+_DISCARD: Final = "discard"
+_ASK: Final = "ask"
+
+#: Offset in the half queue, and the half if it can be read.
+Found = tuple[int, StoredMessage | None]
+
+
+@final
+class TransactionChecks:
+    """The service.
+
+    @ivar asked: how many questions were sent.
+    @ivar unasked: how many had no producer to go to.
+    @ivar discarded: how many halves were given up.
+    @ivar unreadable: how many could not be read.
+    @ivar failures: how often the store did not take a copy.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        clock: IReactorTime,
+        store: IStore,
+        state: OpenHalves,
+        marks: TransactionMarks,
+        counts: TransactionCounts,
+        offsets: OffsetTable,
+        producers: ProducerRegistry,
+        durability: Durability,
+        appended: Callable[[], None],
+        dispatch: Callable[[], None],
+        options: BrokerOptions,
+        reserved_ms: int,
+        store_host: bytes,
+        wall_ms: Callable[[], int],
+        in_thread: InThread,
+    ) -> None:
+        """
+        @param appended: called after each append.
+        @param dispatch: enters what was appended into the queues, now.
+        @param reserved_ms: how long the log is kept.
+        @param store_host: where this broker is reached, as records have it.
+        """
+        self.asked = 0
+        self.unasked = 0
+        self.discarded = 0
+        self.unreadable = 0
+        self.failures = 0
+        self._clock = clock
+        self._store = store
+        self._state = state
+        self._marks = marks
+        self._counts = counts
+        self._offsets = offsets
+        self._producers = producers
+        self._durability = durability
+        self._appended = appended
+        self._dispatch = dispatch
+        self._options = options
+        self._reserved_ms = reserved_ms
+        self._store_host = store_host
+        self._wall_ms = wall_ms
+        self._in_thread = in_thread
+        self._turn = 0
+        self._progress: deque[tuple[int, int, int]] = deque()
+        self._reached = (NONE, NONE)
+        self._calls: dict[str, IDelayedCall] = {}
+        self._round: Deferred[None] = succeed(None)
+        self._stopped = False
+
+    # Start and stop.
+
+    def load(self) -> None:
+        """I{Blocking.} Find the open transactions; the store and the offsets are open.
+
+        @raise OSError: the disk cannot be read.
+        """
+        self._counts.load()
+        half = self._store.queue(HALF_TOPIC, 0)
+        op = self._store.queue(OP_HALF_TOPIC, 0)
+        self._state.begin(self._kept(HALF_TOPIC, half.min_offset, half.max_offset))
+        self._marks.read_offset = self._kept(
+            OP_HALF_TOPIC, op.min_offset, op.max_offset
+        )
+        while (block := self._marks.read()) is not None:
+            self._marks.take(block)
+        found: dict[str, int] = {}
+        superseded: list[int] = []
+        offset, left = self._state.base, MOST_LOADED
+        while left > 0:
+            halves = self._read(self._open_from(offset, min(left, MOST_READ)))
+            if not halves:
+                break
+            for _, message in halves:
+                if message is None:
+                    continue
+                topic = message.properties[REAL_TOPIC]
+                older = self._state.found(message)
+                if older is None:
+                    found[topic] = found.get(topic, 0) + 1
+                else:
+                    superseded.append(older)
+            offset = halves[-1][0] + 1
+            left -= len(halves)
+        if left > 0:
+            self._counts.begin(found)
+        self._marks.write(superseded)
+
+    def _kept(self, topic: str, first: int, end: int) -> int:
+        """The offset that was written down, if the queue has it."""
+        offset = self._offsets.query(GROUP, topic, 0)
+        return first if offset == NONE else min(max(offset, first), end)
+
+    def start(self) -> None:
+        """Begin to ask."""
+        self._later("round", self._interval(), self._begin_round)
+        self._later("retry", RETRY_SECONDS, self._retry)
+
+    def stop(self) -> Deferred[None]:
+        """Ask nobody any more; fires when no thread reads for it."""
+        self._stopped = True
+        for call in self._calls.values():
+            call.cancel()
+        self._calls.clear()
+        done: Deferred[None] = Deferred()
+        self._round.addBoth(lambda _: done.callback(None))
+        return done
+
+    def _interval(self) -> float:
+        return max(1, self._options.transaction_check_interval) / 1000
+
+    def _later(self, name: str, seconds: float, work: Callable[[], None]) -> None:
+        if not self._stopped:
+            self._calls[name] = self._clock.callLater(seconds, self._call, name, work)
+
+    def _call(self, name: str, work: Callable[[], None]) -> None:
+        del self._calls[name]
+        work()
+
+    def _retry(self) -> None:
+        """Write the marks that wait."""
+        try:
+            if self._marks.waiting and self._marks.write([]):
+                self._appended()
+        except Exception:
+            self._log.failure("Marks of transactions cannot be written.")
+        self._later("retry", RETRY_SECONDS, self._retry)
+
+    def save(self) -> None:
+        """Put into the table of offsets how far the checks are, as far as the disk has
+        what they stored."""
+        flushed = self._store.flushed_position
+        progress = self._progress
+        kept = None
+        while progress and progress[0][0] <= flushed:
+            kept = progress.popleft()
+        if kept is not None:
+            _, half, op = kept
+            for topic, offset in ((HALF_TOPIC, half), (OP_HALF_TOPIC, op)):
+                if self._offsets.query(GROUP, topic, 0) != offset:
+                    self._offsets.commit(GROUP, topic, 0, offset)
+
+    # A round.
+
+    def _begin_round(self) -> None:
+        self._round = Deferred.fromCoroutine(self._run())
+        self._round.addErrback(
+            lambda failure: self._log.failure(
+                "Transactions cannot be checked; the next round tries again.",
+                failure=failure,
+            )
+        )
+        self._round.addBoth(
+            lambda _: self._later("round", self._interval(), self._begin_round)
+        )
+
+    async def _run(self) -> None:
+        began_ms = self._wall_ms()
+        end_of_time = self._clock.seconds() + ROUND_SECONDS
+        self._dispatch()
+        while (block := await self._in_thread(self._marks.read)) is not None:
+            self._marks.take(block)
+        offset = self._state.base
+        while not self._stopped and self._clock.seconds() < end_of_time:
+            wanted = self._open_from(offset, MOST_READ)
+            if not wanted:
+                self._advance(max(offset, self._store.queue(HALF_TOPIC, 0).max_offset))
+                break
+            found = await self._in_thread(partial(self._read, wanted))
+            offset = self._look_at(found, began_ms)
+            self._advance(offset)
+            if offset <= found[-1][0]:
+                break
+
+    def _open_from(self, offset: int, most: int) -> list[int]:
+        """The next offsets of halves that may be open."""
+        queue = self._store.queue(HALF_TOPIC, 0)
+        offset = max(offset, queue.min_offset)
+        return self._state.open_from(offset, queue.max_offset, most)
+
+    def _read(self, offsets: Sequence[int]) -> list[Found]:
+        """I{Blocking.} The halves at some offsets, as many as may be held.
+
+        @raise OSError: the disk cannot be read.
+        """
+        store = self._store
+        queue = store.queue(HALF_TOPIC, 0)
+        found: list[Found] = []
+        size = 0
+        for offset in offsets:
+            entries = store.entries(queue, offset, 1)
+            half = half_at(store, entries[0][0]) if entries else None
+            if half is not None and half.queue_offset != offset:
+                half = None
+            found.append((offset, half))
+            size += 0 if half is None else half.size
+            if size >= MOST_BYTES:
+                break
+        return found
+
+    def _look_at(self, found: Sequence[Found], began_ms: int) -> int:
+        """Judge halves, and do what is to be done with them.
+
+        @return: the offset of the first one that is not over.
+        """
+        store = self._store
+        half_queue = store.queue(HALF_TOPIC, 0)
+        now_ms = self._wall_ms()
+        over = found[-1][0] + 1
+        drafts: list[tuple[str, Draft]] = []
+        for offset, half in found:
+            if self._state.is_over(offset):
+                continue
+            if half is None:
+                self._say_unreadable(offset)
+                continue
+            what = self._judge(half, began_ms, now_ms)
+            if what is _WAIT:
+                over = offset
+                break
+            if what is _DISCARD:
+                draft = discarded(half, store)
+            else:
+                checks = _checks_of(half) + 1 if what is _ASK else None
+                draft = renewed(half, half_queue, checks)
+            drafts.append((what, draft))
+        if not drafts:
+            return over
+        store.append([draft for _, draft in drafts])
+        marked: list[int] = []
+        for what, draft in drafts:
+            copied = draft.context
+            assert isinstance(copied, StoredMessage)
+            if draft.status not in (PUT_OK, MESSAGE_ILLEGAL, PROPERTIES_SIZE_EXCEEDED):
+                self.failures += 1
+                over = copied.queue_offset
+                break
+            marked += self._settle(what, copied, draft)
+        self._marks.write(marked)
+        self._appended()
+        if self._durability.synchronous:
+            self._durability.flush()
+        return over
+
+    def _judge(self, half: StoredMessage, began_ms: int, now_ms: int) -> str:
+        """What is to be done with a half."""
+        if half.store_ms >= began_ms:
+            return _WAIT
+        age, options = now_ms - half.born_ms, self._options
+        wish = half.properties.get(CHECK_IMMUNITY_SECONDS)
+        if wish is None and 0 <= age < options.transaction_time_out:
+            return _WAIT
+        if age > self._reserved_ms:
+            return _DISCARD
+        if wish is not None and (
+            0 <= age < immunity_ms(wish, options.transaction_time_out)
+        ):
+            return _SPARE
+        if _checks_of(half) >= options.transaction_check_max:
+            return _DISCARD
+        return _ASK
+
+    def _settle(self, what: str, half: StoredMessage, draft: Draft) -> list[int]:
+        """Do what follows from a copy that is stored, or never can be.
+
+        @return: the offsets that are over with it.
+        """
+        topic = half.properties[REAL_TOPIC]
+        if draft.status != PUT_OK:
+            self._log.error(
+                "The half message at {offset} for {topic} is too large to be stored "
+                "again; nobody is asked about it any more",
+                offset=half.queue_offset,
+                topic=topic,
+            )
+            what = _DISCARD
+        if what is _DISCARD:
+            self.discarded += 1
+            self._counts.given_up(topic)
+            self._log.warn(
+                "The transaction of the half message at {offset} for {topic} was never "
+                "ended; its message is in {discard_topic}",
+                offset=half.queue_offset,
+                topic=topic,
+                discard_topic=CHECK_MAX_TIME_TOPIC,
+            )
+            return self._state.given_up(half)
+        self._state.renewed(root_of(half), draft.queue_offset)
+        if what is _ASK:
+            self._ask(half, draft)
+        return [half.queue_offset]
+
+    def _ask(self, half: StoredMessage, copy: Draft) -> None:
+        """Ask one producer of the group, each in turn."""
+        members = self._producers.members(half.properties.get(PRODUCER_GROUP, ""))
+        self._turn += 1
+        for each in range(len(members)):
+            connection = members[(self._turn + each) % len(members)].connection
+            if not connection.closed and not connection.congested:
+                name = self._options.broker_name
+                connection.oneway(question(half, copy, self._store_host, name))
+                self.asked += 1
+                return
+        self.unasked += 1
+
+    def _say_unreadable(self, offset: int) -> None:
+        self.unreadable += 1
+        self._log.error(
+            "The half message at {offset} cannot be read or does not say where it "
+            "belongs; nobody is asked about it",
+            offset=offset,
+        )
+
+    def _advance(self, offset: int) -> None:
+        """Every half before C{offset} is over."""
+        self._state.advance(offset)
+        progress = self._state.base, self._marks.needed_offset()
+        if progress != self._reached:
+            self._reached = progress
+            self._progress.append((self._store.published_position, *progress))
+
+
+def _checks_of(half: StoredMessage) -> int:
+    """How often its producer has been asked."""
+    count = parsed_offset(half.properties.get(TRANSACTION_CHECK_TIMES, ""))
+    return 0 if count is None else count
