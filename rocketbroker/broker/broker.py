@@ -44,6 +44,7 @@ from rocketbroker.broker.pull_checks import PullChecks
 from rocketbroker.broker.pulling import Pulling
 from rocketbroker.broker.rates import SAMPLE_SECONDS
 from rocketbroker.broker.registration import Registration
+from rocketbroker.broker.replies import Replies
 from rocketbroker.broker.retention import Retention
 from rocketbroker.broker.runtime_info import RuntimeInfo
 from rocketbroker.broker.sending import Sending
@@ -97,6 +98,7 @@ class Broker:
         self._make_tables()
         self._make_registries()
         self._make_data_path()
+        self._make_replies()
         self._make_statistics()
         self._make_followers()
         self._make_registration()
@@ -171,7 +173,7 @@ class Broker:
         outside, settings = self._outside, self.settings
         clock, store, in_thread = outside.clock, outside.store, outside.in_thread
         postponing = Postponing(settings.store.message_delay_level)
-        lights = LightQueues(store, settings.store.enable_lmq)
+        lights = self._lights = LightQueues(store, settings.store.enable_lmq)
         host = host_bytes(settings.broker.broker_ip1, self.port)
         self.transactions = Transactions(
             clock,
@@ -241,6 +243,23 @@ class Broker:
             self.upkeep.dispatch,
             outside.in_thread,
             outside.clock.seconds,
+        )
+
+    def _make_replies(self) -> None:
+        """From the client that answers to the one that asked."""
+        settings = self.settings
+        self.replies = Replies(
+            self.store,
+            self.topics,
+            self.groups,
+            self.producers,
+            self.intake,
+            self._lights,
+            self.sending.counter,
+            settings.broker,
+            settings.store.max_message_size,
+            host_bytes(settings.broker.broker_ip1, self.port),
+            self._outside.wall_ms,
         )
 
     def _make_statistics(self) -> None:

@@ -28,6 +28,8 @@ class ProducerRegistry:
         self._seconds = seconds
         self._groups: dict[str, dict[IConnection, Member]] = {}
         self._groups_of: dict[IConnection, set[str]] = {}
+        # Of each client its connections, the newest last.
+        self._clients: dict[str, dict[IConnection, None]] = {}
 
     def names(self) -> list[str]:
         """All groups with members."""
@@ -36,6 +38,10 @@ class ProducerRegistry:
     def members(self, group: str) -> list[Member]:
         """The members of a group; none if it is unknown."""
         return list(self._groups.get(group, {}).values())
+
+    def connection(self, client_id: str) -> IConnection | None:
+        """The newest connection of a client that is in any group; None for none."""
+        return next(reversed(self._clients.get(client_id, {})), None)
 
     def groups_on(self, connection: IConnection) -> Set[str]:
         """The groups that a connection is a member of."""
@@ -57,6 +63,9 @@ class ProducerRegistry:
             member.seen = now
             return
         members[connection] = Member(connection, client_id, language, version, now)
+        self._clients.setdefault(client_id, {})[connection] = None
+        if member is not None:
+            self._forget(member)
         groups = self._groups_of.get(connection)
         if groups is None:
             self._groups_of[connection] = {group}
@@ -73,10 +82,23 @@ class ProducerRegistry:
 
     def _leave(self, connection: IConnection, group: str) -> None:
         members = self._groups.get(group)
-        if members is None or members.pop(connection, None) is None:
+        member = None if members is None else members.pop(connection, None)
+        if members is None or member is None:
             return
         if not members:
             del self._groups[group]
+        self._forget(member)
+
+    def _forget(self, gone: Member) -> None:
+        """A client is no longer in a group; forget it unless it is in another one."""
+        for group in self._groups_of.get(gone.connection, ()):
+            member = self._groups.get(group, {}).get(gone.connection)
+            if member is not None and member.client_id == gone.client_id:
+                return
+        connections = self._clients.get(gone.client_id, {})
+        connections.pop(gone.connection, None)
+        if not connections:
+            self._clients.pop(gone.client_id, None)
 
     def _closed(self, connection: IConnection) -> None:
         for group in self._groups_of.pop(connection, ()):

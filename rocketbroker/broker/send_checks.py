@@ -44,6 +44,9 @@ _MULTI_TAGS: Final = 0x2
 _HOST_BITS: Final = 0x30
 _INNER_BATCH_BITS: Final = INNER_BATCH | NEED_UNWRAP
 
+#: The codes whose headers have names and not letters.
+_LONG_NAMES: Final = (RequestCode.SEND_MESSAGE, RequestCode.SEND_REPLY_MESSAGE)
+
 #: The filter type of topics whose messages have several tags.
 MULTI_TAG: Final = "MULTI_TAG"
 
@@ -52,18 +55,24 @@ _FAQ: Final = (
 )
 
 
-def fields_of(request: Command) -> SendFields:
-    """The fields of a request 10, 310 or 320, whatever its serialization.
+def header_of(request: Command) -> SendMessageRequestHeader:
+    """The header of any kind of send, under the long names.
 
     @raise SystemFailure: it has no extension fields at all, or a number is none.
     """
     if request.ext is None:
         raise SystemFailure("the request has no header fields")
-    header = (
-        SendMessageRequestHeader.from_ext(request.ext)
-        if request.code == RequestCode.SEND_MESSAGE
-        else SendMessageRequestHeaderV2.from_ext(request.ext)
-    )
+    if request.code in _LONG_NAMES:
+        return SendMessageRequestHeader.from_ext(request.ext)
+    return SendMessageRequestHeaderV2.from_ext(request.ext).to_v1()
+
+
+def fields_of(request: Command) -> SendFields:
+    """The fields of a request 10, 310, 320, 324 or 325, whatever its serialization.
+
+    @raise SystemFailure: it has no extension fields at all, or a number is none.
+    """
+    header = header_of(request)
     return SendFields(
         b=header.topic,
         c=header.default_topic,

@@ -116,6 +116,7 @@ class BrokerOptions(KeyedOptions):
         "update_name_server_addr_period": "ms between looks at namesrvAddr",
         "reject_pull_consumer_enable": "refuse consumers that pull",
         "reject_transaction_message": "refuse half messages",
+        "store_reply_message_enable": "whether replies to requests are stored too",
         "lock_in_strict_mode": "orderly locks take most of totalReplicas' votes",
         "channel_expired_timeout": "ms of silence after which a client is gone",
         "validate_system_topic_when_update_topic": "system topics cannot be changed",

@@ -61,3 +61,28 @@ class ProducerRegistryTests(SynchronousTestCase):
         self.assertFalse(two.closed)
         self.assertEqual(self.registry.expired, 1)
         self.assertEqual(self.clients(), ["c"])
+
+    def test_connection(self) -> None:
+        """A client is found on its newest connection, as long as it is in a group."""
+        two = RecordedConnection(port=2)
+        self.assertIsNone(self.registry.connection("c"))
+        self.beat(self.one)
+        self.beat(self.one, "Q")
+        self.beat(two, "Q")
+        self.beat(self.one)
+        self.assertIs(self.registry.connection("c"), two)
+        two.close()
+        self.assertIs(self.registry.connection("c"), self.one)
+        self.registry.unregister(self.one, "P")
+        self.assertIs(self.registry.connection("c"), self.one)
+        self.registry.unregister(self.one, "Q")
+        self.assertIsNone(self.registry.connection("c"))
+
+    def test_connectionOfOtherName(self) -> None:
+        """A client that calls itself something else is not found as it was before."""
+        self.beat(self.one)
+        self.registry.register(self.one, "d", "JAVA", 479, "P")
+        self.assertIsNone(self.registry.connection("c"))
+        self.assertIs(self.registry.connection("d"), self.one)
+        self.one.close()
+        self.assertIsNone(self.registry.connection("d"))
