@@ -387,6 +387,11 @@ class BrokerFamilies:
                 published - store.dispatched_position,
             ),
             (
+                "rocketbroker_storage_index_behind_bytes",
+                "bytes of the log that are not in the index of keys yet",
+                store.index_behind,
+            ),
+            (
                 "rocketbroker_storage_log_bytes",
                 "bytes of the log from its oldest segment on",
                 published - store.min_position,
@@ -410,6 +415,7 @@ class BrokerFamilies:
             ("flushes", "times that the log was put on the disk", durability.flushes),
             ("flush_failures", "flushes that failed", durability.failures),
             ("upkeep_failures", "store steps that failed", broker.upkeep.failures),
+            ("index_failures", "index steps that failed", store.index_failures),
             (
                 "rotten_records",
                 "records that are not what was written and are not handed out",

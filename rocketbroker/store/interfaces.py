@@ -274,6 +274,7 @@ class IStore(Interface):
     flushed_position: int = Attribute("All before it is on the disk.")
     dispatched_position: int = Attribute("All before it is in the consume queues.")
     index_behind: int = Attribute("Bytes that are dispatched and not in the index.")
+    index_failures: int = Attribute("How many index steps the disk has refused.")
     append_failures: int = Attribute("How many drafts were refused or failed.")
     appended_messages: int = Attribute(
         "How many messages were appended since the start."

@@ -275,6 +275,11 @@ class Store:
         return self._index.behind if self._is_open else 0
 
     @property
+    def index_failures(self) -> int:
+        """See L{IStore}."""
+        return self._index.failures if self._was_open else 0
+
+    @property
     def dispatch_failures(self) -> int:
         """How many dispatch steps the disk has refused."""
         return self._dispatcher.failures

@@ -264,6 +264,19 @@ class BrokerFamiliesTests(SynchronousTestCase):
         reserved = "rocketmq_storage_message_reserve_time_milliseconds"
         self.assertEqual(self.value(reserved), 7000)
 
+    def test_index(self) -> None:
+        """How far the index of keys is behind, and how often the disk refused it."""
+        behind = "rocketbroker_storage_index_behind_bytes"
+        self.send(10)
+        self.assertEqual(self.value(behind), 0)
+        while self.broker.store.dispatch(100):
+            pass
+        self.assertGreater(self.value(behind), 100)
+        while self.broker.store.build_index(100):
+            pass
+        self.assertEqual(self.value(behind), 0)
+        self.assertEqual(self.value("rocketbroker_index_failures_total"), 0)
+
     def test_rotten(self) -> None:
         """What was found to be rotten, and what the start gave up, is counted."""
         self.assertEqual(self.value("rocketbroker_rotten_records_total"), 0)
