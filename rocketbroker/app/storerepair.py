@@ -24,7 +24,8 @@ from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.files.disk import Disk
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.jsonfile import JsonFile
-from rocketbroker.store.repair import Done, Keeping, Repair
+from rocketbroker.store.copies import Done
+from rocketbroker.store.repair import Keeping, Repair
 from rocketbroker.wire import fastjson
 
 CONFIG = click.option(

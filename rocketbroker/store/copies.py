@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.store.test_repair -*-
-"""What a repair changes, kept as it was.
+"""What a repair does, and what it changes, kept as it was.
 
 A directory C{repair-<time>} in the store's root:
 
@@ -23,6 +23,32 @@ from rocketbroker.files.interfaces import IFile, IFiles
 
 #: So much is copied at once.
 PIECE: Final = 4 << 20
+
+
+@final
+class Done:
+    """Something that was done, or would be.
+
+    @ivar kind: C{mended}: a record is whole again; C{emptied}: a message has lost its
+        body; C{given-up}: bytes that no message can be made of; C{moved}: a directory
+        is made again; C{changed}: a file; C{start}: what the start of the store said;
+        C{unrepaired}: a fault that is left.
+    @ivar where: the file, or topic, queue and offset.
+    @ivar position: of the first byte, in the log or the file.
+    @ivar length: in bytes.
+    @ivar text: in words.
+    """
+
+    __slots__ = ("kind", "length", "position", "text", "where")
+
+    def __init__(
+        self, kind: str, where: str, position: int, length: int, text: str
+    ) -> None:
+        self.kind = kind
+        self.where = where
+        self.position = position
+        self.length = length
+        self.text = text
 
 
 @final

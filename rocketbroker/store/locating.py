@@ -3,15 +3,38 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Final
 
 from rocketbroker.errors import StoreError
+from rocketbroker.files.interfaces import IFiles
 from rocketbroker.store.reader import StoreReader
-from rocketbroker.store.segments import Segment
+from rocketbroker.store.segments import Segment, position_of_name
 
 #: So much is read at once.
 AT_ONCE: Final = 4 << 20
+
+
+def queues_in(files: IFiles, folder: str) -> set[tuple[str, int]]:
+    """The topics and queue ids that have a directory in one of queues."""
+    return {
+        (topic, int(name))
+        for topic in files.list(folder)
+        for name in files.list(os.path.join(folder, topic))
+        if name.isascii() and name.isdigit()
+    }
+
+
+def file_size_in(files: IFiles, folder: str) -> int:
+    """The length of the files in a directory of queues: the longest; 0 without any."""
+    size = 0
+    for topic, queue_id in queues_in(files, folder):
+        queue = os.path.join(folder, topic, str(queue_id))
+        for name in files.list(queue):
+            if position_of_name(name) >= 0:
+                size = max(size, files.size(os.path.join(queue, name)))
+    return size
 
 
 def segment_at(reader: StoreReader, position: int) -> Segment:

@@ -23,10 +23,14 @@ import attrs
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFile, IFiles
-from rocketbroker.store.copies import Copies
+from rocketbroker.records.sysflags import INNER_BATCH
+from rocketbroker.store.batchqueue import FOLDER as BATCHES
+from rocketbroker.store.copies import Copies, Done
 from rocketbroker.store.indexverification import IndexVerification
 from rocketbroker.store.locating import (
     entries_between,
+    file_size_in,
+    queues_in,
     segment_at,
     written_from,
 )
@@ -35,7 +39,7 @@ from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.scanning import Blank, Broken, parse
 from rocketbroker.store.segments import position_of_name
 from rocketbroker.store.store import Store
-from rocketbroker.store.verification import Fault, Verification
+from rocketbroker.store.verification import SHARED_PREFIX, Fault, Verification
 
 #: What a repair needs beside the copies: queue files, words, blocks ahead of the log.
 SPARE: Final = 160 << 20
@@ -45,37 +49,11 @@ SPARE: Final = 160 << 20
 MOST_TRIED: Final = 1000
 
 #: Queues of a topic are in one of these.
-QUEUE_FOLDERS: Final = ("consumequeue", "consumequeue_ext", "batchconsumequeue")
+QUEUE_FOLDERS: Final = ("consumequeue", "consumequeue_ext", BATCHES)
 
 
 #: Makes the directory for copies, when the first is needed.
 Keeping: TypeAlias = Callable[[], Copies]
-
-
-@final
-class Done:
-    """Something that was done, or would be.
-
-    @ivar kind: C{mended}: a record is whole again; C{emptied}: a message has lost its
-        body; C{given-up}: bytes that no message can be made of; C{moved}: a directory
-        is made again; C{changed}: a file; C{start}: what the start of the store said;
-        C{unrepaired}: a fault that is left.
-    @ivar where: the file, or topic, queue and offset.
-    @ivar position: of the first byte, in the log or the file.
-    @ivar length: in bytes.
-    @ivar text: in words.
-    """
-
-    __slots__ = ("kind", "length", "position", "text", "where")
-
-    def __init__(
-        self, kind: str, where: str, position: int, length: int, text: str
-    ) -> None:
-        self.kind = kind
-        self.where = where
-        self.position = position
-        self.length = length
-        self.text = text
 
 
 @final
@@ -176,7 +154,7 @@ class Repair:
             }
             self._report(filling, walk, reader)
             if dry:
-                self._report_queues(reader)
+                self._report_queues()
                 self.left += len(faults)
                 return
             self._check_room(filling)
@@ -186,11 +164,14 @@ class Repair:
             reader.close()
         rebuild = bool(faults)
         index = any(fault.kind == "index" for fault in faults)
+        batches = queues_in(self._files, os.path.join(self._root, BATCHES))
+        if filling.emptied or filling.dead:
+            self._damaged |= batches
         self._set_aside(rebuild, index or bool(filling.dead))
         if lock is not None:
             # The store takes it itself.
             lock.close()
-        self._restart(options)
+        self._restart(options, {topic for topic, _ in batches})
         self._compare()
 
     # Looking.
@@ -289,6 +270,10 @@ class Repair:
                 for offset, position, size in entries_between(
                     reader, topic, queue_id, start, end
                 ):
+                    if topic.startswith(SHARED_PREFIX):
+                        # Another topic's record, which may become shorter.
+                        self._damaged.add((topic, queue_id))
+                        break
                     name = topic.encode()
                     found.append(Slot(position, size, name, queue_id, offset))
         if not found:
@@ -323,7 +308,8 @@ class Repair:
             found = parse(data, 0, start, False)
         except (Broken, Blank):
             return
-        if found[5] & 0xC in (0, 8):
+        # A batch without messages is none, and its queue may have gaps.
+        if found[5] & 0xC in (0, 8) and not found[5] & INNER_BATCH:
             yield Slot(start, found[1], found[2], found[3], found[4])
 
     def _misplaced(
@@ -372,7 +358,7 @@ class Repair:
             text = "what the last stop left behind the last record"
             self._tell(Done("given-up", path, walk.tail_position, written, text))
 
-    def _report_queues(self, reader: StoreReader) -> None:
+    def _report_queues(self) -> None:
         for topic, queue_id in sorted(self._damaged):
             text = "its entries are made again from the log"
             self._tell(Done("moved", f"{topic}/{queue_id}", 0, 0, text))
@@ -449,8 +435,24 @@ class Repair:
         for topic in reader.topics():
             for queue_id in reader.queues(topic):
                 size = max(size, reader.queue_file_size(topic, queue_id))
+        options = self._options
+        # What is there is made again, whether the settings were given or not.
+        lights = any(topic.startswith(SHARED_PREFIX) for topic in reader.topics())
+        extension = file_size_in(
+            self._files, os.path.join(self._root, "consumequeue_ext")
+        )
+        batch = file_size_in(self._files, os.path.join(self._root, BATCHES))
         return attrs.evolve(
-            self._options,
+            options,
+            enable_lmq=options.enable_lmq or lights,
+            enable_multi_dispatch=options.enable_multi_dispatch or lights,
+            enable_consume_queue_ext=options.enable_consume_queue_ext or extension > 0,
+            mapped_file_size_consume_queue_ext=(
+                extension or options.mapped_file_size_consume_queue_ext
+            ),
+            mapper_file_size_batch_consume_queue=(
+                batch or options.mapper_file_size_batch_consume_queue
+            ),
             mapped_file_size_commit_log=first.end - first.start,
             mapped_file_size_consume_queue=(
                 size or self._options.mapped_file_size_consume_queue
@@ -458,9 +460,10 @@ class Repair:
             message_index_enable=has_index,
         )
 
-    def _restart(self, options: StoreOptions) -> None:
+    def _restart(self, options: StoreOptions, batch_topics: set[str]) -> None:
         """Start and stop the store, which makes again what is missing."""
         store = Store(self._files, options, self._wall_ms, bytes(8))
+        store.know_topics(lambda topic: topic in batch_topics)
         store.open()
         for sentence in store.report:
             self._tell(Done("start", self._root, 0, 0, sentence))

@@ -11,14 +11,26 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.errors import StoreError
 from rocketbroker.records.entries import SIZE
 from rocketbroker.records.record import StoredMessage, decode
+from rocketbroker.store.copies import Done
 from rocketbroker.store.interfaces import PUT_OK
 from rocketbroker.store.lostrecords import LOST
 from rocketbroker.store.reader import StoreReader
-from rocketbroker.store.repair import Done, Repair
+from rocketbroker.store.repair import Repair
 from rocketbroker.store.segments import segment_name
 from rocketbroker.store.verification import Fault, Verification
 from rocketbroker.testing.files import MemoryDisk
-from tests.store.stores import ROOT, SEGMENT, Wall, draft, opened, options, put
+from tests.store.stores import (
+    ROOT,
+    SEGMENT,
+    Wall,
+    batch,
+    draft,
+    opened,
+    options,
+    put,
+)
+from tests.store.test_lightqueues import spread
+from tests.store.test_queue_crashes import contents, start
 
 LOG = os.path.join(ROOT, "commitlog", segment_name(0))
 QUEUE = os.path.join(ROOT, "consumequeue", "T", "0", segment_name(0))
@@ -313,3 +325,51 @@ class RepairTests(SynchronousTestCase):
         self.repair()
         self.expect_lost(7)
         self.assertEqual(self.faults(), [])
+
+
+class OtherQueuesTests(SynchronousTestCase):
+    """A store with batch queues, light queues and extensions."""
+
+    def test_bodies(self) -> None:
+        """A batch and a message in a light queue are emptied; all others are where
+        they were, in queues of all kinds."""
+        disk = MemoryDisk()
+        store = start(disk, Wall())
+        queue, batches = store.queue("T", 0), store.queue("B", 0)
+        light = store.queue("%LMQ%a", 0)
+        drafts = []
+        for number in range(9):
+            body = b"%d" % number * 200
+            drafts += [
+                draft(queue, body, "A"),
+                spread(queue, body, light),
+                batch(batches, body, body),
+            ]
+        store.append(drafts)
+        while store.dispatch(100):
+            pass
+        before = [list(each.items()) for _, each in contents(store)]
+        store.close()
+        for each in (drafts[10], drafts[14]):
+            log = disk.open(LOG)
+            log.pwrite(b"!", each.position + 200)
+            log.close()
+        repair = Repair(
+            disk,
+            options(),
+            Wall(),
+            lambda done: None,
+            lambda done: None,
+            lambda size: None,
+            lambda keeping: [],
+        )
+        repair.run(False)
+        self.assertEqual((repair.faults, repair.left), (2, 0))
+        store = start(disk, Wall())
+        after = [list(each.items()) for _, each in contents(store)]
+        before[0][7] = (7, b"")
+        before[2][3] = (3, b"")
+        del before[1][8:10]
+        self.assertEqual(after, before)
+        self.assertEqual(store.report, [])
+        store.close()
