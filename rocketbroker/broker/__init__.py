@@ -8,7 +8,7 @@ files, store and connections are injected, so that a test is the whole world.
 Put together:
 
   - L{broker}: all parts, the order of start and stop, which port answers what.
-  - L{outside}: what it has of the world.
+  - L{outside}: what it has of the world; L{regular}: what it does again and again.
 
 Messages in and out (the hot ways stand beside the general ones):
 
@@ -21,6 +21,8 @@ Messages in and out (the hot ways stand beside the general ones):
   - L{pulling}, L{pull_checks}, L{holding}: request 11, and pulls that wait.
   - L{upkeep}: who takes which step of the store, and when; L{flush_timing}: when log
     and queues are committed and flushed.
+  - L{sendback}: request 36, what consumers give back to have it again; L{dead_letters}:
+    what they have given up.
   - L{retention}: when it looks at its disks, and removes what is old.
   - L{message_queries}: requests 29 to 33.
   - L{following}: plug-ins that see what was stored.

@@ -12,16 +12,14 @@ the store closes last. The broker sheet, sections 3 and 4.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final, final
 
 from twisted.internet.defer import Deferred, gatherResults
-from twisted.internet.interfaces import IDelayedCall
-from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 
 from rocketbroker.broker.consumer_requests import ConsumerRequests
 from rocketbroker.broker.consumers import ConsumerRegistry
+from rocketbroker.broker.dead_letters import DeadLetters
 from rocketbroker.broker.delay_offsets import DelayOffsets
 from rocketbroker.broker.delaying import Delaying
 from rocketbroker.broker.durability import Durability
@@ -44,9 +42,11 @@ from rocketbroker.broker.pull_checks import PullChecks
 from rocketbroker.broker.pulling import Pulling
 from rocketbroker.broker.rates import SAMPLE_SECONDS
 from rocketbroker.broker.registration import Registration
+from rocketbroker.broker.regular import RegularWork
 from rocketbroker.broker.replies import Replies
 from rocketbroker.broker.retention import Retention
 from rocketbroker.broker.runtime_info import RuntimeInfo
+from rocketbroker.broker.sendback import SendBack
 from rocketbroker.broker.sending import Sending
 from rocketbroker.broker.settings_requests import SettingsRequests
 from rocketbroker.broker.state import TableFile
@@ -105,8 +105,7 @@ class Broker:
         self.main = ResponderTable()
         self.vip = ResponderTable()
         self._fill_tables()
-        self._loops: list[LoopingCall] = []
-        self._firsts: list[IDelayedCall] = []
+        self._regular = RegularWork(outside.clock)
         self._servers: list[Server] = []
 
     def _file(self, name: str) -> TableFile:
@@ -206,6 +205,24 @@ class Broker:
             self.transactions.counts.prepared,
             outside.wall_ms,
         )
+        self.dead_letters = DeadLetters(self.topics)
+        self.send_back = SendBack(
+            store,
+            self.topics,
+            self.groups,
+            self.intake,
+            postponing,
+            lights,
+            self.dead_letters,
+            settings.broker,
+            in_thread,
+        )
+        self._make_delaying(postponing)
+        self._make_pulling()
+
+    def _make_delaying(self, postponing: Postponing) -> None:
+        """What delivers messages that waited."""
+        outside, settings = self._outside, self.settings
         counted = settings.store.enable_schedule_message_stats
         under_way = (
             settings.store.schedule_async_deliver_max_pending_limit
@@ -213,20 +230,19 @@ class Broker:
             else 1
         )
         self.delaying = Delaying(
-            clock,
-            store,
+            outside.clock,
+            self.store,
             self.topics,
             self._delay_offsets,
             postponing,
-            lights,
+            self._lights,
             self.durability,
             self.upkeep.appended,
             self.sending.counter if counted else None,
             under_way,
             outside.wall_ms,
-            in_thread,
+            outside.in_thread,
         )
-        self._make_pulling()
 
     def _make_pulling(self) -> None:
         """What hands messages out."""
@@ -313,6 +329,7 @@ class Broker:
         )
         both: list[Part] = [
             self.sending,
+            self.send_back,
             self.transactions.ends,
             self.heartbeats,
             self.locks,
@@ -389,37 +406,20 @@ class Broker:
         self.delaying.start()
         self.transactions.start()
         self.followers.start()
-        options = self.settings.broker
-        self._every(SCAN_SECONDS, SCAN_SECONDS, self._scan)
-        self._every(
+        options, every = self.settings.broker, self._regular.every
+        every(SCAN_SECONDS, SCAN_SECONDS, self._scan)
+        every(
             FIRST_SAVE_SECONDS,
             options.flush_consumer_offset_interval / 1000,
             self._save,
         )
         delay_offsets = self.settings.store.flush_delay_offset_interval / 1000
-        self._every(FIRST_SAVE_SECONDS, delay_offsets, self.delaying.save)
+        every(FIRST_SAVE_SECONDS, delay_offsets, self.delaying.save)
         counts = options.transaction_metric_flush_interval / 1000
-        self._every(counts, counts, self.transactions.counts.save)
-        self._every(2 * LATE_SECONDS, LATE_SECONDS, self.notices.deliver)
-        self._every(SAMPLE_SECONDS, SAMPLE_SECONDS, self.statistics.look)
+        every(counts, counts, self.transactions.counts.save)
+        every(2 * LATE_SECONDS, LATE_SECONDS, self.notices.deliver)
+        every(SAMPLE_SECONDS, SAMPLE_SECONDS, self.statistics.look)
         return self.registration.start().addCallback(lambda _: self._ready())
-
-    def _every(self, first: float, period: float, work: Callable[[], object]) -> None:
-        """Do C{work} after C{first} seconds and then every C{period}."""
-        clock = self._outside.clock
-
-        def guarded() -> object:
-            # A loop whose work fails once would never work again.
-            try:
-                return work()
-            except Exception:
-                self._log.failure("Regular work failed; it goes on.")
-                return None
-
-        loop = LoopingCall(guarded)
-        loop.clock = clock
-        self._loops.append(loop)
-        self._firsts.append(clock.callLater(first, loop.start, period))
 
     def _scan(self) -> None:
         self.consumers.scan(self.settings.broker.channel_expired_timeout / 1000)
@@ -442,12 +442,7 @@ class Broker:
         return Deferred.fromCoroutine(self._stop())
 
     async def _stop(self) -> None:
-        for call in self._firsts:
-            if call.active():
-                call.cancel()
-        for loop in self._loops:
-            if loop.running:
-                loop.stop()
+        self._regular.stop()
         for step in (
             self.registration.stop,
             self._stop_answering,

@@ -17,7 +17,7 @@ from rocketbroker.broker.bodies import decoded
 from rocketbroker.broker.consumers import ConsumerRegistry
 from rocketbroker.broker.groups import GroupTable
 from rocketbroker.broker.producers import ProducerRegistry
-from rocketbroker.broker.topics import READ, WRITE, TopicTable
+from rocketbroker.broker.topics import READ, UNIT_SUBSCRIPTION, WRITE, TopicTable
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import InvalidParameter, SystemFailure
 from rocketbroker.records.names import retry_topic
@@ -163,6 +163,7 @@ class Heartbeats:
             config.retry_queue_nums,
             READ | WRITE,
             order,
+            UNIT_SUBSCRIPTION if consumer.unit_mode else 0,
         )
 
     def unregister(self, connection: IConnection, request: Command) -> Command:

@@ -41,8 +41,9 @@ READ: Final = 4
 WRITE: Final = 2
 INHERIT: Final = 1
 
-#: Bit of the topic's system flag: it belongs to a unit.
+#: Bits of the topic's system flag: it belongs to a unit; consumers of one read it.
 UNIT: Final = 1
+UNIT_SUBSCRIPTION: Final = 2
 
 #: The most queues of a topic: each may become files and memory, and clients ask for
 #: each. The reference has no bound.
@@ -146,6 +147,11 @@ class TopicTable:
         """The topics of the system, sorted."""
         return sorted(SYSTEM_TOPICS | self._built_in)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether there are so many that none is made any more by sending to it."""
+        return len(self._configs) >= self._most_made
+
     def create_for_send(
         self, name: str, default_topic: str, queue_nums: int, unit_mode: bool = False
     ) -> TopicConfig | None:
@@ -162,7 +168,7 @@ class TopicTable:
         found = self._configs.get(name)
         if found is not None:
             return found
-        if len(self._configs) >= self._most_made:
+        if self.is_full:
             return None
         default = self._configs.get(default_topic)
         if default is None:
@@ -193,7 +199,12 @@ class TopicTable:
         return self.ensure(name, 1)
 
     def ensure(
-        self, name: str, queue_nums: int, perm: int = READ | WRITE, order: bool = False
+        self,
+        name: str,
+        queue_nums: int,
+        perm: int = READ | WRITE,
+        order: bool = False,
+        sys_flag: int = 0,
     ) -> TopicConfig:
         """The topic, made if it is missing; its order flag becomes C{order}."""
         config = self._configs.get(name)
@@ -206,6 +217,7 @@ class TopicTable:
                 write_queue_nums=queue_nums,
                 perm=perm,
                 order=order,
+                topic_sys_flag=sys_flag,
             )
         else:
             config = attrs.evolve(config, order=order)

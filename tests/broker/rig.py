@@ -10,6 +10,7 @@ from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 
 from rocketbroker.broker.consumers import ConsumerRegistry
+from rocketbroker.broker.dead_letters import DeadLetters
 from rocketbroker.broker.delay_offsets import DelayOffsets
 from rocketbroker.broker.delaying import Delaying
 from rocketbroker.broker.durability import Durability, InThread
@@ -23,6 +24,7 @@ from rocketbroker.broker.postponing import Postponing
 from rocketbroker.broker.producers import ProducerRegistry
 from rocketbroker.broker.pull_checks import PullChecks
 from rocketbroker.broker.pulling import Pulling
+from rocketbroker.broker.sendback import SendBack
 from rocketbroker.broker.sending import Sending
 from rocketbroker.broker.state import TableFile
 from rocketbroker.broker.topics import TopicTable
@@ -129,6 +131,7 @@ class Rig:
         self.lights = LightQueues(self.store, store_options.enable_lmq)
         self._make_transactions(options, store_options, postponing, in_thread)
         self._make_sending(postponing, options, most)
+        self._make_send_back(postponing, options, in_thread)
         self._make_delaying(postponing, in_thread)
         self._make_pulling(options, in_thread)
         self._make_table(in_thread)
@@ -140,7 +143,13 @@ class Rig:
             self.store, self.topics, self.upkeep.dispatch, in_thread, MOST_UNIQUE
         )
         self.table = ResponderTable()
-        for part in (self.sending, self.transactions.ends, self.pulling, self.queries):
+        for part in (
+            self.sending,
+            self.send_back,
+            self.transactions.ends,
+            self.pulling,
+            self.queries,
+        ):
             part.register(self.table)
 
     def _make_pulling(self, options: BrokerOptions, in_thread: InThread) -> None:
@@ -203,6 +212,23 @@ class Rig:
             UniqueKeys(b"\x0a\0\0\1", 1, 2, self.wall_ms),
             self.transactions.counts.prepared,
             self.wall_ms,
+        )
+
+    def _make_send_back(
+        self, postponing: Postponing, options: BrokerOptions, in_thread: InThread
+    ) -> None:
+        """The way in for the second time."""
+        self.dead_letters = DeadLetters(self.topics)
+        self.send_back = SendBack(
+            self.store,
+            self.topics,
+            self.groups,
+            self.intake,
+            postponing,
+            self.lights,
+            self.dead_letters,
+            options,
+            in_thread,
         )
 
     def _make_delaying(self, postponing: Postponing, in_thread: InThread) -> None:

@@ -217,9 +217,9 @@ class BrokerTests(SynchronousTestCase):
         """What is not there yet says so, on both ports."""
         self.running()
         for port in (10911, 10909):
-            answer = self.ask(36, {}, port=port)
+            answer = self.ask(50, {}, port=port)
             self.assertEqual(answer.code, 3)
-            self.assertEqual(answer.remark, " request type 36 not supported")
+            self.assertEqual(answer.remark, " request type 50 not supported")
 
     def test_offsetsSaved(self) -> None:
         """Offsets reach the disk some seconds after they were committed."""
