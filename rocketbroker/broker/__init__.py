@@ -13,7 +13,8 @@ Put together:
 Messages in and out (the hot ways stand beside the general ones):
 
   - L{sending}, L{send_checks}, L{batching}: requests 10, 310, 320 to drafts; L{placed}:
-    those of batches that stay one; L{lightqueues}: messages in several queues.
+    those of batches that stay one; L{lightqueues}: messages in several queues;
+    L{message_types}: as what they count.
   - L{replies}: requests 324 and 325 from the client that answers, and 326 to the one
     that asked.
   - L{intake}: the sends of one turn become one append, and their answers.

@@ -44,9 +44,9 @@ from rocketbroker.broker.due import Level, Step, find_due
 from rocketbroker.broker.durability import Durability, InThread
 from rocketbroker.broker.intake import QueueSends
 from rocketbroker.broker.lightqueues import LightQueues
+from rocketbroker.broker.message_types import DELAY
 from rocketbroker.broker.postponing import Postponing, delivered, destination
 from rocketbroker.broker.resuming import resumed_offset
-from rocketbroker.broker.sending import DELAY
 from rocketbroker.broker.topics import TopicTable, has_batch_queues
 from rocketbroker.errors import BrokerError
 from rocketbroker.records.names import SCHEDULE_TOPIC

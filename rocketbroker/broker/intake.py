@@ -73,7 +73,7 @@ class QueueSends:
 
     @ivar queue: the store's handle.
     @ivar topic: the topic's name.
-    @ivar message_type: C{normal}, C{fifo} or C{delay}, as metrics name them.
+    @ivar message_type: one of L{message_types}.
     @ivar start: the first part of the answers (L{wire.hot.send_answer_start}).
     @ivar messages: how many messages were stored.
     @ivar bytes: how many bytes of the log they are.

@@ -28,9 +28,10 @@ from twisted.internet.defer import Deferred, succeed
 from rocketbroker.broker.groups import GroupTable
 from rocketbroker.broker.intake import Intake, QueueSends
 from rocketbroker.broker.lightqueues import LightQueues
+from rocketbroker.broker.message_types import message_type_of
 from rocketbroker.broker.producers import ProducerRegistry
 from rocketbroker.broker.send_checks import SendChecks, fields_of, header_of
-from rocketbroker.broker.sending import NORMAL, NOT_FOR_CLIENTS, wants_disk
+from rocketbroker.broker.sending import NOT_FOR_CLIENTS, wants_disk
 from rocketbroker.broker.topics import TopicTable
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import BrokerError, SystemFailure
@@ -147,7 +148,7 @@ class Replies:
                     wait=wants_disk(fields.i),
                 )
                 self._lights.spread(draft)
-                stored = self._keep(draft, ext)
+                stored = self._keep(draft, message_type_of(own), ext)
             except BrokerError:
                 # The disk is full, say: who asked gets its reply all the same.
                 self._intake.failed += 1
@@ -165,9 +166,10 @@ class Replies:
             lambda problem: stored.addCallback(lambda _: answer(problem))
         )
 
-    def _keep(self, draft: Draft, ext: dict[str, str]) -> Deferred[None]:
+    def _keep(self, draft: Draft, kind: str, ext: dict[str, str]) -> Deferred[None]:
         """Store a reply; fires when it is, or is not.
 
+        @param kind: its type.
         @param ext: gets the place of it.
         """
         done: Deferred[None] = Deferred()
@@ -178,7 +180,7 @@ class Replies:
                 self._intake.failed += 1
                 done.callback(None)
                 return
-            sends = self._counter(topic, queue_id, NORMAL)
+            sends = self._counter(topic, queue_id, kind)
             sends.count(1, draft.end - draft.position)
             ext["msgId"] = offset_id(self._store_host, draft.position)
             ext["queueOffset"] = str(draft.queue_offset)

@@ -234,5 +234,6 @@ def is_hot(config: TopicConfig) -> bool:
     return (
         not names.is_retry_topic(config.topic_name)
         and config.topic_filter_type != MULTI_TAG
-        and not config.attributes
+        and not has_batch_queues(config)
+        and config.attributes.get(CLEANUP_POLICY) != COMPACTION
     )

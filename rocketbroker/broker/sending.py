@@ -42,6 +42,7 @@ from rocketbroker.broker.intake import (
     stored_start,
 )
 from rocketbroker.broker.lightqueues import LightQueues
+from rocketbroker.broker.message_types import FIFO, NORMAL, message_type_of
 from rocketbroker.broker.placed import inner_batch
 from rocketbroker.broker.postponing import Postponing
 from rocketbroker.broker.send_checks import SendChecks, fields_of, is_half, is_hot
@@ -77,14 +78,11 @@ from rocketbroker.wire.topics import TopicConfig
 #: Properties that clients send back to us with a message, or not at all.
 NOT_FOR_CLIENTS: Final = ("POP_CK", "INNER_MULTI_QUEUE_OFFSET")
 
-NORMAL: Final = "normal"
-FIFO: Final = "fifo"
-DELAY: Final = "delay"
-TRANSACTION: Final = "transaction"
-
 #: Names on which the broker acts, or which it sets itself; a text that holds none of
 #: them, wherever, needs no closer look.
-_SPECIAL: Final = re.compile("DELAY|TRAN_MSG|TIMER_|POP_CK|INNER_|MSG_REGION|TRACE_ON")
+_SPECIAL: Final = re.compile(
+    "DELAY|TRAN_MSG|TIMER_|POP_CK|INNER_|MSG_REGION|TRACE_ON|__STARTD"
+)
 
 #: Bits of the system flag: those that the store sets, and all but those of compression
 #: and of several tags.
@@ -323,7 +321,8 @@ class Sending:
             own.pop(name, None)
         fields.f = self._checks.sys_flag(fields, config)
         half = False
-        sends = self._sends(fields.b, queue_id, message_type_of(own))
+        kind = message_type_of(own)
+        sends = self._sends(fields.b, queue_id, kind)
         unique = own.get("UNIQ_KEY")
         done: Deferred[Command | None] = Deferred()
         if fields.m and fields.f & INNER_BATCH:
@@ -344,10 +343,10 @@ class Sending:
                 self._lights.named(own, fields.b)
                 prepare(own, fields.b, queue_id)
                 fields.f &= ~TRANSACTION_MASK
-                sends = self._sends(HALF_TOPIC, 0, TRANSACTION)
+                sends = self._sends(HALF_TOPIC, 0, kind)
             elif level > 0:
                 waiting = self._postponing.postpone(own, fields.b, queue_id, level)
-                sends = self._sends(SCHEDULE_TOPIC, waiting, DELAY)
+                sends = self._sends(SCHEDULE_TOPIC, waiting, kind)
             draft = Draft(
                 sends.queue,
                 request.body,
@@ -475,13 +474,6 @@ class Sending:
                 fresh.go_on_from(sends)
             sends = self._counted[key] = fresh
         return sends
-
-
-def message_type_of(own: dict[str, str]) -> str:
-    """The type of a message as metrics name it."""
-    if "DELAY" in own:
-        return DELAY
-    return FIFO if "__SHARDINGKEY" in own else NORMAL
 
 
 def wants_disk(own: str) -> bool:

@@ -276,7 +276,7 @@ class HotTests(SendingCase):
     def test_specialTopics(self) -> None:
         """Topics with rules of their own always go the general way."""
         self.rig.topic("%RETRY%G", 1)
-        self.rig.topic("A", 1, attributes={"message.type": "FIFO"})
+        self.rig.topic("A", 1, topic_filter_type="MULTI_TAG")
         for topic in ("%RETRY%G", "A"):
             self.rig.ask(SEND, send_ext(topic), b"x")
             self.assertFalse(self.rig.hot(SEND, send_ext(topic), b"x"))
