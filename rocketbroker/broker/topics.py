@@ -163,6 +163,8 @@ class TopicTable:
         @param default_topic: whose settings it inherits.
         @param queue_nums: how many queues the sender wants; the default topic's
             number is the most it gets.
+        @param unit_mode: the sender belongs to a unit, and so does its topic; a retry
+            topic is one that consumers of the unit read.
         @return: its settings; None if it may not be created, or there are too many.
         """
         found = self._configs.get(name)
@@ -170,9 +172,12 @@ class TopicTable:
             return found
         if self.is_full:
             return None
+        flag = 0
+        if unit_mode:
+            flag = UNIT_SUBSCRIPTION if is_retry_topic(name) else UNIT
         default = self._configs.get(default_topic)
         if default is None:
-            return self._create_retry(name)
+            return self._create_retry(name, flag)
         perm = default.perm
         if (
             default_topic == AUTO_CREATE_TOPIC
@@ -180,7 +185,7 @@ class TopicTable:
         ):
             perm &= ~INHERIT
         if not perm & INHERIT:
-            return self._create_retry(name)
+            return self._create_retry(name, flag)
         queues = max(0, min(queue_nums, default.write_queue_nums))
         config = TopicConfig(
             topic_name=name,
@@ -188,15 +193,15 @@ class TopicTable:
             write_queue_nums=queues,
             perm=perm & ~INHERIT,
             topic_filter_type=default.topic_filter_type,
-            topic_sys_flag=UNIT if unit_mode else 0,
+            topic_sys_flag=flag,
         )
         self.put([config])
         return config
 
-    def _create_retry(self, name: str) -> TopicConfig | None:
+    def _create_retry(self, name: str, flag: int) -> TopicConfig | None:
         if not is_retry_topic(name):
             return None
-        return self.ensure(name, 1)
+        return self.ensure(name, 1, sys_flag=flag)
 
     def ensure(
         self,
@@ -206,7 +211,10 @@ class TopicTable:
         order: bool = False,
         sys_flag: int = 0,
     ) -> TopicConfig:
-        """The topic, made if it is missing; its order flag becomes C{order}."""
+        """The topic, made if it is missing; its order flag becomes C{order}.
+
+        @param sys_flag: of one that is made; one that is there keeps its own.
+        """
         config = self._configs.get(name)
         if config is not None and config.order == order:
             return config

@@ -129,6 +129,17 @@ class HeartbeatTests(SynchronousTestCase):
         assert retry is not None
         self.assertFalse(retry.order)
 
+    def test_unitMode(self) -> None:
+        """The retry topic of consumers of a unit says that they read it, so that name
+        servers list it; a topic that is there keeps its flag."""
+        unit = body().replace(b'"unitMode":false', b'"unitMode":true')
+        self.assertNotEqual(unit, body())
+        self.beat(unit)
+        self.beat()
+        retry = self.topics.config("%RETRY%G")
+        assert retry is not None
+        self.assertEqual(retry.topic_sys_flag, 2)
+
     def test_unknownGroup(self) -> None:
         """A consumer of a group that may not be is skipped; the answer says nothing."""
         self.make(BrokerOptions(auto_create_subscription_group=False))

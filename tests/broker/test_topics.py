@@ -145,6 +145,18 @@ class TopicTableTests(SynchronousTestCase):
         self.assertIsNotNone(self.topics.create_for_send("%RETRY%G", "TBW102", 4))
         self.assertEqual(self.queues("%RETRY%G"), (1, 1, 6))
 
+    def test_retryOfUnit(self) -> None:
+        """A retry topic that somebody of a unit sends to is read by the unit's
+        consumers, however it is made; one that is there stays as it is."""
+        for enabled in (True, False):
+            self.topics = self.table(auto_create_topic_enable=enabled)
+            for default in ("TBW102", "none"):
+                name = f"%RETRY%{default}"
+                config = self.topics.create_for_send(name, default, 4, unit_mode=True)
+                assert config is not None
+                self.assertEqual(config.topic_sys_flag, 2)
+                self.assertIs(self.topics.ensure(name, 1, sys_flag=0), config)
+
     def test_ensure(self) -> None:
         """A topic that must be there is made once, and its order flag kept right."""
         first = self.topics.ensure("%RETRY%G", 2)
