@@ -167,6 +167,19 @@ class SubscriptionGroupNotExist(BrokerError):
     code = 26
 
 
+class FilterDataNotExist(BrokerError):
+    """FILTER_DATA_NOT_EXIST: the broker has no filter of the group for the topic."""
+
+    code = 27
+
+
+class FilterDataNotLatest(BrokerError):
+    """FILTER_DATA_NOT_LATEST: the broker knows an older filter."""
+
+    code = 28
+    retriable = True
+
+
 class InvalidParameter(BrokerError):
     """INVALID_PARAMETER: a value of the request is outside what is allowed."""
 

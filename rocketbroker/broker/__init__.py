@@ -48,7 +48,7 @@ What is kept beside the messages, each a table and its file (L{state}):
 Who is there:
 
   - L{consumers}, L{producers}: registries; L{heartbeats} (34, 35, 46) fills them,
-    L{notices} tells members to rebalance.
+    L{notices} tells members to rebalance; L{filters}: what they want by SQL92.
   - L{consumer_requests}: what members ask: each other, offsets (38, 14, 15).
   - L{locks}: whose turn it is in a queue that is consumed in order (41, 42).
 

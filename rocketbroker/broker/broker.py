@@ -23,6 +23,7 @@ from rocketbroker.broker.dead_letters import DeadLetters
 from rocketbroker.broker.delay_offsets import DelayOffsets
 from rocketbroker.broker.delaying import Delaying
 from rocketbroker.broker.durability import Durability
+from rocketbroker.broker.filters import Filters
 from rocketbroker.broker.following import Followers, Following
 from rocketbroker.broker.group_admin import GroupAdmin
 from rocketbroker.broker.groups import GroupTable
@@ -145,13 +146,14 @@ class Broker:
         self.producers = ProducerRegistry(seconds)
         strict = self.settings.broker.lock_in_strict_mode
         self.locks = QueueLocks(seconds, strict, self.settings.store.total_replicas)
+        self.filters = Filters(self.settings.broker, self._outside.wall_ms)
 
     def _make_data_path(self) -> None:
         """Messages in and out."""
         outside, settings = self._outside, self.settings
         clock, store, in_thread = outside.clock, outside.store, outside.in_thread
         self.durability = Durability(clock, store, settings.store, in_thread)
-        self.holding = Holding(clock, settings.broker)
+        self.holding = Holding(clock, store, settings.broker)
         self.upkeep = Upkeep(
             clock, store, settings.store, self.durability, self.holding.wake, in_thread
         )
@@ -246,16 +248,16 @@ class Broker:
 
     def _make_pulling(self) -> None:
         """What hands messages out."""
-        outside, settings, store = self._outside, self.settings, self.store
+        outside, options, store = self._outside, self.settings.broker, self.store
         self.pull_checks = PullChecks(
-            store, self.topics, self.groups, self.consumers, settings.broker
+            store, self.topics, self.groups, self.consumers, self.filters, options
         )
         self.pulling = Pulling(
             store,
             self.pull_checks,
             self.offsets,
             self.holding,
-            settings.broker,
+            options,
             self.upkeep.dispatch,
             outside.in_thread,
             outside.clock.seconds,
@@ -324,8 +326,9 @@ class Broker:
     def _fill_tables(self) -> None:
         """Which port answers what (the broker sheet, 6.2): VIP all but pulls."""
         outside, options, store = self._outside, self.settings.broker, self.store
+        topics, groups, consumers = self.topics, self.groups, self.consumers
         self.heartbeats = Heartbeats(
-            options, self.topics, self.groups, self.consumers, self.producers
+            options, topics, groups, consumers, self.producers, self.filters
         )
         both: list[Part] = [
             self.sending,
@@ -333,9 +336,7 @@ class Broker:
             self.transactions.ends,
             self.heartbeats,
             self.locks,
-            ConsumerRequests(
-                self.topics, self.groups, self.offsets, self.consumers, store
-            ),
+            ConsumerRequests(topics, groups, self.offsets, consumers, store),
             TopicAdmin(
                 outside.clock,
                 store,
@@ -425,6 +426,7 @@ class Broker:
         self.consumers.scan(self.settings.broker.channel_expired_timeout / 1000)
         self.producers.scan(PRODUCER_SILENCE_SECONDS)
         self.locks.scan()
+        self.filters.look(self.consumers.is_subscribed)
 
     def _ready(self) -> None:
         """The reference's sentence, which scripts wait for."""

@@ -132,6 +132,10 @@ class ConsumerRegistry:
         found = self._groups.get(group)
         return None if found is None else found.subscriptions.get(topic)
 
+    def is_subscribed(self, group: str, topic: str) -> bool:
+        """Whether a group with members wants something of a topic."""
+        return self.subscription(group, topic) is not None
+
     def groups_of_topic(self, topic: str) -> list[str]:
         """The groups with members that subscribe to a topic."""
         return [

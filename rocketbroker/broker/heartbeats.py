@@ -15,11 +15,14 @@ from typing import Final, final
 
 from rocketbroker.broker.bodies import decoded
 from rocketbroker.broker.consumers import ConsumerRegistry
+from rocketbroker.broker.filters import Filters, compile_for_pull
 from rocketbroker.broker.groups import GroupTable
 from rocketbroker.broker.producers import ProducerRegistry
+from rocketbroker.broker.pull_checks import check_kind
 from rocketbroker.broker.topics import READ, UNIT_SUBSCRIPTION, WRITE, TopicTable
 from rocketbroker.config.broker import BrokerOptions
-from rocketbroker.errors import InvalidParameter, SystemFailure
+from rocketbroker.errors import InvalidParameter
+from rocketbroker.filtering import tags
 from rocketbroker.records.names import retry_topic
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
 from rocketbroker.wire.client_headers import UnregisterClientRequestHeader
@@ -68,8 +71,10 @@ class Heartbeats:
         groups: GroupTable,
         consumers: ConsumerRegistry,
         producers: ProducerRegistry,
+        filters: Filters,
     ) -> None:
         self.received = 0
+        self._filters = filters
         self._options = options
         self._topics = topics
         self._groups = groups
@@ -144,6 +149,8 @@ class Heartbeats:
             notify=config.notify_consumer_ids_changed_enable,
             with_subscriptions=not without,
         )
+        if not without:
+            self._filters.register(group.name, consumer.subscription_data_set)
         if without and unheard:
             return True
         before, group.fingerprint = group.fingerprint, fingerprint
@@ -178,11 +185,13 @@ class Heartbeats:
         return response_to(request)
 
     def check_client(self, connection: IConnection, request: Command) -> Command:
-        """Request 46: whether a subscription could be served; only tags can yet."""
-        subscription = decoded(request, CheckClientRequestBody.from_json)
-        kind = subscription.subscription_data.expression_type
-        if kind not in ("", None, "TAG"):
-            raise SystemFailure(
-                f"The broker does not support consumer to filter message by {kind}"
-            )
+        """Request 46: whether a subscription could be served.
+
+        @raise SystemFailure: filters that are not by tags are switched off.
+        @raise SubscriptionParseFailed: it makes no sense; the remark says why.
+        """
+        checked = decoded(request, CheckClientRequestBody.from_json).subscription_data
+        if not tags.is_tag_type(checked.expression_type):
+            check_kind(self._options, checked.expression_type)
+            compile_for_pull(checked.sub_string, checked.expression_type)
         return response_to(request)

@@ -6,14 +6,16 @@ Rules: the broker sheet, section 12.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import ClassVar, Final, final
 
 from rocketbroker.broker.consumers import ConsumerRegistry
+from rocketbroker.broker.filters import Filters, compile_for_pull, wanted_by
 from rocketbroker.broker.groups import GroupTable
 from rocketbroker.broker.topics import READ, TopicTable
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (
+    FilterDataNotExist,
+    FilterDataNotLatest,
     InvalidParameter,
     NoPermission,
     SubscriptionGroupNotExist,
@@ -26,7 +28,7 @@ from rocketbroker.errors import (
 from rocketbroker.filtering import tags
 from rocketbroker.records.names import is_system_group
 from rocketbroker.remoting.interfaces import IConnection
-from rocketbroker.store.interfaces import IQueue, IStore
+from rocketbroker.store.interfaces import IQueue, IStore, Matches
 from rocketbroker.wire.groups import SubscriptionGroupConfig
 from rocketbroker.wire.heartbeats import SubscriptionData
 from rocketbroker.wire.hot import PullFields
@@ -92,7 +94,7 @@ class PullCounts:
 class Route:
     """The outcome of the checks for one group, topic and subscription.
 
-    @ivar matches: the filter on tag codes, None for all.
+    @ivar matches: what it is for, None for all.
     @ivar subscription: the registered subscription that it rests on; None if the pull
         carries its own.
     @ivar read_queues: how many queues may be read.
@@ -119,7 +121,7 @@ class Route:
         self.group = group
         self.topic = topic
         self.counts = counts
-        self.matches: Callable[[int], bool] | None = None
+        self.matches: Matches = None
         self.subscription: SubscriptionData | None = None
         self.sub_version = 0
         self.message_model = ""
@@ -141,9 +143,11 @@ class PullChecks:
         topics: TopicTable,
         groups: GroupTable,
         consumers: ConsumerRegistry,
+        filters: Filters,
         options: BrokerOptions,
     ) -> None:
         self._store = store
+        self._filters = filters
         self._topics = topics
         self._groups = groups
         self._consumers = consumers
@@ -226,7 +230,7 @@ class PullChecks:
         counts = self._counts.setdefault((name, topic), PullCounts(name, topic))
         route = Route(name, topic, counts)
         if fields.sysFlag & SUBSCRIPTION:
-            self._filter(route, fields.subscription, fields.expressionType)
+            self._filter_by_own(route, fields.subscription, fields.expressionType)
         else:
             self._filter_as_registered(route, group, fields)
         route.read_queues = config.read_queue_nums
@@ -256,10 +260,13 @@ class PullChecks:
         found = online.subscriptions.get(topic)
         if found is None:
             raise SubscriptionNotExist(f"the consumer's subscription not exist{_FAQ}")
-        if found.sub_version >= fields.subVersion:
-            self._filter(route, found.sub_string, found.expression_type)
-        elif not tags.is_tag_type(found.expression_type):
-            raise SubscriptionNotLatest("the consumer's subscription not latest")
+        is_newer = found.sub_version < fields.subVersion
+        if not tags.is_tag_type(found.expression_type):
+            if is_newer:
+                raise SubscriptionNotLatest("the consumer's subscription not latest")
+            self._filter_by_heartbeat(route, found.expression_type, fields.subVersion)
+        elif not is_newer:
+            self._filter_by_tags(route, found.sub_string, found.expression_type)
         # Else the client has given its subscription a new version, as it does whenever
         # its queues change, and the heartbeat with it was not sent, because another one
         # was on its way: a race of the Java client, met once in ten starts. The
@@ -270,16 +277,35 @@ class PullChecks:
         route.sub_version = max(found.sub_version, fields.subVersion)
         route.message_model = online.message_model or ""
 
-    def _filter(self, route: Route, text: str | None, kind: str | None) -> None:
-        if not tags.is_tag_type(kind):
-            if not text:
-                raise SubscriptionParseFailed(
-                    "parse the consumer's subscription failed"
-                )
-            raise SystemFailure(
-                "The broker does not support consumer to filter message by "
-                f"{(kind or '')[:MOST_QUOTED]}"
+    def _filter_by_heartbeat(self, route: Route, kind: str, version: int) -> None:
+        """Filter by the expression that a heartbeat brought."""
+        known = self._filters.get(route.topic, route.group)
+        if known is None:
+            raise FilterDataNotExist(
+                f"The broker's consumer filter data is not exist!{_FAQ}"
             )
+        if known.version < version:
+            raise FilterDataNotLatest(
+                f"the consumer's consumer filter data not latest{_FAQ}"
+            )
+        check_kind(self._options, kind)
+        route.matches = known.wanted
+
+    def _filter_by_own(self, route: Route, text: str | None, kind: str | None) -> None:
+        """Filter by what the pull says itself.
+
+        The reference gives every message to one whose expression does not compile: an
+        assertion that is off is all that stands before it. It does refuse its pop.
+        """
+        if tags.is_tag_type(kind):
+            self._filter_by_tags(route, text, kind)
+            return
+        if not text:
+            raise SubscriptionParseFailed("parse the consumer's subscription failed")
+        check_kind(self._options, kind)
+        route.matches = wanted_by(compile_for_pull(text, kind or ""))
+
+    def _filter_by_tags(self, route: Route, text: str | None, kind: str | None) -> None:
         try:
             route.matches = tags.parse(text, kind).matcher()
         except SubscriptionParseFailed:
@@ -299,6 +325,18 @@ class PullChecks:
                 f"the consumer's group info not exist, or the pull consumer is "
                 f"rejected by server.{_FAQ}"
             )
+
+
+def check_kind(options: BrokerOptions, kind: str | None) -> None:
+    """Refuse filters that are not by tags if they are switched off.
+
+    @raise SystemFailure: they are.
+    """
+    if not options.enable_property_filter:
+        raise SystemFailure(
+            "The broker does not support consumer to filter message by "
+            f"{(kind or '')[:MOST_QUOTED]}"
+        )
 
 
 def check_queue_id(

@@ -20,6 +20,7 @@ L{rocketbroker.store.store} offers it. From the outside in:
   they stand.
 - L{rocketbroker.store.dispatching}: from the log into the queues.
 - L{rocketbroker.store.reading}: the messages of a queue, for pulls.
+- L{rocketbroker.store.wanted}: the same by what their properties say.
 - L{rocketbroker.store.rot}: the same with all checks, for what may be rotten.
 - L{rocketbroker.store.batchreading}: the same of batches.
 - L{rocketbroker.store.plugins}: who may stand before it or walk behind it.

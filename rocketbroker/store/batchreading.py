@@ -8,7 +8,8 @@ are wanted.
 
 A batch has a tag code only if its sender has given it tags as a whole, which official
 clients do not. The reference then gives it to no consumer that asks for tags; here such
-a consumer gets it, and looks at each message, as clients do anyway.
+a consumer gets it, and looks at each message, as clients do anyway. A filter on
+properties sees those of the batch as a whole.
 
 Every record is checked, as L{rocketbroker.store.rot} says: for so many messages at once
 that costs little.
@@ -18,16 +19,21 @@ The store sheet, sections 9.1 and 16.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import final
 
 from rocketbroker.records.entries import ENTRY
 from rocketbroker.records.queueunits import BATCH_SIZE
 from rocketbroker.store.batchqueue import BatchUnits
 from rocketbroker.store.consumequeue import Queue
-from rocketbroker.store.interfaces import OFFSET_FOUND_NULL, ReadResult
+from rocketbroker.store.interfaces import (
+    OFFSET_FOUND_NULL,
+    Matches,
+    ReadResult,
+    Wanted,
+)
 from rocketbroker.store.reading import Reading, nothing, outside
 from rocketbroker.store.rot import CheckedRead
+from rocketbroker.store.wanted import Look
 
 #: So many units are read at once.
 UNITS_AT_ONCE = 64
@@ -49,7 +55,7 @@ class BatchReading:
         offset: int,
         most_messages: int,
         most_bytes: int,
-        matches: Callable[[int], bool] | None,
+        matches: Matches,
     ) -> ReadResult:
         """See L{rocketbroker.store.interfaces.IStore.read}."""
         units = queue.batch
@@ -65,7 +71,11 @@ class BatchReading:
         start = units.find(offset)
         until = start + max(-(-reading.scan_bytes // BATCH_SIZE), asked)
         last = min(units.files.size // BATCH_SIZE * reading.most_files + start, until)
-        at = _collect(units, offset, start, last, asked, collector, matches)
+        wanted = matches
+        if not isinstance(wanted, Wanted):
+            wanted = Wanted(wanted, None)
+        look = reading.look_for(queue, cold, wanted)
+        at = _collect(units, offset, start, last, asked, collector, look)
         if at == offset:
             return nothing(OFFSET_FOUND_NULL, end, first, end)
         return collector.result(at, first, end)
@@ -78,7 +88,7 @@ def _collect(
     until: int,
     asked: int,
     collector: CheckedRead,
-    matches: Callable[[int], bool] | None,
+    look: Look,
 ) -> int:
     """Take batches from a unit on, as long as they fit.
 
@@ -97,10 +107,13 @@ def _collect(
             before = collector.count
             if before and before + unit.messages > asked:
                 return at
-            wanted = matches if unit.tag_code else None
+            if look.is_over:
+                return at
             collector.offset = unit.base
             entry = ENTRY.pack(unit.position, unit.size, unit.tag_code)
-            if not collector.collect(entry, 1, wanted):
+            if look.takes(unit.position, unit.size, unit.tag_code or None) and (
+                not collector.collect(entry, 1, None)
+            ):
                 return at
             if collector.count > before:
                 collector.count = before + unit.messages

@@ -13,7 +13,7 @@ Statuses: the store sheet, sections 5.2 and 16.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 from zope.interface import Attribute, Interface
 
@@ -168,6 +168,38 @@ class Draft:
         self.position = 0
         self.positions: Sequence[int] = ()
         self.end = 0
+
+
+@final
+class Wanted:
+    """Which messages a read is for, if their tag codes alone do not say.
+
+    @ivar codes: given a tag code, whether the message may be wanted; None: all.
+    @ivar matches: given the properties string, whether it is; None: all. It raises
+        nothing.
+    @ivar may_match: given store time in ms and bit map of the unit in the queue's
+        extension, whether it may be; None: all.
+    @ivar cost: as how many bytes of properties one call of C{matches} counts.
+    """
+
+    __slots__ = ("codes", "cost", "matches", "may_match")
+
+    def __init__(
+        self,
+        codes: Callable[[int], bool] | None,
+        matches: Callable[[bytes], bool] | None,
+        may_match: Callable[[int, bytes], bool] | None = None,
+        cost: int = 0,
+    ) -> None:
+        self.codes = codes
+        self.matches = matches
+        self.may_match = may_match
+        self.cost = cost
+
+
+#: What a read is for: given a tag code, whether the message is wanted; or by more than
+#: that; None: all.
+Matches: TypeAlias = Callable[[int], bool] | Wanted | None
 
 
 @final
@@ -350,13 +382,16 @@ class IStore(Interface):
         offset: int,
         most_messages: int,
         most_bytes: int,
-        matches: Callable[[int], bool] | None,
+        matches: Matches,
     ) -> ReadResult:
         """I{Blocking if cold.} Messages from C{offset} on (the store sheet, 16).
 
         A rotten one is passed over, counted and told of.
+        """
 
-        @param matches: given a tag code, whether the message is wanted; None: all.
+    def look(queue: IQueue, offset: int, most: int, wanted: Wanted) -> tuple[bool, int]:
+        """Whether one of up to C{most} messages from C{offset} on is wanted, or nobody
+        can tell, and how many bytes were looked at. For what has just come.
         """
 
     def read_warm(

@@ -40,6 +40,11 @@ from rocketbroker.store.timesearch import TimeSearch
 from rocketbroker.store.words import Words
 
 
+def physical_memory() -> int:
+    """The bytes of this machine's memory."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
 @final
 class Parts:
     """What a store consists of, on files that are there already or are made."""

@@ -26,7 +26,7 @@ from operator import add, sub
 from typing import Final, final
 
 from rocketbroker.config.store import StoreOptions
-from rocketbroker.records.entries import SIZE
+from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.store.consumequeue import Queue
 from rocketbroker.store.interfaces import (
     FOUND,
@@ -37,10 +37,13 @@ from rocketbroker.store.interfaces import (
     OFFSET_OVERFLOW_BADLY,
     OFFSET_OVERFLOW_ONE,
     OFFSET_TOO_SMALL,
+    Matches,
     ReadResult,
+    Wanted,
 )
 from rocketbroker.store.rot import CheckedRead, Rot
 from rocketbroker.store.segments import Segment, Segments
+from rocketbroker.store.wanted import Look, WantedRead
 from rocketbroker.store.words import COMMITTED, MAX, MIN, MIN_POSITION, PUBLISHED, Words
 
 #: No answer may be larger (the store sheet, 16).
@@ -123,7 +126,7 @@ class Reading:
         offset: int,
         most_messages: int,
         most_bytes: int,
-        matches: Callable[[int], bool] | None,
+        matches: Matches,
     ) -> ReadResult:
         """See L{rocketbroker.store.interfaces.IStore.read}."""
         view = self._words.view
@@ -133,21 +136,23 @@ class Reading:
             return outside(offset, first, end)
         cold, asked, most_bytes = self.limits(queue, offset, most_messages, most_bytes)
         blob = queue.read(offset, min(end - offset, asked, ENTRIES_AT_ONCE))
-        if matches is not None and queue.extension is not None:
-            matches = queue.extension.matching(matches)
         own = offset >= queue.trusted_from and not cold
+        codes = None if isinstance(matches, Wanted) else matches
+        if codes is not None and queue.extension is not None:
+            codes = queue.extension.matching(codes)
         if matches is None and own:
             plain = self._read_plain(blob, offset, most_bytes, first, end)
             if plain is not None:
                 return plain
         scan_end = min(end, offset + max(-(-self.scan_bytes // SIZE), asked))
-        if own:
+        collector: Collector | CheckedRead | WantedRead
+        if own and not isinstance(matches, Wanted):
             bounds = view[MIN_POSITION], view[COMMITTED]
-            collector: Collector | CheckedRead = Collector(
-                self._segments, bounds, (asked, most_bytes)
-            )
+            collector = Collector(self._segments, bounds, (asked, most_bytes))
         else:
             collector = self.checked(queue, offset, asked, most_bytes, cold)
+            if isinstance(matches, Wanted):
+                collector = WantedRead(self.look_for(queue, cold, matches), collector)
         per_file = queue.files.size // SIZE
         at = offset
         files = 0
@@ -159,7 +164,7 @@ class Reading:
                 return nothing(
                     OFFSET_FOUND_NULL, at - at % per_file + per_file, first, end
                 )
-            at += collector.collect(blob[: count * SIZE], count, matches)
+            at += collector.collect(blob[: count * SIZE], count, codes)
             if at % per_file == 0:
                 files += 1
                 if files >= self.most_files or collector.count:
@@ -193,6 +198,23 @@ class Reading:
         return CheckedRead(
             self._segments, self._rot, queue, offset, bounds, limits, cold
         )
+
+    def look_for(self, queue: Queue, cold: bool, wanted: Wanted) -> Look:
+        """What looks at the messages of one read."""
+        view = self._words.view
+        bounds = view[MIN_POSITION], view[COMMITTED]
+        return Look(self._segments, bounds, queue.extension, cold, wanted)
+
+    def look(
+        self, queue: Queue, offset: int, most: int, wanted: Wanted
+    ) -> tuple[bool, int]:
+        """See L{rocketbroker.store.interfaces.IStore.look}."""
+        look = self.look_for(queue, False, wanted)
+        blob = queue.read(offset, min(most, queue.max_offset - offset))
+        for entry in ENTRY.iter_unpack(blob[: len(blob) // SIZE * SIZE]):
+            if look.takes(*entry) or look.is_over:
+                return True, look.spent
+        return False, look.spent
 
     def read_warm(
         self, queue: Queue, offset: int, most_messages: int, most_bytes: int

@@ -9,7 +9,6 @@ The store sheet, section 14.
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, final
 
@@ -34,11 +33,13 @@ from rocketbroker.store.interfaces import (
     IQueue,
     IStore,
     KeyResult,
+    Matches,
     ReadResult,
+    Wanted,
 )
 from rocketbroker.store.lease import Lease, ThreadLease
 from rocketbroker.store.ownership import Ownership
-from rocketbroker.store.parts import Parts
+from rocketbroker.store.parts import Parts, physical_memory
 from rocketbroker.store.rot import Rot
 from rocketbroker.store.words import (
     COMMITTED,
@@ -51,11 +52,6 @@ from rocketbroker.store.words import (
 
 #: How many records are dispatched at once when the store is closed.
 AT_ONCE: Final = 10_000
-
-
-def physical_memory() -> int:
-    """The bytes of this machine's memory."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 @final
@@ -348,7 +344,7 @@ class Store:
         offset: int,
         most_messages: int,
         most_bytes: int,
-        matches: Callable[[int], bool] | None,
+        matches: Matches,
     ) -> ReadResult:
         """See L{IStore.read}.
 
@@ -359,6 +355,15 @@ class Store:
             raise ServiceNotAvailable("the store is closed")
         reading = self._reading if queue.batch is None else self._batch_reading
         return reading.read(queue, offset, most_messages, most_bytes, matches)
+
+    def look(
+        self, queue: IQueue, offset: int, most: int, wanted: Wanted
+    ) -> tuple[bool, int]:
+        """See L{IStore.look}."""
+        assert type(queue) is Queue
+        if not self._is_open or queue.batch is not None:
+            return True, 0
+        return self._reading.look(queue, offset, most, wanted)
 
     def read_warm(
         self, queue: IQueue, offset: int, most_messages: int, most_bytes: int

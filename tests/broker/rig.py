@@ -14,6 +14,7 @@ from rocketbroker.broker.dead_letters import DeadLetters
 from rocketbroker.broker.delay_offsets import DelayOffsets
 from rocketbroker.broker.delaying import Delaying
 from rocketbroker.broker.durability import Durability, InThread
+from rocketbroker.broker.filters import Filters
 from rocketbroker.broker.groups import GroupTable
 from rocketbroker.broker.holding import Holding
 from rocketbroker.broker.intake import Intake
@@ -108,8 +109,9 @@ class Rig:
         self.groups = GroupTable(options, self.file("g"), self.wall_ms, light)
         self.offsets = OffsetTable(options, self.file("o"), self.wall_ms)
         self.consumers = ConsumerRegistry(self.clock.seconds, lambda group: None)
+        self.filters = Filters(options, self.wall_ms)
         self.durability = Durability(self.clock, self.store, store_options, in_thread)
-        self.holding = Holding(self.clock, options)
+        self.holding = Holding(self.clock, self.store, options)
         self.upkeep = Upkeep(
             self.clock,
             self.store,
@@ -155,7 +157,7 @@ class Rig:
     def _make_pulling(self, options: BrokerOptions, in_thread: InThread) -> None:
         """The way out."""
         self.checks = PullChecks(
-            self.store, self.topics, self.groups, self.consumers, options
+            self.store, self.topics, self.groups, self.consumers, self.filters, options
         )
         self.pulling = Pulling(
             self.store,

@@ -8,6 +8,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.consumers import ConsumerRegistry
+from rocketbroker.broker.filters import Filters
 from rocketbroker.broker.groups import GroupTable
 from rocketbroker.broker.heartbeats import MOST_GROUPS, Heartbeats
 from rocketbroker.broker.notices import Notices
@@ -15,13 +16,17 @@ from rocketbroker.broker.producers import ProducerRegistry
 from rocketbroker.broker.state import TableFile
 from rocketbroker.broker.topics import TopicTable
 from rocketbroker.config.broker import BrokerOptions
-from rocketbroker.errors import InvalidParameter, SystemFailure
+from rocketbroker.errors import (
+    InvalidParameter,
+    SubscriptionParseFailed,
+    SystemFailure,
+)
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.threads import at_once
 from rocketbroker.wire.command import Command
-from rocketbroker.wire.fastjson import dumps
+from rocketbroker.wire.fastjson import dumps, loads
 from rocketbroker.wire.groups import SubscriptionGroupConfig
 from rocketbroker.wire.topics import TopicConfig
 
@@ -78,8 +83,14 @@ class HeartbeatTests(SynchronousTestCase):
             clock.seconds, Notices(options).consumer_ids_changed
         )
         self.producers = ProducerRegistry(clock.seconds)
+        self.filters = Filters(options, lambda: 1000)
         self.heartbeats = Heartbeats(
-            options, self.topics, self.groups, self.consumers, self.producers
+            options,
+            self.topics,
+            self.groups,
+            self.consumers,
+            self.producers,
+            self.filters,
         )
         self.connection = RecordedConnection()
 
@@ -199,21 +210,41 @@ class HeartbeatTests(SynchronousTestCase):
         self.heartbeats.unregister(self.connection, Command(35, {"clientID": "x"}))
         self.assertIsNotNone(self.consumers.group("G"))
 
-    def test_checkClient(self) -> None:
-        """Tags can be checked; other filters are not supported."""
-        for kind in ("TAG", "SQL92"):
-            value = {
-                "clientId": "c",
-                "group": "G",
-                "subscriptionData": {"topic": "T", "expressionType": kind},
-            }
-            request = Command(46, {}, dumps(value))
-            if kind == "TAG":
-                answer = self.heartbeats.check_client(self.connection, request)
-                self.assertEqual(answer.code, 0)
-            else:
-                with self.assertRaisesRegex(SystemFailure, "by SQL92"):
-                    self.heartbeats.check_client(self.connection, request)
+    def check(self, kind: str, expression: str) -> int:
+        """Have a subscription checked."""
+        subscription = {
+            "topic": "T",
+            "expressionType": kind,
+            "subString": expression,
+        }
+        value = {"clientId": "c", "group": "G", "subscriptionData": subscription}
+        request = Command(46, {}, dumps(value))
+        return self.heartbeats.check_client(self.connection, request).code
+
+    def test_check(self) -> None:
+        """Tags can be checked; SQL92 is not supported unless it is switched on."""
+        self.assertEqual(self.check("TAG", "a || b"), 0)
+        with self.assertRaisesRegex(SystemFailure, "by SQL92"):
+            self.check("SQL92", "a > 5")
+        self.make(BrokerOptions(enable_property_filter=True))
+        self.assertEqual(self.check("SQL92", "a > 5"), 0)
+        with self.assertRaisesRegex(SubscriptionParseFailed, "the end at 3"):
+            self.check("SQL92", "a >")
+
+    def test_filters(self) -> None:
+        """What a heartbeat subscribes to by SQL92 is known as a filter; one that
+        leaves its subscriptions out changes nothing."""
+        value = loads(body(heartbeatFingerprint=5))
+        assert isinstance(value, dict)
+        (consumer,) = value["consumerDataSet"]
+        consumer["subscriptionDataSet"][0].update(
+            expressionType="SQL92", subString="a > 5"
+        )
+        self.beat(dumps(value))
+        self.beat(body(heartbeatFingerprint=5, withoutSub=True))
+        found = self.filters.get("T", "G")
+        assert found is not None
+        self.assertEqual(found.expression, "a > 5")
 
     def test_mostGroups(self) -> None:
         """A connection is in so many groups of a kind, whichever heartbeats say so."""

@@ -14,6 +14,7 @@ from rocketbroker.broker.holding import CHECK_SECONDS, Held, Holding
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.store.interfaces import Arrival, IQueue
 from rocketbroker.testing.connections import RecordedConnection
+from tests.broker.rig import Rig
 
 
 @implementer(IQueue)
@@ -39,6 +40,8 @@ class HoldingTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         """One queue, one connection, nobody waits."""
+        self.rig = Rig({})
+        self.addCleanup(self.rig.close)
         self.clock = Clock()
         self.queue = Line()
         self.connection = RecordedConnection()
@@ -47,7 +50,8 @@ class HoldingTests(SynchronousTestCase):
 
     def make(self, **options: object) -> Holding:
         """What is tested, with those settings."""
-        made = Holding(self.clock, BrokerOptions(**options))  # type: ignore[arg-type]
+        settings = BrokerOptions(**options)  # type: ignore[arg-type]
+        made = Holding(self.clock, self.rig.store, settings)
         made.start()
         self.addCleanup(made.stop)
         return made

@@ -9,6 +9,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.broker import pull_checks
 from rocketbroker.errors import (
     BrokerError,
+    FilterDataNotExist,
+    FilterDataNotLatest,
     InvalidParameter,
     SubscriptionGroupNotExist,
     SubscriptionNotExist,
@@ -96,6 +98,7 @@ class CheckCase(SynchronousTestCase):
             subscription_data_set=[subscription],
         )
         self.rig.consumers.register(self.rig.connection, "c", "JAVA", 479, data, False)
+        self.rig.filters.register("G", [subscription])
 
 
 class AccessTests(CheckCase):
@@ -172,13 +175,34 @@ class OwnSubscriptionTests(CheckCase):
         self.assertEqual(remark, words)
 
     def test_sql(self) -> None:
-        """SQL92 is answered as if it were switched off."""
+        """SQL92 that is switched off is refused."""
         remark = self.refused(
             SystemFailure, subscription="a > 5", expressionType="SQL92"
         )
         self.assertEqual(
             remark, "The broker does not support consumer to filter message by SQL92"
         )
+
+    def test_ownSql(self) -> None:
+        """With enablePropertyFilter a pull may bring an expression, which filters."""
+        self.rig = self.make(enablePropertyFilter="true")
+        for expression, bodies in (("TAGS = 'A'", [b"a"]), ("TAGS = 'B'", [])):
+            self.assertEqual(
+                self.found(subscription=expression, expressionType="SQL92"), bodies
+            )
+
+    def test_ownSqlThatMakesNoSense(self) -> None:
+        """One that does not compile is refused with what is wrong, as is a type of
+        filter that nobody knows."""
+        self.rig = self.make(enablePropertyFilter="true")
+        remark = self.refused(
+            SubscriptionParseFailed, subscription="a >", expressionType="SQL92"
+        )
+        self.assertIn("the end at 3 is not expected", remark)
+        remark = self.refused(
+            SubscriptionParseFailed, subscription="a", expressionType="XPATH"
+        )
+        self.assertIn("no type of filter 'XPATH'", remark)
 
     def test_longType(self) -> None:
         """A remark repeats only so much of what it was sent."""
@@ -249,10 +273,38 @@ class RegisteredTests(CheckCase):
         self.register(model="BROADCASTING")
         self.forbidden(4, sysFlag="0")
 
-    def test_sql(self) -> None:
-        """A registered SQL92 subscription is answered as if it were switched off."""
+    def test_sqlSwitchedOff(self) -> None:
+        """A registered SQL92 subscription is refused if that is switched off."""
         self.register("a > 5", kind="SQL92")
-        self.refused(SystemFailure, sysFlag="0")
+        remark = self.refused(SystemFailure, sysFlag="0")
+        self.assertEqual(
+            remark, "The broker does not support consumer to filter message by SQL92"
+        )
+
+    def test_sql(self) -> None:
+        """With enablePropertyFilter the expression of the heartbeat filters."""
+        self.rig = self.make(enablePropertyFilter="true")
+        self.register("TAGS = 'B'", kind="SQL92")
+        self.assertEqual(self.found(sysFlag="0", subVersion="5"), [])
+        self.register("TAGS = 'A'", version=6, kind="SQL92")
+        self.assertEqual(self.found(sysFlag="0", subVersion="6"), [b"a"])
+
+    def test_sqlThatMakesNoSense(self) -> None:
+        """An expression that does not compile is not known."""
+        self.rig = self.make(enablePropertyFilter="true")
+        self.register("TAGS =", kind="SQL92")
+        remark = self.refused(FilterDataNotExist, sysFlag="0")
+        self.assertIn("The broker's consumer filter data is not exist!", remark)
+
+    def test_sqlNotLatest(self) -> None:
+        """A filter that is older than the pull's subscription is refused."""
+        self.rig = self.make(enablePropertyFilter="true")
+        self.register("TAGS = 'A'", version=5, kind="SQL92")
+        newer = SubscriptionData(topic="T", sub_version=6, expression_type="SQL92")
+        data = ConsumerData(group_name="G", subscription_data_set=[newer])
+        self.rig.consumers.register(self.rig.connection, "c", "JAVA", 479, data, False)
+        remark = self.refused(FilterDataNotLatest, sysFlag="0", subVersion="6")
+        self.assertIn("consumer filter data not latest", remark)
 
     def test_separators(self) -> None:
         """One that makes no sense is refused like one that a pull brings."""

@@ -1,0 +1,91 @@
+"""Pulls by SQL92, from the request to the answer."""
+
+from __future__ import annotations
+
+from rocketbroker.broker import holding
+from rocketbroker.broker.holding import Held
+from rocketbroker.store.interfaces import Arrival, Wanted
+from rocketbroker.wire.codes import RequestCode, ResponseCode
+from tests.broker.rig import send_ext
+from tests.broker.test_pulling import PullCase, bodies
+
+SEND = RequestCode.SEND_MESSAGE_V2
+AGAIN = ResponseCode.PULL_RETRY_IMMEDIATELY
+
+
+class SqlTests(PullCase):
+    """Pulls by what properties say."""
+
+    def setUp(self) -> None:
+        """They are switched on."""
+        self.rig = self.make(enablePropertyFilter="true")
+        self.wanted = {"subscription": "a BETWEEN 1 AND 2", "expressionType": "SQL92"}
+
+    def hold(self, offset: int = 0, opaque: int = 1, **more: str) -> None:
+        """A pull that waits for what is wanted."""
+        super().hold(offset, opaque, **self.wanted, **more)
+
+    def sent(self, *values: int) -> None:
+        """A message for each value of the property a."""
+        for value in values:
+            properties = f"UNIQ_KEY\x01U\x02a\x01{value}\x02"
+            self.rig.ask(SEND, send_ext(properties=properties), b"%d" % value)
+
+    def test_found(self) -> None:
+        """Only what matches is given."""
+        self.sent(0, 1, 2, 3)
+        answer = self.pull(0, **self.wanted)
+        self.assertEqual(bodies(answer), [b"1", b"2"])
+        self.assertEqual((answer.ext or {})["nextBeginOffset"], "4")
+
+    def test_noMatch(self) -> None:
+        """If nothing does the client goes on behind it at once."""
+        self.sent(0, 3)
+        answer = self.pull(0, **self.wanted)
+        self.assertEqual((answer.code, answer.remark), (AGAIN, "NO_MATCHED_MESSAGE"))
+        self.assertEqual((answer.ext or {})["nextBeginOffset"], "2")
+
+    def test_held(self) -> None:
+        """One that waits is woken by a message that matches, and by no other."""
+        self.hold()
+        self.sent(0, 3)
+        self.rig.upkeep.dispatch()
+        self.assertEqual(self.rig.answers(), [])
+        self.sent(2)
+        self.rig.upkeep.dispatch()
+        (answer,) = self.rig.answers()
+        self.assertEqual(bodies(answer), [b"2"])
+        self.assertEqual((answer.ext or {})["nextBeginOffset"], "3")
+
+    def test_gone(self) -> None:
+        """What cannot be looked at any more wakes nobody, and hurts nobody."""
+        self.hold()
+        queue = self.rig.store.queue("T", 0)
+        self.sent(0)
+        self.rig.upkeep.dispatch()
+        self.rig.store.delete_topic("T")
+        self.rig.holding.wake(Arrival(queue, [0]))
+        self.assertEqual(self.rig.answers(), [])
+
+    def test_mostLooked(self) -> None:
+        """For all who wait in a queue so much is looked at; the others are woken by
+        the regular check."""
+        queue = self.rig.store.queue("T", 0)
+        woken: list[object] = []
+        wanted = Wanted(None, lambda properties: True, cost=holding.MOST_LOOKED)
+        for number in range(2):
+            held = Held(
+                self.rig.connection,
+                queue,
+                0,
+                wanted,
+                60.0,
+                lambda held: woken.append(held.request),
+                number,
+            )
+            self.assertTrue(self.rig.holding.hold(held))
+        self.sent(1)
+        self.rig.upkeep.dispatch()
+        self.assertEqual(woken, [0])
+        self.rig.holding.check()
+        self.assertEqual(woken, [0, 1])
