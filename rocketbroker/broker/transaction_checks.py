@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.broker.test_transactions -*-
+# -*- test-case-name: tests.broker.test_transaction_checks -*-
 """Asks producers what became of transactions that nobody has ended.
 
 Every transactionCheckInterval one I{round} goes through the half queue, from the base

@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.broker.test_transactions -*-
+# -*- test-case-name: tests.broker.test_transaction_counts -*-
 """How many transactions are open and were ended, by topic, and C{transactionMetrics}.
 
 The file is the reference's, read and written: topic to count and time stamp. The

@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.broker.test_transactions -*-
+# -*- test-case-name: tests.broker.test_transaction_ends -*-
 """Request 37: what became of a transaction.
 
 A commit is two appends: the final message, then the marks of its half messages

@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.broker.test_transactions -*-
+# -*- test-case-name: tests.broker.test_transaction_marks -*-
 """Writes and reads the op queue: which halves are over.
 
 A mark is written in the same turn as what it marks the end of, right behind it in the

@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.broker.test_transactions -*-
+# -*- test-case-name: tests.broker.test_transaction_messages -*-
 """The messages of a transaction: half, final, copies, marks, and the question.
 
 A prepared message is stored in the half topic; where it belongs stands in its
@@ -190,10 +190,7 @@ def mark_of(offset: int, queue: IQueue, host: bytes, now_ms: int) -> Draft:
 
 
 def marked_offsets(data: bytes | None) -> list[int]:
-    """The offsets that a record of the op topic marks; none if it is no mark.
-
-    Both forms are read: one number, and numbers each followed by a comma.
-    """
+    """The offsets that a record of the op topic marks; none if it is no mark."""
     if data is None:
         return []
     try:
@@ -202,7 +199,12 @@ def marked_offsets(data: bytes | None) -> list[int]:
         return []
     if message.topic != OP_HALF_TOPIC or message.tags != MARK_TAG:
         return []
-    parts = message.body.decode("ascii", "replace").split(",")
+    return offsets_in(message.body)
+
+
+def offsets_in(body: bytes) -> list[int]:
+    """The offsets in the body of a mark: one number, or numbers with commas behind."""
+    parts = body.decode("ascii", "replace").split(",")
     found = [parsed_offset(part) for part in parts]
     return [offset for offset in found if offset is not None]
 

@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.broker.test_transactions -*-
+# -*- test-case-name: tests.broker.test_transaction_state -*-
 """Which transactions are open, as far as the memory has to know.
 
 The truth is on the disk: halves in their queue, marks in theirs. Here is what has been
@@ -31,8 +31,12 @@ class OpenHalves:
     @ivar base: every half before it is over.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        """
+        @param most: how many outcomes and copies are remembered.
+        """
         self.base = 0
+        self._most = most
         self._marked = bytearray()
         self._copies: dict[int, int] = {}
         self._outcomes: dict[int, int] = {}
@@ -123,13 +127,13 @@ class OpenHalves:
         if root != offset:
             if older is None and not self.is_over(root):
                 older = root
-            if len(self._copies) < MOST_REMEMBERED:
+            if len(self._copies) < self._most:
                 self._copies[root] = offset
         return older if older is not None and older < offset else None
 
     def renewed(self, root: int, offset: int) -> None:
         """The transaction now has its half at C{offset}."""
-        if root in self._copies or len(self._copies) < MOST_REMEMBERED:
+        if root in self._copies or len(self._copies) < self._most:
             self._copies[root] = offset
 
     def outcome(self, half: StoredMessage) -> int | None:
@@ -151,7 +155,7 @@ class OpenHalves:
         @return: the offsets of the halves that have to be marked for it.
         """
         root, offset = root_of(half), half.queue_offset
-        if len(self._outcomes) >= MOST_REMEMBERED:
+        if len(self._outcomes) >= self._most:
             del self._outcomes[next(iter(self._outcomes))]
         self._outcomes[root] = outcome
         last = self._copies.pop(root, offset)

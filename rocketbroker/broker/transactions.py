@@ -35,7 +35,7 @@ from rocketbroker.broker.transaction_checks import TransactionChecks
 from rocketbroker.broker.transaction_counts import TransactionCounts
 from rocketbroker.broker.transaction_ends import TransactionEnds
 from rocketbroker.broker.transaction_marks import TransactionMarks
-from rocketbroker.broker.transaction_state import OpenHalves
+from rocketbroker.broker.transaction_state import MOST_REMEMBERED, OpenHalves
 from rocketbroker.broker.upkeep import Upkeep
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.store import StoreOptions
@@ -49,6 +49,7 @@ class Transactions:
     """All parts of it.
 
     @ivar counts: how many there are.
+    @ivar marks: writes what is over.
     @ivar ends: answers request 37.
     @ivar checks: asks producers.
     """
@@ -78,8 +79,8 @@ class Transactions:
         @param store_host: where this broker is reached, as records have it.
         """
         self.counts = TransactionCounts(file, wall_ms)
-        state = OpenHalves()
-        marks = TransactionMarks(store, state, store_host, wall_ms)
+        state = OpenHalves(MOST_REMEMBERED)
+        self.marks = marks = TransactionMarks(store, state, store_host, wall_ms)
         self.ends = TransactionEnds(
             store,
             state,

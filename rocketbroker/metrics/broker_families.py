@@ -27,6 +27,7 @@ from rocketbroker.metrics.lag import (
 )
 from rocketbroker.metrics.remoting_families import add_port
 from rocketbroker.metrics.samples import Samples, constant_labels
+from rocketbroker.metrics.transactions import add_transactions
 from rocketbroker.metrics.versions import version_name
 from rocketbroker.records.names import (
     SCHEDULE_CONSUMER,
@@ -120,6 +121,8 @@ class BrokerFamilies:
         if options.enable_message_store_metrics:
             self._add_store(samples)
             self._add_disk(samples)
+        if options.enable_transaction_metrics:
+            add_transactions(samples, self._broker.transactions)
         for name, party in self._ports.items():
             add_port(samples, name, party, options.enable_remoting_metrics)
         return samples.families()

@@ -77,15 +77,24 @@ class TransactionCase(SynchronousTestCase):
         self.rig.producers.register(connection, "client", "JAVA", 400, group)
         return connection
 
-    def half(self, body: bytes = b"body", more: str = "", queue_id: int = 1) -> Command:
-        """Send a half message; its answer."""
+    def half(
+        self,
+        body: bytes = b"body",
+        more: str = "",
+        queue_id: int = 1,
+        ahead_ms: int = 0,
+    ) -> Command:
+        """Send a half message; its answer.
+
+        @param ahead_ms: how far its producer's clock is.
+        """
         self.serial += 1
         properties = f"UNIQ_KEY\x01U{self.serial}\x02TRAN_MSG\x01true\x02PGROUP\x01PG"
         ext = send_ext(
             queue_id=queue_id,
             properties=f"{properties}\x02{more}",
             f="4",
-            g=str(self.rig.wall_ms()),
+            g=str(self.rig.wall_ms() + ahead_ms),
         )
         answer = self.rig.ask(SEND, ext, body)
         self.assertEqual(answer.code, 0, answer.remark)
