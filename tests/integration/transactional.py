@@ -1,0 +1,254 @@
+"""A producer of transactions on a plain socket, and what a store has of them."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from rocketbroker.broker.transaction_messages import offsets_in, root_of
+from rocketbroker.files.disk import Disk
+from rocketbroker.records import record
+from rocketbroker.records.names import HALF_TOPIC, OP_HALF_TOPIC
+from rocketbroker.records.record import StoredMessage
+from rocketbroker.store.reader import StoreReader
+from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.command import ONEWAY, RESPONSE, Command
+from rocketbroker.wire.frames import decode, encode
+from rocketbroker.wire.send_headers import (
+    CheckTransactionStateRequestHeader,
+    EndTransactionRequestHeader,
+)
+
+#: A producer says so often that it is there.
+HEARTBEAT_SECONDS = 1.0
+
+#: How long an answer may take.
+ANSWER_SECONDS = 5.0
+
+
+class TransactionalProducer:
+    """One member of a producer group. It answers questions while it waits for anything.
+
+    @ivar asked: how many questions came.
+    """
+
+    def __init__(
+        self, address: str, group: str, decide: Callable[[str], int | None]
+    ) -> None:
+        """
+        @param address: the broker's host and port.
+        @param decide: given a unique key that the broker asks about, the outcome; None
+            not to answer.
+        """
+        self.asked = 0
+        self._address = address
+        self._group = group
+        self._decide = decide
+        self._socket: socket.socket | None = None
+        self._received = b""
+        self._opaque = 0
+        self._beat = 0.0
+
+    def connect(self) -> None:
+        """Connect anew.
+
+        @raise OSError: nobody listens.
+        """
+        self.close()
+        host, _, port = self._address.rpartition(":")
+        self._socket = socket.create_connection((host, int(port)), ANSWER_SECONDS)
+        self._received = b""
+        self._beat = 0.0
+        self._heartbeat()
+
+    def close(self) -> None:
+        """End the connection."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def half(self, topic: str, queue_id: int, key: str, body: bytes) -> Command:
+        """Send a half message; its answer.
+
+        @raise OSError: the connection is lost.
+        """
+        properties = {
+            "UNIQ_KEY": key,
+            "KEYS": key,
+            "TRAN_MSG": "true",
+            "PGROUP": self._group,
+            "WAIT": "true",
+        }
+        ext = {
+            "a": self._group,
+            "b": topic,
+            "c": "TBW102",
+            "d": "4",
+            "e": str(queue_id),
+            "f": "4",
+            "g": str(time.time_ns() // 1_000_000),
+            "h": "7",
+            "i": "".join(f"{k}\x01{v}\x02" for k, v in properties.items()),
+            "j": "0",
+            "k": "false",
+            "m": "false",
+        }
+        return self._ask(Command(RequestCode.SEND_MESSAGE_V2, ext, body))
+
+    def end(self, topic: str, half: Command, outcome: int) -> None:
+        """Say what became of a transaction, as the official client does.
+
+        @param half: the answer to its half message.
+        @raise OSError: the connection is lost.
+        """
+        assert half.ext is not None
+        header = EndTransactionRequestHeader(
+            topic=topic,
+            producer_group=self._group,
+            tran_state_table_offset=int(half.ext["queueOffset"]),
+            commit_log_offset=int(half.ext["msgId"][16:], 16),
+            commit_or_rollback=outcome,
+            from_transaction_check=False,
+            msg_id=half.ext["transactionId"],
+            transaction_id=half.ext["transactionId"],
+        )
+        self._oneway(RequestCode.END_TRANSACTION, header.to_ext())
+
+    def serve(self, seconds: float) -> None:
+        """Answer questions for some time.
+
+        @raise OSError: the connection is lost.
+        """
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            self._heartbeat()
+            self._take(left)
+
+    def _heartbeat(self) -> None:
+        now = time.monotonic()
+        if now - self._beat < HEARTBEAT_SECONDS:
+            return
+        self._beat = now
+        beat = {
+            "clientID": f"{self._group}@{id(self)}",
+            "producerDataSet": [{"groupName": self._group}],
+            "consumerDataSet": [],
+        }
+        body = json.dumps(beat).encode()
+        self._ask(Command(RequestCode.HEART_BEAT, {}, body))
+
+    def _oneway(self, code: int, ext: dict[str, str], body: bytes = b"") -> None:
+        self._opaque += 1
+        command = Command(code, ext, body, opaque=self._opaque, flag=ONEWAY)
+        self._write(command)
+
+    def _write(self, command: Command) -> None:
+        if self._socket is None:
+            raise ConnectionError("not connected")
+        self._socket.sendall(encode(command))
+
+    def _ask(self, command: Command) -> Command:
+        self._opaque += 1
+        command.opaque = self._opaque
+        self._write(command)
+        end = time.monotonic() + ANSWER_SECONDS
+        while (left := end - time.monotonic()) > 0:
+            answer = self._take(left)
+            if answer is not None and answer.opaque == command.opaque:
+                return answer
+        raise TimeoutError("no answer")
+
+    def _take(self, seconds: float) -> Command | None:
+        """The next answer, if one comes in time; a question is dealt with."""
+        command = self._next(seconds)
+        if command is None or command.flag & RESPONSE:
+            return command
+        if command.code == RequestCode.CHECK_TRANSACTION_STATE:
+            self._reply(command)
+        return None
+
+    def _next(self, seconds: float) -> Command | None:
+        if self._socket is None:
+            raise ConnectionError("not connected")
+        while True:
+            size = int.from_bytes(self._received[:4], "big")
+            if len(self._received) >= 4 + size and len(self._received) >= 4:
+                payload = self._received[4 : 4 + size]
+                self._received = self._received[4 + size :]
+                return decode(payload)
+            self._socket.settimeout(max(0.001, seconds))
+            try:
+                data = self._socket.recv(65536)
+            except TimeoutError:
+                return None
+            finally:
+                self._socket.settimeout(ANSWER_SECONDS)
+            if not data:
+                raise ConnectionError("the broker has gone")
+            self._received += data
+
+    def _reply(self, question: Command) -> None:
+        self.asked += 1
+        header = CheckTransactionStateRequestHeader.from_ext(question.ext)
+        message = record.decode(question.body)
+        key = message.unique_key
+        outcome = None if key is None else self._decide(key)
+        if outcome is None:
+            return
+        reply = EndTransactionRequestHeader(
+            topic=header.topic,
+            producer_group=self._group,
+            tran_state_table_offset=header.tran_state_table_offset,
+            commit_log_offset=header.commit_log_offset,
+            commit_or_rollback=outcome,
+            from_transaction_check=True,
+            msg_id=key or "",
+            transaction_id=header.transaction_id,
+        )
+        self._oneway(RequestCode.END_TRANSACTION, reply.to_ext())
+
+
+def stored(store: Path, topic: str, queue_id: int = 0) -> list[StoredMessage]:
+    """All that a queue of a stopped broker's store holds."""
+    reader = StoreReader(Disk(), str(store))
+    try:
+        if queue_id not in reader.queues(topic):
+            return []
+        at = reader.min_offset(topic, queue_id)
+        until = reader.max_offset(topic, queue_id)
+        found: list[StoredMessage] = []
+        while at < until:
+            piece = reader.read(topic, queue_id, at, until)
+            found.extend(record.decode(data) for data in piece.records)
+            at = piece.next_offset
+        return found
+    finally:
+        reader.close()
+
+
+def unexcused(store: Path, topic: str, queues: int) -> Iterator[tuple[str, bool]]:
+    """The messages of a topic that are there again.
+
+    @return: of each the unique key, and whether its transaction was marked as over when
+        it was delivered the time before: then it is one too many.
+    """
+    halves = {half.position: half for half in stored(store, HALF_TOPIC)}
+    marked: dict[int, int] = {}
+    for mark in stored(store, OP_HALF_TOPIC):
+        for offset in offsets_in(mark.body):
+            marked.setdefault(offset, mark.position)
+    for queue_id in range(queues):
+        before: dict[str, StoredMessage] = {}
+        for message in stored(store, topic, queue_id):
+            key = message.unique_key or ""
+            older = before.get(key)
+            before[key] = message
+            if older is None:
+                continue
+            half = halves[older.prepared_offset]
+            copies = [half.queue_offset, root_of(half)]
+            over = all(marked.get(c, 1 << 62) < message.position for c in copies)
+            yield key, over
