@@ -6,120 +6,24 @@ import errno
 from typing import Any
 
 from twisted.logger import capturedLogs
-from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.broker import Broker, vip_port
-from rocketbroker.broker.durability import InThread
-from rocketbroker.broker.outside import Outside
 from rocketbroker.broker.rates import SAMPLE_SECONDS, WINDOWS
-from rocketbroker.config.broker_settings import BrokerSettings
-from rocketbroker.config.namesrv import NamesrvSettings
 from rocketbroker.config.remoting import RemotingClientOptions
-from rocketbroker.nameserver.nameserver import NameServer
-from rocketbroker.records.ids import UniqueKeys
 from rocketbroker.records.record import decode_all
 from rocketbroker.remoting.client import RemotingClient
-from rocketbroker.remoting.server import RemotingServer
-from rocketbroker.remoting.turns import Turns
-from rocketbroker.store.plugins import IFollowerPlugin
-from rocketbroker.store.store import Store
-from rocketbroker.testing.files import MemoryDisk
-from rocketbroker.testing.network import MemoryNetwork
-from rocketbroker.testing.threads import Threads, at_once
+from rocketbroker.testing.threads import Threads
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import loads
-from tests.broker.rig import HOST, SMALL, pull_ext, send_ext
+from tests.broker.rig import pull_ext, send_ext
 from tests.broker.test_heartbeats import body as heartbeat
+from tests.broker.week import WeekCase
 
 WALL_MS = 1_700_000_000_000
 
 
-class BrokerTests(SynchronousTestCase):
+class BrokerTests(WeekCase):
     """Start, answer, stop, start again."""
-
-    def setUp(self) -> None:
-        """A disk, a network, a name server."""
-        self.disk = MemoryDisk()
-        self.network = MemoryNetwork()
-        self.names = self.name_server()
-        self.client = RemotingClient(self.network, RemotingClientOptions())
-        self.in_thread: InThread = at_once
-        self.followers: list[tuple[IFollowerPlugin, InThread]] = []
-
-    def name_server(self) -> RemotingServer:
-        """A name server that listens."""
-        settings = NamesrvSettings.from_properties({"kvConfigPath": "/kv.json"})
-        server = NameServer(
-            self.network,
-            settings,
-            MemoryDisk(),
-            lambda: int(self.network.seconds() * 1000),
-            at_once,
-            lambda address, command: None,
-        )
-        server.load()
-        port = RemotingServer(self.network, settings.server, server.responders)
-        port.listen(9876)
-        return port
-
-    def wall_ms(self) -> int:
-        """The time of day."""
-        return WALL_MS + int(self.network.seconds() * 1000)
-
-    def broker(self, **settings: str) -> Broker:
-        """A broker that listens but does not work yet."""
-        said = {
-            **SMALL,
-            "brokerName": "b",
-            "brokerClusterName": "C",
-            "brokerIP1": "127.0.0.1",
-            "namesrvAddr": "127.0.0.1:9876",
-            **settings,
-        }
-        parsed = BrokerSettings.from_properties(said)
-        turns = Turns()
-        outside = Outside(
-            self.network,
-            self.wall_ms,
-            self.disk,
-            Store(self.disk, parsed.store, self.wall_ms, HOST),
-            self.in_thread,
-            RemotingClient(self.network, parsed.client),
-            turns,
-            UniqueKeys(b"\x0a\0\0\1", 1, 2, self.wall_ms),
-            self.followers,
-        )
-        broker = Broker(outside, parsed, 10911)
-        broker.open()
-        servers = [
-            RemotingServer(self.network, parsed.server, table, turns)
-            for table in (broker.main, broker.vip)
-        ]
-        broker.listen(*servers)
-        return broker
-
-    def running(self, **settings: str) -> Broker:
-        """A broker that name servers know."""
-        broker = self.broker(**settings)
-        ready = broker.start()
-        self.network.settle()
-        self.successResultOf(ready)
-        return broker
-
-    def ask(
-        self, code: int, ext: dict[str, str], body: bytes = b"", port: int = 10911
-    ) -> Command:
-        """One request to the broker, or to the name server."""
-        answer = self.client.invoke(f"127.0.0.1:{port}", Command(code, ext, body), 3.0)
-        self.network.settle()
-        return self.successResultOf(answer)
-
-    def stop(self, broker: Broker) -> None:
-        """Stop the broker."""
-        stopped = broker.stop()
-        for _ in range(200):
-            self.network.advance(0.05)
-        self.successResultOf(stopped)
 
     def send(self) -> Command:
         """Send a message to a topic that is made for it."""
