@@ -193,11 +193,13 @@ class Broker:
             outside.wall_ms,
             in_thread,
         )
+        self.dead_letters = DeadLetters(self.topics, self.groups, self.locks.is_locked)
         self.sending = Sending(
             store,
             self.topics,
             self.groups,
             self.intake,
+            self.dead_letters,
             postponing,
             lights,
             settings.broker,
@@ -207,7 +209,6 @@ class Broker:
             self.transactions.counts.prepared,
             outside.wall_ms,
         )
-        self.dead_letters = DeadLetters(self.topics)
         self.send_back = SendBack(
             store,
             self.topics,

@@ -7,17 +7,36 @@ retry topic itself, because the first way failed or because it consumes in order
 (L{rocketbroker.broker.sending}). Either way there is a last time, and what fails then
 goes to the group's topic of dead letters, for people to look at.
 
-Rules: the broker sheet, sections 10.1 (step 6), 10.2 and 11.6.
+The two ways count differently, and both must: the first has the count of the message as
+it failed and gives up at the limit; the second has the count that the message would
+have next, and gives up beyond it.
+
+A client that consumes in order sends the count as it is, which does not pass the limit.
+So whatever a group sends to its retry topic while it has a queue locked is given up: it
+sends nothing there before it has given up itself.
+
+Rules: the broker sheet, sections 10.1 (step 6), 10.2 and 11.6, traps 12 and 13; the
+client sheet, section 21.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, final
 
+from rocketbroker.broker.groups import GroupTable
+from rocketbroker.broker.send_checks import header_of
 from rocketbroker.broker.topics import TopicTable
 from rocketbroker.errors import SystemFailure
-from rocketbroker.records.names import MOST_TOPIC_CHARACTERS, dlq_topic
+from rocketbroker.records.names import (
+    MOST_TOPIC_CHARACTERS,
+    dlq_topic,
+    group_of_retry_topic,
+)
+from rocketbroker.records.properties import DELAY, RETRY_TOPIC, TRANSACTION_PREPARED
+from rocketbroker.wire.command import Command
 from rocketbroker.wire.groups import SubscriptionGroupConfig
+from rocketbroker.wire.hot import SendFields
 
 #: A topic of dead letters has one queue.
 DEAD_LETTER_QUEUES: Final = 1
@@ -43,13 +62,23 @@ def most_reconsumed(
 class DeadLetters:
     """Makes the topics of dead letters, and counts what goes there.
 
-    @ivar counts: messages stored as dead letters, by group and the topic that they
+    @ivar counts: messages that were given up, by group and the topic that they
         came from.
     """
 
-    def __init__(self, topics: TopicTable) -> None:
+    def __init__(
+        self,
+        topics: TopicTable,
+        groups: GroupTable,
+        is_ordered: Callable[[str], bool],
+    ) -> None:
+        """
+        @param is_ordered: whether a member of the group has locked a queue.
+        """
         self.counts: dict[tuple[str, str], int] = {}
         self._topics = topics
+        self._groups = groups
+        self._is_ordered = is_ordered
 
     def topic(self, group: str) -> str:
         """A group's topic of dead letters; it is made if it is missing.
@@ -65,7 +94,31 @@ class DeadLetters:
             self._topics.ensure(name, DEAD_LETTER_QUEUES)
         return name
 
+    def topic_instead(
+        self, fields: SendFields, request: Command, own: dict[str, str]
+    ) -> str | None:
+        """Where a message goes that somebody sends to a retry topic.
+
+        @param fields: of the request.
+        @param own: the message's properties; if it is a dead letter, they say so.
+        @return: the topic of dead letters; None if it is not given up.
+        @raise SystemFailure: that topic cannot be made.
+        """
+        name = group_of_retry_topic(fields.b)
+        group = self._groups.config(name)
+        assert group is not None, "sends to retry topics of unknown groups are refused"
+        most = most_reconsumed(
+            group, request.version, header_of(request).max_reconsume_times
+        )
+        if fields.j <= most and not self._is_ordered(name):
+            return None
+        topic = self.topic(name)
+        own[DELAY] = "-1"
+        own.pop(TRANSACTION_PREPARED, None)
+        self.count(name, own.get(RETRY_TOPIC, fields.b))
+        return topic
+
     def count(self, group: str, topic: str) -> None:
-        """One more was stored."""
+        """One more is given up."""
         key = group, topic
         self.counts[key] = self.counts.get(key, 0) + 1

@@ -33,6 +33,7 @@ from typing import Final, final
 from twisted.internet.defer import Deferred
 
 from rocketbroker.broker.batching import Part, split
+from rocketbroker.broker.dead_letters import DeadLetters
 from rocketbroker.broker.groups import GroupTable
 from rocketbroker.broker.intake import (
     Intake,
@@ -57,7 +58,7 @@ from rocketbroker.errors import (
 from rocketbroker.records import properties
 from rocketbroker.records.hashing import tag_code
 from rocketbroker.records.ids import UniqueKeys, offset_id
-from rocketbroker.records.names import HALF_TOPIC, SCHEDULE_TOPIC
+from rocketbroker.records.names import HALF_TOPIC, SCHEDULE_TOPIC, is_retry_topic
 from rocketbroker.records.sysflags import INNER_BATCH, TRANSACTION_MASK
 from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
 from rocketbroker.store.interfaces import PUT_OK, Draft, IStore, Placed
@@ -105,6 +106,7 @@ class Sending:
         topics: TopicTable,
         groups: GroupTable,
         intake: Intake,
+        dead_letters: DeadLetters,
         postponing: Postponing,
         lights: LightQueues,
         options: BrokerOptions,
@@ -126,6 +128,7 @@ class Sending:
         self._store = store
         self._topics = topics
         self._intake = intake
+        self._dead_letters = dead_letters
         self._postponing = postponing
         self._lights = lights
         self._options = options
@@ -320,6 +323,10 @@ class Sending:
         for name in NOT_FOR_CLIENTS:
             own.pop(name, None)
         fields.f = self._checks.sys_flag(fields, config)
+        if is_retry_topic(fields.b) and not fields.m:
+            letters = self._dead_letters.topic_instead(fields, request, own)
+            if letters is not None:
+                fields.b, queue_id = letters, 0
         half = False
         kind = message_type_of(own)
         sends = self._sends(fields.b, queue_id, kind)

@@ -70,7 +70,7 @@ class Rig:
     """All parts of the data path, wired as the broker does it.
 
     Time moves when C{clock} is advanced, threads run when C{threads} is told to. Who
-    changes C{start_ms} sets the clock.
+    changes C{start_ms} sets the clock. Groups in C{ordered} consume in order.
     """
 
     def __init__(
@@ -132,6 +132,7 @@ class Rig:
         postponing = Postponing(store_options.message_delay_level)
         self.lights = LightQueues(self.store, store_options.enable_lmq)
         self._make_transactions(options, store_options, postponing, in_thread)
+        self.ordered: set[str] = set()
         self._make_sending(postponing, options, most)
         self._make_send_back(postponing, options, in_thread)
         self._make_delaying(postponing, in_thread)
@@ -201,11 +202,15 @@ class Rig:
         self, postponing: Postponing, options: BrokerOptions, most: int
     ) -> None:
         """The way in."""
+        self.dead_letters = DeadLetters(
+            self.topics, self.groups, self.ordered.__contains__
+        )
         self.sending = Sending(
             self.store,
             self.topics,
             self.groups,
             self.intake,
+            self.dead_letters,
             postponing,
             self.lights,
             options,
@@ -220,7 +225,6 @@ class Rig:
         self, postponing: Postponing, options: BrokerOptions, in_thread: InThread
     ) -> None:
         """The way in for the second time."""
-        self.dead_letters = DeadLetters(self.topics)
         self.send_back = SendBack(
             self.store,
             self.topics,

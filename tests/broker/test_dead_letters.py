@@ -5,13 +5,19 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.dead_letters import DeadLetters, most_reconsumed
+from rocketbroker.broker.groups import GroupTable
 from rocketbroker.broker.state import TableFile
 from rocketbroker.broker.topics import TopicTable
 from rocketbroker.config.broker import BrokerOptions
-from rocketbroker.errors import SystemFailure
+from rocketbroker.errors import BrokerError, SystemFailure
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.threads import at_once
+from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.command import Command
 from rocketbroker.wire.groups import SubscriptionGroupConfig
+from tests.broker.rig import UNIQUE, Rig, answered, send_ext
+
+SEND = RequestCode.SEND_MESSAGE_V2
 
 
 class LimitTests(SynchronousTestCase):
@@ -39,10 +45,16 @@ class TopicTests(SynchronousTestCase):
         file = TableFile(MemoryDisk(), "/config/topics.json", at_once)
         return TopicTable(BrokerOptions(), file, lambda: 0, most_made=most_made)
 
+    def letters(self, topics: TopicTable) -> DeadLetters:
+        """Dead letters in these topics."""
+        file = TableFile(MemoryDisk(), "/config/groups.json", at_once)
+        groups = GroupTable(BrokerOptions(), file, lambda: 0)
+        return DeadLetters(topics, groups, lambda group: False)
+
     def test_made(self) -> None:
         """It is made with one queue that can be read and written, and made once."""
         topics = self.table()
-        letters = DeadLetters(topics)
+        letters = self.letters(topics)
         self.assertEqual(letters.topic("G"), "%DLQ%G")
         config = topics.config("%DLQ%G")
         assert config is not None
@@ -56,9 +68,9 @@ class TopicTests(SynchronousTestCase):
         """Clients that invent groups cannot fill the table by it; a topic that is
         there is used."""
         topics = self.table()
-        DeadLetters(topics).topic("G")
+        self.letters(topics).topic("G")
         full = self.table(most_made=len(topics.names()))
-        letters = DeadLetters(full)
+        letters = self.letters(full)
         letters.topic("G")
         self.assertTrue(full.is_full)
         self.assertEqual(letters.topic("G"), "%DLQ%G")
@@ -68,14 +80,95 @@ class TopicTests(SynchronousTestCase):
     def test_longName(self) -> None:
         """A name that the log does not take is not made a topic."""
         topics = self.table()
-        letters = DeadLetters(topics)
+        letters = self.letters(topics)
         self.assertEqual(len(letters.topic("g" * 122)), 127)
         self.assertRaises(SystemFailure, letters.topic, "g" * 123)
         self.assertIsNone(topics.config("%DLQ%" + "g" * 123))
 
     def test_counts(self) -> None:
         """Dead letters are counted by group and topic."""
-        letters = DeadLetters(self.table())
+        letters = self.letters(self.table())
         for topic in ("T", "T", "U"):
             letters.count("G", topic)
         self.assertEqual(letters.counts, {("G", "T"): 2, ("G", "U"): 1})
+
+
+class SentTests(SynchronousTestCase):
+    """What clients send to retry topics themselves."""
+
+    def setUp(self) -> None:
+        """A group G that was there before."""
+        self.rig = Rig({})
+        self.addCleanup(self.rig.close)
+        self.group()
+
+    def group(self, most: int = 16) -> None:
+        """Set up group G."""
+        config = SubscriptionGroupConfig(group_name="G", retry_max_times=most)
+        self.rig.groups.put([config])
+
+    def send(
+        self, times: int, limit: str | None = None, version: int = 479, more: str = ""
+    ) -> Command:
+        """Send a message that has failed so often."""
+        properties = f"UNIQ_KEY\x01{UNIQUE}\x02RETRY_TOPIC\x01T\x02DELAY\x015\x02"
+        ext = send_ext("%RETRY%G", properties=properties + more, j=str(times))
+        if limit is not None:
+            ext["l"] = limit
+        request = Command(SEND, ext, b"body", opaque=1, version=version)
+        answer = self.rig.table.responders[SEND](self.rig.connection, request)
+        self.rig.intake.flush()
+        return answered(answer)
+
+    def stored(self) -> tuple[int, int]:
+        """How many wait to be consumed again, and how many are dead letters."""
+        waiting = self.rig.records(4, "SCHEDULE_TOPIC_XXXX")
+        return len(waiting), len(self.rig.records(0, "%DLQ%G"))
+
+    def test_beyondLimit(self) -> None:
+        """The count is that of the next time: at the limit there is one, beyond it the
+        message is given up at once, as it was sent."""
+        self.send(3, "3")
+        self.assertEqual(self.stored(), (1, 0))
+        answer = self.send(4, "3")
+        self.assertEqual(self.stored(), (1, 1))
+        self.assertEqual(answer.code, 0)
+        (dead,) = self.rig.records(0, "%DLQ%G")
+        assert answer.ext is not None
+        self.assertEqual(answer.ext["msgId"], dead.offset_id)
+        self.assertEqual(answer.ext["queueId"], "0")
+        self.assertEqual((dead.body, dead.reconsume_times), (b"body", 4))
+        self.assertEqual(dead.properties["DELAY"], "-1")
+        self.assertEqual(dead.properties["RETRY_TOPIC"], "T")
+        self.assertEqual(self.rig.dead_letters.counts, {("G", "T"): 1})
+
+    def test_groupsLimit(self) -> None:
+        """Without a limit of the client's own, the group's counts."""
+        self.group(2)
+        self.send(2)
+        self.send(3)
+        self.assertEqual(self.stored(), (1, 1))
+        self.send(3, "9", version=120)
+        self.assertEqual(self.stored(), (1, 2))
+
+    def test_inOrder(self) -> None:
+        """A group that consumes in order has given up what it sends."""
+        self.rig.ordered.add("G")
+        self.send(0, "16")
+        self.assertEqual(self.stored(), (0, 1))
+
+    def test_halfMessage(self) -> None:
+        """A dead letter is no half message, whatever its properties say yet."""
+        self.send(4, "3", more="TRAN_MSG\x01true\x02")
+        self.assertEqual(self.stored(), (0, 1))
+
+    def test_noTopic(self) -> None:
+        """If there can be no topic for it, the sender keeps it."""
+        group = "g" * 123
+        self.rig.groups.put([SubscriptionGroupConfig(group_name=group)])
+        self.rig.topics.ensure("%RETRY%G", 1)
+        ext = send_ext("%RETRY%" + group, j="17")
+        self.assertRaises(BrokerError, self.rig.ask, SEND, ext, b"x")
+        self.rig.topics._most_made = 0
+        self.assertRaises(SystemFailure, self.send, 17)
+        self.assertEqual(self.rig.dead_letters.counts, {})
