@@ -19,7 +19,8 @@ Messages in and out (the hot ways stand beside the general ones):
     that asked.
   - L{intake}: the sends of one turn become one append, and their answers.
   - L{durability}: who waits for the disk, and the one flush in flight.
-  - L{pulling}, L{pull_checks}, L{holding}: request 11, and pulls that wait.
+  - L{pulling}, L{pull_checks}, L{pull_answers}, L{holding}: request 11, and pulls that
+    wait.
   - L{upkeep}: who takes which step of the store, and when; L{flush_timing}: when log
     and queues are committed and flushed.
   - L{sendback}: request 36, what consumers give back to have it again; L{dead_letters}:
@@ -43,7 +44,7 @@ Messages that are visible when their producer says so:
 
 What is kept beside the messages, each a table and its file (L{state}):
 
-  - L{topics}, L{groups}, L{offsets}.
+  - L{topics}, L{groups}, L{offsets}; of these, L{resets}: those set by an operator.
 
 Who is there:
 
@@ -56,9 +57,10 @@ The outside:
 
   - L{registration}, by L{outer}: what name servers hear, and when.
 
-Administration:
+Administration, put together by L{administration}:
 
   - L{topic_admin}, L{topic_attributes}; L{group_admin}; L{settings_requests} (26).
+  - L{progress}: how far groups have come (208, 303); L{resetting}: sets it (222).
   - L{runtime_info}: request 28; L{statistics}: its figures over time, by L{rates},
     L{put_times} and L{day_totals}.
   - L{bodies}: JSON in and out, and whose fault a bad one is.

@@ -17,6 +17,7 @@ from typing import Final, final
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.logger import Logger
 
+from rocketbroker.broker.administration import administration
 from rocketbroker.broker.consumer_requests import ConsumerRequests
 from rocketbroker.broker.consumers import ConsumerRegistry
 from rocketbroker.broker.dead_letters import DeadLetters
@@ -25,14 +26,12 @@ from rocketbroker.broker.delaying import Delaying
 from rocketbroker.broker.durability import Durability
 from rocketbroker.broker.filters import Filters
 from rocketbroker.broker.following import Followers, Following
-from rocketbroker.broker.group_admin import GroupAdmin
 from rocketbroker.broker.groups import GroupTable
 from rocketbroker.broker.heartbeats import Heartbeats
 from rocketbroker.broker.holding import Holding
 from rocketbroker.broker.intake import Intake
 from rocketbroker.broker.lightqueues import LightQueues
 from rocketbroker.broker.locks import QueueLocks
-from rocketbroker.broker.message_queries import MessageQueries
 from rocketbroker.broker.notices import LATE_SECONDS, Notices
 from rocketbroker.broker.offsets import OffsetTable
 from rocketbroker.broker.outer import NameServerCalls
@@ -46,13 +45,10 @@ from rocketbroker.broker.registration import Registration
 from rocketbroker.broker.regular import RegularWork
 from rocketbroker.broker.replies import Replies
 from rocketbroker.broker.retention import Retention
-from rocketbroker.broker.runtime_info import RuntimeInfo
 from rocketbroker.broker.sendback import SendBack
 from rocketbroker.broker.sending import Sending
-from rocketbroker.broker.settings_requests import SettingsRequests
 from rocketbroker.broker.state import TableFile
 from rocketbroker.broker.statistics import Statistics
-from rocketbroker.broker.topic_admin import TopicAdmin
 from rocketbroker.broker.topics import TopicTable
 from rocketbroker.broker.transactions import Transactions
 from rocketbroker.broker.upkeep import Upkeep
@@ -338,34 +334,7 @@ class Broker:
             self.heartbeats,
             self.locks,
             ConsumerRequests(topics, groups, self.offsets, consumers, store),
-            TopicAdmin(
-                outside.clock,
-                store,
-                options,
-                self.topics,
-                self.offsets,
-                outside.in_thread,
-                self.registration.announced,
-            ),
-            GroupAdmin(self.groups, self.offsets, self.consumers, self.producers),
-            SettingsRequests(self.settings, outside.wall_ms),
-            RuntimeInfo(
-                self.settings,
-                store,
-                self.statistics,
-                self.durability,
-                self.pulling,
-                outside.wall_ms,
-                outside.in_thread,
-                [self.delaying.figures, self.followers.figures],
-            ),
-            MessageQueries(
-                store,
-                self.topics,
-                self.upkeep.dispatch,
-                outside.in_thread,
-                self.settings.store.default_query_max_num,
-            ),
+            *administration(self, outside),
         ]
         for part in both:
             part.register(self.main)

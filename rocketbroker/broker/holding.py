@@ -3,9 +3,10 @@
 
 A held pull is woken when a message arrives in its queue that its filter takes, when its
 time is over, when a look at its queue every few seconds finds that the queue moved on
-(so that a filter that matches nothing still gets a later offset to start from), and
-dropped when its connection goes away: woken later it would answer nobody, and eat what
-belongs to the client's next connection (the broker sheet, trap 17).
+(so that a filter that matches nothing still gets a later offset to start from), or when
+its group's offset was set to another one. It is dropped when its connection goes away:
+woken later it would answer nobody, and eat what belongs to the client's next connection
+(the broker sheet, trap 17).
 
 Waking takes it out first and then runs its C{resume}, which answers whatever it finds
 and does not hold again.
@@ -203,6 +204,10 @@ class Holding:
             return self._store.look(queue, start, end - start, wanted)
         except OSError:
             return True, 0
+
+    def release(self, queue: IQueue, wanted: Callable[[Held], bool]) -> None:
+        """Wake those in a queue that wait for what will not be given to them."""
+        self._wake([held for held in self._queues.get(queue, ()) if wanted(held)])
 
     def check(self) -> None:
         """Wake who waits in a queue that moved on, whatever came."""

@@ -8,15 +8,17 @@ every few seconds, the whole file each time, unless nothing was committed since.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeAlias, final
+from typing import Any, Final, TypeAlias, final
 
 from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 
+from rocketbroker.broker import resets
 from rocketbroker.broker.state import TableFile
 from rocketbroker.broker.topics import loaded_version
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.records.names import is_light
+from rocketbroker.remoting.interfaces import IConnection
 from rocketbroker.wire.fields import integer_of
 from rocketbroker.wire.topics import DataVersion
 
@@ -37,6 +39,7 @@ class OffsetTable:
 
     @ivar version: moves every consumerOffsetUpdateVersionStep commits.
     @ivar commits: how often an offset was committed.
+    @ivar resets: those that are pending, if any; changed here only.
     """
 
     _log = Logger()
@@ -54,7 +57,7 @@ class OffsetTable:
         self._wall_ms = wall_ms
         self._offsets: Offsets = {}
         self._pull_offsets: Offsets = {}
-        self._resets: Offsets = {}
+        self.resets: resets.Resets = {}
 
     def load(self) -> None:
         """I{Blocking.} Read the file."""
@@ -68,8 +71,8 @@ class OffsetTable:
     def query(self, group: str, topic: str, queue_id: int) -> int:
         """A pending reset, else what was committed, else L{NONE}."""
         key = f"{topic}@{group}"
-        if self._server_side and self._resets:
-            reset = self._resets.get(key, {}).get(queue_id)
+        if self.resets:
+            reset = resets.pending(self.resets, key, queue_id)
             if reset is not None:
                 return reset
         queues = self._offsets.get(key)
@@ -100,30 +103,43 @@ class OffsetTable:
         return self._pull_offsets.get(f"{topic}@{group}", {}).get(queue_id, NONE)
 
     def reset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Let the group go on at C{offset} with its next pull; negative: nothing."""
+        """Let the group go on at C{offset} with its next pull; negative: nothing.
+
+        Where clients are told instead (useServerSideResetOffset is off), it is only
+        committed.
+        """
         if offset < 0:
             return
-        self._resets.setdefault(f"{topic}@{group}", {})[queue_id] = offset
+        if self._server_side:
+            key = f"{topic}@{group}"
+            self.resets.setdefault(key, {})[queue_id] = resets.Reset(offset)
         self.commit(group, topic, queue_id, offset)
 
     def has_reset(self, group: str, topic: str, queue_id: int) -> bool:
-        """Whether a reset waits for the next pull, so that commits are refused."""
-        return self._server_side and queue_id in self._resets.get(
-            f"{topic}@{group}", ()
-        )
-
-    def take_reset(self, group: str, topic: str, queue_id: int) -> int | None:
-        """The pending reset, which is then no longer pending."""
-        if not self._resets:
-            return None
+        """Whether a reset is pending, so that commits are refused."""
+        if not self.resets:
+            return False
         key = f"{topic}@{group}"
-        queues = self._resets.get(key)
-        if queues is None:
-            return None
-        offset = queues.pop(queue_id, None)
-        if not queues:
-            del self._resets[key]
-        return offset if self._server_side else None
+        return resets.pending(self.resets, key, queue_id) is not None
+
+    def reset_for_pull(
+        self,
+        connection: IConnection,
+        group: str,
+        topic: str,
+        queue_id: int,
+        offset: int,
+    ) -> int | None:
+        """Where a pull that has just come is to go on instead of at C{offset}."""
+        key = f"{topic}@{group}"
+        return resets.answer(self.resets, key, queue_id, connection, offset)
+
+    def reset_for_held(
+        self, connection: IConnection, group: str, topic: str, queue_id: int
+    ) -> int | None:
+        """Where a pull that was held is to go on."""
+        key = f"{topic}@{group}"
+        return resets.tell(self.resets, key, queue_id, connection)
 
     def queues(self, group: str, topic: str) -> dict[int, int]:
         """A copy of the group's committed offsets in a topic."""
@@ -143,7 +159,7 @@ class OffsetTable:
 
     def forget_group(self, group: str) -> None:
         """Forget all that is known of a group's progress."""
-        for table in (self._offsets, self._pull_offsets, self._resets):
+        for table in (self._offsets, self._pull_offsets, self.resets):
             self._forget(table, 1, group)
 
     def forget_topic(self, topic: str) -> None:
@@ -152,10 +168,10 @@ class OffsetTable:
         A reset or a pull offset of a topic that is gone would apply to the next topic
         of that name, so they go too.
         """
-        for table in (self._offsets, self._pull_offsets, self._resets):
+        for table in (self._offsets, self._pull_offsets, self.resets):
             self._forget(table, 0, topic)
 
-    def _forget(self, table: Offsets, part: int, name: str) -> None:
+    def _forget(self, table: dict[str, Any], part: int, name: str) -> None:
         for key in list(table):
             parts = key.split("@")
             if len(parts) == 2 and parts[part] == name:

@@ -32,6 +32,12 @@ from rocketbroker.broker.durability import InThread
 from rocketbroker.broker.holding import Held, Holding
 from rocketbroker.broker.intake import OVERLOAD, refuse
 from rocketbroker.broker.offsets import OffsetTable
+from rocketbroker.broker.pull_answers import (
+    OFFSET_RESET,
+    code_of,
+    forbidden,
+    moved,
+)
 from rocketbroker.broker.pull_checks import (
     COMMIT,
     MOST_KEPT_CHARACTERS,
@@ -45,14 +51,7 @@ from rocketbroker.errors import BrokerError, SystemBusy, SystemFailure
 from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
 from rocketbroker.store.interfaces import (
     FOUND,
-    MESSAGE_WAS_REMOVING,
-    NO_MATCHED_LOGIC_QUEUE,
     NO_MATCHED_MESSAGE,
-    NO_MESSAGE_IN_QUEUE,
-    OFFSET_FOUND_NULL,
-    OFFSET_OVERFLOW_BADLY,
-    OFFSET_OVERFLOW_ONE,
-    OFFSET_TOO_SMALL,
     IQueue,
     IStore,
     ReadResult,
@@ -84,33 +83,10 @@ MOST_COLD: Final = 1024
 #: How long a pull waits at most, whatever it says: clients say 15 to 30 seconds.
 MOST_SUSPENDED_SECONDS: Final = 3600.0
 
-#: The status of a pull that was sent elsewhere by an operator.
-OFFSET_RESET: Final = "OFFSET_RESET"
-
 _SIZES: Final = Struct(
     ">I"  # length of the frame, without these 4 bytes
     "I"  # serialization (JSON: 0), length of the header
 )
-
-_CODES: Final = {
-    FOUND: ResponseCode.SUCCESS,
-    MESSAGE_WAS_REMOVING: ResponseCode.PULL_RETRY_IMMEDIATELY,
-    NO_MATCHED_MESSAGE: ResponseCode.PULL_RETRY_IMMEDIATELY,
-    NO_MATCHED_LOGIC_QUEUE: ResponseCode.PULL_OFFSET_MOVED,
-    NO_MESSAGE_IN_QUEUE: ResponseCode.PULL_OFFSET_MOVED,
-    OFFSET_FOUND_NULL: ResponseCode.PULL_NOT_FOUND,
-    OFFSET_OVERFLOW_ONE: ResponseCode.PULL_NOT_FOUND,
-    OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_OFFSET_MOVED,
-    OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
-    OFFSET_RESET: ResponseCode.PULL_OFFSET_MOVED,
-}
-
-
-def code_of(status: str, offset: int) -> int:
-    """The response code for what a read at C{offset} found."""
-    if status in (NO_MESSAGE_IN_QUEUE, NO_MATCHED_LOGIC_QUEUE) and offset == 0:
-        return ResponseCode.PULL_NOT_FOUND
-    return _CODES[status]
 
 
 def fields_of(request: Command) -> PullFields:
@@ -252,7 +228,7 @@ class Pulling:
         self.hot_pulls += 1
         offset = fields.queueOffset
         assert type(offset) is int
-        reset = self._offsets.take_reset(route.group, route.topic, fields.queueId)
+        reset = self._reset(connection, route, fields) if self._offsets.resets else None
         result = None
         if reset is None:
             most, size = limits(fields)
@@ -305,9 +281,32 @@ class Pulling:
         except PullForbidden as error:
             return forbidden(error)
         done: Deferred[Command | None] = Deferred()
-        reset = self._offsets.take_reset(route.group, route.topic, fields.queueId)
+        reset = self._reset(connection, route, fields) if self._offsets.resets else None
         self._serve(Pull(connection, fields, route, queue, 0, done), reset)
         return done
+
+    def _reset(
+        self, connection: IConnection, route: Route, fields: PullFields
+    ) -> int | None:
+        """Where a pull that has just come is to go on, if its offset was set."""
+        offset = fields.queueOffset
+        assert type(offset) is int
+        return self._offsets.reset_for_pull(
+            connection, route.group, route.topic, fields.queueId, offset
+        )
+
+    def reset(self, group: str, queue: IQueue, offset: int) -> None:
+        """Let a group go on at C{offset}, whatever it waits for.
+
+        Pulls that are held for it are told at once.
+        """
+        self._offsets.reset(group, queue.topic, queue.queue_id, offset)
+
+        def outdated(held: Held) -> bool:
+            assert isinstance(held.request, Pull)
+            return held.request.route.group == group
+
+        self._holding.release(queue, outdated)
 
     def _serve(self, pull: Pull, reset: int | None) -> None:
         """Read for a pull that has just come.
@@ -318,10 +317,7 @@ class Pulling:
         offset = fields.queueOffset
         assert type(offset) is int
         if reset is not None:
-            result = ReadResult(
-                OFFSET_RESET, reset, queue.min_offset, queue.max_offset, [], 0, 0
-            )
-            self._found(pull, result, True)
+            self._found(pull, moved(queue, reset), True)
             return
         if offset >= queue.max_offset:
             self._dispatch()
@@ -379,7 +375,7 @@ class Pulling:
         elif result.status is not OFFSET_RESET:
             self.missed += 1
         self._offsets.commit_pull(group, topic, queue_id, result.next_offset)
-        if first:
+        if first and not self._offsets.has_reset(group, topic, queue_id):
             if flag & COMMIT and fields.commitOffset >= 0:
                 self._offsets.commit(group, topic, queue_id, fields.commitOffset)
             waits = code == ResponseCode.PULL_NOT_FOUND and flag & SUSPEND
@@ -415,15 +411,34 @@ class Pulling:
             return
         if connection.congested:
             # What it has asked for before waits to be sent: let it ask again.
-            result = ReadResult(
-                NO_MATCHED_MESSAGE, offset, queue.min_offset, queue.max_offset, [], 0, 0
-            )
-            self._answer(pull, ResponseCode.PULL_RETRY_IMMEDIATELY, result)
+            self._ask_again(pull)
             return
+        if self._offsets.resets:
+            group, topic = pull.route.group, pull.route.topic
+            reset = self._offsets.reset_for_held(
+                connection, group, topic, queue.queue_id
+            )
+            if reset == offset:
+                # It is there already, which only a pull that has just come can say.
+                self._ask_again(pull)
+                return
+            if reset is not None:
+                code = ResponseCode.PULL_OFFSET_MOVED
+                self._answer(pull, code, moved(queue, reset))
+                return
         if self._store.is_cold(queue, offset):
             self._read_cold(pull, False)
             return
         self._found(pull, self._read(pull), False)
+
+    def _ask_again(self, pull: Pull) -> None:
+        """Let who was held ask again, where it is."""
+        queue, offset = pull.queue, pull.fields.queueOffset
+        assert type(offset) is int
+        result = ReadResult(
+            NO_MATCHED_MESSAGE, offset, queue.min_offset, queue.max_offset, [], 0, 0
+        )
+        self._answer(pull, ResponseCode.PULL_RETRY_IMMEDIATELY, result)
 
     def _answer(self, pull: Pull, code: int, result: ReadResult) -> None:
         """Send the answer."""
@@ -471,8 +486,3 @@ class Pulling:
             pull.done.callback(Command(error.code, remark=error.remark))
         else:
             refuse(pull.connection, pull.opaque, error)
-
-
-def forbidden(error: PullForbidden) -> Command:
-    """The answer to a pull that is not allowed."""
-    return Command(error.code, {"forbiddenType": str(error.kind)}, remark=error.remark)

@@ -9,14 +9,21 @@ text with blanks between; a window that was not lived through yet is empty.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
-from typing import Final, final
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Final, Generic, TypeVar, final
 
 #: How often the totals are looked at.
 SAMPLE_SECONDS: Final = 1
 
 #: The windows, in samples.
 WINDOWS: Final = (10, 60, 600)
+
+#: Rates by group or topic, of which there are many: how often these are looked at, and
+#: over how many looks they are taken: a minute.
+KEYED_SAMPLE_SECONDS: Final = 10
+KEYED_WINDOW: Final = 6
+
+K = TypeVar("K", bound=Hashable)
 
 
 @final
@@ -63,3 +70,39 @@ class Rates:
             f"{sum(self.rate(name, window) or 0.0 for name in names):.2f}"
             for window in WINDOWS
         )
+
+
+@final
+class KeyedRates(Generic[K]):
+    """The rates of many totals of one kind over the last minute."""
+
+    def __init__(
+        self,
+        seconds: Callable[[], float],
+        totals: Callable[[], Iterable[tuple[K, int]]],
+    ) -> None:
+        """
+        @param seconds: monotonic time.
+        @param totals: all of them; what comes more than once is added up.
+        """
+        self._seconds = seconds
+        self._totals = totals
+        first: tuple[float, dict[K, int]] = seconds(), {}
+        self._samples = deque([first], KEYED_WINDOW + 1)
+
+    def sample(self) -> None:
+        """Look at the totals, if the last look was long enough ago."""
+        now = self._seconds()
+        if now - self._samples[-1][0] < KEYED_SAMPLE_SECONDS:
+            return
+        sums: dict[K, int] = {}
+        for key, total in self._totals():
+            sums[key] = sums.get(key, 0) + total
+        self._samples.append((now, sums))
+
+    def rate(self, key: K) -> float:
+        """How many a second; 0.0 before the second look."""
+        (begin, first), (end, last) = self._samples[0], self._samples[-1]
+        if end <= begin:
+            return 0.0
+        return max(last.get(key, 0) - first.get(key, 0), 0) / (end - begin)

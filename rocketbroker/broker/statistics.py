@@ -22,7 +22,7 @@ from rocketbroker.broker.day_totals import DayTotals
 from rocketbroker.broker.intake import Intake
 from rocketbroker.broker.pull_checks import PullChecks
 from rocketbroker.broker.pulling import Pulling
-from rocketbroker.broker.rates import Rates
+from rocketbroker.broker.rates import KeyedRates, Rates
 from rocketbroker.broker.sending import Sending
 from rocketbroker.broker.topics import TopicTable
 from rocketbroker.store.interfaces import IStore
@@ -67,6 +67,13 @@ class Statistics:
                 "transferred": self.transferred,
             },
         )
+        self._taken = KeyedRates(
+            seconds,
+            lambda: (
+                ((counter.group, counter.topic), counter.messages)
+                for counter in pull_checks.counters()
+            ),
+        )
         self.days = DayTotals(wall_ms, {"put": self.put, "got": self.got})
 
     def put(self) -> int:
@@ -95,9 +102,14 @@ class Statistics:
         """Messages that were handed out."""
         return sum(counter.messages for counter in self._pull_checks.counters())
 
+    def taken_tps(self, group: str, topic: str) -> float:
+        """How many messages of a topic a group got a second in the last minute."""
+        return self._taken.rate((group, topic))
+
     def look(self) -> None:
         """Look at all totals; once a second."""
         self.rates.sample()
+        self._taken.sample()
         self.days.look()
         now = self._seconds()
         if now - self._minute_at >= MINUTE_SECONDS:

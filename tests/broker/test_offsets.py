@@ -10,6 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.broker.offsets import NONE, OffsetTable
 from rocketbroker.broker.state import TableFile
 from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.threads import at_once
 from rocketbroker.wire.fastjson import loads
@@ -73,15 +74,17 @@ class OffsetTableTests(SynchronousTestCase):
         self.assertEqual(counters, [0, 0, 1, 1, 1, 2, 2])
 
     def test_reset(self) -> None:
-        """A reset is what queries see until the next pull takes it, once."""
+        """A reset is what queries see until a pull comes from there."""
         self.offsets.commit("G", "T", 0, 7)
         self.offsets.reset("G", "T", 0, 2)
         self.offsets.reset("G", "T", 1, -1)
         self.assertTrue(self.offsets.has_reset("G", "T", 0))
         self.assertFalse(self.offsets.has_reset("G", "T", 1))
         self.assertEqual(self.offsets.query("G", "T", 0), 2)
-        self.assertEqual(self.offsets.take_reset("G", "T", 0), 2)
-        self.assertIsNone(self.offsets.take_reset("G", "T", 0))
+        connection = RecordedConnection()
+        self.assertEqual(self.offsets.reset_for_pull(connection, "G", "T", 0, 7), 2)
+        self.assertTrue(self.offsets.has_reset("G", "T", 0))
+        self.assertIsNone(self.offsets.reset_for_pull(connection, "G", "T", 0, 2))
         self.assertFalse(self.offsets.has_reset("G", "T", 0))
 
     def test_resetElsewhere(self) -> None:
@@ -89,7 +92,6 @@ class OffsetTableTests(SynchronousTestCase):
         offsets = self.table(use_server_side_reset_offset=False)
         offsets.reset("G", "T", 0, 2)
         self.assertFalse(offsets.has_reset("G", "T", 0))
-        self.assertIsNone(offsets.take_reset("G", "T", 0))
         self.assertEqual(offsets.query("G", "T", 0), 2)
 
     def test_names(self) -> None:

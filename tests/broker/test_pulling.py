@@ -262,25 +262,11 @@ class CommitTests(PullCase):
         self.assertEqual(len(self.rig.answers()), 1)
         self.assertEqual(self.rig.offsets.query("G", "T", 0), 9)
 
-    def test_reset(self) -> None:
-        """An offset that an operator has set is answered once, as one that moved."""
-        self.send("a", "b", "c")
-        for _ in range(2):
-            self.rig.offsets.reset("G", "T", 0, 2)
-            self.rig.hot(PULL, pull_ext(1))
-            (answer,) = self.rig.answers()
-            self.assertEqual((answer.code, answer.remark), (MOVED, "OFFSET_RESET"))
-            self.assertEqual((answer.ext or {})["nextBeginOffset"], "2")
-            self.assertEqual(bodies(self.pull(2)), [b"c"])
-        self.rig.offsets.reset("G", "T", 0, 2)
-        answer = answered(self.rig.begin(PULL, pull_ext(1)))
-        self.assertEqual(answer.remark, "OFFSET_RESET")
-
     def test_resetSwitchedOff(self) -> None:
-        """With useServerSideResetOffset off it is only forgotten."""
+        """With useServerSideResetOffset off no pull is told."""
         self.rig = self.make(useServerSideResetOffset="false")
         self.send("a", "b")
-        self.rig.offsets.reset("G", "T", 0, 1)
+        self.rig.pulling.reset("G", self.rig.store.queue("T", 0), 1)
         self.assertEqual(bodies(self.pull(0)), [b"a", b"b"])
 
 

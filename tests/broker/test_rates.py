@@ -5,7 +5,13 @@ from __future__ import annotations
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.rates import SAMPLE_SECONDS, Rates
+from rocketbroker.broker.rates import (
+    KEYED_SAMPLE_SECONDS,
+    KEYED_WINDOW,
+    SAMPLE_SECONDS,
+    KeyedRates,
+    Rates,
+)
 
 
 class RatesTests(SynchronousTestCase):
@@ -64,3 +70,34 @@ class RatesTests(SynchronousTestCase):
         for _ in range(20):
             self.rates.sample()
         self.assertEqual(self.rates.text("one"), "  ")
+
+
+class KeyedRatesTests(SynchronousTestCase):
+    """Rates of many totals over a minute."""
+
+    def test_minute(self) -> None:
+        """The same key's totals are added up; what is older than a minute is gone."""
+        clock = Clock()
+        totals = [("a", 100), ("a", 20), ("b", 0)]
+        rates = KeyedRates(clock.seconds, lambda: totals)
+        rates.sample()
+        self.assertEqual(rates.rate("a"), 0.0)
+        clock.advance(KEYED_SAMPLE_SECONDS)
+        rates.sample()
+        self.assertEqual(rates.rate("a"), 120 / KEYED_SAMPLE_SECONDS)
+        self.assertEqual((rates.rate("b"), rates.rate("c")), (0.0, 0.0))
+        for _ in range(KEYED_WINDOW + 1):
+            clock.advance(KEYED_SAMPLE_SECONDS)
+            rates.sample()
+        self.assertEqual(rates.rate("a"), 0.0)
+
+    def test_fallen(self) -> None:
+        """A total that was forgotten has no rate below zero."""
+        clock = Clock()
+        totals = [("a", 100)]
+        rates = KeyedRates(clock.seconds, lambda: totals)
+        for number in (100, 0):
+            totals[0] = ("a", number)
+            clock.advance(KEYED_SAMPLE_SECONDS)
+            rates.sample()
+        self.assertEqual(rates.rate("a"), 0.0)

@@ -1,0 +1,76 @@
+# -*- test-case-name: tests.broker.test_broker -*-
+"""What answers operators and their tools, put together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rocketbroker.broker.group_admin import GroupAdmin
+from rocketbroker.broker.message_queries import MessageQueries
+from rocketbroker.broker.outside import Outside, Part
+from rocketbroker.broker.progress import ProgressRequests
+from rocketbroker.broker.resetting import ResetRequests
+from rocketbroker.broker.runtime_info import RuntimeInfo
+from rocketbroker.broker.settings_requests import SettingsRequests
+from rocketbroker.broker.topic_admin import TopicAdmin
+
+if TYPE_CHECKING:
+    from rocketbroker.broker.broker import Broker
+
+
+def administration(broker: Broker, outside: Outside) -> list[Part]:
+    """The parts that look into the others, and change their tables, on request."""
+    settings, store = broker.settings, broker.store
+    options = settings.broker
+    return [
+        TopicAdmin(
+            outside.clock,
+            store,
+            options,
+            broker.topics,
+            broker.offsets,
+            outside.in_thread,
+            broker.registration.announced,
+        ),
+        GroupAdmin(broker.groups, broker.offsets, broker.consumers, broker.producers),
+        SettingsRequests(settings, outside.wall_ms),
+        RuntimeInfo(
+            settings,
+            store,
+            broker.statistics,
+            broker.durability,
+            broker.pulling,
+            outside.wall_ms,
+            outside.in_thread,
+            [broker.delaying.figures, broker.followers.figures],
+        ),
+        ResetRequests(
+            store,
+            options,
+            broker.topics,
+            broker.groups,
+            broker.offsets,
+            broker.consumers,
+            broker.pulling,
+            broker.upkeep.dispatch,
+            outside.in_thread,
+        ),
+        ProgressRequests(
+            store,
+            options.broker_name,
+            broker.topics,
+            broker.offsets,
+            broker.consumers,
+            broker.statistics.taken_tps,
+            broker.upkeep.dispatch,
+            outside.wall_ms,
+            outside.in_thread,
+        ),
+        MessageQueries(
+            store,
+            broker.topics,
+            broker.upkeep.dispatch,
+            outside.in_thread,
+            settings.store.default_query_max_num,
+        ),
+    ]
