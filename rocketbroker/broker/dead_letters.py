@@ -32,6 +32,7 @@ from rocketbroker.records.names import (
     MOST_TOPIC_CHARACTERS,
     dlq_topic,
     group_of_retry_topic,
+    retry_topic,
 )
 from rocketbroker.records.properties import DELAY, RETRY_TOPIC, TRANSACTION_PREPARED
 from rocketbroker.wire.command import Command
@@ -59,11 +60,33 @@ def most_reconsumed(
 
 
 @final
+class FailureCounts:
+    """Counts messages that failed.
+
+    @ivar messages: how many, by group and topic.
+    """
+
+    def __init__(self, topics: TopicTable) -> None:
+        self.messages: dict[tuple[str, str], int] = {}
+        self._topics = topics
+
+    def count(self, group: str, topic: str) -> None:
+        """One more.
+
+        @param topic: where the message says that it comes from. A client may say
+            anything, so one that is not known counts as the group's retry topic:
+            nobody fills the memory with names.
+        """
+        known = self._topics.config(topic) is not None
+        key = group, topic if known else retry_topic(group)
+        self.messages[key] = self.messages.get(key, 0) + 1
+
+
+@final
 class DeadLetters:
     """Makes the topics of dead letters, and counts what goes there.
 
-    @ivar counts: messages that were given up, by group and the topic that they
-        came from.
+    @ivar counts: messages that were given up.
     """
 
     def __init__(
@@ -75,7 +98,7 @@ class DeadLetters:
         """
         @param is_ordered: whether a member of the group has locked a queue.
         """
-        self.counts: dict[tuple[str, str], int] = {}
+        self.counts = FailureCounts(topics)
         self._topics = topics
         self._groups = groups
         self._is_ordered = is_ordered
@@ -115,10 +138,5 @@ class DeadLetters:
         topic = self.topic(name)
         own[DELAY] = "-1"
         own.pop(TRANSACTION_PREPARED, None)
-        self.count(name, own.get(RETRY_TOPIC, fields.b))
+        self.counts.count(name, own.get(RETRY_TOPIC, fields.b))
         return topic
-
-    def count(self, group: str, topic: str) -> None:
-        """One more is given up."""
-        key = group, topic
-        self.counts[key] = self.counts.get(key, 0) + 1

@@ -28,7 +28,11 @@ from typing import Final, final
 
 from twisted.internet.defer import Deferred
 
-from rocketbroker.broker.dead_letters import DeadLetters, most_reconsumed
+from rocketbroker.broker.dead_letters import (
+    DeadLetters,
+    FailureCounts,
+    most_reconsumed,
+)
 from rocketbroker.broker.durability import InThread
 from rocketbroker.broker.groups import GroupTable
 from rocketbroker.broker.intake import Intake
@@ -91,8 +95,7 @@ _FAQ: Final = (
 class SendBack:
     """Answers request 36.
 
-    @ivar counts: messages that were stored again, by group and the topic that they came
-        from.
+    @ivar counts: messages that were stored again, dead letters too.
     """
 
     def __init__(
@@ -107,7 +110,7 @@ class SendBack:
         options: BrokerOptions,
         in_thread: InThread,
     ) -> None:
-        self.counts: dict[tuple[str, str], int] = {}
+        self.counts = FailureCounts(topics)
         self._store = store
         self._topics = topics
         self._groups = groups
@@ -224,9 +227,9 @@ class SendBack:
             self._intake.failed += 1
             problem = STATUS_NAMES.get(draft.status, "UNKNOWN_ERROR")
         else:
-            self.counts[group, topic] = self.counts.get((group, topic), 0) + 1
+            self.counts.count(group, topic)
             if is_dead:
-                self._dead_letters.count(group, topic)
+                self._dead_letters.counts.count(group, topic)
             if code:
                 problem = ResponseCode(code).name
         if problem:

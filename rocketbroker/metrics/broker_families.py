@@ -26,6 +26,7 @@ from rocketbroker.metrics.lag import (
     read_times,
 )
 from rocketbroker.metrics.remoting_families import add_port
+from rocketbroker.metrics.retries import add_dead_letters, add_sent_back
 from rocketbroker.metrics.samples import Samples, constant_labels
 from rocketbroker.metrics.transactions import add_transactions
 from rocketbroker.metrics.versions import version_name
@@ -114,10 +115,13 @@ class BrokerFamilies:
             self._add_sends(samples)
             self._add_pulls(samples)
             self._add_delays(samples)
+            add_sent_back(samples, self._broker.send_back)
         if options.enable_connection_metrics:
             self._add_connections(samples)
         if options.enable_lag_and_dlq_metrics:
             self._add_lags(samples)
+            letters = self._broker.dead_letters.counts
+            add_dead_letters(samples, letters, self._broker.topics)
         if options.enable_message_store_metrics:
             self._add_store(samples)
             self._add_disk(samples)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.dead_letters import DeadLetters, most_reconsumed
+from rocketbroker.broker.dead_letters import DeadLetters, FailureCounts, most_reconsumed
 from rocketbroker.broker.groups import GroupTable
 from rocketbroker.broker.state import TableFile
 from rocketbroker.broker.topics import TopicTable
@@ -85,12 +85,22 @@ class TopicTests(SynchronousTestCase):
         self.assertRaises(SystemFailure, letters.topic, "g" * 123)
         self.assertIsNone(topics.config("%DLQ%" + "g" * 123))
 
+
+class CountTests(SynchronousTestCase):
+    """Counts of what failed."""
+
     def test_counts(self) -> None:
-        """Dead letters are counted by group and topic."""
-        letters = self.letters(self.table())
-        for topic in ("T", "T", "U"):
-            letters.count("G", topic)
-        self.assertEqual(letters.counts, {("G", "T"): 2, ("G", "U"): 1})
+        """Messages are counted by group and topic, and those from topics that nobody
+        knows as of the group's retry topic."""
+        rig = Rig({})
+        self.addCleanup(rig.close)
+        rig.topic("T")
+        rig.topic("U")
+        counts = FailureCounts(rig.topics)
+        for topic in ("T", "U", "T", "made up", "x" * 1000, ""):
+            counts.count("G", topic)
+        wanted = {("G", "T"): 2, ("G", "U"): 1, ("G", "%RETRY%G"): 3}
+        self.assertEqual(counts.messages, wanted)
 
 
 class SentTests(SynchronousTestCase):
@@ -100,6 +110,7 @@ class SentTests(SynchronousTestCase):
         """A group G that was there before."""
         self.rig = Rig({})
         self.addCleanup(self.rig.close)
+        self.rig.topic("T")
         self.group()
 
     def group(self, most: int = 16) -> None:
@@ -140,7 +151,7 @@ class SentTests(SynchronousTestCase):
         self.assertEqual((dead.body, dead.reconsume_times), (b"body", 4))
         self.assertEqual(dead.properties["DELAY"], "-1")
         self.assertEqual(dead.properties["RETRY_TOPIC"], "T")
-        self.assertEqual(self.rig.dead_letters.counts, {("G", "T"): 1})
+        self.assertEqual(self.rig.dead_letters.counts.messages, {("G", "T"): 1})
 
     def test_groupsLimit(self) -> None:
         """Without a limit of the client's own, the group's counts."""
@@ -171,4 +182,4 @@ class SentTests(SynchronousTestCase):
         self.assertRaises(BrokerError, self.rig.ask, SEND, ext, b"x")
         self.rig.topics._most_made = 0
         self.assertRaises(SystemFailure, self.send, 17)
-        self.assertEqual(self.rig.dead_letters.counts, {})
+        self.assertEqual(self.rig.dead_letters.counts.messages, {})

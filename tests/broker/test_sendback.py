@@ -151,7 +151,7 @@ class AgainTests(SendBackCase):
         (copy,) = self.waiting(4)
         self.assertEqual(copy.properties["RETRY_TOPIC"], "FIRST")
         self.assertEqual(copy.properties["ORIGIN_MESSAGE_ID"], "ID")
-        self.assertEqual(self.rig.send_back.counts, {("G", "FIRST"): 1})
+        self.assertEqual(self.rig.send_back.counts.messages, {("G", "%RETRY%G"): 1})
 
     def test_queues(self) -> None:
         """The queues of the retry topic are used in turn, as many as the group says,
@@ -209,10 +209,10 @@ class GivenUpTests(SendBackCase):
         self.assertEqual(dead.properties["DELAY"], "0")
         self.assertEqual(dead.properties["RETRY_TOPIC"], "T")
         self.assertEqual(dead.tags, "red")
-        self.assertEqual(self.rig.dead_letters.counts, {("G", "T"): 1})
+        self.assertEqual(self.rig.dead_letters.counts.messages, {("G", "T"): 1})
         self.back(self.send(2), maxReconsumeTimes="3")
         self.assertEqual(len(self.rig.records(0, DEAD)), 1)
-        self.assertEqual(self.rig.send_back.counts, {("G", "T"): 2})
+        self.assertEqual(self.rig.send_back.counts.messages, {("G", "T"): 2})
 
     def test_groupsLimit(self) -> None:
         """The group's limit counts for clients that say none or are too old to."""
@@ -243,7 +243,7 @@ class RefusedTests(SendBackCase):
         self.group(retry_queue_nums=0)
         self.assertEqual(self.back(self.send(), -1).code, 0)
         self.assertIsNone(self.rig.topics.config("%RETRY%G"))
-        self.assertEqual(self.rig.send_back.counts, {})
+        self.assertEqual(self.rig.send_back.counts.messages, {})
 
     def test_unknownGroup(self) -> None:
         """A group that may not be made does not exist."""
@@ -305,7 +305,7 @@ class RefusedTests(SendBackCase):
         position = self.send(0, f"a\x01{'b' * 32600}\x02")
         answer = self.back(position)
         self.assertEqual((answer.code, answer.remark), (1, "PROPERTIES_SIZE_EXCEEDED"))
-        self.assertEqual(self.rig.send_back.counts, {})
+        self.assertEqual(self.rig.send_back.counts.messages, {})
 
     def test_fullDisk(self) -> None:
         """What the store does not take is not acknowledged."""

@@ -370,6 +370,17 @@ class BrokerFamiliesTests(SynchronousTestCase):
         labels["consumer_group"] = "SCHEDULE_CONSUMER"
         self.assertEqual(self.value("rocketmq_messages_out_total", **labels), 1)
 
+    def test_retries(self) -> None:
+        """What a group gives back, and what it gives up."""
+        self.send(10)
+        fields = {"offset": "0", "group": "G", "delayLevel": "-1"}
+        self.ask(RequestCode.CONSUMER_SEND_MSG_BACK, fields)
+        labels = {"consumer_group": "G", "topic": "T"}
+        self.assertEqual(
+            self.value("rocketbroker_sent_back_messages_total", **labels), 1
+        )
+        self.assertEqual(self.value("rocketmq_send_to_dlq_messages_total", **labels), 1)
+
     def test_delaysNotCounted(self) -> None:
         """With enableScheduleMessageStats off a delivery counts for nobody."""
         self.begin(enableScheduleMessageStats="false")
