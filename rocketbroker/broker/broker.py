@@ -132,7 +132,8 @@ class Broker:
             options.delay_offset_update_version_step,
             wall_ms,
         )
-        self._tables = (self.topics, self.groups, self.offsets)
+        self.filters = Filters(options, file("consumerFilter.json"), wall_ms)
+        self._tables = (self.topics, self.groups, self.offsets, self.filters)
 
     def _make_registries(self) -> None:
         """Who is there."""
@@ -142,7 +143,6 @@ class Broker:
         self.producers = ProducerRegistry(seconds)
         strict = self.settings.broker.lock_in_strict_mode
         self.locks = QueueLocks(seconds, strict, self.settings.store.total_replicas)
-        self.filters = Filters(self.settings.broker, self._outside.wall_ms)
 
     def _make_data_path(self) -> None:
         """Messages in and out."""
@@ -352,6 +352,8 @@ class Broker:
             table.load()
         self.store.know_topics(self.topics.is_batch)
         self.store.open()
+        if self.settings.broker.enable_calc_filter_bit_map:
+            self.store.calculate_bit_maps(self.filters.bit_map)
         self.delaying.load()
         self.transactions.load()
         self.followers.load()

@@ -7,10 +7,15 @@ about it. A group that goes away leaves its filters dead; they are kept for a da
 a consumer that comes back with the same expression goes on where it was, and bit maps
 of meanwhile stand for it.
 
+C{consumerFilter.json} is the reference's, read and written. What it says of the bits of
+filters has to fit the settings, or bit maps in old units would mean something else:
+then, as in the reference, all of it is left out, and the filters are born when their
+consumers come.
+
 An expression that does not compile makes no filter; the client learns why when it asks
 whether its subscription could be served, before it starts.
 
-Rules: the broker sheet, section 13.2.
+Rules: the broker sheet, sections 13.2, 13.3 and 26.2.
 """
 
 from __future__ import annotations
@@ -18,13 +23,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Final, final
 
+from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
+from rocketbroker.broker.state import TableFile
 from rocketbroker.config.broker import BrokerOptions
-from rocketbroker.errors import SubscriptionParseFailed
+from rocketbroker.errors import RemoteProtocolError, SubscriptionParseFailed
 from rocketbroker.filtering import sql, tags
-from rocketbroker.records.properties import decode
+from rocketbroker.filtering.bloom import BloomFilter, add, may_match
+from rocketbroker.records.properties import RETRY_TOPIC, decode
 from rocketbroker.store.interfaces import Wanted
+from rocketbroker.wire.fields import Fields
 from rocketbroker.wire.heartbeats import SubscriptionData
 
 #: How many characters all expressions together may have. They come from clients and
@@ -41,6 +50,11 @@ OVERHEAD: Final = 256
 COST: Final = 1
 
 
+#: How long a group that is not there yet counts as gone when the broker starts (the
+#: broker sheet, 26.2).
+ABSENT_MS: Final = 30_000
+
+
 @final
 class Filter:
     """What one group wants of one topic.
@@ -49,6 +63,7 @@ class Filter:
     @ivar version: of the subscription: when a client made it, in ms.
     @ivar born_ms: when the expression was new.
     @ivar dead_ms: when the group left, 0 if it is there.
+    @ivar positions: which bits it sets in the maps of messages that it wants.
     @ivar wanted: for the store.
     """
 
@@ -59,6 +74,7 @@ class Filter:
         "expression",
         "group",
         "kind",
+        "positions",
         "topic",
         "version",
         "wanted",
@@ -69,6 +85,7 @@ class Filter:
         group: str,
         topic: str,
         compiled: sql.SqlFilter,
+        bloom: BloomFilter,
         version: int,
         born_ms: int,
         dead_ms: int = 0,
@@ -81,7 +98,15 @@ class Filter:
         self.version = version
         self.born_ms = born_ms
         self.dead_ms = dead_ms
-        self.wanted = wanted_by(compiled)
+        self.positions = positions = bloom.positions(group, topic)
+        bits = bloom.bits
+
+        def may_match_map(store_ms: int, bit_map: bytes) -> bool:
+            if store_ms <= born_ms or len(bit_map) * 8 != bits:
+                return True
+            return may_match(bit_map, positions)
+
+        self.wanted = wanted_by(compiled, may_match_map)
 
     @property
     def size(self) -> int:
@@ -89,13 +114,16 @@ class Filter:
         return len(self.expression) + OVERHEAD
 
 
-def wanted_by(compiled: sql.SqlFilter) -> Wanted:
+def wanted_by(
+    compiled: sql.SqlFilter,
+    may_match_map: Callable[[int, bytes], bool] | None = None,
+) -> Wanted:
     """An expression, for the store."""
 
     def matches(properties: bytes) -> bool:
         return compiled.matches(decode(properties))
 
-    return Wanted(None, matches, cost=COST * len(compiled.expression))
+    return Wanted(None, matches, may_match_map, COST * len(compiled.expression))
 
 
 def compile_for_pull(expression: str, kind: str) -> sql.SqlFilter:
@@ -117,8 +145,16 @@ class Filters:
 
     _log = Logger()
 
-    def __init__(self, options: BrokerOptions, wall_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, options: BrokerOptions, file: TableFile, wall_ms: Callable[[], int]
+    ) -> None:
         self.refused = 0
+        self._file = file
+        self._changed = False
+        self._bloom = BloomFilter(
+            options.max_error_rate_of_bloom_filter,
+            options.expect_consumer_num_use_filter,
+        )
         self._options = options
         self._wall_ms = wall_ms
         self._by_topic: dict[str, dict[str, Filter]] = {}
@@ -128,9 +164,19 @@ class Filters:
         """A group's filter for a topic."""
         return self._by_topic.get(topic, {}).get(group)
 
-    def of_topic(self, topic: str) -> Collection[Filter]:
-        """All filters for a topic, dead ones too."""
-        return self._by_topic.get(topic, {}).values()
+    def for_retries(self, group: str, codes: Callable[[int], bool] | None) -> Wanted:
+        """What a group wants of its retry topic: as of the topic where it was first.
+
+        @param codes: given a tag code, whether it may be wanted; None: all.
+        """
+
+        def matches(properties: bytes) -> bool:
+            decoded = decode(properties)
+            found = self.get(decoded.get(RETRY_TOPIC, ""), group)
+            return found is None or found.compiled.matches(decoded)
+
+        sizes = [each.size for each in self.all() if each.group == group]
+        return Wanted(codes, matches, cost=COST * max(sizes, default=0))
 
     def all(self) -> list[Filter]:
         """All filters."""
@@ -147,13 +193,13 @@ class Filters:
         if known is not None:
             if data.sub_version < known.version:
                 return
-            if data.sub_version == known.version:
-                known.dead_ms = 0
-                return
             same = known.expression, known.kind
-            if same == (data.sub_string, data.expression_type):
+            if data.sub_version == known.version or (
+                same == (data.sub_string, data.expression_type)
+            ):
+                self._changed |= known.version != data.sub_version
                 known.version = data.sub_version
-                known.dead_ms = 0
+                self._set_dead(known, 0)
                 return
             self._remove(known)
         try:
@@ -167,11 +213,13 @@ class Filters:
                 why=error.remark,
             )
             return
-        self._add(
-            Filter(group, data.topic, compiled, data.sub_version, self._wall_ms())
-        )
+        version, now = data.sub_version, self._wall_ms()
+        self._add(Filter(group, data.topic, compiled, self._bloom, version, now))
 
     def _add(self, added: Filter) -> None:
+        known = self.get(added.topic, added.group)
+        if known is not None:
+            self._remove(known)
         if self._size + added.size > MOST_CHARACTERS:
             self._make_room(added.size)
         if self._size + added.size > MOST_CHARACTERS:
@@ -182,6 +230,7 @@ class Filters:
                 topic=added.topic,
             )
             return
+        self._changed = True
         self._by_topic.setdefault(added.topic, {})[added.group] = added
         self._size += added.size
 
@@ -194,6 +243,7 @@ class Filters:
             self._remove(each)
 
     def _remove(self, gone: Filter) -> None:
+        self._changed = True
         groups = self._by_topic[gone.topic]
         del groups[gone.group]
         self._size -= gone.size
@@ -209,8 +259,127 @@ class Filters:
         most = self._options.filter_data_clean_time_span
         for each in self.all():
             if is_subscribed(each.group, each.topic):
-                each.dead_ms = 0
+                self._set_dead(each, 0)
             elif not each.dead_ms:
-                each.dead_ms = now
+                self._set_dead(each, now)
             elif now - each.dead_ms > most:
                 self._remove(each)
+
+    def _set_dead(self, changed: Filter, ms: int) -> None:
+        if changed.dead_ms != ms:
+            changed.dead_ms = ms
+            self._changed = True
+
+    # Bit maps.
+
+    def bit_map(self, topic: bytes, properties: bytes) -> bytes:
+        """Which filters want a message; dead ones count, as they may live again.
+
+        @return: empty if there is none for its topic.
+        """
+        groups = self._by_topic.get(topic.decode("utf-8", "replace"))
+        if not groups:
+            return b""
+        decoded = decode(properties)
+        matched = self._bloom.empty()
+        for each in groups.values():
+            if each.compiled.matches(decoded):
+                add(matched, each.positions)
+        return bytes(matched)
+
+    # The file.
+
+    def load(self) -> None:
+        """I{Blocking.} Read the file; what makes no sense in it is left out."""
+        value = self._file.load()
+        if value is None:
+            return
+        try:
+            loaded = self._loaded(value)
+        except RemoteProtocolError as error:
+            self._log.warn("{path}: {why}", path=self._file.path, why=str(error))
+            return
+        for each in loaded:
+            self._add(each)
+        self._changed = False
+
+    def _loaded(self, value: object) -> list[Filter]:
+        """The filters of the file.
+
+        @raise RemoteProtocolError: they have other bits than now.
+        """
+        loaded = []
+        topics = Fields(value, "the file").members("filterDataByTopic")
+        for of_topic in topics.values():
+            try:
+                groups = Fields(of_topic, "a topic").members("groupFilterData")
+            except RemoteProtocolError:
+                continue
+            for stored in groups.values():
+                try:
+                    found = self._filter_of(Fields(stored, "a filter"))
+                except (RemoteProtocolError, SubscriptionParseFailed):
+                    continue
+                bits = Fields(stored, "a filter").value("bloomFilterData")
+                if not bits:
+                    # No map has bits of it.
+                    continue
+                if bits != self._bits_of(found):
+                    raise RemoteProtocolError(
+                        "it was written with other settings of bloom filters, and is "
+                        "left out"
+                    )
+                loaded.append(found)
+        return loaded
+
+    def _filter_of(self, fields: Fields) -> Filter:
+        """One filter; the group is not there yet.
+
+        @raise RemoteProtocolError: it is none.
+        @raise SubscriptionParseFailed: it does not compile.
+        """
+        kind = fields.text("expressionType") or ""
+        born_ms = fields.integer("bornTime", bits=64)
+        dead_ms = fields.integer("deadTime", bits=64)
+        return Filter(
+            fields.text("consumerGroup") or "",
+            fields.text("topic") or "",
+            compile_for_pull(fields.text("expression") or "", kind),
+            self._bloom,
+            fields.integer("clientVersion", bits=64),
+            born_ms,
+            dead_ms or max(born_ms, self._wall_ms() - ABSENT_MS),
+        )
+
+    def _bits_of(self, of: Filter) -> dict[str, object]:
+        return {"bitNum": self._bloom.bits, "bitPos": of.positions}
+
+    def to_json(self) -> dict[str, object]:
+        """The content of the file."""
+        topics: dict[str, object] = {}
+        for topic, groups in self._by_topic.items():
+            stored: dict[str, object] = {}
+            for group, each in groups.items():
+                stored[group] = {
+                    "bloomFilterData": self._bits_of(each),
+                    "bornTime": each.born_ms,
+                    "clientVersion": each.version,
+                    "consumerGroup": group,
+                    "dead": each.dead_ms >= each.born_ms,
+                    "deadTime": each.dead_ms,
+                    "expression": each.expression,
+                    "expressionType": each.kind,
+                    "topic": topic,
+                }
+            topics[topic] = {"groupFilterData": stored, "topic": topic}
+        return {"filterDataByTopic": topics}
+
+    def save(self) -> None:
+        """Write the file in a thread if it is behind the table."""
+        if self._changed or self._file.failed:
+            self._changed = False
+            self._file.save_soon(self.to_json)
+
+    def saved(self) -> Deferred[None]:
+        """Fires when no write of the file is under way."""
+        return self._file.idle()

@@ -26,9 +26,13 @@ from rocketbroker.errors import (
     TopicNotExist,
 )
 from rocketbroker.filtering import tags
-from rocketbroker.records.names import is_system_group
+from rocketbroker.records.names import (
+    group_of_retry_topic,
+    is_retry_topic,
+    is_system_group,
+)
 from rocketbroker.remoting.interfaces import IConnection
-from rocketbroker.store.interfaces import IQueue, IStore, Matches
+from rocketbroker.store.interfaces import IQueue, IStore, Matches, Wanted
 from rocketbroker.wire.groups import SubscriptionGroupConfig
 from rocketbroker.wire.heartbeats import SubscriptionData
 from rocketbroker.wire.hot import PullFields
@@ -233,6 +237,10 @@ class PullChecks:
             self._filter_by_own(route, fields.subscription, fields.expressionType)
         else:
             self._filter_as_registered(route, group, fields)
+        if self._options.filter_support_retry and is_retry_topic(topic):
+            codes = None if isinstance(route.matches, Wanted) else route.matches
+            retried = group_of_retry_topic(topic)
+            route.matches = self._filters.for_retries(retried, codes)
         route.read_queues = config.read_queue_nums
         route.topic_flag = config.topic_sys_flag
         route.group_flag = group.group_sys_flag

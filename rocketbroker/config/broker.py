@@ -83,6 +83,9 @@ class BrokerOptions(KeyedOptions):
         "update_name_server_addr_period": POSITIVE,
         "channel_expired_timeout": (1, LONG[1]),
         "short_polling_time_mills": (0, LONG[1]),
+        "max_error_rate_of_bloom_filter": (1, 99),
+        # The map of more would not fit into the extension of a queue.
+        "expect_consumer_num_use_filter": (1, 1 << 16),
     }
     CHOICES: ClassVar = {
         "default_message_request_mode": ("PULL", "POP"),

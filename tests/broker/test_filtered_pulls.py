@@ -6,6 +6,7 @@ from rocketbroker.broker import holding
 from rocketbroker.broker.holding import Held
 from rocketbroker.store.interfaces import Arrival, Wanted
 from rocketbroker.wire.codes import RequestCode, ResponseCode
+from rocketbroker.wire.heartbeats import SubscriptionData
 from tests.broker.rig import send_ext
 from tests.broker.test_pulling import PullCase, bodies
 
@@ -89,3 +90,21 @@ class SqlTests(PullCase):
         self.assertEqual(woken, [0])
         self.rig.holding.check()
         self.assertEqual(woken, [0, 1])
+
+    def test_retries(self) -> None:
+        """With filterSupportRetry what comes again is filtered as before, and tags
+        count besides."""
+        self.rig = self.make(filterSupportRetry="true")
+        self.rig.topic("%RETRY%G", 1)
+        data = SubscriptionData(
+            topic="T", sub_string="a = '1'", sub_version=1, expression_type="SQL92"
+        )
+        self.rig.filters.register("G", [data])
+        for value, tag in ((1, "x"), (2, "x"), (1, "y")):
+            properties = f"RETRY_TOPIC\x01T\x02TAGS\x01{tag}\x02a\x01{value}\x02"
+            ext = send_ext(topic="%RETRY%G", properties=properties)
+            self.rig.ask(SEND, ext, b"%d" % value + tag.encode())
+        answer = self.pull(topic="%RETRY%G", subscription="*")
+        self.assertEqual(bodies(answer), [b"1x", b"1y"])
+        answer = self.pull(topic="%RETRY%G", subscription="y")
+        self.assertEqual(bodies(answer), [b"1y"])

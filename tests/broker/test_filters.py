@@ -6,10 +6,15 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker import filters
 from rocketbroker.broker.filters import Filters
+from rocketbroker.broker.state import TableFile
 from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.testing.files import MemoryDisk
+from rocketbroker.testing.threads import at_once
+from rocketbroker.wire.fastjson import dumps, loads
 from rocketbroker.wire.heartbeats import SubscriptionData
 
 DAY_MS = 86_400_000
+PATH = "/config/consumerFilter.json"
 
 
 class FilterCase(SynchronousTestCase):
@@ -18,12 +23,15 @@ class FilterCase(SynchronousTestCase):
     def setUp(self) -> None:
         """No filters."""
         self.now = 1000
+        self.disk = MemoryDisk()
+        self.disk.make_dirs("/config")
         self.filters = self.make()
 
     def make(self, **options: object) -> Filters:
         """A table with those settings."""
         settings = BrokerOptions(**options)  # type: ignore[arg-type]
-        return Filters(settings, lambda: self.now)
+        file = TableFile(self.disk, PATH, at_once)
+        return Filters(settings, file, lambda: self.now)
 
     def register(
         self,
@@ -70,7 +78,7 @@ class RegisterTests(FilterCase):
         self.assertFalse(found.wanted.matches(b"a\x014\x02"))
         self.assertFalse(found.wanted.matches(b"a\x01text\x02"))
         self.assertFalse(found.wanted.matches(b"\xff\xfe"))
-        self.assertEqual(list(self.filters.of_topic("T")), [found])
+        self.assertEqual(self.filters.all(), [found])
 
     def test_tags(self) -> None:
         """Tags make none, nor does nothing."""
@@ -152,3 +160,161 @@ class DeathTests(FilterCase):
         self.assertIsNotNone(self.register(long, group="H"))
         self.assertIsNone(self.filters.get("T", "G5"))
         self.assertEqual(len(self.filters.all()), most)
+
+
+class BitMapTests(FilterCase):
+    """The maps of messages."""
+
+    def test_map(self) -> None:
+        """Each filter that wants a message sets its bits, a dead one too."""
+        self.assertEqual(self.filters.bit_map(b"T", b"a\x016\x02"), b"")
+        self.register("a > 5", group="CG")
+        self.filters.look(lambda group, topic: False)
+        self.register("a > 7", group="CID_demo")
+        self.assertEqual(self.filters.bit_map(b"T", b"a\x014\x02"), bytes(14))
+        found = self.filters.bit_map(b"T", b"a\x016\x02")
+        bits = [n for n in range(112) if found[n >> 3] >> (n & 7) & 1]
+        self.assertEqual(bits, [0, 34, 73])
+        self.assertEqual(self.filters.bit_map(b"U", b"a\x016\x02"), b"")
+
+    def test_passedOver(self) -> None:
+        """A message whose map lacks the bits is not looked at, unless it is older than
+        the filter, or the map is of another size."""
+        found = self.known("a > 5")
+        may_match = found.wanted.may_match
+        assert may_match is not None
+        self.assertFalse(may_match(1001, bytes(14)))
+        self.assertTrue(may_match(1001, b"\xff" * 14))
+        self.assertTrue(may_match(1000, bytes(14)))
+        self.assertTrue(may_match(1001, b""))
+        self.assertTrue(may_match(1001, bytes(8)))
+
+
+class RetryTests(FilterCase):
+    """With filterSupportRetry."""
+
+    def test_retries(self) -> None:
+        """What comes again is filtered as in the topic where it was first."""
+        self.known("a > 5")
+        wanted = self.filters.for_retries("G", None)
+        assert wanted.matches is not None
+        self.assertTrue(wanted.matches(b"RETRY_TOPIC\x01T\x02a\x016\x02"))
+        self.assertFalse(wanted.matches(b"RETRY_TOPIC\x01T\x02a\x015\x02"))
+        self.assertTrue(wanted.matches(b"RETRY_TOPIC\x01U\x02a\x015\x02"))
+        self.assertTrue(wanted.matches(b"a\x015\x02"))
+        self.assertGreater(wanted.cost, self.filters.for_retries("H", None).cost)
+
+
+class FileTests(FilterCase):
+    """consumerFilter.json."""
+
+    def stored(self) -> dict[str, object]:
+        """What the file says of group G and topic T."""
+        value: object = loads(self.disk.read(PATH))
+        for name in ("filterDataByTopic", "T", "groupFilterData", "G"):
+            assert isinstance(value, dict)
+            value = value[name]
+        assert isinstance(value, dict)
+        return value
+
+    def overwrite(self, content: bytes) -> None:
+        """Make that the file."""
+        file = self.disk.open(PATH, create=True)
+        file.truncate(0)
+        file.pwrite(content, 0)
+
+    def rewrite(self, **changes: object) -> None:
+        """Change that, and load it."""
+        groups = {"G": {**self.stored(), **changes}, "H": "nonsense"}
+        topics = {"T": {"groupFilterData": groups, "topic": "T"}, "U": []}
+        self.overwrite(dumps({"filterDataByTopic": topics}))
+        self.filters = self.make()
+        self.filters.load()
+
+    def test_written(self) -> None:
+        """It has the reference's form, and is written when something changed."""
+        self.register("a > 1", 9)
+        self.filters.save()
+        self.assertEqual(
+            self.stored(),
+            {
+                "bloomFilterData": {"bitNum": 112, "bitPos": [24, 26, 83]},
+                "bornTime": 1000,
+                "clientVersion": 9,
+                "consumerGroup": "G",
+                "dead": False,
+                "deadTime": 0,
+                "expression": "a > 1",
+                "expressionType": "SQL92",
+                "topic": "T",
+            },
+        )
+        self.disk.remove(PATH)
+        self.filters.save()
+        self.assertFalse(self.disk.exists(PATH))
+        for change in (
+            lambda: self.register("a > 1", 10),
+            lambda: self.filters.look(lambda group, topic: False),
+            lambda: self.register("a > 1", 10),
+            lambda: self.register("a >", 11),
+        ):
+            change()
+            self.filters.save()
+            self.assertTrue(self.disk.exists(PATH))
+            self.disk.remove(PATH)
+        self.successResultOf(self.filters.saved())
+
+    def test_read(self) -> None:
+        """A filter is as it was, but dead until its consumer comes."""
+        self.register("a > 1", 9)
+        self.filters.save()
+        self.now = 100_000
+        self.rewrite()
+        (found,) = self.filters.all()
+        self.assertEqual((found.expression, found.version), ("a > 1", 9))
+        self.assertEqual((found.born_ms, found.dead_ms), (1000, 70_000))
+        self.register("a > 1", 9)
+        self.assertEqual((found.born_ms, found.dead_ms), (1000, 0))
+
+    def test_readDead(self) -> None:
+        """One that was dead has been since then."""
+        self.register("a > 1", 9)
+        self.filters.save()
+        self.rewrite(deadTime=5000, dead=True)
+        self.assertEqual([each.dead_ms for each in self.filters.all()], [5000])
+
+    def test_senseless(self) -> None:
+        """What does not compile, has no bits or is no filter is left out."""
+        self.register("a > 1", 9)
+        self.filters.save()
+        self.rewrite()
+        self.assertEqual(len(self.filters.all()), 1)
+        for change in (
+            {"expression": "a >"},
+            {"expression": None},
+            {"expressionType": "TAG"},
+            {"bloomFilterData": None},
+            {"bornTime": "yesterday"},
+        ):
+            self.filters = self.make()
+            self.register("a > 1", 9)
+            self.filters.save()
+            self.rewrite(**change)
+            self.assertEqual(self.filters.all(), [], change)
+
+    def test_otherBits(self) -> None:
+        """With other settings of bloom filters nothing is taken."""
+        self.register("a > 1", 9)
+        self.filters.save()
+        self.filters = self.make(expect_consumer_num_use_filter=64)
+        self.filters.load()
+        self.assertEqual(self.filters.all(), [])
+
+    def test_none(self) -> None:
+        """There need not be a file, and it may be none."""
+        self.filters.load()
+        self.overwrite(b"{broken")
+        self.filters.load()
+        self.overwrite(b'{"filterDataByTopic":7}')
+        self.filters.load()
+        self.assertEqual(self.filters.all(), [])

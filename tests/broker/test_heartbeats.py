@@ -83,7 +83,7 @@ class HeartbeatTests(SynchronousTestCase):
             clock.seconds, Notices(options).consumer_ids_changed
         )
         self.producers = ProducerRegistry(clock.seconds)
-        self.filters = Filters(options, lambda: 1000)
+        self.filters = Filters(options, file("filters"), lambda: 1000)
         self.heartbeats = Heartbeats(
             options,
             self.topics,

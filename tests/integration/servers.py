@@ -160,6 +160,7 @@ class Cluster:
                 "storePathRootDir": self.store,
                 "storePathCommitLog": self.store / "commitlog",
                 "autoCreateTopicEnable": "true",
+                "enablePropertyFilter": "true",
                 "metricsPromExporterPort": self.broker_metrics,
                 **settings,
             },

@@ -256,6 +256,37 @@ class SendAndReceive(SynchronousTestCase):
             {body_of(m) for m in got}, {b"%d" % n for n in range(30) if n % 3 != 1}
         )
 
+    def test_sql(self) -> None:
+        """A subscription by SQL92 gets what it wants and nothing else, before it began
+        and while it waits; one that makes no sense is refused with what is wrong."""
+        topic, producer = self.topic(2), self.producer()
+
+        def send(*numbers: int) -> None:
+            for number in numbers:
+                self.java.send(
+                    producer,
+                    topic,
+                    b"%d" % number,
+                    tags="S",
+                    properties={"a": str(number), "c": "odd" if number % 2 else "even"},
+                )
+
+        send(*range(20))
+        sql = "a BETWEEN 5 AND 100 AND c IN ('even') AND TAGS IS NOT NULL"
+        consumer = self.consumer(topic, sql=sql)
+        self.java.received(consumer, 7, 40)
+        send(*range(50, 60), *range(150, 160))
+        got = self.java.received(consumer, 12)
+        wanted = {*range(6, 20, 2), *range(50, 60, 2)}
+        self.assertEqual({body_of(m) for m in got}, {b"%d" % n for n in wanted})
+        error = self.assertRaises(
+            JavaError,
+            lambda: self.java(
+                "consumer", name="x", group=fresh("G"), topic=topic, sql="a >"
+            ),
+        )
+        self.assertIn("the end at 3", error.text)
+
     def test_clusterShareAndRebalance(self) -> None:
         """Two members share the queues; when one leaves, the other has them all."""
         topic, producer, group = self.topic(4), self.producer(), fresh("G")

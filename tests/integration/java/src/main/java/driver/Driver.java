@@ -23,6 +23,7 @@ import java.util.concurrent.TimeUnit;
 import org.apache.rocketmq.client.QueryResult;
 import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.MessageSelector;
 import org.apache.rocketmq.client.consumer.PullResult;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
@@ -203,7 +204,8 @@ public final class Driver {
         consumer.setInstanceName("consumer" + instances++);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         if (c.containsKey("model")) setModel(consumer, c.getString("model"));
-        consumer.subscribe(c.getString("topic"), c.containsKey("tags") ? c.getString("tags") : "*");
+        if (c.containsKey("sql")) consumer.subscribe(c.getString("topic"), MessageSelector.bySql(c.getString("sql")));
+        else consumer.subscribe(c.getString("topic"), c.containsKey("tags") ? c.getString("tags") : "*");
         ConcurrentLinkedQueue<JSONObject> box = new ConcurrentLinkedQueue<>();
         boxes.put(name, box);
         consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
