@@ -218,8 +218,9 @@ class QueueFiles:
 
     def _add(self, start: int) -> QueueFile:
         if self.all and self.all[-1].start + self.size != start:
-            # What lies between is lost; only what follows can be read.
-            self.drop(0)
+            # What lies between is lost; only what follows can be read. What is owed
+            # stays: this may be the writing of it.
+            self._remove(0)
         self._files.make_dirs(self.folder)
         path = os.path.join(self.folder, segment_name(start))
         file = self._files.open(path, create=True)
@@ -248,12 +249,15 @@ class QueueFiles:
 
     def drop(self, keep: int) -> None:
         """Remove all files but the first C{keep}."""
+        if not keep and self._owed is not None:
+            self._owed.cut(0)
+        self._remove(keep)
+
+    def _remove(self, keep: int) -> None:
         gone, self.all = self.all[keep:], self.all[:keep]
         self._reading = None
         if not keep:
             self._flushed = 0
-            if self._owed is not None:
-                self._owed.cut(0)
         # Or a crash could bring them back, behind where the queue ends.
         self._unnamed = self._unnamed or bool(gone)
         for file in gone:

@@ -97,6 +97,21 @@ class DebtTests(SynchronousTestCase):
         self.assertEqual((self.debt.bytes, self.flags.bits), (0, 0))
         self.assertEqual(self.files.read(60, 40), b"")
 
+    def test_gap(self) -> None:
+        """What stands behind a gap is written, and nothing else that is owed is
+        forgotten: only the files before it go."""
+        self.full()
+        self.files.write(60, b"b" * 10)
+        self.files.write(500, b"c" * 10)
+        self.files.write(510, b"d" * 10)
+        self.disk.heal()
+        self.files.flush()
+        self.assertEqual((self.debt.bytes, self.flags.bits), (0, 0))
+        self.assertEqual([each.start for each in self.files.all], [500])
+        self.assertEqual(self.files.read(500, 20), b"c" * 10 + b"d" * 10)
+        self.files.write(900, b"e" * 10)
+        self.assertEqual(self.files.read(900, 10), b"e" * 10)
+
     def test_otherError(self) -> None:
         """A disk that is broken is an error, also while something is owed."""
         self.disk.fail("pwrite", errno.EIO)
