@@ -19,8 +19,8 @@ start looks for the copies (L{resuming}), so that few are. After a clean stop no
 I{What is given up}, and counted: messages whose part of the log has been removed before
 they were due, records that cannot be read or do not say where they belong, and
 messages that cannot be stored whatever room there is (larger than maxMessageSize is
-now, or for a topic that has batch queues by now). The reference stands still for ever
-at what it cannot store.
+now, for a topic that has batch queues by now, or for one light queue too many). The
+reference stands still for ever at what it cannot store.
 
 Rules: the store sheet, section 18.
 """
@@ -48,7 +48,7 @@ from rocketbroker.broker.message_types import DELAY
 from rocketbroker.broker.postponing import Postponing, delivered, destination
 from rocketbroker.broker.resuming import resumed_offset
 from rocketbroker.broker.topics import TopicTable, has_batch_queues
-from rocketbroker.errors import BrokerError
+from rocketbroker.errors import BrokerError, ServiceNotAvailable
 from rocketbroker.records.names import SCHEDULE_TOPIC
 from rocketbroker.store.interfaces import (
     MESSAGE_ILLEGAL,
@@ -324,9 +324,13 @@ class Delaying:
                 continue
             try:
                 queue = self._store.queue(*place)
-            except BrokerError:
+            except ServiceNotAvailable:
                 again = offset
                 break
+            except BrokerError as error:
+                self._refuse(level, offset, place[0], str(error))
+                given_up.append(offset)
+                continue
             draft = delivered(message, queue, offset)
             # What cannot stand in light queues gets where it belongs all the same.
             with suppress(BrokerError):

@@ -23,7 +23,7 @@ from typing import Final
 
 from rocketbroker.broker.due import LAST_EXTENSION_ADDRESS, Level, waiting_at
 from rocketbroker.broker.postponing import destination
-from rocketbroker.errors import ServiceNotAvailable
+from rocketbroker.errors import BrokerError
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.properties import UNIQUE_KEY, find
 from rocketbroker.records.record import StoredMessage, decode_all
@@ -87,7 +87,8 @@ def _has_copy(store: IStore, message: StoredMessage, due_ms: int) -> bool:
     assert place is not None
     try:
         queue = store.queue(*place)
-    except ServiceNotAvailable:
+    except BrokerError:
+        # No room, or too many light queues: then the copy is not there either.
         return False
     offset = store.offset_by_time(queue, due_ms, False)
     last = offset + MOST_LOOKED_AT

@@ -19,7 +19,10 @@ from rocketbroker.store.interfaces import (
 from rocketbroker.store.words import MIN
 from rocketbroker.testing.threads import Threads
 from tests.broker.delays import SEND, DelayingCase
-from tests.broker.rig import Rig, send_ext
+from tests.broker.rig import UNIQUE, Rig, send_ext
+
+#: A light queue.
+LIGHT = "%LMQ%x"
 
 
 class FailureTests(DelayingCase):
@@ -131,6 +134,26 @@ class FailureTests(DelayingCase):
             self.pass_by(0.2)
         self.assertEqual(self.bodies(), [b"second", b"first"])
         self.assertEqual(self.rig.delaying.refused, 2)
+
+    def test_lightQueues(self) -> None:
+        """Nor what waited for a light queue that would be one too many by now: neither
+        the start nor what is behind it waits for that."""
+        self.rig.close()
+        lights = {"enableLmq": "true", "enableMultiDispatch": "true"}
+        self.at_work(Rig(lights, disk=self.rig.disk))
+        ext = send_ext(LIGHT, properties=f"DELAY\x011\x02UNIQ_KEY\x01{UNIQUE}\x02")
+        self.rig.ask(SEND, ext, b"first")
+        self.send(1, b"second")
+        self.rig.clock.advance(0)
+        self.rig.close()
+        rig = Rig({**lights, "maxLmqConsumeQueueNum": "0"}, disk=self.rig.disk)
+        rig.start_ms += 2000
+        with capturedLogs() as events:
+            self.at_work(rig)
+            self.pass_by(0.2)
+        self.assertEqual(self.bodies(), [b"second"])
+        self.assertEqual((rig.delaying.refused, rig.delaying.failures), (1, 0))
+        self.assertIn("light message queues", events[0]["reason"])
 
     def test_removed(self) -> None:
         """What was removed with its part of the log is counted, and the rest comes."""
