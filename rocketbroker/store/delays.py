@@ -21,6 +21,9 @@ SCHEDULE_TOPIC: Final = names.SCHEDULE_TOPIC.encode()
 #: What a level without a duration of its own adds, in ms.
 UNKNOWN_LEVEL_MS: Final = 1000
 
+#: The last time that an entry can say; a rotten store time may be near it.
+LAST_MS: Final = (1 << 63) - 1
+
 _LEVEL: Final = re.compile(rb"(?:\A|\x02)DELAY\x01(\d{1,9})(?=\x02|\Z)")
 
 
@@ -30,6 +33,5 @@ def delivery_ms(properties: bytes, store_ms: int, levels: list[int]) -> int | No
     level = int(found[-1]) if found else 0
     if level == 0:
         return None
-    if not levels:
-        return store_ms + UNKNOWN_LEVEL_MS
-    return store_ms + levels[min(level, len(levels)) - 1]
+    delay_ms = levels[min(level, len(levels)) - 1] if levels else UNKNOWN_LEVEL_MS
+    return min(store_ms + delay_ms, LAST_MS)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias, final
 from zlib import crc32
 
+from rocketbroker.records.entries import SIZE as ENTRY_BYTES
 from rocketbroker.records.hashing import tag_code
 from rocketbroker.records.sysflags import BORN_HOST_V6, HOST_MASK, STORE_HOST_V6
 from rocketbroker.store.consumequeue import MAGIC_V1, MAGIC_V2
@@ -26,6 +27,9 @@ PIECE: Final = 1 << 20
 
 #: The smallest record: no body, no topic, no properties.
 SMALLEST: Final = 91
+
+#: No message has a higher number in its queue: its entry could not be found by it.
+MOST_OFFSET: Final = (1 << 63) // ENTRY_BYTES - 1
 
 #: Why a walk ends where nobody has written yet.
 NOTHING: Final = "nothing was written"
@@ -118,6 +122,8 @@ def parse(data: bytes, at: int, position: int, check_crc: bool) -> Found:
         raise Broken(f"its size is {size}")
     if said != position:
         raise Broken(f"it says that it stands at {said}")
+    if not 0 <= queue_offset <= MOST_OFFSET:
+        raise Broken(f"it says that it is message {queue_offset} of its queue")
     end = at + size
     topic = body + length if length > 0 else body
     if topic + 3 > end:

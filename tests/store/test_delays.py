@@ -5,7 +5,8 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records.entries import ENTRY
-from rocketbroker.store.delays import SCHEDULE_TOPIC, delivery_ms
+from rocketbroker.store.delays import LAST_MS, SCHEDULE_TOPIC, delivery_ms
+from rocketbroker.store.segments import segment_name
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import ROOT, START_MS, draft, opened
 
@@ -34,6 +35,7 @@ class DelayTests(SynchronousTestCase):
         ):
             self.assertIsNone(delivery_ms(properties, 7, LEVELS), properties)
         self.assertEqual(delivery_ms(b"DELAY\x011\x02", 7, []), 1007)
+        self.assertEqual(delivery_ms(b"DELAY\x011\x02", LAST_MS - 1, LEVELS), LAST_MS)
 
 
 class RecoveryTests(SynchronousTestCase):
@@ -56,6 +58,20 @@ class RecoveryTests(SynchronousTestCase):
         self.assertEqual(
             [entry[2] for entry in ENTRY.iter_unpack(blob)], [START_MS + 5000, 2598919]
         )
+
+    def test_rottenTime(self) -> None:
+        """A store time that cannot be is no reason not to start."""
+        disk = MemoryDisk()
+        store = opened(disk)
+        waiting = draft(
+            store.queue(SCHEDULE_TOPIC.decode(), 0), properties=b"DELAY\x011\x02"
+        )
+        store.append([waiting])
+        disk.crash(keep_all=True)
+        log = disk.open(f"{ROOT}/commitlog/{segment_name(0)}")
+        log.pwrite(LAST_MS.to_bytes(8, "big"), waiting.position + 56)
+        blob = opened(disk).queue(SCHEDULE_TOPIC.decode(), 0).read(0, 1)
+        self.assertEqual(ENTRY.unpack(blob)[2], LAST_MS)
 
     def test_innerBatch(self) -> None:
         """A record that is a batch stands in a queue of another kind: a simple one of

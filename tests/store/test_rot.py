@@ -119,6 +119,20 @@ class CheckedReadTests(SynchronousTestCase):
             store.close()
             self.flip(1, field)
 
+    def test_anyNumber(self) -> None:
+        """Whatever number the first record of a queue says, and no queue is there to
+        say another: the store starts, and takes the next message."""
+        for number in (-1, -(1 << 63), 1 << 40, 1 << 62, (1 << 63) - 1):
+            self.setUp()
+            position = self.drafts[0].position + 20
+            self.log.pwrite(number.to_bytes(8, "big", signed=True), position)
+            self.disk.remove(QUEUE_FILE)
+            self.disk.open(f"{ROOT}/abort", create=True)
+            store, queue = self.again()
+            (new,) = put(store, queue, b"new")
+            self.assertIsNotNone(store.record_at(new.position))
+            store.close()
+
     def test_onlyRotten(self) -> None:
         """A read that finds nothing else goes on behind it."""
         self.flip(3, 88)

@@ -7,6 +7,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.records.hashing import tag_code
 from rocketbroker.store.recovery import load_segments
 from rocketbroker.store.scanning import (
+    MOST_OFFSET,
     PIECE,
     Blank,
     Broken,
@@ -50,6 +51,17 @@ class ParseTests(SynchronousTestCase):
                         continue
                     fixed = {*range(12), *range(28, 36), *range(84, 91)}
                     self.assertTrue(changed == RECORD or at not in fixed, at)
+
+    def test_number(self) -> None:
+        """A number in its queue that no entry could stand at is none."""
+        for number, good in ((0, True), (MOST_OFFSET, True), (MOST_OFFSET + 1, False)):
+            changed = RECORD[:20] + number.to_bytes(8, "big") + RECORD[28:]
+            if good:
+                self.assertEqual(parse(changed, 0, AT, True)[4], number)
+            else:
+                self.assertRaises(Broken, parse, changed, 0, AT, True)
+        negative = RECORD[:20] + b"\xff" * 8 + RECORD[28:]
+        self.assertRaises(Broken, parse, negative, 0, AT, True)
 
     def test_reasons(self) -> None:
         """What is wrong is said."""
