@@ -24,6 +24,9 @@ from rocketbroker.store.consumequeue import Queue
 
 NAME: Final = "rocketbroker.ends"
 
+#: What a content that was not ours may lead to: any nesting, any number.
+_SENSELESS: Final = ValueError, TypeError, KeyError, OverflowError, RecursionError
+
 
 @final
 class Ends:
@@ -55,15 +58,19 @@ class Ends:
             file.close()
 
     def load(self) -> None:
-        """I{Blocking.} Read the file, if it is there and makes sense, and remove it."""
+        """I{Blocking.} Read the file, if it is there and makes sense."""
         if not self._files.exists(self._path):
             return
-        with contextlib.suppress(ValueError, TypeError, KeyError):
+        with contextlib.suppress(*_SENSELESS):
             said = json.loads(self._files.read(self._path))
             published = int(said["published"])
             self._ends = {(str(t), int(q)): int(end) for t, q, end in said["queues"]}
             self.published = published
-        self._files.remove(self._path)
+
+    def forget(self) -> None:
+        """I{Blocking.} Remove the file: what it says is used, or of no use."""
+        if self._files.exists(self._path):
+            self._files.remove(self._path)
 
     def missing(self, published: int, queues: Sequence[Queue]) -> str:
         """A sentence about a queue that has lost entries; empty if none is known to.

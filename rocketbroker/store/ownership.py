@@ -58,6 +58,15 @@ class Ownership:
         """Whether the last stop was a clean one."""
         return not self._files.exists(self._abort)
 
+    def doubt(self) -> None:
+        """I{Blocking.} Say that the last stop was not a clean one after all: what a
+        start makes again, and does not finish, the next one must not believe.
+
+        @raise OSError: that cannot be said.
+        """
+        self._files.open(self._abort, create=True).close()
+        self._files.sync_dir(self._root)
+
     def mark(self, words: Words) -> None:
         """I{Blocking.} Say that the store is in use, and by whom.
 

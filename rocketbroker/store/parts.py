@@ -207,10 +207,11 @@ class Parts:
             self.search.record_at,
         )
 
-    def recover(self, clean: bool) -> Recovery:
+    def recover(self, clean: bool, doubt: Callable[[], None]) -> Recovery:
         """I{Blocking.} Make of what a stop has left a store that can go on.
 
         @param clean: whether the last stop was a clean one.
+        @param doubt: called when it turns out that it was not.
         """
         recovery = Recovery(
             self._files,
@@ -222,6 +223,7 @@ class Parts:
             self._options.check_crc_on_recover,
             self._rot,
             self.ends,
+            doubt,
         )
         recovery.run(clean)
         self.dispatcher.lights = self._options.enable_multi_dispatch

@@ -34,6 +34,7 @@ The store sheet, section 15, and its traps 9, 12 and 13.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Final, final
 
 from rocketbroker.errors import StoreError
@@ -141,7 +142,11 @@ class Recovery:
         check_crc: bool,
         rot: Rot,
         ends: Ends,
+        doubt: Callable[[], None],
     ) -> None:
+        """
+        @param doubt: called before a clean stop is taken for another one.
+        """
         self._files = files
         self._segments = segments
         self._table = table
@@ -153,6 +158,7 @@ class Recovery:
         self._collected = 0
         self._rot = rot
         self._ends = ends
+        self._doubt = doubt
         self._believed = True
         self._misplaced = Misplaced(segments, rot)
         self._clean = False
@@ -175,6 +181,7 @@ class Recovery:
         self._checkpoint.load()
         self._ends.load()
         if not segments.all:
+            self._ends.forget()
             self._empty()
             return
         view = self._words.view
@@ -182,8 +189,11 @@ class Recovery:
         view[MIN_POSITION] = first
         start = self._bound_clean() if clean else -1
         if start < 0:
+            if clean:
+                self._doubt()
             start = self._start_of_unclean() if self._believed else first
             self._bound(start, cut=True)
+        self._ends.forget()
         self._dispatcher.misplaced = self._misplaced
         scan = self._scan(start, start > first)
         if (self._misplaced.gaps or self._dispatcher.gaps) and start > first:
@@ -192,6 +202,8 @@ class Recovery:
                 f"again from position {first}."
             )
             start = first
+            if clean:
+                self._doubt()
             self._bound(start, cut=True)
             scan = self._scan(start, False)
         self._dispatcher.misplaced = None

@@ -160,7 +160,7 @@ class Store:
         self.cleaner = parts.cleaner
         self.flags = parts.flags
         self.space = parts.space
-        recovery = parts.recover(self._owner.was_left_cleanly())
+        recovery = parts.recover(self._owner.was_left_cleanly(), self._owner.doubt)
         self.report += recovery.report + self._index.report
         self.report += self.rot.said()
         if not self._words.is_shared:

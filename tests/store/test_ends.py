@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.errors import StoreError
 from rocketbroker.store.ends import NAME
 from rocketbroker.store.segments import segment_name
 from rocketbroker.store.store import Store
@@ -11,6 +15,9 @@ from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import ROOT, bodies, opened, put
 
 PATH = f"{ROOT}/{NAME}"
+
+#: What our own reader of JSON takes, or gives up in another way.
+ODD = b'{"published": Infinity}', b"[" * 100_000
 
 
 class EndsTests(SynchronousTestCase):
@@ -52,10 +59,25 @@ class EndsTests(SynchronousTestCase):
         self.tear()
         self.assertIn("T/0 ends at offset 5", self.check(10, report=1).report[0])
 
+    def test_tornTwice(self) -> None:
+        """It gets them back although the start that was about to was killed: the next
+        one does not take the stop before for a clean one."""
+        for call in ("pwrite", "truncate", "datasync", "sync_dir", "remove"):
+            for after in range(12):
+                self.setUp()
+                self.tear()
+                self.disk.fail(call, errno.EIO, after)
+                with contextlib.suppress(StoreError):
+                    opened(self.disk)
+                self.disk.heal()
+                self.disk.crash(keep_all=True)
+                store = opened(self.disk)
+                self.assertEqual(bodies(store, store.queue("T", 0)), self.first)
+
     def test_unknown(self) -> None:
         """Without the file, or with one that makes no sense, what stands there is
         believed."""
-        for content in (None, b"", b"{", b"[]", b'{"published": 1}', b"\xff\0"):
+        for content in (None, b"", b"{", b"[]", b'{"published": 1}', b"\xff\0", *ODD):
             self.setUp()
             self.tear()
             self.disk.remove(PATH)
