@@ -23,6 +23,7 @@ from rocketbroker.broker.consumers import ConsumerRegistry
 from rocketbroker.broker.dead_letters import DeadLetters
 from rocketbroker.broker.delay_offsets import DelayOffsets
 from rocketbroker.broker.delaying import Delaying
+from rocketbroker.broker.discrepancies import LOOK_SECONDS, Discrepancies
 from rocketbroker.broker.durability import Durability
 from rocketbroker.broker.filters import Filters
 from rocketbroker.broker.following import Followers, Following
@@ -140,6 +141,9 @@ class Broker:
         seconds = self._outside.clock.seconds
         self.notices = Notices(self.settings.broker)
         self.consumers = ConsumerRegistry(seconds, self.notices.consumer_ids_changed)
+        self.discrepancies = Discrepancies(
+            self.consumers, self.topics, self.groups, seconds, self._outside.wall_ms
+        )
         self.producers = ProducerRegistry(seconds)
         strict = self.settings.broker.lock_in_strict_mode
         self.locks = QueueLocks(seconds, strict, self.settings.store.total_replicas)
@@ -333,6 +337,7 @@ class Broker:
             self.transactions.ends,
             self.heartbeats,
             self.locks,
+            self.discrepancies,
             ConsumerRequests(topics, groups, self.offsets, consumers, store),
             *administration(self, outside),
         ]
@@ -391,6 +396,7 @@ class Broker:
         counts = options.transaction_metric_flush_interval / 1000
         every(counts, counts, self.transactions.counts.save)
         every(2 * LATE_SECONDS, LATE_SECONDS, self.notices.deliver)
+        every(LOOK_SECONDS, LOOK_SECONDS, self.discrepancies.look)
         every(SAMPLE_SECONDS, SAMPLE_SECONDS, self.statistics.look)
         return self.registration.start().addCallback(lambda _: self._ready())
 

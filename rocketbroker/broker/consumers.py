@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Set
 from typing import Final, final
 
+from rocketbroker.broker.wants import wants_of
 from rocketbroker.remoting.interfaces import IConnection
 from rocketbroker.wire.heartbeats import ConsumerData, SubscriptionData
 
@@ -23,10 +24,20 @@ class Member:
 
     @ivar language: as the client says it in its commands.
     @ivar version: the ordinal of its release.
-    @ivar seen: the monotonic time of its last heartbeat, in seconds.
+    @ivar joined: the monotonic time of its first heartbeat, in seconds.
+    @ivar seen: that of its last.
+    @ivar wants: what it subscribes to, see L{wants_of}; None if it has not said it.
     """
 
-    __slots__ = ("client_id", "connection", "language", "seen", "version")
+    __slots__ = (
+        "client_id",
+        "connection",
+        "joined",
+        "language",
+        "seen",
+        "version",
+        "wants",
+    )
 
     def __init__(
         self,
@@ -40,7 +51,9 @@ class Member:
         self.client_id = client_id
         self.language = language
         self.version = version
+        self.joined = seen
         self.seen = seen
+        self.wants: bytes | None = None
 
 
 @final
@@ -52,6 +65,7 @@ class ConsumerGroup:
     @ivar subscriptions: by topic; a value is replaced, never changed.
     @ivar members: by connection.
     @ivar fingerprint: that of the last heartbeat, None before the first.
+    @ivar wants: what the member wanted whose wishes were the last to change.
     """
 
     __slots__ = (
@@ -62,6 +76,7 @@ class ConsumerGroup:
         "message_model",
         "name",
         "subscriptions",
+        "wants",
     )
 
     def __init__(self, name: str) -> None:
@@ -72,6 +87,7 @@ class ConsumerGroup:
         self.fingerprint: int | None = None
         self.subscriptions: dict[str, SubscriptionData] = {}
         self.members: dict[IConnection, Member] = {}
+        self.wants: bytes | None = None
 
     def client_ids(self) -> list[str]:
         """The members' client ids; one that is connected twice is there once."""
@@ -104,6 +120,8 @@ class ConsumerRegistry:
     """All consumer groups that have members.
 
     @ivar expired: how many members went silent and were removed.
+    @ivar touched: the groups whose members, or what these want, have changed since
+        somebody has emptied it.
     """
 
     def __init__(
@@ -114,6 +132,7 @@ class ConsumerRegistry:
         @param changed: called with a group whose members have to rebalance.
         """
         self.expired = 0
+        self.touched: set[str] = set()
         self._changed = changed
         self._seconds = seconds
         self._groups: dict[str, ConsumerGroup] = {}
@@ -182,9 +201,20 @@ class ConsumerRegistry:
         changed = self._join(group, connection, client_id, language, version)
         if with_subscriptions:
             changed |= group.subscribe(data.subscription_data_set)
+            self._want(group, group.members[connection], data)
         if changed and notify:
             self._tell(group)
         return group
+
+    def _want(self, group: ConsumerGroup, member: Member, data: ConsumerData) -> None:
+        """Remember what one member wants; one copy for all that want the same."""
+        wants = wants_of(data.subscription_data_set)
+        if wants == member.wants:
+            return
+        if wants != group.wants:
+            group.wants = wants
+        member.wants = group.wants
+        self.touched.add(group.name)
 
     def _join(
         self,
@@ -202,6 +232,7 @@ class ConsumerRegistry:
         group.members[connection] = Member(
             connection, client_id, language, version, now
         )
+        self.touched.add(group.name)
         groups = self._groups_of.get(connection)
         if groups is None:
             self._groups_of[connection] = {group.name}
@@ -221,6 +252,7 @@ class ConsumerRegistry:
         group = self._groups.get(name)
         if group is None or group.members.pop(connection, None) is None:
             return
+        self.touched.add(name)
         if not group.members:
             del self._groups[name]
         elif notify:

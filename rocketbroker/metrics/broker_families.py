@@ -118,6 +118,7 @@ class BrokerFamilies:
             add_sent_back(samples, self._broker.send_back)
         if options.enable_connection_metrics:
             self._add_connections(samples)
+            self._add_problems(samples)
         if options.enable_lag_and_dlq_metrics:
             self._add_lags(samples)
             letters = self._broker.dead_letters.counts
@@ -282,6 +283,24 @@ class BrokerFamilies:
             )
         for group in broker.consumers.groups():
             self._add_consumers(samples, group)
+
+    def _add_problems(self, samples: Samples) -> None:
+        discrepancies = self._broker.discrepancies
+        for (kind, new), count in discrepancies.counts().items():
+            samples.gauge(
+                "rocketbroker_group_problems",
+                "what is wrong with consumer groups now; new: for some minutes only",
+                count,
+                kind=kind,
+                new=text_of(new),
+            )
+        for kind, count in discrepancies.found.items():
+            samples.counter(
+                "rocketbroker_group_problems_found_total",
+                "what was found to be wrong with consumer groups since the start",
+                count,
+                kind=kind,
+            )
 
     def _add_consumers(self, samples: Samples, group: ConsumerGroup) -> None:
         found: dict[tuple[str, str], int] = {}

@@ -244,6 +244,18 @@ class BrokerFamiliesTests(SynchronousTestCase):
             1,
         )
 
+    def test_problems(self) -> None:
+        """What is wrong with groups, now and since the start, by kind."""
+        self.consumer()
+        self.broker.discrepancies.look()
+        labels = {"kind": "topic-missing"}
+        for new, count in (("true", 1), ("false", 0)):
+            name = "rocketbroker_group_problems"
+            self.assertEqual(self.value(name, new=new, **labels), count)
+        name = "rocketbroker_group_problems_found_total"
+        self.assertEqual(self.value(name, **labels), 1)
+        self.assertEqual(self.value(name, kind="client-id"), 0)
+
     def test_store(self) -> None:
         """How far the disk and the queues are behind, and how full the disk is."""
         self.send(10)
