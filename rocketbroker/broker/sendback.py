@@ -26,7 +26,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final, final
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, DeferredSemaphore
 
 from rocketbroker.broker.dead_letters import (
     DeadLetters,
@@ -35,7 +35,7 @@ from rocketbroker.broker.dead_letters import (
 )
 from rocketbroker.broker.durability import InThread
 from rocketbroker.broker.groups import GroupTable
-from rocketbroker.broker.intake import Intake
+from rocketbroker.broker.intake import OVERLOAD, Intake
 from rocketbroker.broker.lightqueues import LightQueues
 from rocketbroker.broker.postponing import Postponing
 from rocketbroker.broker.topics import (
@@ -47,6 +47,7 @@ from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (
     NoPermission,
     SubscriptionGroupNotExist,
+    SystemBusy,
     SystemFailure,
 )
 from rocketbroker.records import names, properties
@@ -74,6 +75,10 @@ from rocketbroker.wire.send_headers import ConsumerSendMsgBackRequestHeader
 
 #: The level of a message that failed once; each failure more is one level more.
 FIRST_LEVEL: Final = 3
+
+#: How many messages are read at a time: each may have 4 MiB, and those that have been
+#: read wait for the reactor.
+MOST_READ: Final = 16
 
 #: What 32 bits hold.
 MOST_TIMES: Final = (1 << 31) - 1
@@ -120,6 +125,8 @@ class SendBack:
         self._dead_letters = dead_letters
         self._options = options
         self._in_thread = in_thread
+        self._reading = DeferredSemaphore(MOST_READ)
+        self._most_waiting = options.send_thread_pool_queue_capacity
         self._next_queue = 0
 
     def register(self, table: IResponderTable) -> None:
@@ -141,12 +148,22 @@ class SendBack:
         if group.retry_queue_nums <= 0:
             # The group wants nothing again.
             return response_to(request)
-        if self._intake.is_full():
-            raise self._intake.overload()
+        self._check_load()
         queue_id = self._retry_queue(group, header)
         store, position = self._store, header.offset
-        found = self._in_thread(lambda: store.record_at(position))
+        found: Deferred[bytes | None] = self._reading.run(
+            self._in_thread, lambda: store.record_at(position)
+        )
         return found.addCallback(self._put, request, header, group, queue_id)
+
+    def _check_load(self) -> None:
+        """Refuse one more while too many wait: to be read, or for the disk."""
+        if self._intake.is_full():
+            raise self._intake.overload()
+        if len(self._reading.waiting) >= self._most_waiting:
+            # The reference keeps as many in the queue of its sends.
+            self._intake.refused += 1
+            raise SystemBusy(OVERLOAD)
 
     def _retry_queue(
         self, group: SubscriptionGroupConfig, header: ConsumerSendMsgBackRequestHeader
@@ -178,6 +195,8 @@ class SendBack:
 
         @raise BrokerError: it cannot be.
         """
+        # Many may have been read since it was asked for.
+        self._check_load()
         message = given_out(record, header.offset)
         own = properties_again(message)
         first_topic = own[properties.RETRY_TOPIC]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 from typing import Any
 
+from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.broker.sendback import MOST_READ
 from rocketbroker.errors import (
     BrokerError,
     NoPermission,
@@ -15,6 +17,7 @@ from rocketbroker.errors import (
     SystemFailure,
 )
 from rocketbroker.records.record import StoredMessage
+from rocketbroker.store.flags import DISK_FULL
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.groups import SubscriptionGroupConfig
@@ -182,6 +185,21 @@ class AgainTests(SendBackCase):
         self.back(self.send())
         self.assertEqual(self.rig.topics.generation, generation)
 
+    def test_committed(self) -> None:
+        """A message of a transaction comes again like any other."""
+        self.rig.delaying.load()
+        self.rig.delaying.start()
+        draft = self.rig.append()
+        draft.sys_flag = 8
+        draft.properties = b"TRAN_MSG\x01true\x02"
+        self.rig.store.append([draft])
+        self.back(draft.position, 1)
+        self.rig.upkeep.dispatch()
+        for _ in range(12):
+            self.rig.clock.advance(0.1)
+        (again,) = self.rig.records(0, "%RETRY%G")
+        self.assertEqual((again.body, again.sys_flag), (b"body", 8))
+
     def test_delivered(self) -> None:
         """When its time has come it is in the retry topic, and can be given back."""
         self.rig.delaying.load()
@@ -310,6 +328,14 @@ class RefusedTests(SendBackCase):
     def test_fullDisk(self) -> None:
         """What the store does not take is not acknowledged."""
         position = self.send()
+        self.rig.store.flags.set(DISK_FULL)
+        answer = self.back(position)
+        self.assertEqual((answer.code, answer.remark), (1, "SERVICE_NOT_AVAILABLE"))
+        self.assertEqual(self.rig.intake.failed, 1)
+
+    def test_closed(self) -> None:
+        """A store that was closed meanwhile has no message."""
+        position = self.send()
         self.rig.store.close()
         self.refused(SystemFailure, position)
 
@@ -369,8 +395,45 @@ class SafetyTests(SendBackCase):
         answer = self.back(position)
         self.assertEqual((answer.code, answer.remark), (1, "FLUSH_DISK_TIMEOUT"))
 
+    def many(self, count: int) -> list[object]:
+        """Ask for so many at once; what they are answered, in time."""
+        position = self.send()
+        got: list[object] = []
+        for _ in range(count):
+            done = self.rig.begin(BACK, self.header(position))
+            assert done is not None and not isinstance(done, Command)
+            done.addBoth(got.append)
+        return got
+
+    def test_readAtOnce(self) -> None:
+        """So many are read at a time, and the others after them."""
+        self.begin(threads=True)
+        got = self.many(MOST_READ + 3)
+        self.assertEqual(len(self.rig.threads.waiting), MOST_READ)
+        self.rig.threads.run()
+        self.rig.threads.run()
+        self.assertEqual(len(got), MOST_READ + 3)
+        self.assertEqual(len(self.waiting(3)), MOST_READ + 3)
+
     def test_overload(self) -> None:
-        """While too many wait for the disk, no more are taken."""
+        """More than may wait to be read are not taken."""
+        self.begin(threads=True, sendThreadPoolQueueCapacity="2")
+        self.many(MOST_READ + 2)
+        with self.assertRaises(SystemBusy):
+            self.rig.begin(BACK, self.header(0))
+        self.assertEqual(self.rig.intake.refused, 1)
+
+    def test_overloadOfDisk(self) -> None:
+        """While too many wait for the disk no more are taken, and none of those that
+        were read meanwhile."""
         self.begin(threads=True, flushDiskType="SYNC_FLUSH")
+        done = self.rig.begin(SEND, send_ext(), b"body")
+        self.rig.intake.flush()
+        again = self.rig.begin(BACK, self.header(0))
+        assert isinstance(again, Deferred)
         self.rig.intake._most_waiting = 0
-        self.assertRaises(SystemBusy, self.rig.begin, BACK, self.header(0))
+        with self.assertRaises(SystemBusy):
+            self.rig.begin(BACK, self.header(0))
+        self.rig.threads.run()
+        self.failureResultOf(again, SystemBusy)
+        self.assertEqual(answered(done).code, 0)
