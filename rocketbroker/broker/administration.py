@@ -9,6 +9,7 @@ from rocketbroker.broker.group_admin import GroupAdmin
 from rocketbroker.broker.message_queries import MessageQueries
 from rocketbroker.broker.outside import Outside, Part
 from rocketbroker.broker.progress import ProgressRequests
+from rocketbroker.broker.relaying import Relay
 from rocketbroker.broker.resetting import ResetRequests
 from rocketbroker.broker.runtime_info import RuntimeInfo
 from rocketbroker.broker.settings_requests import SettingsRequests
@@ -64,6 +65,14 @@ def administration(broker: Broker, outside: Outside) -> list[Part]:
             broker.statistics.taken_tps,
             broker.upkeep.dispatch,
             outside.wall_ms,
+            outside.in_thread,
+        ),
+        Relay(
+            store,
+            options.broker_name,
+            broker.topics,
+            broker.groups,
+            broker.consumers,
             outside.in_thread,
         ),
         MessageQueries(
