@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rocketbroker.broker.group_admin import GroupAdmin
 from rocketbroker.broker.message_queries import MessageQueries
+from rocketbroker.broker.offset_admin import OffsetAdmin
 from rocketbroker.broker.outside import Outside, Part
 from rocketbroker.broker.progress import ProgressRequests
 from rocketbroker.broker.relaying import Relay
@@ -66,6 +67,9 @@ def administration(broker: Broker, outside: Outside) -> list[Part]:
             broker.upkeep.dispatch,
             outside.wall_ms,
             outside.in_thread,
+        ),
+        OffsetAdmin(
+            store, broker.topics, broker.groups, broker.offsets, broker.consumers
         ),
         Relay(
             store,
