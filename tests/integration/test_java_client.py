@@ -39,7 +39,9 @@ class Shared:
 
     def __init__(self, version: str) -> None:
         self.version = version
-        self.cluster = Cluster().start()
+        self.cluster = Cluster(
+            transactionTimeOut=1000, transactionCheckInterval=1500
+        ).start()
         try:
             self.java = JavaClient(version, self.cluster.names, self.cluster.folder)
         except BaseException:
@@ -243,6 +245,33 @@ class SendAndReceive(SynchronousTestCase):
             self.assertEqual(got[body]["properties"]["colour"], "red")
             self.assertEqual(got[body]["properties"].get("DELAY", "0"), str(level))
         self.assertEqual(got[b"two"]["properties"]["REAL_TOPIC"], topic)
+
+    def test_transactions(self) -> None:
+        """What is committed arrives once, at once or when the producer was asked; what
+        is rolled back never does; and it comes as what its producer sent."""
+        topic, name = self.topic(), fresh("P")
+        self.java("transactionalProducer", name=name, group=name)
+        self.addCleanup(self.java, "stop", name=name)
+        consumer = self.consumer(topic)
+        ends = ("COMMIT_MESSAGE", "ROLLBACK_MESSAGE", "UNKNOW")
+        kinds = [(a, b) for a in ends for b in ends if a == "UNKNOW" or b == "UNKNOW"]
+        for local, checked in kinds:
+            body = encoded(f"{local} {checked}".encode())
+            properties = {"local": local, "checked": checked}
+            words = {"body": body, "keys": "k", "tags": "t", "properties": properties}
+            answer = self.java("sendInTransaction", name=name, topic=topic, **words)
+            self.assertEqual(answer["status"], "SEND_OK")
+            self.assertEqual(answer["transactionId"], answer["msgId"])
+            self.assertEqual(answer["local"], local)
+        got = self.java.received(consumer, 2)
+        time.sleep(6)
+        got = self.java.received(consumer, 0)
+        self.assertEqual(
+            sorted(body_of(message) for message in got),
+            [b"COMMIT_MESSAGE UNKNOW", b"UNKNOW COMMIT_MESSAGE"],
+        )
+        for message in got:
+            self.assertEqual((message["keys"], message["tags"]), ("k", "t"))
 
     def test_pushWithTags(self) -> None:
         """A subscription to two tags gets those two and no other."""

@@ -30,8 +30,12 @@ import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.exception.MQBrokerException;
 import org.apache.rocketmq.client.exception.MQClientException;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.LocalTransactionState;
 import org.apache.rocketmq.client.producer.SendCallback;
 import org.apache.rocketmq.client.producer.SendResult;
+import org.apache.rocketmq.client.producer.TransactionListener;
+import org.apache.rocketmq.client.producer.TransactionMQProducer;
+import org.apache.rocketmq.client.producer.TransactionSendResult;
 import org.apache.rocketmq.common.TopicConfig;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
@@ -87,6 +91,8 @@ public final class Driver {
     private Object carryOut(String what, JSONObject c) throws Exception {
         switch (what) {
             case "producer": return startProducer(c);
+            case "transactionalProducer": return startTransactionalProducer(c);
+            case "sendInTransaction": return sendInTransaction(c);
             case "send": return send(c);
             case "sendBatch": return sendBatch(c);
             case "consumer": return startConsumer(c);
@@ -124,6 +130,33 @@ public final class Driver {
         p.start();
         producers.put(c.getString("name"), p);
         return "started";
+    }
+
+    /** Its messages say themselves what becomes of them: properties "local" and "checked". */
+    private Object startTransactionalProducer(JSONObject c) throws Exception {
+        TransactionMQProducer p = new TransactionMQProducer(c.getString("group"));
+        p.setNamesrvAddr(namesrv);
+        p.setInstanceName("producer" + instances++);
+        p.setTransactionListener(new TransactionListener() {
+            @Override public LocalTransactionState executeLocalTransaction(Message m, Object unused) {
+                return LocalTransactionState.valueOf(m.getUserProperty("local"));
+            }
+            @Override public LocalTransactionState checkLocalTransaction(MessageExt m) {
+                return LocalTransactionState.valueOf(m.getUserProperty("checked"));
+            }
+        });
+        p.start();
+        producers.put(c.getString("name"), p);
+        return "started";
+    }
+
+    private Object sendInTransaction(JSONObject c) throws Exception {
+        TransactionMQProducer p = (TransactionMQProducer) producers.get(c.getString("name"));
+        TransactionSendResult r = p.sendMessageInTransaction(message(c, c.getString("topic")), null);
+        JSONObject o = result(r);
+        o.put("transactionId", r.getTransactionId());
+        o.put("local", r.getLocalTransactionState().name());
+        return o;
     }
 
     private static Message message(JSONObject c, String topic) {
