@@ -26,7 +26,7 @@ Rules: the transaction sheet, sections A6 and A7; the broker sheet, section 17.4
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, final
@@ -177,27 +177,24 @@ class TransactionChecks:
         )
         while (block := self._marks.read()) is not None:
             self._marks.take(block)
-        found: dict[str, int] = {}
-        superseded: list[int] = []
+        topics: dict[int, str] = {}
+        older: list[int] = []
         offset, left = self._state.base, MOST_LOADED
         while left > 0:
             halves = self._read(self._open_from(offset, min(left, MOST_READ)))
             if not halves:
                 break
-            for _, message in halves:
-                if message is None:
-                    continue
-                topic = message.properties[REAL_TOPIC]
-                older = self._state.found(message)
-                if older is None:
-                    found[topic] = found.get(topic, 0) + 1
-                else:
-                    superseded.append(older)
+            older += self._older(halves)
+            for each, message in halves:
+                if message is not None:
+                    topics[each] = message.properties[REAL_TOPIC]
             offset = halves[-1][0] + 1
             left -= len(halves)
         if left > 0:
-            self._counts.begin(found)
-        self._marks.write(superseded)
+            gone = set(older)
+            still = [topic for each, topic in topics.items() if each not in gone]
+            self._counts.begin(Counter(still))
+        self._marks.write(older)
 
     def _kept(self, topic: str, first: int, end: int) -> int:
         """The offset that was written down, if the queue has it."""
@@ -321,6 +318,7 @@ class TransactionChecks:
         now_ms = self._wall_ms()
         over = found[-1][0] + 1
         drafts: list[tuple[str, Draft]] = []
+        marked = self._older(found)
         for offset, half in found:
             if self._state.is_over(offset):
                 continue
@@ -337,10 +335,9 @@ class TransactionChecks:
                 checks = _checks_of(half) + 1 if what is _ASK else None
                 draft = renewed(half, half_queue, checks)
             drafts.append((what, draft))
-        if not drafts:
+        if not drafts and not marked:
             return over
         store.append([draft for _, draft in drafts])
-        marked: list[int] = []
         for what, draft in drafts:
             copied = draft.context
             assert isinstance(copied, StoredMessage)
@@ -354,6 +351,17 @@ class TransactionChecks:
         if self._durability.synchronous:
             self._durability.flush()
         return over
+
+    def _older(self, found: Sequence[Found]) -> list[int]:
+        """The halves that are over because their transaction has a newer one."""
+        older: list[int] = []
+        for offset, half in found:
+            if half is not None and not self._state.is_over(offset):
+                one = self._state.found(half)
+                if one is not None:
+                    self._state.mark(one)
+                    older.append(one)
+        return older
 
     def _judge(self, half: StoredMessage, began_ms: int, now_ms: int) -> str:
         """What is to be done with a half."""

@@ -17,6 +17,7 @@ from typing import Final, final
 
 from rocketbroker.broker.transaction_messages import mark_of, marked_offsets
 from rocketbroker.broker.transaction_state import OpenHalves
+from rocketbroker.errors import ServiceNotAvailable
 from rocketbroker.records.names import HALF_TOPIC, OP_HALF_TOPIC
 from rocketbroker.store.interfaces import PUT_OK, Draft, IStore
 
@@ -68,7 +69,12 @@ class TransactionMarks:
         offsets = self.waiting + offsets
         if not offsets:
             return []
-        queue, now = self._store.queue(OP_HALF_TOPIC, 0), self._wall_ms()
+        self.waiting, now = offsets, self._wall_ms()
+        try:
+            queue = self._store.queue(OP_HALF_TOPIC, 0)
+        except ServiceNotAvailable:
+            self.failures += len(offsets)
+            return []
         drafts = [mark_of(offset, queue, self._host, now) for offset in offsets]
         self._store.append(drafts)
         stored = [draft for draft in drafts if draft.status == PUT_OK]

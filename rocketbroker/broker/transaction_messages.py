@@ -71,8 +71,13 @@ _OFFSET: Final = re.compile(r"\+?[0-9]{1,19}\Z")
 def prepare(own: dict[str, str], topic: str, queue_id: int) -> None:
     """Turn a message's properties into those that it has while it is a half one.
 
+    What checks note in it is not for clients: one that sends again what it has received
+    would name the half of another transaction.
+
     @param own: changed in place; it has a unique key.
     """
+    own.pop(PREPARED_QUEUE_OFFSET, None)
+    own.pop(TRANSACTION_CHECK_TIMES, None)
     own[TRANSACTION_ID] = own[UNIQUE_KEY]
     own[REAL_TOPIC] = topic
     own[REAL_QUEUE_ID] = str(queue_id)

@@ -120,16 +120,19 @@ class OpenHalves:
     def found(self, half: StoredMessage) -> int | None:
         """An open half was found on the disk.
 
-        @return: the offset of an older one of the same transaction, which is over.
+        @return: the offset of the older one of two halves of its transaction, this or
+            another one, which is over.
         """
         root, offset = root_of(half), half.queue_offset
-        older = self._copies.get(root)
-        if root != offset:
-            if older is None and not self.is_over(root):
-                older = root
-            if len(self._copies) < self._most:
-                self._copies[root] = offset
-        return older if older is not None and older < offset else None
+        other = self._copies.get(root)
+        if other is not None and other > offset:
+            return offset
+        if root == offset:
+            return None
+        if other is None and not self.is_over(root):
+            other = root
+        self.renewed(root, offset)
+        return other if other != offset else None
 
     def renewed(self, root: int, offset: int) -> None:
         """The transaction now has its half at C{offset}."""

@@ -39,6 +39,7 @@ from rocketbroker.broker.transaction_state import MOST_REMEMBERED, OpenHalves
 from rocketbroker.broker.upkeep import Upkeep
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.store import StoreOptions
+from rocketbroker.errors import ServiceNotAvailable
 from rocketbroker.store.interfaces import IStore
 
 _HOUR_MS: Final = 3_600_000
@@ -121,7 +122,7 @@ class Transactions:
         """
         try:
             self.checks.load()
-        except OSError as error:
+        except (OSError, ServiceNotAvailable) as error:
             self._log.error(
                 "Open transactions cannot be read; they are looked for later: {error}",
                 error=error,

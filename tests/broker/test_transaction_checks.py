@@ -209,6 +209,19 @@ class ProgressTests(TransactionCase):
         self.assertEqual(self.questions(), [])
         self.assertEqual(len(self.bodies()), 1)
 
+    def test_twoCopiesLater(self) -> None:
+        """Two that the start did not look at are told apart by the rounds."""
+        self.half()
+        self.restart()
+        (half,) = self.halves()
+        self.rig.store.append([renewed(half, self.rig.store.queue(HALF_TOPIC, 0), 1)])
+        self.rig.upkeep.dispatch()
+        self.pass_by(ROUND)
+        self.assertEqual(len(self.questions()), 1)
+        self.assertEqual(self.marks(), [b"0", b"1"])
+        self.pass_by(ROUND)
+        self.assertEqual(len(self.questions()), 1)
+
 
 class FailureTests(TransactionCase):
     """What goes wrong, and what is done about it."""

@@ -66,6 +66,15 @@ class EndTests(TransactionCase):
         self.assertEqual((own["REAL_TOPIC"], own["REAL_QID"]), ("T", "3"))
         self.assertEqual(own["__transactionId__"], "U2")
 
+    def test_sentAgain(self) -> None:
+        """Who sends again what he has received begins a new transaction, whatever the
+        checks of the old one have noted in it."""
+        other = self.half(b"other")
+        noted = "TRAN_PREPARED_QUEUE_OFFSET\x010\x02TRANSACTION_CHECK_TIMES\x0115\x02"
+        self.end(self.half(b"again", noted), ROLLBACK)
+        self.end(other, COMMIT)
+        self.assertEqual(self.bodies(), [b"other"])
+
     def test_final(self) -> None:
         """The final message is the half one in another place: it has the same
         properties, says that it is committed, and where its half is."""

@@ -64,6 +64,13 @@ class OpenHalvesTests(SynchronousTestCase):
         self.assertIsNone(self.state.found(half(14, 3)))
         self.assertEqual(self.state.ended(half(10), 8), [13, 10])
 
+    def test_foundLater(self) -> None:
+        """One that is older than what is known is over itself."""
+        self.state.renewed(10, 12)
+        self.assertEqual(self.state.found(half(11, 10)), 11)
+        self.assertEqual(self.state.found(half(10)), 10)
+        self.assertIsNone(self.state.found(half(12, 10)))
+
     def test_outcome(self) -> None:
         """An outcome is that of all halves of a transaction."""
         self.assertIsNone(self.state.outcome(half(10)))
