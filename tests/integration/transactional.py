@@ -12,6 +12,7 @@ from rocketbroker.broker.transaction_messages import offsets_in, root_of
 from rocketbroker.files.disk import Disk
 from rocketbroker.records import record
 from rocketbroker.records.names import HALF_TOPIC, OP_HALF_TOPIC
+from rocketbroker.records.properties import CHECK_IMMUNITY_SECONDS
 from rocketbroker.records.record import StoredMessage
 from rocketbroker.store.reader import StoreReader
 from rocketbroker.wire.codes import RequestCode
@@ -70,9 +71,17 @@ class TransactionalProducer:
             self._socket.close()
             self._socket = None
 
-    def half(self, topic: str, queue_id: int, key: str, body: bytes) -> Command:
+    def half(
+        self,
+        topic: str,
+        queue_id: int,
+        key: str,
+        body: bytes,
+        immune_seconds: int | None = None,
+    ) -> Command:
         """Send a half message; its answer.
 
+        @param immune_seconds: how long nobody is to ask about it.
         @raise OSError: the connection is lost.
         """
         properties = {
@@ -82,6 +91,8 @@ class TransactionalProducer:
             "PGROUP": self._group,
             "WAIT": "true",
         }
+        if immune_seconds is not None:
+            properties[CHECK_IMMUNITY_SECONDS] = str(immune_seconds)
         ext = {
             "a": self._group,
             "b": topic,
@@ -112,8 +123,8 @@ class TransactionalProducer:
             commit_log_offset=int(half.ext["msgId"][16:], 16),
             commit_or_rollback=outcome,
             from_transaction_check=False,
-            msg_id=half.ext["transactionId"],
-            transaction_id=half.ext["transactionId"],
+            msg_id=half.ext["msgId"],
+            transaction_id=half.ext.get("transactionId"),
         )
         self._oneway(RequestCode.END_TRANSACTION, header.to_ext())
 

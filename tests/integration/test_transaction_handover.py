@@ -1,0 +1,138 @@
+"""Transactions that one broker has begun and the other one ends."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections import Counter
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.wire.command import Command
+from rocketbroker.wire.send_headers import TRANSACTION_COMMIT, TRANSACTION_ROLLBACK
+from tests.integration.test_handover import HandOver
+from tests.integration.transactional import TransactionalProducer, stored
+
+TOPIC = "Handed"
+
+#: Both ask soon; the Java broker writes marks after half a second.
+SETTINGS = {
+    "transactionTimeOut": 1000,
+    "transactionCheckInterval": 1500,
+    "transactionOpBatchInterval": 500,
+    "flushConsumerOffsetInterval": 1000,
+}
+
+#: How many transactions of each kind.
+COUNT = 20
+
+#: So long a broker has for its questions.
+SECONDS = 8.0
+
+
+class TransactionHandOverTests(SynchronousTestCase):
+    """From a Java broker to ours, and back."""
+
+    def hand_over(self, version: str, how: int) -> None:
+        """Each ends what the other one has begun, and nothing that it has ended.
+
+        @param how: the signal that ends each broker.
+        """
+        over = self.over = HandOver(version, **SETTINGS)
+        self.addCleanup(over.stop)
+        over.start_java()
+        over.driver()(
+            "createTopic", topic=TOPIC, queues=1, address=over.cluster.address
+        )
+        self.decided: dict[str, int] = {}
+        self.silent = True
+        self.producer = TransactionalProducer(
+            over.cluster.address,
+            "handed",
+            lambda key: None if self.silent else self.decided[key],
+        )
+        self.addCleanup(self.producer.close)
+        self.begin("java")
+        late = self.halves("java-late", TRANSACTION_COMMIT, 60)
+        over.java.stop(how)
+
+        over.cluster.broker.start()
+        self.producer.connect()
+        for half in late:
+            self.producer.end(TOPIC, half, TRANSACTION_COMMIT)
+        self.answer()
+        self.begin("ours")
+        late = self.halves("ours-late", TRANSACTION_COMMIT, 60)
+        over.cluster.broker.stop(how)
+
+        over.start_java()
+        self.producer.connect()
+        for half in late:
+            self.producer.end(TOPIC, half, TRANSACTION_COMMIT)
+        self.answer()
+        over.java.stop()
+        found = Counter(m.unique_key or "" for m in stored(over.cluster.store, TOPIC))
+        wanted = {k for k, end in self.decided.items() if end == TRANSACTION_COMMIT}
+        twice = {key.rpartition("-")[0] for key, n in found.items() if n > 1}
+        # A killed Java broker leaves several halves of what it has asked about, and no
+        # word that they are one.
+        excused = {"java-committed-open"} if how == signal.SIGKILL else set()
+        self.assertEqual(twice - excused, set())
+        self.assertEqual(set(found), wanted)
+        self.assertEqual(len(wanted), 6 * COUNT)
+
+    def halves(
+        self, kind: str, outcome: int, immune_seconds: int | None = None
+    ) -> list[Command]:
+        """Begin transactions that are to end so; the answers to their halves.
+
+        @param immune_seconds: how long nobody is to ask about them. What is asked about
+            by Java has another half then, of which nobody knows that it is the same.
+        """
+        answers = []
+        for number in range(COUNT):
+            key = f"{kind}-{number}"
+            self.decided[key] = outcome
+            half = self.producer.half(TOPIC, 0, key, key.encode(), immune_seconds)
+            answers.append(half)
+            self.assertEqual(answers[-1].code, 0, answers[-1].remark)
+        return answers
+
+    def begin(self, kind: str) -> None:
+        """Begin transactions of all kinds at the broker that is up, end some, and let
+        it ask about the others in vain."""
+        self.producer.connect()
+        self.silent = True
+        for name, outcome in (
+            ("committed", TRANSACTION_COMMIT),
+            ("rolled", TRANSACTION_ROLLBACK),
+        ):
+            for half in self.halves(f"{kind}-{name}", outcome):
+                self.producer.end(TOPIC, half, outcome)
+            self.halves(f"{kind}-{name}-open", outcome)
+        asked = self.producer.asked
+        self.producer.serve(SECONDS)
+        self.assertGreaterEqual(self.producer.asked, asked + 2 * COUNT)
+
+    def answer(self) -> None:
+        """Answer what the broker that is up asks."""
+        self.silent = False
+        asked = self.producer.asked
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            self.producer.serve(SECONDS)
+            if asked + 2 * COUNT <= self.producer.asked:
+                break
+        self.producer.serve(SECONDS)
+
+    def test_stopped(self) -> None:
+        """Between clean stops of 5.3.3 and ours."""
+        self.hand_over("5.3.3", signal.SIGTERM)
+
+    def test_stoppedOld(self) -> None:
+        """Between clean stops of 4.9.7 and ours."""
+        self.hand_over("4.9.7", signal.SIGTERM)
+
+    def test_killed(self) -> None:
+        """Between kills of 5.3.3 and ours."""
+        self.hand_over("5.3.3", signal.SIGKILL)
