@@ -124,6 +124,22 @@ class AgeTests(CleaningCase):
         self.round()
         self.assertEqual(len(self.segments()), 1)
 
+    def test_flushed(self) -> None:
+        """A segment whose last bytes alone are not on the disk stays, whatever has
+        become of the queues and the index."""
+        self.begin(messages=0, delete_when=NOW, file_reserved_time=0)
+        put(self.store, self.queue, b"x" * HALF)
+        left = SEGMENT - self.store.published_position
+        put(self.store, self.queue, b"x" * (left - 300))
+        self.store.flush()
+        put(self.store, self.queue, b"x" * HALF)
+        self.store.build_index(1000)
+        self.round()
+        self.assertEqual(len(self.segments()), 2)
+        self.store.flush()
+        self.round()
+        self.assertEqual(len(self.segments()), 1)
+
     def test_notDispatched(self) -> None:
         """What no queue has yet is never removed, not even by force."""
         self.begin(messages=0, clean_file_forcibly_enable=True)
@@ -190,6 +206,7 @@ class ForceTests(CleaningCase):
             pass
         found = self.store.find_by_key("T", "0" * 32, 64, 0, 1 << 62)
         self.assertEqual(len(found.records), 6)
+        self.assertEqual(self.store._index.entered, 6, "not those that are gone")
 
 
 class HangingTests(CleaningCase):
@@ -320,6 +337,22 @@ class FollowTests(CleaningCase):
         self.assertGreater(len(before), 2)
         self.round()
         self.assertEqual(self.disk.list(f"{ROOT}/index"), before[-1:])
+
+    def test_indexBound(self) -> None:
+        """Of a file of the index one message in the log is enough for it to stay."""
+        self.begin(
+            messages=22,
+            delete_when=NOW,
+            file_reserved_time=0,
+            delete_file_batch_max=9,
+        )
+        before = self.disk.list(f"{ROOT}/index")
+        self.assertEqual(len(before), 2, "of 19 messages and of 3")
+        self.round()
+        self.assertEqual(self.store.min_position, 9 * SEGMENT)
+        self.assertEqual(self.disk.list(f"{ROOT}/index"), before)
+        found = self.store.find_by_key("T", "0" * 32, 64, 0, 1 << 62)
+        self.assertEqual(len(found.records), 4)
 
     def test_firstRound(self) -> None:
         """The first round of a start looks through the queues unless the log begins at

@@ -168,10 +168,15 @@ class DeleteTests(SynchronousTestCase):
         """What was appended before the deletion and not dispatched does not come
         back."""
         queue = self.queues[0]
-        self.store.append([draft(queue, b"late")])
-        self.store.delete_topic("T")
-        put(self.store, queue, b"new")
-        self.assertEqual(bodies(self.store, queue), [b"new"])
+        for forgotten in (False, True):
+            self.store.append([draft(queue, b"late")])
+            self.store.delete_topic("T")
+            if forgotten:
+                # Then it is read from the log.
+                self.store._log.hints.clear()
+                self.assertEqual(self.store.dispatch(1000), [])
+            put(self.store, queue, b"new")
+            self.assertEqual(bodies(self.store, queue), [b"new"])
 
     def test_again(self) -> None:
         """After a crash the topic is as it was made again; what was before is not in

@@ -257,6 +257,9 @@ class RefusedTests(IndexCase):
         self.build()
         found = [self.find(f"p{number}") for number in range(12)]
         self.assertEqual(found, [[position] for position in batch.positions])
+        files = [self.disk.read(f"{FOLDER}/{name}") for name in self.disk.list(FOLDER)]
+        counts = [struct.unpack_from(">i", content, 36)[0] - 1 for content in files]
+        self.assertEqual(sum(counts), 12, "none twice")
 
 
 class NowTests(IndexCase):
