@@ -15,6 +15,7 @@ from typing import final
 from zope.interface import classImplements
 
 from rocketbroker.store.interfaces import ITrail
+from rocketbroker.store.lookahead import LookAhead
 from rocketbroker.store.plugins import DispatchedRecord
 from rocketbroker.store.scanning import Found, Scan, tag_code_of
 from rocketbroker.store.segments import Segments
@@ -31,6 +32,7 @@ class Trail:
         self._segments = segments
         self._words = words
         self._scan: Scan | None = None
+        self._store_ms = 0
         self._walk: Iterator[Found] = iter(())
 
     def take(self, most: int) -> list[DispatchedRecord]:
@@ -48,6 +50,8 @@ class Trail:
             self._walk = iter(scan)
         found = [dispatched(each) for each in islice(self._walk, most)]
         self.position = scan.position
+        if found:
+            self._store_ms = found[-1].store_ms
         if len(found) < most:
             self._scan = None
             if scan.broken:
@@ -56,9 +60,10 @@ class Trail:
                     # It was removed just now.
                     self._skip(lowest)
                     return found
-                # The dispatch has gone on with the next segment, and has said so.
-                segment = self._segments.find(self.position)
-                self._skip(end if segment is None else min(segment.end, end))
+                # The dispatch has gone on behind it, and has said so.
+                behind = LookAhead(self._segments, self._store_ms)
+                position = behind.next_or_end(self.position)
+                self._skip(end if position < 0 else min(position, end))
         return found
 
     def _skip(self, position: int) -> None:

@@ -99,13 +99,26 @@ class TrailTests(SynchronousTestCase):
         self.disk.open(path).pwrite(b"\xff" * 8, drafts[1].position)
         records = self.trail.take(1000)
         self.assertEqual([each.queue_offset for each in records], [0])
+        self.assertEqual(self.trail.position, drafts[2].position)
+        self.assertEqual(self.trail.lost_bytes, drafts[2].position - drafts[1].position)
+        behind = [each.queue_offset for each in self.trail.take(1000)]
+        self.assertEqual(behind, list(range(2, 100)))
+
+    def test_nothingBehind(self) -> None:
+        """Where no record follows in a segment, it goes on with the next one."""
+        drafts = put(self.store, self.queue, *[b"x" * 1000] * 100)
+        self.store.flush()
+        path = "/store/commitlog/00000000000000000000"
+        start = drafts[1].position
+        self.disk.open(path).pwrite(b"\xff" * (SEGMENT - start), start)
+        self.assertEqual(len(self.trail.take(1000)), 1)
         (next_one, *_) = self.trail.take(1000)
         self.assertEqual(next_one.position, SEGMENT)
-        self.assertEqual(self.trail.lost_bytes, SEGMENT - drafts[1].position)
+        self.assertEqual(self.trail.lost_bytes, SEGMENT - start)
 
     def test_noRecord(self) -> None:
         """One that begins where no record does, or beyond all, comes to no harm."""
-        put(self.store, self.queue, b"a", b"b")
+        _, second = put(self.store, self.queue, b"a", b"b")
         self.store.flush()
         end = self.store.published_position
         beyond = self.store.trail(end + 1000)
@@ -113,7 +126,8 @@ class TrailTests(SynchronousTestCase):
         self.assertEqual(beyond.position, end + 1000)
         within = self.store.trail(5)
         self.assertEqual(within.take(9), [])
-        self.assertEqual((within.position, within.lost_bytes), (end, end - 5))
+        self.assertEqual(within.lost_bytes, second.position - 5)
+        self.assertEqual([each.position for each in within.take(9)], [second.position])
 
 
 class RemovedTests(CleaningCase):
