@@ -1,5 +1,6 @@
 # -*- test-case-name: tests.app.test_metricsport -*-
-"""The port of `/metrics` and `/healthz`, for a broker and for a name server.
+"""The port of `/metrics` and `/healthz`, for a broker (which has `/problems` besides)
+and for a name server.
 
 Everything behind it is imported with the first connection: a server that nobody scrapes
 neither starts later for it nor is larger.
@@ -123,10 +124,16 @@ def broker_site(
 
     def make() -> Any:
         from rocketbroker.metrics.broker_families import BrokerFamilies
+        from rocketbroker.metrics.problems import ProblemsResource
         from rocketbroker.metrics.site import metrics_site
 
         families = BrokerFamilies(broker, ports, wall_ms, in_thread)
-        return metrics_site(families.collect, families.prepare, broker.store.refusal)
+        return metrics_site(
+            families.collect,
+            families.prepare,
+            broker.store.refusal,
+            {b"problems": ProblemsResource(broker.discrepancies.to_json)},
+        )
 
     return make
 

@@ -2,6 +2,7 @@
 """What Prometheus scrapes, read from the parts' counters at scrape.
 
 L{rocketbroker.metrics.site}: `/metrics` and `/healthz` over HTTP.
+L{rocketbroker.metrics.problems}: `/problems` of a broker.
 L{rocketbroker.metrics.samples}: families under construction.
 L{rocketbroker.metrics.broker_families}: what a broker shows.
 L{rocketbroker.metrics.transactions}: of those the transactions.

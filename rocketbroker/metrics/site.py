@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.metrics.test_site -*-
-"""What stands behind the metrics port: `/metrics` and `/healthz`.
+"""What stands behind the metrics port: `/metrics`, `/healthz` and what else is given.
 
 The text is made on the reactor's thread, from counters that the same thread bumps: no
 lock, and no half-changed table. prometheus-client is imported with the first scrape; a
@@ -9,7 +9,7 @@ broker that nobody scrapes neither waits for it at start nor pays for it in memo
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, final
 
 from twisted.internet.defer import Deferred
@@ -153,11 +153,21 @@ class _QuietSite(Site):
         """Nothing: Prometheus asks every few seconds."""
 
 
-def metrics_site(collect: Collect, prepare: Prepare, health: Health) -> Site:
-    """The site to listen with on the metrics port."""
+def metrics_site(
+    collect: Collect,
+    prepare: Prepare,
+    health: Health,
+    pages: Mapping[bytes, IResource] | None = None,
+) -> Site:
+    """The site to listen with on the metrics port.
+
+    @param pages: what else there is, by name.
+    """
     root = _Root()
     root.putChild(b"metrics", MetricsResource(collect, prepare))
     root.putChild(b"healthz", HealthResource(health))
+    for name, resource in (pages or {}).items():
+        root.putChild(name, resource)
     site = _QuietSite(root)
     site.timeOut = IDLE_SECONDS
     return site
