@@ -333,6 +333,7 @@ class Broker:
         )
         both: list[Part] = [
             self.sending,
+            self.replies,
             self.send_back,
             self.transactions.ends,
             self.heartbeats,

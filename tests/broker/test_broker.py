@@ -117,6 +117,16 @@ class BrokerTests(WeekCase):
         self.assertEqual(vip_port(10911), 10909)
         self.assertEqual([vip_port(port) for port in (0, 1, 2)], [0, 0, 0])
 
+    def test_clientRequests(self) -> None:
+        """What applications ask is answered, and by the VIP port all but pulls."""
+        broker = self.running()
+        both = {10, 310, 320, 324, 325, 36, 37, 34, 35, 46, 38, 14, 15, 41, 42, 12, 33}
+        self.assertEqual(both - broker.main.responders.keys(), set())
+        self.assertEqual(both - broker.vip.responders.keys(), set())
+        pulls = {11, 361}
+        self.assertEqual(pulls - broker.main.responders.keys(), set())
+        self.assertEqual(pulls & broker.vip.responders.keys(), set())
+
     def test_notSupported(self) -> None:
         """What is not there yet says so, on both ports."""
         self.running()
