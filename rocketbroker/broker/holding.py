@@ -41,6 +41,11 @@ CHECK_SECONDS: Final = 5.0
 #: the next regular check, as if nothing had come.
 MOST_LOOKED: Final = 4 << 20
 
+#: What all held pulls with filters on properties may cost together (L{Wanted.cost}),
+#: as compiled expressions take memory: some ten thousand ordinary ones. Beyond it too
+#: the answer is PULL_NOT_FOUND at once.
+MOST_COST: Final = 16 << 20
+
 #: How many expired entries the timer's heap may have beside the live ones.
 _SPARE: Final = 1024
 
@@ -123,6 +128,7 @@ class Holding:
         self._connections: dict[IConnection, dict[Held, None]] = {}
         self._deadlines: list[tuple[float, int, Held]] = []
         self._number = 0
+        self._cost = 0
         self._stopped = False
         self._timer: IDelayedCall | None = None
         self._check = LoopingCall(self.check)
@@ -154,6 +160,7 @@ class Holding:
         mine = self._connections.get(connection)
         if (
             self.held >= self._most
+            or self._cost + cost_of(held) > MOST_COST
             or (mine is not None and len(mine) >= MOST_HELD_PER_CONNECTION)
             or self._stopped
         ):
@@ -167,6 +174,7 @@ class Holding:
         mine[held] = None
         self._queues.setdefault(held.queue, {})[held] = None
         self.held += 1
+        self._cost += cost_of(held)
         held.waits = True
         self._set_deadline(held)
         return True
@@ -231,6 +239,7 @@ class Holding:
     def _remove(self, held: Held) -> None:
         held.waits = False
         self.held -= 1
+        self._cost -= cost_of(held)
         self._connections[held.connection].pop(held)
         waiting = self._queues[held.queue]
         del waiting[held]
@@ -272,3 +281,8 @@ class Holding:
             if held.waits:
                 self.expired += 1
                 self._resume(held)
+
+
+def cost_of(held: Held) -> int:
+    """What it takes of L{MOST_COST}."""
+    return held.matches.cost if isinstance(held.matches, Wanted) else 0

@@ -191,7 +191,7 @@ class PullChecks:
             if len(self._routes) >= MOST_ROUTES:
                 self._routes.clear()
             self._generations = self._topics.generation, self._groups.generation
-            if len(fields.subscription or "") <= MOST_KEPT_CHARACTERS:
+            if not own or self._is_small(route, fields):
                 self._routes[key] = route
         if self._options.reject_pull_consumer_enable:
             self._check_member(connection, fields.consumerGroup)
@@ -201,6 +201,16 @@ class PullChecks:
             queue = self._store.queue(fields.topic, fields.queueId)
             route.queues[fields.queueId] = queue
         return route, queue
+
+    def _is_small(self, route: Route, fields: PullFields) -> bool:
+        """Whether a route may be kept that rests on what a pull brought.
+
+        Compiled expressions are too large; the last ones are kept where they are made.
+        """
+        return (
+            not isinstance(route.matches, Wanted)
+            and len(fields.subscription or "") <= MOST_KEPT_CHARACTERS
+        )
 
     def _is_latest(self, route: Route, fields: PullFields) -> bool:
         """Whether a route still rests on what the group is subscribed to."""

@@ -98,7 +98,8 @@ class Look:
         properties = self._properties(position, size)
         if properties is None:
             return True
-        self.spent += len(properties)
+        # What searches in long properties takes longer the longer they are.
+        self.spent += len(properties) + wanted.cost * (len(properties) // SMALL)
         return matches(properties)
 
     def _properties(self, position: int, size: int) -> bytes | None:

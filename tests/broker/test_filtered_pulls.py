@@ -108,3 +108,29 @@ class SqlTests(PullCase):
         self.assertEqual(bodies(answer), [b"1x", b"1y"])
         answer = self.pull(topic="%RETRY%G", subscription="y")
         self.assertEqual(bodies(answer), [b"1y"])
+
+    def test_mostCost(self) -> None:
+        """Filters of held pulls have a limit together; beyond it none is held."""
+        queue = self.rig.store.queue("T", 0)
+
+        def hold(cost: int) -> bool:
+            wanted = Wanted(None, None, cost=cost)
+            return self.rig.holding.hold(
+                Held(self.rig.connection, queue, 0, wanted, 60.0, lambda held: None, 0)
+            )
+
+        self.assertTrue(hold(holding.MOST_COST - 1))
+        self.assertTrue(hold(1))
+        self.assertFalse(hold(1))
+        self.assertEqual(self.rig.holding.refused, 1)
+        self.sent(0)
+        self.rig.upkeep.dispatch()
+        self.assertTrue(hold(1))
+
+    def test_notKept(self) -> None:
+        """Routes of expressions that pulls bring are not kept; what they pull is."""
+        self.sent(1, 1)
+        self.pull(0, **self.wanted)
+        self.assertEqual(len(self.rig.checks._routes), 0)
+        (counts,) = self.rig.checks.counters()
+        self.assertEqual(counts.messages, 4)

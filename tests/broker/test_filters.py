@@ -177,6 +177,15 @@ class BitMapTests(FilterCase):
         self.assertEqual(bits, [0, 34, 73])
         self.assertEqual(self.filters.bit_map(b"U", b"a\x016\x02"), b"")
 
+    def test_mostMapped(self) -> None:
+        """So much is evaluated for a message; others are said to match."""
+        long = "a = '" + "x" * (filters.MOST_MAPPED // 2) + "'"
+        self.register(long, group="G1")
+        self.register(long, group="CG")
+        found = self.filters.bit_map(b"T", b"a\x016\x02")
+        bits = [n for n in range(112) if found[n >> 3] >> (n & 7) & 1]
+        self.assertEqual(bits, [0, 34, 73])
+
     def test_passedOver(self) -> None:
         """A message whose map lacks the bits is not looked at, unless it is older than
         the filter, or the map is of another size."""
