@@ -33,12 +33,13 @@ The store sheet, section 15, and its traps 9, 12 and 13.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from typing import Final, final
 
 from rocketbroker.errors import StoreError
-from rocketbroker.files.interfaces import IFiles
+from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.records.entries import SIZE
 from rocketbroker.store.checkpoint import Checkpoint
 from rocketbroker.store.consumequeue import MAGIC_V1, Queue
@@ -115,7 +116,7 @@ def load_segments(files: IFiles, segments: Segments) -> list[str]:
             for segment in opened:
                 segment.close()
             opened.clear()
-        file = files.open(path)
+        file = _open(files, path, os.path.dirname(path) in segments.read_only)
         if length < segments.size:
             file.truncate(segments.size)
             said.append(f"{path} had {length} bytes; it has {segments.size} now.")
@@ -125,6 +126,20 @@ def load_segments(files: IFiles, segments: Segments) -> list[str]:
         files.sync_dir(folder)
     segments.all = opened
     return said
+
+
+def _open(files: IFiles, path: str, is_old: bool) -> IFile:
+    """Open a segment.
+
+    @param is_old: whether nothing is written to it; its file system may be one that
+        cannot be.
+    """
+    try:
+        return files.open(path)
+    except OSError as error:
+        if not is_old or error.errno != errno.EROFS:
+            raise
+        return files.open_readonly(path)
 
 
 @final

@@ -78,6 +78,21 @@ class SeveralPathsTests(CleaningCase):
         self.assertEqual(self.places(), {"/a": [0], "/b": [], "/c": [2]})
         self.assertEqual(self.store.min_position, 2 * SEGMENT)
 
+    def test_startReadOnly(self) -> None:
+        """A start opens what is on a read-only file system as far as that lets it; in
+        a directory that is written to, it says that it cannot."""
+        self.paths()
+        self.put(6)
+        self.store.close()
+        # After the lock and the two files of shared numbers comes the first segment.
+        self.disk.fail("open", errno.EROFS, after=3)
+        self.paths(read_only_commit_log_store_paths="/a")
+        self.assertEqual(self.numbers(), list(range(6)))
+        self.store.close()
+        self.disk.fail("open", errno.EROFS, after=3)
+        error = self.assertRaises(StoreError, self.paths)
+        self.assertIn("Read-only file system", str(error))
+
     def test_full(self) -> None:
         """A directory on a full disk is passed over while there is another."""
         self.paths()
