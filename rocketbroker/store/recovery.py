@@ -202,6 +202,11 @@ class Recovery:
         view = self._words.view
         first = segments.all[0].start
         view[MIN_POSITION] = first
+        if clean and self._ends.published > segments.all[-1].end:
+            self.report.append(
+                f"The log ended at position {self._ends.published} when the store was "
+                f"stopped; now its files end at {segments.all[-1].end}."
+            )
         start = self._bound_clean() if clean else -1
         if start < 0:
             if clean:

@@ -93,6 +93,19 @@ class SeveralPathsTests(CleaningCase):
         error = self.assertRaises(StoreError, self.paths)
         self.assertIn("Read-only file system", str(error))
 
+    def test_missing(self) -> None:
+        """That the last segment is not where it was, as its disk is not there, is
+        told: what is stored now takes its place."""
+        self.paths()
+        self.put(6)
+        end = self.store.published_position
+        self.store.close()
+        (number,) = self.places()["/c"]
+        self.disk.rename(f"/c/{number * SEGMENT:020d}", "/elsewhere")
+        self.paths()
+        self.assertEqual(self.numbers(), list(range(4)))
+        self.assertIn(f"ended at position {end} when", self.store.report[0])
+
     def test_full(self) -> None:
         """A directory on a full disk is passed over while there is another."""
         self.paths()
