@@ -12,7 +12,9 @@ Two kinds of whole records must not count. A copy that a body contains: so first
 believed what size the broken record says, if that leads to a whole one. And what is
 left of an earlier life: the reference does not erase what it gives up, and a log that
 has grown up to it again ends before old records. Their store time is before that of the
-record in front of them.
+record in front of them, by as long as a broker takes to start. (By less, it is a clock
+that was put right. Records behind one that was set back further, at just the place that
+is rotten, are taken for old ones.)
 
 The store sheet, sections 3 and 15.
 """
@@ -33,6 +35,10 @@ LOOK_AHEAD: Final = 16 << 20
 
 #: So much of it is read at once.
 PIECE: Final = 1 << 20
+
+#: A clock that goes back no further, in ms, has been put right; no broker of the
+#: reference starts as fast.
+CORRECTED_MS: Final = 500
 
 #: The magic number is so far behind the start of a record, and the position.
 MAGIC_AT: Final = 4
@@ -108,4 +114,4 @@ class LookAhead:
             found = parse(segment.file.pread(size, at), 0, position, True)
         except (Blank, Broken):
             return False
-        return found[6] >= self._since_ms
+        return found[6] >= self._since_ms - CORRECTED_MS

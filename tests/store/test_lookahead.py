@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.store.lookahead import PIECE, LookAhead
+from rocketbroker.store.lookahead import CORRECTED_MS, PIECE, LookAhead
 from rocketbroker.store.recovery import load_segments
 from rocketbroker.store.segments import Segments
 from rocketbroker.testing.files import MemoryDisk
@@ -76,12 +76,13 @@ class LookAheadTests(SynchronousTestCase):
         self.assertEqual(self.next_whole(99 * SEGMENT), -1)
 
     def test_earlierLife(self) -> None:
-        """Records stored before the one in front of the place are left over from what
-        was given up once."""
+        """Records stored long before the one in front of the place are left over from
+        what was given up once; a little before it, a clock was put right."""
         third = self.drafts[2]
-        second = self.drafts[1].position
-        self.assertEqual(self.next_whole(second, START_MS), third.position)
-        self.assertEqual(self.next_whole(second, START_MS + 1), -1)
+        position = self.drafts[1].position
+        latest = START_MS + CORRECTED_MS
+        self.assertEqual(self.next_whole(position, latest), third.position)
+        self.assertEqual(self.next_whole(position, latest + 1), -1)
 
     def test_elsewhere(self) -> None:
         """A whole record at another place than it says does not count."""
