@@ -64,6 +64,7 @@ Administration, put together by L{administration}:
   - L{topic_admin}, L{topic_attributes}; L{group_admin}; L{settings_requests} (26).
   - L{progress}: how far groups have come (208, 303); L{resetting}: sets it (222);
     L{offset_admin}: from that of other groups (308, 314).
+  - L{assignments}: who consumes which queue (400, 401), by L{request_modes}.
   - L{relaying}: what members of groups are asked through the broker (223, 307, 309).
   - L{runtime_info}: request 28; L{statistics}: its figures over time, by L{rates},
     L{put_times} and L{day_totals}.

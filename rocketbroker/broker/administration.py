@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rocketbroker.broker.assignments import Assignments
 from rocketbroker.broker.group_admin import GroupAdmin
 from rocketbroker.broker.message_queries import MessageQueries
 from rocketbroker.broker.offset_admin import OffsetAdmin
@@ -46,6 +47,22 @@ def administration(broker: Broker, outside: Outside) -> list[Part]:
             outside.in_thread,
             [broker.delaying.figures, broker.followers.figures],
         ),
+        *about_consumers(broker, outside),
+        MessageQueries(
+            store,
+            broker.topics,
+            broker.upkeep.dispatch,
+            outside.in_thread,
+            settings.store.default_query_max_num,
+        ),
+    ]
+
+
+def about_consumers(broker: Broker, outside: Outside) -> list[Part]:
+    """Those about consumers: how far they are, where they go on, what they consume."""
+    settings, store = broker.settings, broker.store
+    options = settings.broker
+    return [
         ResetRequests(
             store,
             options,
@@ -68,6 +85,16 @@ def administration(broker: Broker, outside: Outside) -> list[Part]:
             outside.wall_ms,
             outside.in_thread,
         ),
+        Assignments(
+            outside.clock.seconds,
+            options,
+            broker.topics,
+            broker.groups,
+            broker.consumers,
+            broker.request_modes,
+            settings.name_servers,
+            broker.name_server_calls.route,
+        ),
         OffsetAdmin(
             store, broker.topics, broker.groups, broker.offsets, broker.consumers
         ),
@@ -78,12 +105,5 @@ def administration(broker: Broker, outside: Outside) -> list[Part]:
             broker.groups,
             broker.consumers,
             outside.in_thread,
-        ),
-        MessageQueries(
-            store,
-            broker.topics,
-            broker.upkeep.dispatch,
-            outside.in_thread,
-            settings.store.default_query_max_num,
         ),
     ]

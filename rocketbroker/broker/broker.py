@@ -45,6 +45,7 @@ from rocketbroker.broker.rates import SAMPLE_SECONDS
 from rocketbroker.broker.registration import Registration
 from rocketbroker.broker.regular import RegularWork
 from rocketbroker.broker.replies import Replies
+from rocketbroker.broker.request_modes import RequestModes
 from rocketbroker.broker.retention import Retention
 from rocketbroker.broker.sendback import SendBack
 from rocketbroker.broker.sending import Sending
@@ -134,7 +135,14 @@ class Broker:
             wall_ms,
         )
         self.filters = Filters(options, file("consumerFilter.json"), wall_ms)
-        self._tables = (self.topics, self.groups, self.offsets, self.filters)
+        self.request_modes = RequestModes(options, file("messageRequestMode.json"))
+        self._tables = (
+            self.topics,
+            self.groups,
+            self.offsets,
+            self.filters,
+            self.request_modes,
+        )
 
     def _make_registries(self) -> None:
         """Who is there."""
@@ -314,7 +322,7 @@ class Broker:
         """What name servers hear."""
         settings = self.settings
         options = settings.broker
-        calls = NameServerCalls(
+        calls = self.name_server_calls = NameServerCalls(
             self._outside.client,
             options,
             f"{options.broker_ip1}:{self.port}",

@@ -17,6 +17,7 @@ from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import dumps, loads
 from rocketbroker.wire.namesrv_headers import (
+    GetRouteInfoRequestHeader,
     QueryDataVersionRequestHeader,
     QueryDataVersionResponseHeader,
     RegisterBrokerRequestHeader,
@@ -138,6 +139,15 @@ class NameServerCalls:
         )
         return self._call(server, command, SHORT_SECONDS).addCallback(nothing)
 
+    def route(self, server: str, topic: str) -> Deferred[TopicRouteData]:
+        """Request 105: where a topic is.
+
+        @return: fails with TopicNotExist if the name server does not know.
+        """
+        header = GetRouteInfoRequestHeader(topic=topic, accept_standard_json_only=True)
+        command = Command(RequestCode.GET_ROUTEINFO_BY_TOPIC, header.to_ext())
+        return self._call(server, command, SHORT_SECONDS).addCallback(route_of)
+
     def _call(self, server: str, command: Command, seconds: float) -> Deferred[Command]:
         return self._client.invoke(server, command, seconds).addCallback(successful)
 
@@ -154,6 +164,14 @@ def successful(answer: Command) -> Command:
 
 def nothing(answer: Command) -> None:
     """An answer that says no more than that it was done."""
+
+
+def route_of(answer: Command) -> TopicRouteData:
+    """The route in an answer.
+
+    @raise RemoteProtocolError: there is none.
+    """
+    return TopicRouteData.from_json(loads(answer.body))
 
 
 def order_topics(answer: Command) -> KVTable | None:

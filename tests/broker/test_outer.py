@@ -9,7 +9,12 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.outer import NameServerCalls
 from rocketbroker.config.broker import BrokerOptions
-from rocketbroker.errors import ConnectionLost, SystemFailure
+from rocketbroker.errors import (
+    ConnectionLost,
+    RemoteProtocolError,
+    SystemFailure,
+    TopicNotExist,
+)
 from rocketbroker.wire.fastjson import loads
 from rocketbroker.wire.namesrv_headers import RegisterBrokerRequestHeader
 from rocketbroker.wire.registration import RegisterBrokerBody
@@ -143,3 +148,19 @@ class OuterTests(SynchronousTestCase):
         )
         call.answer()
         self.successResultOf(done)
+
+    def test_route(self) -> None:
+        """105 asks where a topic is; an unknown one and nonsense are errors."""
+        done = self.calls.route("n:1", "T")
+        call = self.call()
+        self.assertEqual(call.command.code, 105)
+        self.assertEqual((call.command.ext or {})["topic"], "T")
+        call.answer(body=b'{"queueDatas":[{"brokerName":"b","readQueueNums":3}]}')
+        (queues,) = self.successResultOf(done).queue_datas
+        self.assertEqual((queues.broker_name, queues.read_queue_nums), ("b", 3))
+        done = self.calls.route("n:1", "T")
+        self.call().answer(17)
+        self.failureResultOf(done, TopicNotExist)
+        done = self.calls.route("n:1", "T")
+        self.call().answer(body=b"{")
+        self.failureResultOf(done, RemoteProtocolError)

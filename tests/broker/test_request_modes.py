@@ -1,0 +1,69 @@
+"""How each group gets the messages of a topic."""
+
+from __future__ import annotations
+
+import errno
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.broker.request_modes import POP, PULL, RequestMode, RequestModes
+from rocketbroker.broker.state import TableFile
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.errors import SystemFailure
+from rocketbroker.testing.files import MemoryDisk
+from rocketbroker.testing.threads import at_once
+
+PATH = "/store/config/messageRequestMode.json"
+
+MODE = RequestMode(topic="T", consumer_group="G", mode=POP, pop_share_queue_num=2)
+
+
+class RequestModesTests(SynchronousTestCase):
+    """Set, kept, and what holds without."""
+
+    def setUp(self) -> None:
+        """Nothing was set."""
+        self.disk = MemoryDisk()
+        self.modes = self.made()
+
+    def made(self, **options: str) -> RequestModes:
+        """The table, as a start finds it."""
+        made = RequestModes(
+            BrokerOptions(**options),  # type: ignore[arg-type]
+            TableFile(self.disk, PATH, at_once),
+        )
+        made.load()
+        return made
+
+    def test_kept(self) -> None:
+        """What was set is in the reference's file, and found by the next start."""
+        self.successResultOf(self.modes.put(MODE))
+        self.assertEqual(self.made().find("T", "G"), MODE)
+        self.assertEqual(self.made().find("T", "H").mode, PULL)
+
+    def test_default(self) -> None:
+        """Who was not set does what the settings say, but for retry topics."""
+        modes = self.made(default_message_request_mode=POP)
+        self.assertEqual(modes.find("T", "G").mode, POP)
+        self.assertEqual(modes.find("%RETRY%G", "G").mode, PULL)
+        self.assertEqual(modes.find("T", "G").pop_share_queue_num, -1)
+
+    def test_nonsense(self) -> None:
+        """What makes no sense in the file is left out."""
+        self.successResultOf(self.modes.put(MODE))
+        text = (
+            '{"messageRequestModeMap":{"T":{"G":{"mode":[]},"H":7},"U":8,'
+            '"V":{"G":{"topic":"V","consumerGroup":"G","mode":"POP"}}}}'
+        )
+        file = self.disk.open(PATH, create=True)
+        file.truncate(0)
+        file.pwrite(text.encode(), 0)
+        again = self.made()
+        self.assertEqual(again.find("T", "G").mode, PULL)
+        self.assertEqual(again.find("V", "G").mode, POP)
+
+    def test_notWritten(self) -> None:
+        """A change that cannot be written holds, and says so; it is tried again."""
+        self.disk.fail("pwrite", errno.ENOSPC, times=2)
+        self.failureResultOf(self.modes.put(MODE), SystemFailure)
+        self.assertEqual(self.modes.find("T", "G"), MODE)
