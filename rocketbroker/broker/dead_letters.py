@@ -11,9 +11,9 @@ The two ways count differently, and both must: the first has the count of the me
 it failed and gives up at the limit; the second has the count that the message would
 have next, and gives up beyond it.
 
-A client that consumes in order sends the count as it is, which does not pass the limit.
-So whatever a group sends to its retry topic while it has a queue locked is given up: it
-sends nothing there before it has given up itself.
+A client of 4.9 that consumes in order sends the count as it is, which does not pass the
+limit. So whatever a group sends to its retry topic while it has a queue locked is given
+up: it sends nothing there before it has given up itself.
 
 Rules: the broker sheet, sections 10.1 (step 6), 10.2 and 11.6, traps 12 and 13; the
 client sheet, section 21.

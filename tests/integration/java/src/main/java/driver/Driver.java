@@ -26,7 +26,9 @@ import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.MessageSelector;
 import org.apache.rocketmq.client.consumer.PullResult;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
+import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
 import org.apache.rocketmq.client.exception.MQBrokerException;
 import org.apache.rocketmq.client.exception.MQClientException;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
@@ -213,6 +215,7 @@ public final class Driver {
         o.put("keys", m.getKeys());
         o.put("properties", m.getProperties());
         o.put("queue", m.getQueueId());
+        o.put("times", m.getReconsumeTimes());
         o.put("offset", m.getQueueOffset());
         o.put("msgId", m.getMsgId());
         o.put("born", m.getBornTimestamp());
@@ -241,8 +244,23 @@ public final class Driver {
         else consumer.subscribe(c.getString("topic"), c.containsKey("tags") ? c.getString("tags") : "*");
         ConcurrentLinkedQueue<JSONObject> box = new ConcurrentLinkedQueue<>();
         boxes.put(name, box);
-        consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
-            for (MessageExt m : messages) box.add(seen(m));
+        if (c.containsKey("mostTimes")) consumer.setMaxReconsumeTimes(c.getIntValue("mostTimes"));
+        int failing = c.getIntValue("failUntil");
+        if (c.getBooleanValue("orderly")) consumer.registerMessageListener((MessageListenerOrderly) (messages, context) -> {
+            for (MessageExt m : messages) {
+                box.add(seen(m));
+                if (m.getReconsumeTimes() < failing) return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT;
+            }
+            return ConsumeOrderlyStatus.SUCCESS;
+        });
+        else consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
+            for (MessageExt m : messages) {
+                box.add(seen(m));
+                if (m.getReconsumeTimes() < failing) {
+                    context.setDelayLevelWhenNextConsume(c.getIntValue("level"));
+                    return ConsumeConcurrentlyStatus.RECONSUME_LATER;
+                }
+            }
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
         });
         consumer.start();
