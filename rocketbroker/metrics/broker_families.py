@@ -160,6 +160,13 @@ class BrokerFamilies:
             "consumer groups",
             len(broker.groups.configs()),
         )
+        filters = broker.filters
+        gauge("rocketbroker_filters", "filters by SQL92", len(filters.all()))
+        samples.counter(
+            "rocketbroker_filters_refused_total",
+            "filters by SQL92 that do not compile, or had no room",
+            filters.refused,
+        )
 
     def _add_sends(self, samples: Samples) -> None:
         merged: dict[tuple[str, str], list[QueueSends]] = {}

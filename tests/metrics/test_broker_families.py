@@ -256,6 +256,16 @@ class BrokerFamiliesTests(SynchronousTestCase):
         self.assertEqual(self.value(name, **labels), 1)
         self.assertEqual(self.value(name, kind="client-id"), 0)
 
+    def test_filters(self) -> None:
+        """SQL92 filters that are known are counted, and those that are not taken."""
+        for topic, expression in (("T", "a > 5"), ("U", "a >")):
+            wanted = SubscriptionData(
+                topic=topic, sub_string=expression, expression_type="SQL92"
+            )
+            self.broker.filters.register("G", [wanted])
+        self.assertEqual(self.value("rocketbroker_filters"), 1)
+        self.assertEqual(self.value("rocketbroker_filters_refused_total"), 1)
+
     def test_store(self) -> None:
         """How far the disk and the queues are behind, and how full the disk is."""
         self.send(10)
