@@ -264,6 +264,55 @@ class SendAndReceive(JavaCase):
         self.java("stop", name=two)
         self.assertTrue(until(lambda: queues(one) == mine))
 
+    def test_orderly(self) -> None:
+        """Members that consume in order have each message of a queue once and in its
+        place, though one is refused at first, and though a member leaves."""
+        topic, producer, group = self.topic(4), self.producer(), fresh("G")
+        name, words = "broker-a", {"orderly": True, "suspendOnceAt": encoded(b"1/5")}
+        one = self.consumer(topic, group, **words)
+        two = self.consumer(topic, group, **words)
+        mine = {f"{topic}/{n}" for n in range(4)}
+
+        def queues(name: str) -> set[str]:
+            return set(self.java("queues", name=name)) & mine
+
+        def send(first: int, last: int) -> None:
+            for number in range(first, last):
+                for queue in range(4):
+                    body = b"%d/%d" % (queue, number)
+                    self.java.send(producer, topic, body, broker=name, queue=queue)
+
+        def got() -> dict[int, list[bytes]]:
+            found: dict[int, list[bytes]] = {}
+            for name in (two, one):
+                for message in self.java.received(name, 0):
+                    found.setdefault(message["queue"], []).append(body_of(message))
+            return found
+
+        def wanted(last: int) -> dict[int, list[bytes]]:
+            return {q: [b"%d/%d" % (q, n) for n in range(last)] for q in range(4)}
+
+        self.assertTrue(until(lambda: len(queues(one)) == len(queues(two)) == 2))
+        send(0, 20)
+        until(lambda: sum(map(len, got().values())) >= 80, 60)
+        self.assertEqual(got(), wanted(20))
+        self.java("stop", name=two)
+        self.assertTrue(until(lambda: queues(one) == mine))
+        send(20, 25)
+        until(lambda: sum(map(len, got().values())) >= 100, 60)
+        self.assertEqual(got(), wanted(25))
+
+    def test_requestAndReply(self) -> None:
+        """Who asks gets the reply, a short one and one that is sent compressed."""
+        topic, asker = self.topic(1), self.producer()
+        replier = self.producer(compressOver=1000)
+        self.consumer(topic, replyBy=replier, replyTimes=3)
+        words = {"name": asker, "topic": topic, "timeoutMs": 15000}
+        for body in (b"ping ", b"a long question " * 200):
+            reply = self.java("request", body=encoded(body), **words)
+            self.assertEqual(body_of(reply), body * 3)
+            self.assertEqual(reply["properties"]["MSG_TYPE"], "reply")
+
     def test_broadcast(self) -> None:
         """Each member of a broadcasting group gets every message."""
         topic, producer, group = self.topic(), self.producer(), fresh("G")

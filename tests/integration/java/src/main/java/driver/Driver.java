@@ -33,11 +33,13 @@ import org.apache.rocketmq.client.exception.MQBrokerException;
 import org.apache.rocketmq.client.exception.MQClientException;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.LocalTransactionState;
+import org.apache.rocketmq.client.producer.RequestCallback;
 import org.apache.rocketmq.client.producer.SendCallback;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.client.producer.TransactionListener;
 import org.apache.rocketmq.client.producer.TransactionMQProducer;
 import org.apache.rocketmq.client.producer.TransactionSendResult;
+import org.apache.rocketmq.client.utils.MessageUtil;
 import org.apache.rocketmq.common.TopicConfig;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
@@ -97,6 +99,7 @@ public final class Driver {
             case "sendInTransaction": return sendInTransaction(c);
             case "send": return send(c);
             case "sendBatch": return sendBatch(c);
+            case "request": return request(c);
             case "consumer": return startConsumer(c);
             case "received": return received(c);
             case "queues": return queues(c);
@@ -207,6 +210,32 @@ public final class Driver {
         return result(producers.get(c.getString("name")).send(all));
     }
 
+    /** Ask and wait for the reply. Clients 5.3.1 to 5.3.3 call back with null when the question is sent, and again with the reply. */
+    private Object request(JSONObject c) throws Exception {
+        CompletableFuture<Message> reply = new CompletableFuture<>();
+        producers.get(c.getString("name")).request(message(c, c.getString("topic")), new RequestCallback() {
+            @Override public void onSuccess(Message m) { if (m != null) reply.complete(m); }
+            @Override public void onException(Throwable t) { reply.completeExceptionally(t); }
+        }, c.getLongValue("timeoutMs"));
+        Message m = reply.get(c.getLongValue("timeoutMs") + 5000, TimeUnit.MILLISECONDS);
+        JSONObject o = new JSONObject();
+        o.put("body", Base64.getEncoder().encodeToString(m.getBody()));
+        o.put("properties", m.getProperties());
+        return o;
+    }
+
+    /** A reply has the body of what it answers, as often as "replyTimes" says. */
+    private void reply(JSONObject c, MessageExt to) {
+        try {
+            StringBuilder body = new StringBuilder();
+            for (int i = 0; i < c.getIntValue("replyTimes"); i++) body.append(new String(to.getBody(), StandardCharsets.UTF_8));
+            producers.get(c.getString("replyBy")).send(MessageUtil.createReplyMessage(to, body.toString().getBytes(StandardCharsets.UTF_8)));
+        } catch (Exception problem) {
+            problem.printStackTrace(); // the client says nothing of it
+            throw new IllegalStateException(problem);
+        }
+    }
+
     private static JSONObject seen(MessageExt m) {
         JSONObject o = new JSONObject();
         o.put("topic", m.getTopic());
@@ -246,8 +275,11 @@ public final class Driver {
         boxes.put(name, box);
         if (c.containsKey("mostTimes")) consumer.setMaxReconsumeTimes(c.getIntValue("mostTimes"));
         int failing = c.getIntValue("failUntil");
+        Set<String> suspending = Collections.synchronizedSet(new TreeSet<>());
+        if (c.containsKey("suspendOnceAt")) suspending.add(c.getString("suspendOnceAt"));
         if (c.getBooleanValue("orderly")) consumer.registerMessageListener((MessageListenerOrderly) (messages, context) -> {
             for (MessageExt m : messages) {
+                if (suspending.remove(Base64.getEncoder().encodeToString(m.getBody()))) return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT;
                 box.add(seen(m));
                 if (m.getReconsumeTimes() < failing) return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT;
             }
@@ -260,6 +292,7 @@ public final class Driver {
                     context.setDelayLevelWhenNextConsume(c.getIntValue("level"));
                     return ConsumeConcurrentlyStatus.RECONSUME_LATER;
                 }
+                if (c.containsKey("replyBy")) reply(c, m);
             }
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
         });
