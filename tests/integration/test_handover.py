@@ -291,11 +291,14 @@ class HandOverTests(SynchronousTestCase):
         """Something for the log, with the time."""
         print(f"{time.monotonic() - self._begun:6.1f} s  {text}")
 
-    def hand_over(self, version: str, how: int, midway: bool = False) -> None:
+    def hand_over(
+        self, version: str, java: int, ours: int, midway: bool = False
+    ) -> None:
         """One round.
 
-        @param how: the signal that ends each broker.
-        @param midway: send it while messages are being sent.
+        @param java: the signal that ends the Java broker.
+        @param ours: and ours.
+        @param midway: send them while messages are being sent.
         """
         over = HandOver(version)
         self.addCleanup(over.stop)
@@ -308,16 +311,16 @@ class HandOverTests(SynchronousTestCase):
                 address=over.cluster.address,
             )
         self.say(f"Java {version} is up")
-        over.write(0, partial(over.java.stop, how) if midway else None)
+        over.write(0, partial(over.java.stop, java) if midway else None)
         self.say(f"it has acknowledged {len(over.notes.sent)}")
-        over.java.stop(how)
+        over.java.stop(java)
         self.say("it is stopped")
-        self.at_ours(over, how, midway)
-        self.back_at_java(over, how, midway)
+        twice = signal.SIGKILL in (java, ours)
+        self.at_ours(over, ours, midway, twice)
+        self.back_at_java(over, ours == signal.SIGKILL, midway, twice)
 
-    def at_ours(self, over: HandOver, how: int, midway: bool) -> None:
+    def at_ours(self, over: HandOver, how: int, midway: bool, twice: bool) -> None:
         """Ours serves what Java has written, and gets as much again."""
-        twice = how == signal.SIGKILL
         over.cluster.broker.start()
         self.say("ours is up")
         found = queue_by_queue(over.cluster.names, corpus.TOPICS)
@@ -339,9 +342,14 @@ class HandOverTests(SynchronousTestCase):
         self.verify(over)
         self.say("ours is stopped, and nothing is wrong with the store")
 
-    def back_at_java(self, over: HandOver, how: int, midway: bool) -> None:
-        """Java serves all, and has found nothing to cut off."""
-        twice = how == signal.SIGKILL
+    def back_at_java(
+        self, over: HandOver, killed: bool, midway: bool, twice: bool
+    ) -> None:
+        """Java serves all, and has found nothing to cut off.
+
+        @param killed: whether ours was.
+        @param twice: whether a delayed message may have come twice.
+        """
         over.start_java()
         self.say("Java is up again")
         over.wait_until_delivered()
@@ -350,13 +358,13 @@ class HandOverTests(SynchronousTestCase):
         problems = over.notes.problems(found, delivered=True, twice=twice)
         self.assertEqual(problems[:20], [])
         self.say("Java has served all")
-        # After a kill it drops its newest index file, whoever wrote that, and makes
-        # only that again which it reads of the log: its last segment at least.
+        # It drops the newest index file of a store that was not closed, whoever wrote
+        # that, and makes only that again which it reads of the log: its last segment.
         end = max(over.notes.sent) + 1
-        start = end - COUNT // 100 if how == signal.SIGKILL else 0
+        start = end - COUNT // 100 if killed else 0
         self.query(over, sample(start, end))
         self.say("Java has found all by key")
-        over.java.stop(how)
+        over.java.stop(signal.SIGTERM)
         log = over.java.said()
         # It says so even if the log ends where the queues end, as it should; but not if
         # the queues are behind.
@@ -405,22 +413,26 @@ class HandOverTests(SynchronousTestCase):
         self.assertEqual(waiting.keys() - over.notes.open, set())
 
     def test_533_clean(self) -> None:
-        """5.3.3, stopped cleanly."""
-        self.hand_over("5.3.3", signal.SIGTERM)
+        """5.3.3, both stopped cleanly."""
+        self.hand_over("5.3.3", signal.SIGTERM, signal.SIGTERM)
 
     def test_533_killed(self) -> None:
-        """5.3.3, killed."""
-        self.hand_over("5.3.3", signal.SIGKILL)
+        """5.3.3, killed; ours makes its queues and index whole for it again."""
+        self.hand_over("5.3.3", signal.SIGKILL, signal.SIGTERM)
 
     def test_533_killedMidway(self) -> None:
         """5.3.3, and each broker killed in the middle of writing: what was acknowledged
         is there."""
-        self.hand_over("5.3.3", signal.SIGKILL, midway=True)
+        self.hand_over("5.3.3", signal.SIGKILL, signal.SIGKILL, midway=True)
 
     def test_497_clean(self) -> None:
-        """4.9.7, stopped cleanly."""
-        self.hand_over("4.9.7", signal.SIGTERM)
+        """4.9.7, both stopped cleanly."""
+        self.hand_over("4.9.7", signal.SIGTERM, signal.SIGTERM)
 
     def test_497_killed(self) -> None:
-        """4.9.7, killed."""
-        self.hand_over("4.9.7", signal.SIGKILL)
+        """4.9.7, and ours, both killed."""
+        self.hand_over("4.9.7", signal.SIGKILL, signal.SIGKILL)
+
+    def test_497_killedOnly(self) -> None:
+        """4.9.7, killed; ours, stopped cleanly, has made all whole for it again."""
+        self.hand_over("4.9.7", signal.SIGKILL, signal.SIGTERM)
