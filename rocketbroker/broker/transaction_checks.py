@@ -54,6 +54,7 @@ from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.records.names import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
 from rocketbroker.records.properties import (
     CHECK_IMMUNITY_SECONDS,
+    MOST_BYTES,
     PRODUCER_GROUP,
     REAL_TOPIC,
     TRANSACTION_CHECK_TIMES,
@@ -75,7 +76,7 @@ GROUP: Final = "CID_RMQ_SYS_TRANS"
 MOST_READ: Final = 32
 
 #: How many bytes of halves are held at once; one more may come on top.
-MOST_BYTES: Final = 4 << 20
+MOST_HELD_BYTES: Final = 4 << 20
 
 #: A round takes no longer; the next goes on where it was.
 ROUND_SECONDS: Final = 60.0
@@ -181,7 +182,8 @@ class TransactionChecks:
         older: list[int] = []
         offset, left = self._state.base, MOST_LOADED
         while left > 0:
-            halves = self._read(self._open_from(offset, min(left, MOST_READ)))
+            most = min(left, MOST_READ)
+            halves = self._read(self._open_from(offset, half.max_offset, most))
             if not halves:
                 break
             older += self._older(halves)
@@ -265,28 +267,29 @@ class TransactionChecks:
         )
 
     async def _run(self) -> None:
-        began_ms = self._wall_ms()
         end_of_time = self._clock.seconds() + ROUND_SECONDS
         self._dispatch()
+        # What this round stores anew is left to the next. Unlike a time of day, which
+        # the reference compares here, the end of the queue is never set back.
+        end = self._store.queue(HALF_TOPIC, 0).max_offset
         while (block := await self._in_thread(self._marks.read)) is not None:
             self._marks.take(block)
         offset = self._state.base
         while not self._stopped and self._clock.seconds() < end_of_time:
-            wanted = self._open_from(offset, MOST_READ)
+            wanted = self._open_from(offset, end, MOST_READ)
             if not wanted:
-                self._advance(max(offset, self._store.queue(HALF_TOPIC, 0).max_offset))
+                self._advance(max(offset, end))
                 break
             found = await self._in_thread(partial(self._read, wanted))
-            offset = self._look_at(found, began_ms)
+            offset = self._look_at(found)
             self._advance(offset)
             if offset <= found[-1][0]:
                 break
 
-    def _open_from(self, offset: int, most: int) -> list[int]:
-        """The next offsets of halves that may be open."""
-        queue = self._store.queue(HALF_TOPIC, 0)
-        offset = max(offset, queue.min_offset)
-        return self._state.open_from(offset, queue.max_offset, most)
+    def _open_from(self, offset: int, end: int, most: int) -> list[int]:
+        """The next offsets of halves before C{end} that may be open."""
+        offset = max(offset, self._store.queue(HALF_TOPIC, 0).min_offset)
+        return self._state.open_from(offset, end, most)
 
     def _read(self, offsets: Sequence[int]) -> list[Found]:
         """I{Blocking.} The halves at some offsets, as many as may be held.
@@ -304,11 +307,11 @@ class TransactionChecks:
                 half = None
             found.append((offset, half))
             size += 0 if half is None else half.size
-            if size >= MOST_BYTES:
+            if size >= MOST_HELD_BYTES:
                 break
         return found
 
-    def _look_at(self, found: Sequence[Found], began_ms: int) -> int:
+    def _look_at(self, found: Sequence[Found]) -> int:
         """Judge halves, and do what is to be done with them.
 
         @return: the offset of the first one that is not over.
@@ -325,15 +328,18 @@ class TransactionChecks:
             if half is None:
                 self._say_unreadable(offset)
                 continue
-            what = self._judge(half, began_ms, now_ms)
+            what = self._judge(half, now_ms)
             if what is _WAIT:
                 over = offset
                 break
-            if what is _DISCARD:
-                draft = discarded(half, store)
-            else:
+            if what is not _DISCARD:
                 checks = _checks_of(half) + 1 if what is _ASK else None
                 draft = renewed(half, half_queue, checks)
+                if len(draft.properties) > MOST_BYTES:
+                    self._say_too_large(half)
+                    what = _DISCARD
+            if what is _DISCARD:
+                draft = discarded(half, store)
             drafts.append((what, draft))
         if not drafts and not marked:
             return over
@@ -342,9 +348,10 @@ class TransactionChecks:
             copied = draft.context
             assert isinstance(copied, StoredMessage)
             if draft.status not in (PUT_OK, MESSAGE_ILLEGAL, PROPERTIES_SIZE_EXCEEDED):
+                # Those behind it that are stored are marked all the same.
                 self.failures += 1
-                over = copied.queue_offset
-                break
+                over = min(over, copied.queue_offset)
+                continue
             marked += self._settle(what, copied, draft)
         self._marks.write(marked)
         self._appended()
@@ -363,10 +370,8 @@ class TransactionChecks:
                     older.append(one)
         return older
 
-    def _judge(self, half: StoredMessage, began_ms: int, now_ms: int) -> str:
+    def _judge(self, half: StoredMessage, now_ms: int) -> str:
         """What is to be done with a half."""
-        if half.store_ms >= began_ms:
-            return _WAIT
         age, options = now_ms - half.born_ms, self._options
         wish = half.properties.get(CHECK_IMMUNITY_SECONDS)
         if wish is None and 0 <= age < options.transaction_time_out:
@@ -388,12 +393,7 @@ class TransactionChecks:
         """
         topic = half.properties[REAL_TOPIC]
         if draft.status != PUT_OK:
-            self._log.error(
-                "The half message at {offset} for {topic} is too large to be stored "
-                "again; nobody is asked about it any more",
-                offset=half.queue_offset,
-                topic=topic,
-            )
+            self._say_too_large(half)
             what = _DISCARD
         if what is _DISCARD:
             self.discarded += 1
@@ -423,6 +423,14 @@ class TransactionChecks:
                 self.asked += 1
                 return
         self.unasked += 1
+
+    def _say_too_large(self, half: StoredMessage) -> None:
+        self._log.error(
+            "The half message at {offset} for {topic} is too large to be stored again; "
+            "nobody is asked about it any more",
+            offset=half.queue_offset,
+            topic=half.properties[REAL_TOPIC],
+        )
 
     def _say_unreadable(self, offset: int) -> None:
         self.unreadable += 1

@@ -96,13 +96,16 @@ class TransactionCounts:
             self._change(self._of(topic), 1)
         answer(draft, code)
 
-    def ended(self, topic: str, commit: bool, age_ms: int) -> None:
+    def ended(self, topic: str, commit: bool, age_ms: int, was_open: bool) -> None:
         """A transaction was ended.
 
         @param age_ms: the time since its birth.
+        @param was_open: whether it still counted as open; one that was given up does
+            not.
         """
         counts = self._of(topic)
-        self._change(counts, -1)
+        if was_open:
+            self._change(counts, -1)
         if not commit:
             counts.rollbacks += 1
             return

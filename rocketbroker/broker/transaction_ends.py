@@ -5,6 +5,8 @@ A commit is two appends: the final message, then the marks of its half messages
 (L{transaction_marks}); a rollback is the marks. Both are in the log before the answer,
 and on the disk where the broker is to wait for that. Who ends a transaction twice is
 told that all is well, and one message is delivered; who changes his mind is refused.
+After a restart the disk only says that a transaction is over. One that was given up can
+still be committed, and lies in TRANS_CHECK_MAX_TIME_TOPIC; all others were ended.
 
 Clients send this oneway, and look after nothing: a transaction whose end is lost or
 refused is asked about (L{transaction_checks}).
@@ -27,8 +29,12 @@ from rocketbroker.broker.lightqueues import LightQueues
 from rocketbroker.broker.postponing import Postponing
 from rocketbroker.broker.transaction_counts import TransactionCounts
 from rocketbroker.broker.transaction_marks import TransactionMarks
-from rocketbroker.broker.transaction_messages import final_message, half_at
-from rocketbroker.broker.transaction_state import OpenHalves
+from rocketbroker.broker.transaction_messages import (
+    final_message,
+    half_at,
+    was_given_up,
+)
+from rocketbroker.broker.transaction_state import GIVEN_UP, OPEN, OVER, OpenHalves
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import IllegalOperation, ServiceNotAvailable, SystemFailure
 from rocketbroker.records.names import HALF_TOPIC
@@ -129,10 +135,24 @@ class TransactionEnds:
         if half is None:
             raise SystemFailure("Find prepared transaction message failed")
         self._check(header, half)
+        if self._state.outcome(half) != OVER:
+            return self._end_known(header, half, False)
+        found = self._in_thread(partial(was_given_up, self._store, half))
+        return found.addCallback(partial(self._end_known, header, half))
+
+    def _end_known(
+        self, header: EndTransactionRequestHeader, half: StoredMessage, given_up: bool
+    ) -> Deferred[Command | None] | Command:
+        """End a transaction.
+
+        @param given_up: whether it was given up, if only the disk knows.
+        """
         wanted = header.commit_or_rollback
         outcome = self._state.outcome(half)
-        if outcome is not None:
-            if outcome not in (0, wanted):
+        if outcome == OVER and given_up:
+            outcome = GIVEN_UP
+        if outcome not in (OPEN, GIVEN_UP):
+            if outcome not in (OVER, wanted):
                 raise SystemFailure("The transaction has been ended the other way")
             return Command(0)
         if self._marks.is_full():
@@ -153,6 +173,7 @@ class TransactionEnds:
             half.properties[REAL_TOPIC],
             wanted == TRANSACTION_COMMIT,
             self._wall_ms() - half.born_ms,
+            outcome == OPEN,
         )
         self._appended()
         return self._answer(drafts)

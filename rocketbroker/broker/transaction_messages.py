@@ -24,6 +24,7 @@ import re
 from typing import Final
 
 from rocketbroker.broker.postponing import Postponing, destination, level_of
+from rocketbroker.errors import BrokerError
 from rocketbroker.records import record
 from rocketbroker.records.hashing import tag_code
 from rocketbroker.records.ids import offset_id
@@ -63,6 +64,10 @@ from rocketbroker.wire.send_headers import CheckTransactionStateRequestHeader
 MARK_TAG: Final = "d"
 _MARK_PROPERTIES: Final = encode({TAGS: MARK_TAG, WAIT: "true"})
 _MARK_CODE: Final = tag_code(MARK_TAG)
+
+#: So many of those that were given up are looked through for one, in some tenths of a
+#: second of a thread.
+MOST_GIVEN_UP: Final = 10_000
 
 #: A number of the half queue; what Java's parseLong takes of it.
 _OFFSET: Final = re.compile(r"\+?[0-9]{1,19}\Z")
@@ -164,6 +169,40 @@ def discarded(half: StoredMessage, store: IStore) -> Draft:
     own = dict(half.properties)
     own.pop(CRC32, None)
     return _like(half, store.queue(CHECK_MAX_TIME_TOPIC, 0), encode(own), half)
+
+
+def was_given_up(store: IStore, half: StoredMessage) -> bool:
+    """I{Blocking.} Whether a half message is in the topic of what nobody knows anything
+    of; or may be, if what is there cannot be read, or is too much (L{MOST_GIVEN_UP}).
+    """
+    try:
+        queue = store.queue(CHECK_MAX_TIME_TOPIC, 0)
+        offset, end = (
+            store.offset_by_time(queue, half.store_ms, False),
+            queue.max_offset,
+        )
+        if end - offset > MOST_GIVEN_UP:
+            return True
+        while offset < end:
+            entries = store.entries(queue, offset, end - offset)
+            if not entries or any(_may_be(store, at, half) for at, _, _ in entries):
+                return True
+            offset += len(entries)
+    except (OSError, BrokerError):
+        return True
+    return False
+
+
+def _may_be(store: IStore, position: int, half: StoredMessage) -> bool:
+    """Whether the record that starts there is a copy of a half, or cannot be read."""
+    data = store.record_at(position)
+    if data is None:
+        return True
+    try:
+        found = record.decode(data)
+    except Malformed:
+        return True
+    return found.unique_key == half.unique_key and found.born_ms == half.born_ms
 
 
 def _like(half: StoredMessage, queue: IQueue, content: bytes, context: object) -> Draft:

@@ -20,8 +20,11 @@ from rocketbroker.records.record import StoredMessage
 #: is ended twice with more than so many between, both are delivered, as by RocketMQ.
 MOST_REMEMBERED: Final = 100_000
 
-#: The outcome of a transaction that was never ended.
-_GIVEN_UP: Final = -1
+#: What has become of a transaction that was not ended, or of which nobody knows how;
+#: beside TRANSACTION_COMMIT and TRANSACTION_ROLLBACK, which are 8 and 12.
+OPEN: Final = 0
+GIVEN_UP: Final = 1
+OVER: Final = 2
 
 
 @final
@@ -139,18 +142,18 @@ class OpenHalves:
         if root in self._copies or len(self._copies) < self._most:
             self._copies[root] = offset
 
-    def outcome(self, half: StoredMessage) -> int | None:
+    def outcome(self, half: StoredMessage) -> int:
         """How the half's transaction was ended.
 
-        @return: TRANSACTION_COMMIT, TRANSACTION_ROLLBACK; 0 if only a mark says that it
-            is over; None if it is open, was given up, or nobody knows.
+        @return: TRANSACTION_COMMIT, TRANSACTION_ROLLBACK; L{OPEN}; L{GIVEN_UP};
+            L{OVER} if only the disk says so: it was ended or given up.
         """
         root = root_of(half)
         known = self._outcomes.get(root)
         if known is not None:
-            return None if known == _GIVEN_UP else known
+            return known
         last = self._copies.get(root, half.queue_offset)
-        return 0 if last >= self.base and self.is_over(last) else None
+        return OVER if self.is_over(last) else OPEN
 
     def ended(self, half: StoredMessage, outcome: int) -> list[int]:
         """A transaction is over.
@@ -169,4 +172,4 @@ class OpenHalves:
 
         @return: as L{ended}.
         """
-        return self.ended(half, _GIVEN_UP)
+        return self.ended(half, GIVEN_UP)

@@ -80,6 +80,14 @@ class QuestionTests(TransactionCase):
         self.pass_by(ROUND)
         self.assertEqual(len(self.questions()), 1)
 
+    def test_clockSetBack(self) -> None:
+        """A broker whose clock is set back asks once in a round, as before."""
+        self.half()
+        self.rig.start_ms -= 3_600_000
+        for _ in range(3):
+            self.pass_by(ROUND)
+            self.assertEqual(len(self.questions()), 1)
+
     def test_turns(self) -> None:
         """The members of a group are asked in turn; one that does not read, or has
         gone, is not."""
@@ -235,7 +243,7 @@ class FailureTests(TransactionCase):
         with capturedLogs():
             self.pass_by(2)
             self.assertEqual(self.questions(), [])
-            self.assertEqual(self.rig.transactions.checks.failures, 1)
+            self.assertEqual(self.rig.transactions.checks.failures, 2)
             self.pass_by(3 * ROUND)
         self.assertGreaterEqual(len(self.questions()), 2)
 
@@ -258,8 +266,8 @@ class FailureTests(TransactionCase):
         self.assertEqual([event["offset"] for event in events], [1])
 
     def test_tooLong(self) -> None:
-        """A half that has no room for the count of questions is given up, and can be
-        committed."""
+        """A half that has no room for the count of questions is given up, is where such
+        are, and can be committed."""
         self.end(self.half(more="f\x01x\x02"), ROLLBACK)
         size = len(self.halves()[0].property_bytes)
         half = self.half(more=f"f\x01{'x' * (MOST_BYTES - size)}\x02")
@@ -267,6 +275,8 @@ class FailureTests(TransactionCase):
             self.pass_by(ROUND)
         self.assertEqual(self.rig.transactions.checks.discarded, 1)
         self.assertEqual(self.questions(), [])
+        self.assertEqual(self.bodies(CHECK_MAX_TIME_TOPIC, 0), [b"body"])
+        self.restart()
         self.end(half, COMMIT)
         self.assertEqual(len(self.bodies()), 1)
 

@@ -25,7 +25,7 @@ class CountsTests(TransactionCase):
         counts = self.counts()
         counts.save()
         self.assertFalse(self.rig.disk.exists(PATH))
-        counts.ended("T", True, 0)
+        counts.ended("T", True, 0, True)
         counts.begin({"T": 2})
         counts.save()
         content = self.rig.disk.read(PATH)

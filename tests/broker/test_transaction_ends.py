@@ -150,6 +150,21 @@ class EndTests(TransactionCase):
             self.assertEqual(self.end(half, ROLLBACK), 0)
             self.assertEqual(len(self.bodies()), 1)
 
+    def test_twiceLongAfter(self) -> None:
+        """So does the progress of the checks, when they do not need its mark any more:
+        neither a second commit nor a change of mind makes a message visible."""
+        first, other, gone = self.half(b"first"), self.half(b"other"), self.half()
+        self.pass_by(ROUND)
+        question, _, _ = self.questions()
+        self.reply(question, COMMIT)
+        self.end(other, COMMIT)
+        self.end(gone, ROLLBACK)
+        self.pass_by(2 * ROUND)
+        self.restart()
+        for half in (first, other, gone):
+            self.assertEqual(self.end(half, COMMIT), 0)
+        self.assertEqual(self.bodies(), [b"first", b"other"])
+
     def test_lateAfterQuestion(self) -> None:
         """One that is asked about has a copy; whoever is ended, the first or the copy,
         ends both, and the other end changes nothing."""

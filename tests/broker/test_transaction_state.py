@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.transaction_state import OpenHalves
+from rocketbroker.broker.transaction_state import GIVEN_UP, OPEN, OVER, OpenHalves
 from rocketbroker.records import record
 from rocketbroker.records.record import StoredMessage
 from tests.broker.rig import HOST
@@ -73,24 +73,24 @@ class OpenHalvesTests(SynchronousTestCase):
 
     def test_outcome(self) -> None:
         """An outcome is that of all halves of a transaction."""
-        self.assertIsNone(self.state.outcome(half(10)))
+        self.assertEqual(self.state.outcome(half(10)), OPEN)
         self.state.renewed(10, 12)
         self.assertEqual(self.state.ended(half(12, 10), 8), [12])
         self.assertEqual(self.state.outcome(half(10)), 8)
-        self.assertIsNone(self.state.outcome(half(3)))
+        self.assertEqual(self.state.outcome(half(3)), OVER)
 
     def test_markedOnly(self) -> None:
         """A mark says that it is over, not how."""
         self.state.mark(11)
-        self.assertEqual(self.state.outcome(half(11)), 0)
+        self.assertEqual(self.state.outcome(half(11)), OVER)
         self.state.renewed(11, 13)
-        self.assertIsNone(self.state.outcome(half(11)))
+        self.assertEqual(self.state.outcome(half(11)), OPEN)
 
     def test_givenUp(self) -> None:
         """What was given up may still be ended."""
         self.state.mark(11)
         self.assertEqual(self.state.given_up(half(11)), [11])
-        self.assertIsNone(self.state.outcome(half(11)))
+        self.assertEqual(self.state.outcome(half(11)), GIVEN_UP)
 
     def test_bound(self) -> None:
         """Outcomes and copies do not grow without end: the oldest outcome goes, and no
@@ -104,5 +104,5 @@ class OpenHalvesTests(SynchronousTestCase):
         self.assertEqual(self.state.outcome(half(10)), 8)
         for offset in range(20, 20 + MOST - 2):
             self.state.ended(half(offset), 12)
-        self.assertIsNone(self.state.outcome(half(10)))
+        self.assertEqual(self.state.outcome(half(10)), OPEN)
         self.assertEqual(self.state.outcome(half(300)), 8)

@@ -63,9 +63,26 @@ class LifeTests(TransactionCase):
         self.assertEqual(self.rig.transactions.checks.discarded, 1)
 
     def test_committedAfterAll(self) -> None:
-        """One that was given up can still be committed."""
+        """One that was given up can still be committed, once; it does not count as open
+        any more, and others do."""
         half = self.half(b"late")
         self.pass_by(17 * ROUND)
+        self.half(b"other")
         self.assertEqual(self.rig.transactions.checks.discarded, 1)
         self.end(half, COMMIT)
+        self.end(half, COMMIT)
         self.assertEqual(self.bodies(), [b"late"])
+        self.assertEqual(self.rig.transactions.counts.topics["T"].open, 1)
+
+    def test_committedAfterRestart(self) -> None:
+        """That can be done after a restart, too, wherever the checks are."""
+        halves = [self.half(b"%d" % n) for n in range(3)]
+        self.pass_by(16 * ROUND)
+        self.assertEqual(self.rig.transactions.checks.discarded, 3)
+        for number, saved in enumerate((False, True, True)):
+            self.restart(saved)
+            self.end(halves[number], COMMIT)
+            self.end(halves[number], COMMIT)
+            self.assertEqual(self.bodies()[number:], [b"%d" % number])
+            self.pass_by(2 * ROUND)
+        self.assertEqual(self.questions(), [])
