@@ -1,0 +1,248 @@
+"""Queues of the other kinds that one broker has written and the other one goes on with:
+of batches, light ones, and those with extensions."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.blocking.connections import Connections
+from rocketbroker.blocking.settings import Settings
+from rocketbroker.records.batches import encode_part, unwrap
+from rocketbroker.records.entries import ENTRY, SIZE
+from rocketbroker.records.queueunits import ExtensionUnit, decode_extension
+from rocketbroker.records.record import decode_all
+from rocketbroker.wire.codes import RequestCode, ResponseCode
+from rocketbroker.wire.command import Command
+from rocketbroker.wire.fastjson import dumps
+from rocketbroker.wire.heartbeats import ConsumerData, HeartbeatData, SubscriptionData
+from tests.integration.test_handover import HandOver
+
+PLAIN, PACKS, LIGHT = "PlainOnes", "Packs", "%LMQ%light"
+GROUP = "wants-threes"
+
+#: Small files, so that many begin and end on both sides.
+EXTENSION_BYTES = 4096
+SETTINGS = {
+    "enableConsumeQueueExt": "true",
+    "enableCalcFilterBitMap": "true",
+    "enablePropertyFilter": "true",
+    "enableMultiDispatch": "true",
+    "enableLmq": "true",
+    "mappedFileSizeConsumeQueue": 20 * 300,
+    "mappedFileSizeConsumeQueueExt": EXTENSION_BYTES,
+    "mapperFileSizeBatchConsumeQueue": 46 * 100,
+}
+
+#: So many messages of each kind each broker takes, and so many are in a batch.
+COUNT = 1000
+BATCH = 4
+
+#: How long what was sent may take until it is in its queues, in seconds.
+MOST_SECONDS = 20.0
+
+BATCHES = RequestCode.SEND_BATCH_MESSAGE
+
+
+class Asker:
+    """Requests to the broker that is up, on one connection."""
+
+    def __init__(self, over: HandOver) -> None:
+        self.connection = Connections(Settings(over.cluster.names)).to(
+            over.cluster.address
+        )
+
+    def __call__(self, code: int, ext: dict[str, str], body: bytes = b"") -> Command:
+        """The answer to a request."""
+        return self.connection.invoke(Command(code, ext, body), 10)
+
+    def done(self, code: int, ext: dict[str, str], body: bytes = b"") -> Command:
+        """The answer to a request that must succeed."""
+        answer = self(code, ext, body)
+        assert answer.code == ResponseCode.SUCCESS, (code, answer.code, answer.remark)
+        return answer
+
+    def subscribe(self) -> None:
+        """Be a member of the group, which wants each third message."""
+        wants = SubscriptionData(
+            topic=PLAIN, sub_string="a = 3", sub_version=7, expression_type="SQL92"
+        )
+        group = ConsumerData(group_name=GROUP, subscription_data_set=[wants])
+        data = HeartbeatData(client_id="one", consumer_data_set=[group])
+        self.done(RequestCode.HEART_BEAT, {}, dumps(data))
+
+    def create(self, topic: str, attributes: str) -> None:
+        """Make a topic with one queue."""
+        ext = {
+            "topic": topic,
+            "defaultTopic": "TBW102",
+            "readQueueNums": "1",
+            "writeQueueNums": "1",
+            "perm": "6",
+            "topicFilterType": "SINGLE_TAG",
+            "topicSysFlag": "0",
+            "order": "false",
+            "attributes": attributes,
+        }
+        self.done(RequestCode.UPDATE_AND_CREATE_TOPIC, ext)
+
+    def send(
+        self,
+        topic: str,
+        text: str,
+        body: bytes,
+        code: int = RequestCode.SEND_MESSAGE_V2,
+    ) -> None:
+        """Send a message, or by its code a batch."""
+        ext = {
+            **dict.fromkeys("fhj", "0"),
+            "a": "senders",
+            "b": topic,
+            "c": "TBW102",
+            "d": "4",
+            "e": "0",
+            "g": "1700000000000",
+            "i": text,
+            "k": "false",
+            "m": "true" if code == BATCHES else "false",
+        }
+        self.done(code, ext, body)
+
+    def pulled(self, topic: str, group: str, flags: int) -> Iterator[tuple[int, bytes]]:
+        """All messages of a queue, as a member of a group is given them."""
+        at = 0
+        while True:
+            ext = {
+                "consumerGroup": group,
+                "topic": topic,
+                "queueId": "0",
+                "queueOffset": str(at),
+                "maxMsgNums": "32",
+                "sysFlag": str(flags),
+                "commitOffset": "0",
+                "suspendTimeoutMillis": "0",
+                "subscription": "*",
+                "subVersion": "7",
+                "expressionType": "TAG",
+            }
+            answer = self(RequestCode.PULL_MESSAGE, ext)
+            if answer.code == ResponseCode.PULL_NOT_FOUND:
+                return
+            if answer.code != ResponseCode.PULL_RETRY_IMMEDIATELY:
+                assert answer.code == ResponseCode.SUCCESS, answer
+                for message in decode_all(answer.body):
+                    for part in unwrap(message):
+                        yield part.queue_offset, part.body
+            assert answer.ext is not None
+            at = int(answer.ext["nextBeginOffset"])
+
+
+class QueueHandOverTests(SynchronousTestCase):
+    """From a Java broker to ours, and back."""
+
+    def hand_over(self, how: int) -> None:
+        """Each serves what the other one has written, and writes more.
+
+        @param how: the signal that ends each broker.
+        """
+        over = HandOver("5.3.3", **SETTINGS)
+        self.addCleanup(over.stop)
+        over.java.start()
+        ask = Asker(over)
+        ask.create(PLAIN, "")
+        ask.create(PACKS, "+queue.type=BatchCQ")
+        self.write(ask, 0)
+        self.read(ask, COUNT)
+        over.java.stop(how)
+
+        over.cluster.broker.start()
+        ask = Asker(over)
+        ask.subscribe()
+        self.read(ask, COUNT)
+        self.write(ask, COUNT)
+        self.read(ask, 2 * COUNT)
+        over.cluster.broker.stop(how)
+        said = over.cluster.broker.log.read_text()
+        for word in ("Traceback", "are missing", "is removed", "given up"):
+            self.assertNotIn(word, said)
+        self.extensions(over.cluster.store, how == signal.SIGKILL)
+        self.assertEqual(over.faults(), "")
+
+        over.java.start()
+        ask = Asker(over)
+        ask.subscribe()
+        self.read(ask, 2 * COUNT)
+        self.write(ask, 2 * COUNT)
+        self.read(ask, 3 * COUNT)
+        over.java.stop(how)
+        self.assertEqual(over.faults(), "")
+
+    def write(self, ask: Asker, start: int) -> None:
+        """Send messages of each kind to the broker that is up."""
+        ask.subscribe()
+        for n in range(start, start + COUNT):
+            light = f"INNER_MULTI_DISPATCH\x01{LIGHT}\x02" if n % 2 else ""
+            text = f"UNIQ_KEY\x01U{n}\x02TAGS\x01t\x02a\x01{n % 4}\x02{light}"
+            ask.send(PLAIN, text, b"%d" % n)
+        for first in range(start, start + COUNT, BATCH):
+            parts = (
+                encode_part(0, b"%d" % n, b"UNIQ_KEY\x01P%d\x02" % n)
+                for n in range(first, first + BATCH)
+            )
+            ask.send(PACKS, f"UNIQ_KEY\x01P{first}\x02", b"".join(parts), BATCHES)
+
+    def read(self, ask: Asker, count: int) -> None:
+        """Each queue holds what it should."""
+        all_of_them = [b"%d" % n for n in range(count)]
+        for topic, group, flags, wanted in (
+            (PLAIN, "everybody", 4, all_of_them),
+            (PLAIN, GROUP, 0, all_of_them[3::4]),
+            (PACKS, "everybody", 4, all_of_them),
+            (LIGHT, "%LMQ%everybody", 4, all_of_them[1::2]),
+        ):
+            found: list[tuple[int, bytes]] = []
+            end = time.monotonic() + MOST_SECONDS
+            while time.monotonic() < end and len(found) < len(wanted):
+                found = list(ask.pulled(topic, group, flags))
+            self.assertEqual([body for _, body in found], wanted, topic)
+            if group != GROUP:
+                offsets = [offset for offset, _ in found]
+                if topic != LIGHT:
+                    self.assertEqual(offsets, list(range(count)), topic)
+
+    def extensions(self, store: Path, killed: bool) -> None:
+        """Both have written the same of the same: units for each entry, whose bit map
+        says whether the group wants the message."""
+        queue = b"".join(
+            path.read_bytes()
+            for path in sorted((store / "consumequeue" / PLAIN / "0").iterdir())
+        )
+        files = sorted((store / "consumequeue_ext" / PLAIN / "0").iterdir())
+        self.assertGreater(len(files), 2 * COUNT * 20 // EXTENSION_BYTES)
+        data = b"".join(path.read_bytes() for path in files)
+        maps: list[bytes] = []
+        for n in range(2 * COUNT):
+            _, _, code = ENTRY.unpack_from(queue, n * SIZE)
+            at = code + (1 << 63)
+            size = int.from_bytes(data[at : at + 2], "big")
+            unit = decode_extension(data[at : at + size])
+            assert isinstance(unit, ExtensionUnit), (n, code)
+            maps.append(unit.bit_map)
+        self.assertEqual(len(set(maps[COUNT:])), 2)
+        for n in range(COUNT):
+            # A killed broker may not have noted yet which filters it knows; then there
+            # is no bit map for what recovery enters.
+            allowed = {maps[COUNT + 3 if n % 4 == 3 else COUNT]}
+            self.assertIn(maps[n], allowed | {b""} if killed else allowed)
+
+    def test_stopped(self) -> None:
+        """Between clean stops."""
+        self.hand_over(signal.SIGTERM)
+
+    def test_killed(self) -> None:
+        """Between kills."""
+        self.hand_over(signal.SIGKILL)
