@@ -19,8 +19,8 @@ Messages in and out (the hot ways stand beside the general ones):
     that asked.
   - L{intake}: the sends of one turn become one append, and their answers.
   - L{durability}: who waits for the disk, and the one flush in flight.
-  - L{pulling}, L{pull_checks}, L{pull_answers}, L{holding}: request 11, and pulls that
-    wait.
+  - L{pulling}, L{pull_requests}, L{pull_checks}, L{pull_answers}, L{holding}: request
+    11, and pulls that wait; L{broadcast_offsets}: where those come from that broadcast.
   - L{upkeep}: who takes which step of the store, and when; L{flush_timing}: when log
     and queues are committed and flushed.
   - L{sendback}: request 36, what consumers give back to have it again; L{dead_letters}:

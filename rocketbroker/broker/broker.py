@@ -18,6 +18,7 @@ from twisted.internet.defer import Deferred, gatherResults
 from twisted.logger import Logger
 
 from rocketbroker.broker.administration import administration
+from rocketbroker.broker.broadcast_offsets import BroadcastOffsets
 from rocketbroker.broker.consumer_requests import ConsumerRequests
 from rocketbroker.broker.consumers import ConsumerRegistry
 from rocketbroker.broker.dead_letters import DeadLetters
@@ -261,10 +262,19 @@ class Broker:
         self.pull_checks = PullChecks(
             store, self.topics, self.groups, self.consumers, self.filters, options
         )
+        self.broadcasts = BroadcastOffsets(
+            store,
+            self.topics,
+            self.consumers,
+            self.offsets,
+            options,
+            outside.clock.seconds,
+        )
         self.pulling = Pulling(
             store,
             self.pull_checks,
             self.offsets,
+            self.broadcasts,
             self.holding,
             options,
             self.upkeep.dispatch,
@@ -464,6 +474,7 @@ class Broker:
 
     def _save(self) -> Deferred[list[None]]:
         """Write what changed and was not written when it did; and wait for it."""
+        self.broadcasts.look()
         self.transactions.save()
         for table in self._tables:
             table.save()

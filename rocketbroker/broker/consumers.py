@@ -17,6 +17,9 @@ from rocketbroker.wire.heartbeats import ConsumerData, SubscriptionData
 #: The message model whose members each have all queues: nobody rebalances.
 BROADCASTING: Final = "BROADCASTING"
 
+#: The consume type of push consumers.
+PASSIVELY: Final = "CONSUME_PASSIVELY"
+
 
 @final
 class Member:
@@ -122,6 +125,7 @@ class ConsumerRegistry:
     @ivar expired: how many members went silent and were removed.
     @ivar touched: the groups whose members, or what these want, have changed since
         somebody has emptied it.
+    @ivar broadcasting: the groups of push consumers that broadcast.
     """
 
     def __init__(
@@ -133,6 +137,7 @@ class ConsumerRegistry:
         """
         self.expired = 0
         self.touched: set[str] = set()
+        self.broadcasting: set[str] = set()
         self._changed = changed
         self._seconds = seconds
         self._groups: dict[str, ConsumerGroup] = {}
@@ -198,6 +203,10 @@ class ConsumerRegistry:
         group.consume_type = data.consume_type
         group.message_model = data.message_model
         group.consume_from_where = data.consume_from_where
+        if (data.message_model, data.consume_type) == (BROADCASTING, PASSIVELY):
+            self.broadcasting.add(group.name)
+        else:
+            self.broadcasting.discard(group.name)
         changed = self._join(group, connection, client_id, language, version)
         if with_subscriptions:
             changed |= group.subscribe(data.subscription_data_set)
@@ -255,6 +264,7 @@ class ConsumerRegistry:
         self.touched.add(name)
         if not group.members:
             del self._groups[name]
+            self.broadcasting.discard(name)
         elif notify:
             self._tell(group)
 

@@ -29,6 +29,9 @@ NONE: Final = -1
 #: the number 0.
 LIGHT_TABLE: Final = "lmqOffsetTable"
 
+#: Ends the name of the group that has the least offsets of a broadcasting group.
+BROADCAST: Final = "@broadcast"
+
 #: C{topic@group -> queue -> offset}.
 Offsets: TypeAlias = "dict[str, dict[int, int]]"
 
@@ -166,14 +169,15 @@ class OffsetTable:
         """Forget the progress of all groups in a topic.
 
         A reset or a pull offset of a topic that is gone would apply to the next topic
-        of that name, so they go too.
+        of that name, and so would the progress of broadcasting groups, which the
+        reference keeps; so they go too.
         """
         for table in (self._offsets, self._pull_offsets, self.resets):
             self._forget(table, 0, topic)
 
     def _forget(self, table: dict[str, Any], part: int, name: str) -> None:
         for key in list(table):
-            parts = key.split("@")
+            parts = key.removesuffix(BROADCAST).split("@")
             if len(parts) == 2 and parts[part] == name:
                 del table[key]
                 self._changes += 1
@@ -205,6 +209,11 @@ class OffsetTable:
     def saved(self) -> Deferred[None]:
         """Fires when no write of the file is under way."""
         return self._file.idle()
+
+
+def broadcast_group(group: str) -> str:
+    """Under which name the least offsets of a broadcasting group stand."""
+    return group + BROADCAST
 
 
 def with_queues(value: object) -> object:

@@ -11,10 +11,6 @@ finds nothing may be held (L{Holding}); it is then answered from a dispatch or a
 Old messages, which the disk would have to bring, are read in a thread, a bounded number
 of them at a time.
 
-The reference gives 32 messages at most, whatever a client asks for. We do too as long
-as it asks for no more than that; who asks for more knows us, and gets up to
-L{MOST_MESSAGES} and L{MOST_BYTES}.
-
 Rules: the broker sheet, sections 12 and 13.1.
 """
 
@@ -28,6 +24,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from rocketbroker.broker.broadcast_offsets import BroadcastOffsets
 from rocketbroker.broker.durability import InThread
 from rocketbroker.broker.holding import Held, Holding
 from rocketbroker.broker.intake import OVERLOAD, refuse
@@ -46,6 +43,7 @@ from rocketbroker.broker.pull_checks import (
     PullForbidden,
     Route,
 )
+from rocketbroker.broker.pull_requests import fields_of, limits
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import BrokerError, SystemBusy, SystemFailure
 from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
@@ -59,22 +57,7 @@ from rocketbroker.store.interfaces import (
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import ONEWAY, Command
 from rocketbroker.wire.hot import PULL_ANSWER, PullFields, read_pull
-from rocketbroker.wire.pull_headers import (
-    PullMessageRequestHeader,
-    PullMessageResponseHeader,
-)
-
-#: More than this many messages are not given at once, whatever is asked for.
-MOST_MESSAGES: Final = 65_536
-
-#: What the reference gives at most (its clients do not know more).
-STOCK_MESSAGES: Final = 32
-
-#: Bytes of one answer if the pull does not say.
-ORDINARY_BYTES: Final = 256 << 10
-
-#: Bytes of one answer, whatever is asked for: half of the largest frame.
-MOST_BYTES: Final = 8 << 20
+from rocketbroker.wire.pull_headers import PullMessageResponseHeader
 
 #: Pulls of old messages that wait for the disk at the same time. Each holds a place in
 #: the queue of the thread pool; beyond it the client is told to slow down.
@@ -87,39 +70,6 @@ _SIZES: Final = Struct(
     ">I"  # length of the frame, without these 4 bytes
     "I"  # serialization (JSON: 0), length of the header
 )
-
-
-def fields_of(request: Command) -> PullFields:
-    """The fields of a request 11 or 361, whatever its serialization.
-
-    @raise SystemFailure: it has no extension fields, or a number is none.
-    """
-    if request.ext is None:
-        raise SystemFailure("the request has no header fields")
-    header = PullMessageRequestHeader.from_ext(request.ext)
-    return PullFields(
-        consumerGroup=header.consumer_group,
-        topic=header.topic,
-        queueId=header.queue_id,
-        queueOffset=header.queue_offset,
-        maxMsgNums=header.max_msg_nums,
-        sysFlag=header.sys_flag,
-        commitOffset=header.commit_offset,
-        suspendTimeoutMillis=header.suspend_timeout_millis,
-        subVersion=header.sub_version,
-        subscription=header.subscription,
-        expressionType=header.expression_type,
-        maxMsgBytes=header.max_msg_bytes,
-    )
-
-
-def limits(fields: PullFields) -> tuple[int, int]:
-    """How many messages and bytes a pull gets at most."""
-    most = fields.maxMsgNums
-    if most <= STOCK_MESSAGES:
-        return (most if most > 0 else 1), ORDINARY_BYTES
-    size = fields.maxMsgBytes or ORDINARY_BYTES
-    return min(most, MOST_MESSAGES), min(size, MOST_BYTES)
 
 
 @final
@@ -168,6 +118,7 @@ class Pulling:
         store: IStore,
         checks: PullChecks,
         offsets: OffsetTable,
+        broadcasts: BroadcastOffsets,
         holding: Holding,
         options: BrokerOptions,
         dispatch: Callable[[], None],
@@ -189,6 +140,7 @@ class Pulling:
         self._store = store
         self._checks = checks
         self._offsets = offsets
+        self._broadcasts = broadcasts
         self._holding = holding
         self._options = options
         self._dispatch = dispatch
@@ -228,7 +180,10 @@ class Pulling:
         self.hot_pulls += 1
         offset = fields.queueOffset
         assert type(offset) is int
-        reset = self._reset(connection, route, fields) if self._offsets.resets else None
+        noted = fields.requestSource or fields.consumerGroup in self._broadcasts.groups
+        reset = None
+        if noted or self._offsets.resets:
+            reset = self._reset(connection, route, fields, queue)
         result = None
         if reset is None:
             most, size = limits(fields)
@@ -247,6 +202,8 @@ class Pulling:
             return True
         group, topic = route.group, route.topic
         next_offset = result.next_offset
+        if noted:
+            self._broadcasts.pulled(connection, fields, offset)
         self._offsets.commit_pull(group, topic, fields.queueId, next_offset)
         if fields.sysFlag & COMMIT and fields.commitOffset >= 0:
             self._offsets.commit(group, topic, fields.queueId, fields.commitOffset)
@@ -281,19 +238,22 @@ class Pulling:
         except PullForbidden as error:
             return forbidden(error)
         done: Deferred[Command | None] = Deferred()
-        reset = self._reset(connection, route, fields) if self._offsets.resets else None
+        reset = self._reset(connection, route, fields, queue)
         self._serve(Pull(connection, fields, route, queue, 0, done), reset)
         return done
 
     def _reset(
-        self, connection: IConnection, route: Route, fields: PullFields
+        self, connection: IConnection, route: Route, fields: PullFields, queue: IQueue
     ) -> int | None:
-        """Where a pull that has just come is to go on, if its offset was set."""
+        """Where a pull that has just come is to go on instead of at its offset."""
         offset = fields.queueOffset
         assert type(offset) is int
-        return self._offsets.reset_for_pull(
+        reset = self._offsets.reset_for_pull(
             connection, route.group, route.topic, fields.queueId, offset
         )
+        if reset is None:
+            reset = self._broadcasts.initial(connection, fields, queue)
+        return reset
 
     def reset(self, group: str, queue: IQueue, offset: int) -> None:
         """Let a group go on at C{offset}, whatever it waits for.
@@ -311,7 +271,7 @@ class Pulling:
     def _serve(self, pull: Pull, reset: int | None) -> None:
         """Read for a pull that has just come.
 
-        @param reset: where an operator has sent the group, if somebody has.
+        @param reset: where it is sent instead of its offset, if it is.
         """
         fields, queue = pull.fields, pull.queue
         offset = fields.queueOffset
@@ -374,6 +334,11 @@ class Pulling:
             self._general_found += 1
         elif result.status is not OFFSET_RESET:
             self.missed += 1
+        self._broadcasts.pulled(
+            pull.connection,
+            fields,
+            result.next_offset if code == ResponseCode.PULL_OFFSET_MOVED else offset,
+        )
         self._offsets.commit_pull(group, topic, queue_id, result.next_offset)
         if first and not self._offsets.has_reset(group, topic, queue_id):
             if flag & COMMIT and fields.commitOffset >= 0:

@@ -75,6 +75,8 @@ class PullFields(msgspec.Struct, gc=False):
     subscription: str | None = None
     expressionType: str | None = None
     maxMsgBytes: Int32 | None = None
+    requestSource: Int32 | None = None
+    proxyFrowardClientId: str | None = None
 
 
 class PullHeader(msgspec.Struct, gc=False):

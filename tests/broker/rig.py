@@ -9,6 +9,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 
+from rocketbroker.broker.broadcast_offsets import BroadcastOffsets
 from rocketbroker.broker.consumers import ConsumerRegistry
 from rocketbroker.broker.dead_letters import DeadLetters
 from rocketbroker.broker.delay_offsets import DelayOffsets
@@ -160,10 +161,19 @@ class Rig:
         self.checks = PullChecks(
             self.store, self.topics, self.groups, self.consumers, self.filters, options
         )
+        self.broadcasts = BroadcastOffsets(
+            self.store,
+            self.topics,
+            self.consumers,
+            self.offsets,
+            options,
+            self.clock.seconds,
+        )
         self.pulling = Pulling(
             self.store,
             self.checks,
             self.offsets,
+            self.broadcasts,
             self.holding,
             options,
             self.upkeep.dispatch,

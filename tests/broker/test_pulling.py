@@ -6,7 +6,7 @@ import errno
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker import holding, pull_checks, pulling
+from rocketbroker.broker import holding, pull_checks, pull_requests, pulling
 from rocketbroker.records.record import decode_all
 from rocketbroker.store.interfaces import FOUND, Arrival
 from rocketbroker.wire.codes import RequestCode, ResponseCode
@@ -222,11 +222,12 @@ class MoreTests(PullCase):
 
     def test_limits(self) -> None:
         """Both are bounded, whatever is asked."""
-        fields = pulling.fields_of(
+        fields = pull_requests.fields_of(
             Command(11, pull_ext(maxMsgNums="2000000", maxMsgBytes="2000000000"))
         )
         self.assertEqual(
-            pulling.limits(fields), (pulling.MOST_MESSAGES, pulling.MOST_BYTES)
+            pull_requests.limits(fields),
+            (pull_requests.MOST_MESSAGES, pull_requests.MOST_BYTES),
         )
 
 
