@@ -177,7 +177,7 @@ class Dispatcher:
                 break
         if scan.broken:
             segments = self._log.segments
-            behind = LookAhead(segments, store_ms).next_or_end(scan.position)
+            behind = LookAhead(segments).next_or_end(scan.position)
             behind = end if behind < 0 else min(behind, end)
             self.skipped.append(
                 f"No record can be read at position {scan.position}: {scan.broken}. "

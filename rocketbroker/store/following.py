@@ -32,7 +32,6 @@ class Trail:
         self._segments = segments
         self._words = words
         self._scan: Scan | None = None
-        self._store_ms = 0
         self._walk: Iterator[Found] = iter(())
 
     def take(self, most: int) -> list[DispatchedRecord]:
@@ -50,8 +49,6 @@ class Trail:
             self._walk = iter(scan)
         found = [dispatched(each) for each in islice(self._walk, most)]
         self.position = scan.position
-        if found:
-            self._store_ms = found[-1].store_ms
         if len(found) < most:
             self._scan = None
             if scan.broken:
@@ -61,7 +58,7 @@ class Trail:
                     self._skip(lowest)
                     return found
                 # The dispatch has gone on behind it, and has said so.
-                behind = LookAhead(self._segments, self._store_ms)
+                behind = LookAhead(self._segments)
                 position = behind.next_or_end(self.position)
                 self._skip(end if position < 0 else min(position, end))
         return found

@@ -317,7 +317,7 @@ class Index:
             lowest: int = self._words.view[MIN_POSITION]
             if scan.position < lowest:
                 return min(lowest, end)
-            behind = LookAhead(self._segments, 0).next_or_end(scan.position)
+            behind = LookAhead(self._segments).next_or_end(scan.position)
             return end if behind < 0 else min(behind, end)
         return min(scan.position, end)
 

@@ -11,10 +11,15 @@ the broken record's size leads to it.
 Two kinds of whole records must not count. A copy that a body contains: so first it is
 believed what size the broken record says, if that leads to a whole one. And what is
 left of an earlier life: the reference does not erase what it gives up, and a log that
-has grown up to it again ends before old records. Their store time is before that of the
-record in front of them, by as long as a broker takes to start. (By less, it is a clock
-that was put right. Records behind one that was set back further, at just the place that
-is rotten, are taken for old ones.)
+has grown up to it again ends before old records. Position, lengths, CRC, even the
+numbers in their queues may be such as would follow; what tells is the store time: it is
+before that of the record in front of them, by as long as a broker takes to start. (By
+less, it is a clock that was put right.)
+
+But a clock may also be set back further, at just the place that is rotten. So times are
+looked at only where there can be old records: not in a log to which we wrote last, as
+we begin with zeros behind its end (L{rocketbroker.store.ownership} tells), and not in
+what a running process has published.
 
 The store sheet, sections 3 and 15.
 """
@@ -51,9 +56,10 @@ _MAGIC: Final = re.compile(rb"\xda\xa3\x20[\xa7\xab]")
 class LookAhead:
     """Looks behind a place where no record can be read."""
 
-    def __init__(self, segments: Segments, since_ms: int) -> None:
+    def __init__(self, segments: Segments, since_ms: int = 0) -> None:
         """
-        @param since_ms: the store time of the last record before it.
+        @param since_ms: the store time of the last record before it; 0 where no old
+            ones can be.
         """
         self._segments = segments
         self._since_ms = since_ms

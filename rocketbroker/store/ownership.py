@@ -7,6 +7,11 @@ reference's does, and tells readers whose shared words they see. A disk so full 
 neither can be written to is no reason not to start: the lock is on the file and not in
 it, and a reader that cannot tell whose words they are does without them.
 
+What stands in C{lock} tells the next start who wrote to the log last. We write
+L{ZEROED} when nothing but zeros stands behind the log's end; each start of the
+reference, 4.9 or 5.x, writes C{lock} over the first bytes of that before it appends
+anything, and what it gives up it leaves where it stands.
+
 The store sheet, sections 1 and 14.
 """
 
@@ -23,17 +28,23 @@ from rocketbroker.store.words import ABORT_MS, OWNER, Words
 ABORT: Final = "abort"
 LOCK: Final = "lock"
 LOCK_TEXT: Final = b"lock"
+ZEROED: Final = b"rocketbroker"
 
 
 @final
 class Ownership:
-    """The two files of one store."""
+    """The two files of one store.
+
+    @ivar is_zeroed: whether zeros alone stood behind the log when the last process
+        that may have appended to it began to.
+    """
 
     def __init__(self, files: IFiles, root: str) -> None:
         self._files = files
         self._root = root
         self._abort = os.path.join(root, ABORT)
         self._lock: IFile | None = None
+        self.is_zeroed = False
 
     def take(self) -> None:
         """I{Blocking.} Take the lock, before anything is changed.
@@ -46,7 +57,7 @@ class Ownership:
         self._lock = self._files.open(os.path.join(self._root, LOCK), create=True)
         if not self._lock.lock():
             raise StoreError(f"The store {self._root} is used by another broker.")
-        _write(self._lock, LOCK_TEXT)
+        self.is_zeroed = self._lock.pread(len(ZEROED), 0) == ZEROED
 
     def release(self) -> None:
         """Let others have it."""
@@ -67,11 +78,16 @@ class Ownership:
         self._files.open(self._abort, create=True).close()
         self._files.sync_dir(self._root)
 
-    def mark(self, words: Words) -> None:
+    def mark(self, words: Words, zeroed: bool) -> None:
         """I{Blocking.} Say that the store is in use, and by whom.
 
+        @param zeroed: whether zeros alone stand behind the log.
         @raise OSError: that cannot be said.
         """
+        assert self._lock is not None, "the lock is taken first"
+        self._lock.truncate(0)
+        _write(self._lock, ZEROED if zeroed else LOCK_TEXT)
+        self._lock.datasync()
         owner = os.getpid()
         file = self._files.open(self._abort, create=True)
         file.truncate(0)

@@ -207,11 +207,12 @@ class Parts:
             self.search.record_at,
         )
 
-    def recover(self, clean: bool, doubt: Callable[[], None]) -> Recovery:
+    def recover(self, clean: bool, doubt: Callable[[], None], zeroed: bool) -> Recovery:
         """I{Blocking.} Make of what a stop has left a store that can go on.
 
         @param clean: whether the last stop was a clean one.
         @param doubt: called when it turns out that it was not.
+        @param zeroed: whether no records older than the log stand behind its end.
         """
         recovery = Recovery(
             self._files,
@@ -224,6 +225,7 @@ class Parts:
             self._rot,
             self.ends,
             doubt,
+            zeroed,
         )
         recovery.run(clean)
         self.dispatcher.lights = self._options.enable_multi_dispatch

@@ -27,6 +27,8 @@ Where this differs from the reference, on purpose:
   - A short file is extended, and files after a missing one are used; the reference
     refuses to start. A file that is too long was made with another setting: we too.
   - A whole segment of records behind the end is set aside, not deleted.
+  - What was given up is overwritten with zeros, so that the next start need not ask
+    whether whole records behind a rotten one are older than the log.
 
 The store sheet, section 15, and its traps 9, 12 and 13.
 """
@@ -144,7 +146,11 @@ def _open(files: IFiles, path: str, is_old: bool) -> IFile:
 
 @final
 class Recovery:
-    """One start. C{report} has a sentence for each thing that was not right."""
+    """One start.
+
+    @ivar report: a sentence for each thing that was not right.
+    @ivar zeroed: whether zeros alone stand behind the log's end.
+    """
 
     def __init__(
         self,
@@ -158,9 +164,12 @@ class Recovery:
         rot: Rot,
         ends: Ends,
         doubt: Callable[[], None],
+        zeroed: bool,
     ) -> None:
         """
         @param doubt: called before a clean stop is taken for another one.
+        @param zeroed: whether zeros alone stood behind the log's end when somebody
+            last began to write there.
         """
         self._files = files
         self._segments = segments
@@ -174,6 +183,7 @@ class Recovery:
         self._rot = rot
         self._ends = ends
         self._doubt = doubt
+        self.zeroed = zeroed
         self._believed = True
         self._misplaced = Misplaced(segments, rot)
         self._clean = False
@@ -232,6 +242,7 @@ class Recovery:
 
     def _empty(self) -> None:
         """No log: queues make no sense."""
+        self.zeroed = True
         for queue in self._table.all():
             if queue.has_files:
                 self.report.append(
@@ -344,7 +355,8 @@ class Recovery:
         position = scan.position
         if not scan.broken or (self._clean and scan.broken == NOTHING):
             return -1
-        behind = LookAhead(self._segments, self.last_store_ms).next_whole(position)
+        since_ms = 0 if self.zeroed else self.last_store_ms
+        behind = LookAhead(self._segments, since_ms).next_whole(position)
         if behind > 0:
             self._misplaced.lost_bytes += behind - position
             self._rot.note(
@@ -404,7 +416,9 @@ class Recovery:
         end = scan.position
         nothing = scan.broken in ("", NOTHING)
         segment = self._segments.find(end)
-        if segment is not None and not (clean and nothing):
+        if segment is None:
+            self.zeroed = True
+        elif not (clean and nothing):
             rest = self._rest(segment, end)
             if rest or not nothing:
                 self.given_up_bytes += rest
@@ -415,6 +429,7 @@ class Recovery:
             segment.cut(end)
             # Or a crash soon after could bring back what was cut.
             segment.file.datasync()
+            self.zeroed = True
         keep = 0
         while keep < len(self._segments.all) and (
             self._segments.all[keep].start < end or keep == 0

@@ -160,7 +160,8 @@ class Store:
         self.cleaner = parts.cleaner
         self.flags = parts.flags
         self.space = parts.space
-        recovery = parts.recover(self._owner.was_left_cleanly(), self._owner.doubt)
+        owner = self._owner
+        recovery = parts.recover(owner.was_left_cleanly(), owner.doubt, owner.is_zeroed)
         self.report += recovery.report + self._index.report
         self.report += self.rot.said()
         if not self._words.is_shared:
@@ -174,7 +175,7 @@ class Store:
         with contextlib.suppress(OSError):
             # On a full disk the checkpoint stays as it was; it is tried again.
             self.flush_queues()
-        self._owner.mark(self._words)
+        owner.mark(self._words, recovery.zeroed)
         self.allocate_ahead(alone=True)
         self._words.started()
         self._is_open = True

@@ -20,12 +20,12 @@ class OwnershipTests(SynchronousTestCase):
         """A store's directory."""
         self.disk = MemoryDisk()
         self.disk.make_dirs("/s")
+        self.disk.sync_dir("/")
         self.owner = Ownership(self.disk, "/s")
 
     def test_lock(self) -> None:
         """One has it until it lets go."""
         self.owner.take()
-        self.assertEqual(self.disk.read("/s/lock"), b"lock")
         other = Ownership(self.disk, "/s")
         error = self.assertRaises(StoreError, other.take)
         self.assertEqual(str(error), "The store /s is used by another broker.")
@@ -37,8 +37,9 @@ class OwnershipTests(SynchronousTestCase):
         """The mark tells the process, the words tell the mark; without it the store was
         left cleanly."""
         words = Words(self.disk, "/s")
+        self.owner.take()
         self.assertTrue(self.owner.was_left_cleanly())
-        self.owner.mark(words)
+        self.owner.mark(words, False)
         self.assertFalse(self.owner.was_left_cleanly())
         self.assertEqual(self.disk.read("/s/abort"), str(os.getpid()).encode())
         self.assertEqual(words.view[OWNER], os.getpid())
@@ -46,13 +47,31 @@ class OwnershipTests(SynchronousTestCase):
         self.owner.unmark()
         self.assertTrue(self.owner.was_left_cleanly())
 
+    def test_zeroed(self) -> None:
+        """The lock tells, after a power failure too, whether zeros stand behind the
+        log; a start of the reference in between takes that back."""
+        words = Words(self.disk, "/s")
+        for zeroed, text in ((True, b"rocketbroker"), (False, b"lock")):
+            self.owner.take()
+            self.owner.mark(words, zeroed)
+            self.assertEqual(self.disk.read("/s/lock"), text)
+            left = self.disk.image()
+            owner = Ownership(left, "/s")
+            owner.take()
+            self.assertEqual(owner.is_zeroed, zeroed)
+            owner.release()
+            left.open("/s/lock").pwrite(b"lock", 0)
+            owner.take()
+            self.assertFalse(owner.is_zeroed)
+            self.owner.release()
+
     def test_full(self) -> None:
         """On a full disk both files are there, if empty; a broken one is an error."""
         words = Words(self.disk, "/s")
         self.disk.capacity = self.disk.used()
         self.owner.take()
-        self.owner.mark(words)
+        self.owner.mark(words, True)
         self.assertFalse(self.owner.was_left_cleanly())
         self.assertRaises(StoreError, Ownership(self.disk, "/s").take)
         self.disk.fail("pwrite", errno.EIO)
-        self.assertRaises(OSError, self.owner.mark, words)
+        self.assertRaises(OSError, self.owner.mark, words, True)

@@ -426,6 +426,36 @@ class UncleanTests(SynchronousTestCase):
                 self.assertEqual(self.queue.max_offset, 100)
                 self.assertTrue(len(bodies(self.store, self.queue)) >= 99)
 
+    def test_clockSetBack(self) -> None:
+        """What was stored after the clock was set back by an hour, at just the place
+        that is rotten, is not lost; after a start of the reference, which leaves old
+        records behind the end of its log, it cannot be told from those."""
+        drafts = put(self.store, self.queue, b"one", b"two")
+        self.wall.now_ms -= 3_600_000
+        put(self.store, self.queue, b"three", b"four")
+        self.disk.open(log_file()).pwrite(b"?", drafts[1].position + 4)
+        files = snapshot(self.disk)
+        self.restart()
+        after = [b"one", b"three", b"four"]
+        self.assertEqual(bodies(self.store, self.queue), after)
+        self.restart()
+        self.assertEqual(bodies(self.store, self.queue), after)
+        files[f"{ROOT}/lock"] = b"lock"
+        self.store = opened(restored(files))
+        self.assertEqual(bodies(self.store, self.store.queue("T", 0)), [b"one"])
+        self.assertEqual(self.store.published_position, drafts[1].position)
+
+    def test_notZeroed(self) -> None:
+        """After a clean stop of the reference nothing is overwritten, so that it is not
+        said that zeros stand behind the log before a start has put them there."""
+        put(self.store, self.queue, b"one")
+        self.store.close()
+        self.disk.open(f"{ROOT}/lock").pwrite(b"lock", 0)
+        self.store = opened(self.disk)
+        self.assertEqual(self.disk.read(f"{ROOT}/lock"), b"lock")
+        self.restart()
+        self.assertEqual(self.disk.read(f"{ROOT}/lock"), b"rocketbroker")
+
     def test_offWithoutCrc(self) -> None:
         """Where the check is switched off, a changed body keeps its place; it is not
         handed out."""

@@ -66,7 +66,7 @@ class LifeTests(SynchronousTestCase):
         self.assertEqual(disk.size(f"{ROOT}/commitlog/{'0' * 20}"), 64 << 10)
         self.assertEqual(disk.size(f"{ROOT}/consumequeue/T/0/{'0' * 20}"), 2000)
         self.assertEqual(disk.size(f"{ROOT}/checkpoint"), 4096)
-        self.assertEqual(disk.read(f"{ROOT}/lock"), b"lock")
+        self.assertEqual(disk.read(f"{ROOT}/lock"), b"rocketbroker")
 
     def test_deletedBeforeFlush(self) -> None:
         """A topic that is deleted before its queues were ever flushed does not hinder
