@@ -8,6 +8,7 @@ made again as another.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from typing import final
@@ -219,14 +220,20 @@ class QueueTable:
         """All handles of a topic."""
         return [queue for queue in self.all() if queue.topic == topic]
 
-    def remove_folder(self, topic: str) -> None:
-        """Remove the directories of a topic whose queues have no files any more."""
-        parents = (self._folder, self._batch_folder, self._extension_folder)
-        for parent in parents:
+    def remove_folder(self, topic: str) -> list[str]:
+        """Remove the directories of a topic whose queues have no files any more, as far
+        as the system lets us. Nobody may dispatch meanwhile.
+
+        @return: the directories they were in, which are not synced.
+        """
+        parents = []
+        for parent in (self._folder, self._batch_folder, self._extension_folder):
             folder = os.path.join(parent, topic)
             if is_usable(topic) and self._files.is_dir(folder):
-                self._remove(folder)
-                self._files.sync_dir(parent)
+                parents.append(parent)
+                with contextlib.suppress(OSError):
+                    self._remove(folder)
+        return parents
 
     def _remove(self, folder: str) -> None:
         for name in self._files.list(folder):

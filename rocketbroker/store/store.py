@@ -411,10 +411,13 @@ class Store:
             position = self._words.view[PUBLISHED]
             for queue in self._table.of_topic(topic):
                 queue.begin_again(position)
+            # A dispatch that has just made one of them must find it.
+            parents = self._table.remove_folder(topic)
         finally:
             self._lease.release()
         with contextlib.suppress(OSError):
-            self._table.remove_folder(topic)
+            for parent in parents:
+                self._files.sync_dir(parent)
 
     def flush(self) -> int:
         """See L{IStore.flush}."""

@@ -13,8 +13,20 @@ from rocketbroker.store.interfaces import (
     IQueue,
     IStore,
 )
+from rocketbroker.store.lease import ThreadLease
+from rocketbroker.store.store import Store
 from rocketbroker.testing.files import MemoryDisk
-from tests.store.stores import ROOT, bodies, draft, make, opened, put
+from tests.store.stores import (
+    ROOT,
+    STORE_HOST,
+    Wall,
+    bodies,
+    draft,
+    make,
+    opened,
+    options,
+    put,
+)
 
 
 class LifeTests(SynchronousTestCase):
@@ -81,6 +93,28 @@ class LifeTests(SynchronousTestCase):
         self.assertTrue(disk.exists(f"{ROOT}/checkpoint"))
         self.assertTrue(disk.image().exists(f"{ROOT}/consumequeue/T/0/{'0' * 20}"))
         self.assertFalse(disk.image().exists(f"{ROOT}/consumequeue/U"))
+
+    def test_deletedUnderLease(self) -> None:
+        """The directories of a topic that is deleted go while nobody can dispatch into
+        it: a dispatch makes one just before its file. The disk need not have it
+        meanwhile."""
+        disk = MemoryDisk()
+        lease = ThreadLease()
+        store = Store(disk, options(), Wall(), STORE_HOST, lease)
+        store.open()
+        put(store, store.queue("T", 0), b"one")
+        free: dict[str, bool] = {}
+
+        def watch(call: str) -> None:
+            free[call] = lease.acquire(False)
+            if free[call]:
+                lease.release()
+
+        disk.watch = watch
+        store.delete_topic("T")
+        self.assertEqual(free, {"remove": False, "remove_dir": False, "sync_dir": True})
+        self.assertEqual(disk.list(f"{ROOT}/consumequeue"), [])
+        self.assertFalse(disk.image().exists(f"{ROOT}/consumequeue/T"))
 
     def test_locked(self) -> None:
         """A second broker is told in one sentence, and changes nothing."""
