@@ -58,6 +58,7 @@ Who is there:
 The outside:
 
   - L{registration}, by L{outer}: what name servers hear, and when.
+  - L{at_work}: the threads that a stop has to wait for.
 
 Administration, put together by L{administration}:
 

@@ -453,6 +453,7 @@ class Broker:
             self._flush,
             self.followers.stop,
             self._save,
+            self._outside.in_thread.settled,
             self._close,
         ):
             try:

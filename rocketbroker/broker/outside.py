@@ -9,6 +9,7 @@ from typing import Protocol, final
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 
+from rocketbroker.broker.at_work import AtWork
 from rocketbroker.broker.durability import InThread
 from rocketbroker.broker.outer import Caller
 from rocketbroker.files.interfaces import IFiles
@@ -43,7 +44,7 @@ class Outside:
     @ivar wall_ms: the time of day.
     @ivar files: the disk.
     @ivar store: the store, not opened yet.
-    @ivar in_thread: runs what may wait for the disk.
+    @ivar in_thread: runs what may wait for the disk, and tells when all of it has.
     @ivar client: calls name servers.
     @ivar turns: where to register for the end of turns.
     @ivar unique_keys: makes ids for messages that come without one.
@@ -66,7 +67,7 @@ class Outside:
         self.wall_ms = wall_ms
         self.files = files
         self.store = store
-        self.in_thread = in_thread
+        self.in_thread = AtWork(in_thread)
         self.client = client
         self.turns = turns
         self.unique_keys = unique_keys

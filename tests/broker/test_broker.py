@@ -10,6 +10,7 @@ from twisted.logger import capturedLogs
 from rocketbroker.broker.broker import Broker, vip_port
 from rocketbroker.broker.rates import SAMPLE_SECONDS, WINDOWS
 from rocketbroker.config.remoting import RemotingClientOptions
+from rocketbroker.errors import ConnectionLost
 from rocketbroker.records.record import decode_all
 from rocketbroker.remoting.client import RemotingClient
 from rocketbroker.testing.threads import Threads
@@ -107,6 +108,34 @@ class BrokerTests(WeekCase):
             self.assertEqual(self.successResultOf(answer).code, 0)
         self.assertIn(b'"T"', self.disk.read("/store/config/topics.json"))
         self.assertEqual(self.send().code, 0)
+
+    def test_stopWaitsForThreads(self) -> None:
+        """The store is not closed while a thread still reads in it, whoever asked."""
+        self.stop(self.running_with_topic())
+        threads = self.in_thread = Threads()
+        broker = self.running()
+        asked = {
+            "topic": "T",
+            "key": "k",
+            "maxNum": "1",
+            "beginTimestamp": "0",
+            "endTimestamp": "9",
+        }
+        answer = self.client.invoke("127.0.0.1:10911", Command(12, asked), 30.0)
+        self.network.settle()
+        slow = threads.waiting.pop()
+        stopped = broker.stop()
+        for _ in range(300):
+            threads.run()
+            self.network.advance(0.05)
+        self.assertNoResult(stopped)
+        self.assertIsNone(broker.store.refusal())
+        self.failureResultOf(answer, ConnectionLost)
+        slow()
+        for _ in range(5):
+            threads.run()
+            self.network.advance(0.05)
+        self.successResultOf(stopped)
 
     def test_vip(self) -> None:
         """The VIP port answers all but pulls."""
