@@ -110,12 +110,13 @@ class Replies:
 
         @raise BrokerError: nothing was done with it.
         """
-        if not request.body:
-            raise SystemFailure("the message has no body")
         fields, header = fields_of(request), header_of(request)
         # A reply is one message, whatever it says; so the reference takes it.
         fields.m = False
-        if self._stores and self._intake.is_full():
+        # The official Go client forgets the body of what it replies; a message without
+        # one cannot be stored, but it can be waited for.
+        stores = self._stores and request.body != b""
+        if stores and self._intake.is_full():
             raise self._intake.overload()
         config = self._checks.topic(fields)
         queue_id = self._checks.queue_id(fields, config, connection)
@@ -132,7 +133,7 @@ class Replies:
             "queueOffset": "0",
         }
         stored: Deferred[None] = succeed(None)
-        if self._stores:
+        if stores:
             try:
                 draft = Draft(
                     self._store.queue(fields.b, queue_id),
