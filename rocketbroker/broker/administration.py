@@ -32,6 +32,7 @@ def administration(broker: Broker, outside: Outside) -> list[Part]:
             options,
             broker.topics,
             broker.offsets,
+            broker.statistics.put_tps,
             outside.in_thread,
             broker.registration.announced,
         ),

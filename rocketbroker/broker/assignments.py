@@ -3,7 +3,7 @@
 
 Clients that leave it to the broker ask every 20 seconds. The queues are those of all
 brokers that have the topic, as name servers know them; a broker without name servers
-takes its own.
+takes its own. All consume by pulls.
 
 Rules: the broker sheet, section 19.
 """
@@ -19,11 +19,12 @@ from twisted.internet.defer import Deferred
 from rocketbroker.broker.bodies import decoded, with_body
 from rocketbroker.broker.consumers import BROADCASTING, ConsumerRegistry
 from rocketbroker.broker.groups import GroupTable
-from rocketbroker.broker.request_modes import POP, RequestMode, RequestModes
+from rocketbroker.broker.request_modes import POP, PULL, RequestMode, RequestModes
 from rocketbroker.broker.topics import READ, TopicTable
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (
     NoPermission,
+    RequestCodeNotSupported,
     RocketbrokerError,
     SubscriptionGroupNotExist,
     TopicNotExist,
@@ -41,9 +42,6 @@ ROUTE_SECONDS: Final = 30.0
 
 #: How many routes are kept: clients ask for any topic. Beyond it all are asked again.
 MOST_ROUTES: Final = 4096
-
-#: The queue number that stands for all queues of a broker.
-ALL_QUEUES: Final = -1
 
 T = TypeVar("T")
 
@@ -111,7 +109,10 @@ class Assignments:
     def set_mode(
         self, connection: IConnection, request: Command
     ) -> Deferred[Command | None]:
-        """Request 401: let a group pull or pop."""
+        """Request 401: let a group pull; popping is refused.
+
+        @raise RequestCodeNotSupported: it is to pop, which nobody would answer.
+        """
         mode = decoded(request, RequestMode.from_json)
         if is_retry_topic(mode.topic):
             raise NoPermission("retry topic is not allowed to set mode")
@@ -120,6 +121,11 @@ class Assignments:
         if self._groups.config(mode.consumer_group) is None:
             raise SubscriptionGroupNotExist(
                 f"subscription group[{mode.consumer_group}] not exist"
+            )
+        if mode.mode == POP:
+            raise RequestCodeNotSupported(
+                f"consuming by pop is not supported; group[{mode.consumer_group}] goes "
+                f"on consuming topic[{mode.topic}] by pull"
             )
         return self._modes.put(mode).addCallback(lambda _: response_to(request))
 
@@ -132,7 +138,6 @@ class Assignments:
 
     async def _assign(self, request: Command, question: Question) -> Command:
         topic, group = question.topic, question.consumer_group
-        mode = self._modes.find(topic, group)
         queues = await self._queues(topic)
         if (
             queues
@@ -147,7 +152,6 @@ class Assignments:
                     sorted(online.client_ids()),
                     question.client_id,
                     question.strategy_name,
-                    mode,
                 )
         else:
             found = queues or None
@@ -157,7 +161,7 @@ class Assignments:
             request,
             {
                 "messageQueueAssignments": [
-                    {"messageQueue": queue, "mode": mode.mode} for queue in found
+                    {"messageQueue": queue, "mode": PULL} for queue in found
                 ]
             },
         )
@@ -204,7 +208,6 @@ def shares(
     members: Sequence[str],
     member: str,
     strategy: str,
-    mode: RequestMode,
 ) -> list[MessageQueue] | None:
     """The queues of one member.
 
@@ -216,19 +219,7 @@ def shares(
         return None
     if member not in members:
         return []
-    share, at, count = STRATEGIES[strategy], members.index(member), len(members)
-    if mode.mode != POP:
-        return share(queues, at, count)
-    sharing = mode.pop_share_queue_num
-    if sharing <= 0 or sharing >= count - 1:
-        brokers = dict.fromkeys((queue.topic, queue.broker_name) for queue in queues)
-        return [MessageQueue(topic, name, ALL_QUEUES) for topic, name in brokers]
-    if count > len(queues):
-        return [queues[at % len(queues)]]
-    found: list[MessageQueue] = []
-    for step in range(sharing + 1):
-        found += share(queues, (at + step) % count, count)
-    return found
+    return STRATEGIES[strategy](queues, members.index(member), len(members))
 
 
 def averaged(queues: Sequence[T], at: int, count: int) -> list[T]:

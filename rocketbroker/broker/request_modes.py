@@ -1,6 +1,10 @@
 # -*- test-case-name: tests.broker.test_request_modes -*-
 """How each group gets the messages of a topic: by pulls or by pops.
 
+Pops are not served here, and a client that is told to pop would get nothing; so nobody
+is. Groups that a RocketMQ broker has let pop pull as long as they are here, and what
+was said of them stays in the file.
+
 The broker sheet, sections 19 and 26.2 (messageRequestMode.json).
 """
 
@@ -10,11 +14,11 @@ from typing import Final, Self, final
 
 import attrs
 from twisted.internet.defer import Deferred, succeed
+from twisted.logger import Logger
 
 from rocketbroker.broker.state import TableFile
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import RemoteProtocolError
-from rocketbroker.records.names import is_retry_topic
 from rocketbroker.wire.fields import Fields
 
 PULL: Final = "PULL"
@@ -61,10 +65,12 @@ class RequestMode:
 
 @final
 class RequestModes:
-    """All that were set, and what holds for the others."""
+    """All that were set."""
+
+    _log = Logger()
 
     def __init__(self, options: BrokerOptions, file: TableFile) -> None:
-        self._options = options
+        self._pops = options.default_message_request_mode == POP
         self._file = file
         self._modes: dict[str, dict[str, RequestMode]] = {}
 
@@ -78,22 +84,16 @@ class RequestModes:
                     self._put(RequestMode.from_json(entry))
                 except RemoteProtocolError:
                     continue
+        modes = [mode for groups in self._modes.values() for mode in groups.values()]
+        if self._pops or any(mode.mode == POP for mode in modes):
+            file = "messageRequestMode.json"
+            self._log.warn(
+                "Groups are to pop messages ({said}), which is not served: they pull.",
+                said="defaultMessageRequestMode" if self._pops else file,
+            )
 
     def _put(self, mode: RequestMode) -> None:
         self._modes.setdefault(mode.topic, {})[mode.consumer_group] = mode
-
-    def find(self, topic: str, group: str) -> RequestMode:
-        """What holds for a group in a topic."""
-        found = self._modes.get(topic, {}).get(group)
-        if found is not None:
-            return found
-        default = self._options.default_message_request_mode
-        return RequestMode(
-            topic=topic,
-            consumer_group=group,
-            mode=PULL if is_retry_topic(topic) else default,
-            pop_share_queue_num=self._options.default_pop_share_queue_num,
-        )
 
     def put(self, mode: RequestMode) -> Deferred[None]:
         """Set one.

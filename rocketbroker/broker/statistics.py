@@ -74,6 +74,12 @@ class Statistics:
                 for counter in pull_checks.counters()
             ),
         )
+        self._came = KeyedRates(
+            seconds,
+            lambda: (
+                (counter.topic, counter.messages) for counter in sending.counters()
+            ),
+        )
         self.days = DayTotals(wall_ms, {"put": self.put, "got": self.got})
 
     def put(self) -> int:
@@ -106,10 +112,15 @@ class Statistics:
         """How many messages of a topic a group got a second in the last minute."""
         return self._taken.rate((group, topic))
 
+    def put_tps(self, topic: str) -> float:
+        """How many messages came into a topic a second in the last minute."""
+        return self._came.rate(topic)
+
     def look(self) -> None:
         """Look at all totals; once a second."""
         self.rates.sample()
         self._taken.sample()
+        self._came.sample()
         self.days.look()
         now = self._seconds()
         if now - self._minute_at >= MINUTE_SECONDS:

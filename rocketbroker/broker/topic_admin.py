@@ -53,10 +53,13 @@ class TopicAdmin:
         options: BrokerOptions,
         topics: TopicTable,
         offsets: OffsetTable,
+        put_tps: Callable[[str], float],
         in_thread: InThread,
         announced: Callable[[], Deferred[None]],
     ) -> None:
         """
+        @param put_tps: how many messages came into a topic a second, in the last
+            minute.
         @param announced: fires once the name servers were told of all changes.
         """
         self._clock = clock
@@ -64,6 +67,7 @@ class TopicAdmin:
         self._options = options
         self._topics = topics
         self._offsets = offsets
+        self._put_tps = put_tps
         self._in_thread = in_thread
         self._announced = announced
 
@@ -215,14 +219,15 @@ class TopicAdmin:
     def statistics(
         self, connection: IConnection, request: Command
     ) -> Deferred[Command | None]:
-        """Request 202: how much stands in each queue of a topic."""
+        """Request 202: what stands in each queue of a topic, and how fast it comes."""
         name = GetTopicStatsInfoRequestHeader.from_ext(request.ext).topic
         config = self._known(name)
         count = max(config.read_queue_nums, config.write_queue_nums)
         # Handles are made in this thread alone, or one queue might get two of them.
         queues = [self._store.queue(name, queue_id) for queue_id in range(count)]
+        tps = self._put_tps(name)
         return self._in_thread(lambda: self._statistics(queues)).addCallback(
-            lambda table: with_body(request, {"offsetTable": table, "topicPutTps": 0.0})
+            lambda table: with_body(request, {"offsetTable": table, "topicPutTps": tps})
         )
 
     def _statistics(self, queues: list[IQueue]) -> dict[object, object]:

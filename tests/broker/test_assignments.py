@@ -14,11 +14,12 @@ from rocketbroker.broker.assignments import (
     averaged,
     by_circle,
 )
-from rocketbroker.broker.request_modes import RequestModes
+from rocketbroker.broker.request_modes import RequestMode, RequestModes
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (
     BrokerError,
     NoPermission,
+    RequestCodeNotSupported,
     RequestTimeout,
     SubscriptionGroupNotExist,
     SystemFailure,
@@ -50,13 +51,14 @@ class AssignmentCase(SynchronousTestCase):
         rig.topic("T", queues=3)
         rig.groups.find("G")
         options = BrokerOptions.from_properties({"brokerName": "broker-a", **settings})
+        self.modes = RequestModes(options, rig.file("modes"))
         self.assignments = Assignments(
             rig.clock.seconds,
             options,
             rig.topics,
             rig.groups,
             rig.consumers,
-            RequestModes(options, rig.file("modes")),
+            self.modes,
             self.servers,
             self.route,
         )
@@ -196,31 +198,28 @@ class AloneTests(AssignmentCase):
         self.assertIsNone(self.assign(topic="X"))
 
 
-class PopTests(AssignmentCase):
-    """Members that pop, and how they are told to."""
+class ModeTests(AssignmentCase):
+    """Groups that are told how to consume."""
 
-    def test_all(self) -> None:
-        """They share all queues of a broker, unless they are to share less."""
-        self.set_mode()
-        found = [("a", -1, "POP"), ("b", -1, "POP")]
-        self.assertEqual((self.assign("one"), self.assign("two")), (found, found))
-        self.set_mode(1)
-        self.assertEqual(self.assign("one"), found)
+    def test_pull(self) -> None:
+        """That they are to pull is taken, and kept."""
+        self.assertEqual(self.set_mode(mode="PULL").code, 0)
+        table: Any = self.modes.to_json()["messageRequestModeMap"]
+        self.assertEqual(table["T"]["G"]["mode"], "PULL")
 
-    def test_some(self) -> None:
-        """Each has its own share and those of so many members behind it."""
-        self.join("three")
-        self.set_mode(1)
-        self.assertEqual(
-            self.assign("two"), [("b", 1, "POP"), ("a", 0, "POP"), ("a", 1, "POP")]
-        )
+    def test_pop(self) -> None:
+        """That they are to pop is refused, as nobody would answer them."""
+        with self.assertRaises(RequestCodeNotSupported) as caught:
+            self.set_mode()
+        why = "group[G] goes on consuming topic[T] by pull"
+        self.assertIn(why, str(caught.exception))
+        self.assertEqual(self.modes.to_json(), {"messageRequestModeMap": {}})
 
-    def test_manyMembers(self) -> None:
-        """With more members than queues each has one."""
-        for number in range(4):
-            self.join(f"x{number}")
-        self.set_mode(1)
-        self.assertEqual(self.assign("x2"), [("a", 0, "POP")])
+    def test_popped(self) -> None:
+        """Those that a RocketMQ broker has told to pop are given queues to pull."""
+        mode = RequestMode(topic="T", consumer_group="G", mode="POP")
+        self.successResultOf(self.modes.put(mode))
+        self.assertEqual(self.assign("one"), [("a", 0, "PULL"), ("a", 1, "PULL")])
 
     def test_refused(self) -> None:
         """What is not there, and retry topics, have no mode."""

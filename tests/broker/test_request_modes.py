@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import errno
 
+from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.request_modes import POP, PULL, RequestMode, RequestModes
+from rocketbroker.broker.request_modes import POP, RequestMode, RequestModes
 from rocketbroker.broker.state import TableFile
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import SystemFailure
@@ -38,15 +39,24 @@ class RequestModesTests(SynchronousTestCase):
     def test_kept(self) -> None:
         """What was set is in the reference's file, and found by the next start."""
         self.successResultOf(self.modes.put(MODE))
-        self.assertEqual(self.made().find("T", "G"), MODE)
-        self.assertEqual(self.made().find("T", "H").mode, PULL)
+        table = {"messageRequestModeMap": {"T": {"G": MODE.to_json()}}}
+        self.assertEqual(self.made().to_json(), table)
 
-    def test_default(self) -> None:
-        """Who was not set does what the settings say, but for retry topics."""
-        modes = self.made(default_message_request_mode=POP)
-        self.assertEqual(modes.find("T", "G").mode, POP)
-        self.assertEqual(modes.find("%RETRY%G", "G").mode, PULL)
-        self.assertEqual(modes.find("T", "G").pop_share_queue_num, -1)
+    def test_pops(self) -> None:
+        """A start that finds groups that are to pop says that they pull."""
+
+        def said(**options: str) -> list[object]:
+            with capturedLogs() as events:
+                self.made(**options)
+            return [event["said"] for event in events]
+
+        pull = RequestMode(topic="T", consumer_group="H")
+        self.successResultOf(self.modes.put(pull))
+        self.assertEqual(said(), [])
+        default = said(default_message_request_mode=POP)
+        self.assertEqual(default, ["defaultMessageRequestMode"])
+        self.successResultOf(self.modes.put(MODE))
+        self.assertEqual(said(), ["messageRequestMode.json"])
 
     def test_nonsense(self) -> None:
         """What makes no sense in the file is left out."""
@@ -58,12 +68,13 @@ class RequestModesTests(SynchronousTestCase):
         file = self.disk.open(PATH, create=True)
         file.truncate(0)
         file.pwrite(text.encode(), 0)
-        again = self.made()
-        self.assertEqual(again.find("T", "G").mode, PULL)
-        self.assertEqual(again.find("V", "G").mode, POP)
+        table = self.made().to_json()["messageRequestModeMap"]
+        mode = RequestMode(topic="V", consumer_group="G", mode=POP)
+        self.assertEqual(table, {"V": {"G": mode.to_json()}})
 
     def test_notWritten(self) -> None:
         """A change that cannot be written holds, and says so; it is tried again."""
         self.disk.fail("pwrite", errno.ENOSPC, times=2)
         self.failureResultOf(self.modes.put(MODE), SystemFailure)
-        self.assertEqual(self.modes.find("T", "G"), MODE)
+        table = self.modes.to_json()["messageRequestModeMap"]
+        self.assertEqual(table, {"T": {"G": MODE.to_json()}})

@@ -163,6 +163,22 @@ class RuntimeInfoTests(SynchronousTestCase):
         self.assertEqual(table["getTotalTps"], "0.20 0.00 0.00")
         self.assertEqual(table["getTransferredTps"], "0.10  ")
 
+    def test_keyed(self) -> None:
+        """What comes into a topic, and what a group takes from it, over a minute."""
+        rig = self.rig
+        rig.topic("T")
+        self.live(10)
+        for queue_id in (0, 1, 1):
+            rig.ask(310, send_ext(queue_id=queue_id), b"body")
+        rig.ask(11, pull_ext(0))
+        self.assertEqual(self.statistics.put_tps("T"), 0.0)
+        self.live(20)
+        self.assertEqual(self.statistics.put_tps("T"), 0.1)
+        self.assertEqual(self.statistics.put_tps("U"), 0.0)
+        self.assertEqual(round(self.statistics.taken_tps("G", "T"), 6), 0.033333)
+        self.live(60)
+        self.assertEqual(self.statistics.put_tps("T"), 0.0)
+
     def test_forgotten(self) -> None:
         """A total does not fall with a topic that is deleted."""
         rig = self.rig

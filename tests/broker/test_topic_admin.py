@@ -79,6 +79,7 @@ class TopicAdminTests(SynchronousTestCase):
             BrokerOptions(broker_name="broker-a", **options),
             rig.topics,
             rig.offsets,
+            {"T": 2.5}.__getitem__,
             in_thread,
             lambda: self.announced,
         )
@@ -264,13 +265,14 @@ class TopicAdminTests(SynchronousTestCase):
         self.assertEqual(value, {"topicList": self.rig.topics.system_names()})
 
     def test_statistics(self) -> None:
-        """The bounds of each queue, and when it was last written to."""
+        """The bounds of each queue, when it was last written to, and how often."""
         self.create("T", readQueueNums="2", writeQueueNums="1")
         self.rig.clock.advance(5)
         self.rig.append()
         self.rig.upkeep.dispatch()
         value = loads(self.rig.ask(202, {"topic": "T"}).body)
         assert isinstance(value, dict)
+        self.assertEqual(value["topicPutTps"], 2.5)
         table = {
             MessageQueue.from_json(key): row
             for key, row in value["offsetTable"].items()
