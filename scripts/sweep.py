@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Damage stores in each way there is, and look at what comes of it.
 
-    python3 scripts/sweep.py [torn] [rot] [power] [broker] [--quick] [--workloads 150]
+    python3 scripts/sweep.py [torn] [rot] [power] [broker] [transactions] [--quick]
+                             [--workloads 150]
 
 torn: the log, queues, checkpoint, index and tables end, or are zeros, from every byte
 of their last records or entries on: what is whole is handed out, and nothing else.
@@ -15,6 +16,10 @@ there, tables have their last content or the one before.
 
 broker: the same under a whole broker with SYNC_FLUSH: what was answered with SEND_OK is
 there, delayed messages are delivered, topics, groups and offsets are as written.
+
+transactions: the same under one whose producer then answers what he is asked: each ends
+as he has decided, and is delivered twice only where the power went between its commit
+and the mark of it.
 
 All in memory, but for a sample of torn logs. Prints figures, and up to 20 of what was
 wrong; exit status 1 if anything was. --quick: some of the cases, as the unit tests have
@@ -38,7 +43,7 @@ if __name__ == "__main__" and "--inside" not in sys.argv:
     python = environment("spark,test")
     sys.exit(subprocess.call([str(python), __file__, "--inside", *sys.argv[1:]]))
 
-from tests.sweeps import broker, power, rot, torn
+from tests.sweeps import broker, power, rot, torn, transactions
 
 MOST_SHOWN = 20
 
@@ -69,6 +74,15 @@ def sweep_broker(quick: bool, workloads: int) -> list[str]:
     return figures.wrong
 
 
+def sweep_transactions(quick: bool, workloads: int) -> list[str]:
+    """Power losses in the middle of transactions."""
+    figures = transactions.Figures()
+    seeds = range(3 if quick else workloads // 3)
+    transactions.sweep(figures, seeds, power.STEPS, 0.2 if quick else 0.5)
+    print(f"transactions: {figures}")
+    return figures.wrong
+
+
 def sweep_rot(quick: bool, workloads: int) -> list[str]:
     """Turned bits."""
     figures = rot.Figures()
@@ -83,6 +97,7 @@ SWEEPS: dict[str, Callable[[bool, int], list[str]]] = {
     "rot": sweep_rot,
     "power": sweep_power,
     "broker": sweep_broker,
+    "transactions": sweep_transactions,
 }
 
 

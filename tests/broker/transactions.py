@@ -31,55 +31,21 @@ COMMIT, ROLLBACK, UNKNOWN = (
 ROUND = 30.0
 
 
-class TransactionCase(SynchronousTestCase):
-    """A data path with a producer of group PG, and a topic T."""
+class Party:
+    """A producer at a data path that has a topic T.
 
-    def setUp(self) -> None:
-        """It is at work."""
-        self.rig = self.begin()
-        self.serial = 0
+    @ivar connection: what the broker knows of it.
+    """
 
-    def begin(
-        self,
-        settings: dict[str, str] | None = None,
-        disk: MemoryDisk | None = None,
-        threads: bool = False,
-        start_ms: int = WALL_MS,
-    ) -> Rig:
-        """A data path at work; it is the one of the test."""
-        rig = self.rig = Rig(settings or {}, threads, disk, start_ms)
-        self.addCleanup(rig.close)
-        rig.topic("T", 4)
-        rig.offsets.load()
-        rig.transactions.load()
-        rig.transactions.start()
-        self.producer = self.join()
-        return rig
-
-    def restart(self, saved: bool = True, **settings: str) -> Rig:
-        """The data path ends, and the next begins with what it has left.
-
-        @param saved: whether it wrote down how far it is.
-        """
-        rig = self.rig
-        rig.upkeep.dispatch()
-        if saved:
-            rig.store.flush()
-            rig.transactions.save()
-            rig.offsets.save()
-        rig.transactions.stop()
-        rig.close()
-        return self.begin(settings, rig.disk, start_ms=rig.wall_ms())
-
-    def join(self, group: str = "PG") -> RecordedConnection:
-        """A producer comes."""
-        connection = RecordedConnection()
-        self.rig.producers.register(connection, "client", "JAVA", 400, group)
-        return connection
+    def __init__(self, rig: Rig, group: str = "PG") -> None:
+        self.rig = rig
+        self.connection = RecordedConnection()
+        rig.producers.register(self.connection, "client", "JAVA", 400, group)
 
     def half(
         self,
-        body: bytes = b"body",
+        key: str,
+        body: bytes,
         more: str = "",
         queue_id: int = 1,
         ahead_ms: int = 0,
@@ -88,8 +54,7 @@ class TransactionCase(SynchronousTestCase):
 
         @param ahead_ms: how far its producer's clock is.
         """
-        self.serial += 1
-        properties = f"UNIQ_KEY\x01U{self.serial}\x02TRAN_MSG\x01true\x02PGROUP\x01PG"
+        properties = f"UNIQ_KEY\x01{key}\x02TRAN_MSG\x01true\x02PGROUP\x01PG"
         ext = send_ext(
             queue_id=queue_id,
             properties=f"{properties}\x02{more}",
@@ -97,7 +62,7 @@ class TransactionCase(SynchronousTestCase):
             g=str(self.rig.wall_ms() + ahead_ms),
         )
         answer = self.rig.ask(SEND, ext, body)
-        self.assertEqual(answer.code, 0, answer.remark)
+        assert answer.code == 0, answer.remark
         return answer
 
     def end(self, half: Command, outcome: int, **more: str) -> int | None:
@@ -138,15 +103,87 @@ class TransactionCase(SynchronousTestCase):
         }
         return self._end(ext)
 
+    def questions(self) -> list[Command]:
+        """What it was asked since the last look."""
+        asked, self.connection.oneways[:] = [*self.connection.oneways], []
+        return asked
+
+
+class TransactionCase(SynchronousTestCase):
+    """A data path with a producer of group PG, and a topic T."""
+
+    def setUp(self) -> None:
+        """It is at work."""
+        self.rig = self.begin()
+        self.serial = 0
+
+    def begin(
+        self,
+        settings: dict[str, str] | None = None,
+        disk: MemoryDisk | None = None,
+        threads: bool = False,
+        start_ms: int = WALL_MS,
+    ) -> Rig:
+        """A data path at work; it is the one of the test."""
+        rig = self.rig = Rig(settings or {}, threads, disk, start_ms)
+        self.addCleanup(rig.close)
+        rig.topic("T", 4)
+        rig.offsets.load()
+        rig.transactions.load()
+        rig.transactions.start()
+        self.party = Party(rig)
+        self.producer = self.party.connection
+        return rig
+
+    def restart(self, saved: bool = True, **settings: str) -> Rig:
+        """The data path ends, and the next begins with what it has left.
+
+        @param saved: whether it wrote down how far it is.
+        """
+        rig = self.rig
+        rig.upkeep.dispatch()
+        if saved:
+            rig.store.flush()
+            rig.transactions.save()
+            rig.offsets.save()
+        rig.transactions.stop()
+        rig.close()
+        return self.begin(settings, rig.disk, start_ms=rig.wall_ms())
+
+    def join(self, group: str = "PG") -> RecordedConnection:
+        """A producer comes."""
+        return Party(self.rig, group).connection
+
+    def half(
+        self,
+        body: bytes = b"body",
+        more: str = "",
+        queue_id: int = 1,
+        ahead_ms: int = 0,
+    ) -> Command:
+        """Send a half message; its answer.
+
+        @param ahead_ms: how far its producer's clock is.
+        """
+        self.serial += 1
+        return self.party.half(f"U{self.serial}", body, more, queue_id, ahead_ms)
+
+    def end(self, half: Command, outcome: int, **more: str) -> int | None:
+        """As L{Party.end}."""
+        return self.party.end(half, outcome, **more)
+
+    def reply(self, question: Command, outcome: int) -> int | None:
+        """As L{Party.reply}."""
+        return self.party.reply(question, outcome)
+
+    def questions(self) -> list[Command]:
+        """As L{Party.questions}."""
+        return self.party.questions()
+
     def pass_by(self, seconds: float) -> None:
         """Let time pass, second by second."""
         for _ in range(int(seconds)):
             self.rig.clock.advance(1)
-
-    def questions(self) -> list[Command]:
-        """What the producer was asked since the last look."""
-        asked, self.producer.oneways[:] = [*self.producer.oneways], []
-        return asked
 
     def bodies(self, topic: str = "T", queue_id: int = 1) -> list[bytes]:
         """The bodies that a queue holds."""

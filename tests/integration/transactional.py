@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from rocketbroker.broker.transaction_messages import offsets_in, root_of
 from rocketbroker.files.disk import Disk
 from rocketbroker.records import record
 from rocketbroker.records.names import HALF_TOPIC, OP_HALF_TOPIC
@@ -22,6 +21,7 @@ from rocketbroker.wire.send_headers import (
     CheckTransactionStateRequestHeader,
     EndTransactionRequestHeader,
 )
+from tests.sweeps.twice import delivered_again
 
 #: A producer says so often that it is there.
 HEARTBEAT_SECONDS = 1.0
@@ -243,23 +243,8 @@ def stored(store: Path, topic: str, queue_id: int = 0) -> list[StoredMessage]:
 def unexcused(store: Path, topic: str, queues: int) -> Iterator[tuple[str, bool]]:
     """The messages of a topic that are there again.
 
-    @return: of each the unique key, and whether its transaction was marked as over when
-        it was delivered the time before: then it is one too many.
+    @return: as L{delivered_again}.
     """
-    halves = {half.position: half for half in stored(store, HALF_TOPIC)}
-    marked: dict[int, int] = {}
-    for mark in stored(store, OP_HALF_TOPIC):
-        for offset in offsets_in(mark.body):
-            marked.setdefault(offset, mark.position)
+    halves, marks = stored(store, HALF_TOPIC), stored(store, OP_HALF_TOPIC)
     for queue_id in range(queues):
-        before: dict[str, StoredMessage] = {}
-        for message in stored(store, topic, queue_id):
-            key = message.unique_key or ""
-            older = before.get(key)
-            before[key] = message
-            if older is None:
-                continue
-            half = halves[older.prepared_offset]
-            copies = [half.queue_offset, root_of(half)]
-            over = all(marked.get(c, 1 << 62) < message.position for c in copies)
-            yield key, over
+        yield from delivered_again(halves, marks, stored(store, topic, queue_id))

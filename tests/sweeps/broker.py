@@ -16,7 +16,7 @@ from rocketbroker.wire.groups import SubscriptionGroupConfig
 from rocketbroker.wire.topics import TopicConfig
 from tests.broker.rig import Rig, send_ext
 from tests.sweeps.corpus import Place, handed
-from tests.sweeps.power import CHANGES, KINDS, Figures
+from tests.sweeps.power import Figures, before
 
 SETTINGS = {"flushDiskType": "SYNC_FLUSH", "messageDelayLevel": "1s 2s"}
 
@@ -139,15 +139,8 @@ class Broker:
 
     def watch(self, call: str) -> None:
         """Before a call: perhaps the machine stops here."""
-        if call not in CHANGES:
-            return
-        self.figures.calls += 1
-        images = int(self.rate) + (self.dice.random() < self.rate % 1)
-        for _ in range(images):
-            kind = self.dice.choice((*KINDS, "any", "any"))
-            self.figures.images[kind] = self.figures.images.get(kind, 0) + 1
-            what = f"broker {self.seed}, step {self.count}, before {call}, {kind} left"
-            self.check(KINDS[kind](self.rig.disk, self.dice), what)
+        step, disk = f"broker {self.seed}, step {self.count}", self.rig.disk
+        before(call, self.figures, self.dice, self.rate, disk, step, self.check)
 
     def check(self, disk: MemoryDisk, what: str) -> None:
         """Look at what is left."""

@@ -84,6 +84,35 @@ KINDS: dict[str, Callable[[MemoryDisk, random.Random], MemoryDisk]] = {
 }
 
 
+def before(
+    call: str,
+    figures: Figures,
+    dice: random.Random,
+    rate: float,
+    disk: MemoryDisk,
+    step: str,
+    check: Callable[[MemoryDisk, str], None],
+) -> None:
+    """Before a call: perhaps the machine stops here.
+
+    @param rate: how many images are taken.
+    @param step: what is under way, for what is wrong.
+    @param check: given an image, and all that is known of it.
+    """
+    if call not in CHANGES:
+        return
+    figures.calls += 1
+    images = int(rate) + (dice.random() < rate % 1)
+    for _ in range(images):
+        kind = dice.choice((*KINDS, "any", "any"))
+        figures.images[kind] = figures.images.get(kind, 0) + 1
+        what = f"{step}, before {call}, {kind} left"
+        try:
+            check(KINDS[kind](disk, dice), what)
+        except Exception as error:  # whatever it is, it is a finding
+            figures.wrong.append(f"{what}: {error!r}")
+
+
 class Promise:
     """What must be there after a crash, and what may be.
 
@@ -247,18 +276,8 @@ class Workload:
 
     def watch(self, call: str) -> None:
         """Before a call: perhaps the machine stops here."""
-        if call not in CHANGES:
-            return
-        self.figures.calls += 1
-        images = int(self.rate) + (self.dice.random() < self.rate % 1)
-        for _ in range(images):
-            kind = self.dice.choice((*KINDS, "any", "any"))
-            self.figures.images[kind] = self.figures.images.get(kind, 0) + 1
-            what = f"seed {self.seed}, {self.step}, before {call}, {kind} left"
-            try:
-                self.check(KINDS[kind](self.disk, self.dice), what)
-            except Exception as error:  # whatever it is, it is a finding
-                self.figures.wrong.append(f"{what}: {error!r}")
+        step = f"seed {self.seed}, {self.step}"
+        before(call, self.figures, self.dice, self.rate, self.disk, step, self.check)
 
     def check(self, disk: MemoryDisk, what: str) -> None:
         """Look at what is left."""

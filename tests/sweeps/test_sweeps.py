@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.sweeps import broker, power, rot, torn
+from tests.sweeps import broker, power, rot, torn, transactions
 
 
 class SweepTests(SynchronousTestCase):
@@ -38,3 +38,10 @@ class SweepTests(SynchronousTestCase):
         broker.sweep(figures, range(2), power.STEPS, rate=0.2)
         self.assertEqual(figures.wrong, [])
         self.assertTrue(sum(figures.images.values()) > 50)
+
+    def test_transactions(self) -> None:
+        """Power losses in the middle of transactions: each ends as was decided."""
+        figures = transactions.Figures()
+        transactions.sweep(figures, range(3), power.STEPS, rate=0.2)
+        self.assertEqual(figures.wrong, [])
+        self.assertTrue(figures.asked > 300)
