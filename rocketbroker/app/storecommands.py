@@ -27,9 +27,10 @@ from rocketbroker.files.disk import Disk
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.record import StoredMessage
 from rocketbroker.store import inspection
+from rocketbroker.store.faults import Fault
 from rocketbroker.store.indexverification import IndexVerification
 from rocketbroker.store.reader import StoreReader
-from rocketbroker.store.verification import Fault, Verification
+from rocketbroker.store.verification import Verification
 
 #: What asks for an exclusive lock of byte 0, as the Linux kernel takes it.
 _FIRST_BYTE: Final = struct.Struct(
@@ -315,8 +316,8 @@ def store_verify(
             "records": walk.records,
             "bytes": walked,
             "faults": faults,
-            "not_in_queues_yet": walk.unlisted,
-            "without_queue": walk.orphans,
+            "not_in_queues_yet": walk.queues.unlisted,
+            "without_queue": walk.queues.orphans,
             "tail_bytes": walk.tail,
             "index_entries": index.entries,
             "index_files_of_other_size": len(index.unknown),

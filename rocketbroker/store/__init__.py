@@ -28,6 +28,7 @@ L{rocketbroker.store.store} offers it. From the outside in:
 - L{rocketbroker.store.timesearch}: single records; the offset of a time.
 - L{rocketbroker.store.recovery}: from what a stop has left to a store that can go on.
 - L{rocketbroker.store.replaying}: many records at once from the log into their queues.
+- L{rocketbroker.store.ordinary}: many ordinary records at once.
 - L{rocketbroker.store.scanning}: the log from record to record, with all checks.
 - L{rocketbroker.store.ends}: where the queues ended when it was stopped.
 - L{rocketbroker.store.lookahead}: whether it goes on behind what cannot be read.
@@ -51,6 +52,8 @@ L{rocketbroker.store.store} offers it. From the outside in:
 - L{rocketbroker.store.reader}: a directory opened for reading only, for exports.
 - L{rocketbroker.store.inspection}: what such a directory holds, for operators.
 - L{rocketbroker.store.verification}: every record and every entry checked.
+- L{rocketbroker.store.queueverification}: that of the entries.
+- L{rocketbroker.store.faults}: what it finds.
 - L{rocketbroker.store.repair}: a damaged directory made good, as far as that can be.
 - L{rocketbroker.store.lostrecords}: what takes the place of lost records.
 - L{rocketbroker.store.copies}: what a repair changes, kept as it was.

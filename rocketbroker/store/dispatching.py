@@ -27,7 +27,7 @@ from rocketbroker.store.lookahead import LookAhead
 from rocketbroker.store.misplaced import Misplaced
 from rocketbroker.store.placing import LIGHT_MARK, batch_of, lights_of
 from rocketbroker.store.replaying import replay
-from rocketbroker.store.scanning import Found, Scan, codes, tag_code_of
+from rocketbroker.store.scanning import Found, Scan, tag_code_of
 from rocketbroker.store.words import COMMITTED, DISPATCHED, FLUSHED, Words
 
 #: The name under which the dispatch holds running flags.
@@ -307,7 +307,7 @@ class Dispatcher:
         """Collect the entries of many records; see L{replaying.replay}."""
         if self.extends or self.lights:
             return at, 0, 0
-        return replay(data, at, start, check_crc, self._known, codes, self._touched)
+        return replay(data, at, start, check_crc, self._known, self._touched)
 
     def _code(self, found: Found) -> int:
         _, _, topic, _, _, _, ms, properties = found

@@ -21,12 +21,12 @@ from typing import Final, final
 
 from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.records.hashing import unsigned_hash
+from rocketbroker.store.faults import Fault
 from rocketbroker.store.index import FOLDER
 from rocketbroker.store.indexfile import HEADER, INDEX_ENTRY, SLOT, file_size
 from rocketbroker.store.indexkeys import codes_of_one
 from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.scanning import Blank, Broken, parse
-from rocketbroker.store.verification import Fault
 
 #: So many entries of each file are followed to their records.
 SAMPLE: Final = 1000

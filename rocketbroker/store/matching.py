@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, TypeAlias, final
 
+from rocketbroker.errors import StoreError
+from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.store.reader import StoreReader
 
 #: Position, size, tag code.
@@ -30,13 +32,18 @@ class Matching:
 
     @ivar last: the offset of the last record of it in the log, -1 before the first.
     @ivar exists: whether the queue has files.
+    @ivar first: its first offset.
+    @ivar end: the offset behind its last entry, when the walk began.
+    @ivar next: the offset of the entry that no record has met yet.
+    @ivar unlisted: how many records have no entry.
+    @ivar missing: positions and offsets of the first of them.
     @ivar dropped: how many entries were not kept aside because there were too many.
     """
 
     __slots__ = (
         "_aside",
         "_at",
-        "_entries",
+        "_blob",
         "_queue_id",
         "_reader",
         "_topic",
@@ -45,7 +52,9 @@ class Matching:
         "exists",
         "first",
         "last",
+        "missing",
         "next",
+        "unlisted",
     )
 
     def __init__(self, reader: StoreReader, topic: str, queue_id: int) -> None:
@@ -60,53 +69,110 @@ class Matching:
         self.last = -1
         self.next = self.first
         self.dropped = 0
-        self._entries: list[Entry] = []
+        self.unlisted = 0
+        self.missing: list[tuple[int, int]] = []
+        self._blob = b""
         self._at = 0
         self._aside: dict[int, Entry] = {}
+
+    def follow(self, offset: int, entries: list[bytes]) -> bool:
+        """Records come by whose offsets follow each other.
+
+        @param offset: that of the first.
+        @param entries: what their entries have to be.
+        @return: whether these are the next of the queue; if not, nothing has changed.
+        """
+        end = offset + len(entries)
+        if offset != self.next or end > self.end:
+            return False
+        before = self._blob, self._at
+        wanted = b"".join(entries)
+        done = 0
+        while done < len(wanted):
+            if self._at >= len(self._blob):
+                self._fill(offset + done // SIZE)
+            some = min(len(wanted) - done, len(self._blob) - self._at)
+            found = self._blob[self._at : self._at + some]
+            if not some or self.next != offset or found != wanted[done : done + some]:
+                self._blob, self._at = before
+                return False
+            self._at += some
+            done += some
+        self.next = end
+        self.last = end - 1
+        return True
 
     def meet(self, offset: int, entry: Entry) -> bool:
         """A record comes by.
 
+        Entries that point before it have missed theirs. One that points behind it waits
+        for a record to come: this one is of an older topic of that name, or has lost
+        its entry. But if the one behind that does not, it is wrong.
+
         @param entry: what its entry has to be.
         @return: whether there is an entry for its offset, right or wrong.
         """
-        if offset == self.next:
-            at = self._at
-            if at < len(self._entries) and self._entries[at] == entry:
-                self._at = at + 1
-                self.next = offset + 1
-                return True
-        elif offset < self.next:
-            if self._aside.get(offset) == entry:
-                del self._aside[offset]
+        if offset < self.next and self._aside.get(offset) == entry:
+            del self._aside[offset]
             return True
-        if offset >= self.end:
-            return False
-        for passed, found in self._until(offset + 1):
-            if passed != offset or found != entry:
-                self._keep(passed, found)
-        return True
+        position = entry[0]
+        while self._has_next(2):
+            found = ENTRY.unpack_from(self._blob, self._at)
+            if found[0] > position:
+                behind = self._at + SIZE
+                if (
+                    behind >= len(self._blob)
+                    or ENTRY.unpack_from(self._blob, behind)[0] > position
+                ):
+                    break
+            passed = self.next
+            self._at += SIZE
+            self.next += 1
+            if passed == offset and found == entry:
+                return True
+            self._keep(passed, found)
+        return offset < self.end
 
     def rest(self) -> Iterator[tuple[int, Entry]]:
         """The entries that no record fits, with their offsets."""
         yield from sorted(self._aside.items())
-        yield from self._until(self.end)
-
-    def _until(self, offset: int) -> Iterator[tuple[int, Entry]]:
-        """The next entries, up to an offset."""
-        while self.next < offset:
-            if self._at >= len(self._entries):
-                self._entries = self._reader.entries(
-                    self._topic, self._queue_id, self.next
-                )
-                self._at = 0
-                if not self._entries:
-                    self.next = self.end = offset
-                    return
-            found = self._entries[self._at]
-            self._at += 1
+        while self._has_next(1):
+            found = ENTRY.unpack_from(self._blob, self._at)
+            self._at += SIZE
             self.next += 1
             yield self.next - 1, found
+
+    def _fill(self, offset: int) -> None:
+        """Read entries from one on.
+
+        A broker that cleans its store may have removed them meanwhile: then the queue
+        goes on at what is first in it now, and C{next} says so.
+        """
+        self._at = 0
+        try:
+            self._blob = self._reader.entry_bytes(self._topic, self._queue_id, offset)
+        except StoreError:
+            self._blob = b""
+            self._reader.look_again(self._topic, self._queue_id)
+            first = self._reader.min_offset(self._topic, self._queue_id)
+            if first <= offset:
+                raise
+            self.next = first
+
+    def _has_next(self, wanted: int) -> bool:
+        """Whether there is a next entry; it is in the blob then, and so many if there
+        are."""
+        while self.next < self.end:
+            if self._at + wanted * SIZE <= len(self._blob):
+                return True
+            before = self.next
+            self._fill(before)
+            if self.next == before:
+                if not self._blob:
+                    # The file became shorter.
+                    self.end = before
+                break
+        return self.next < self.end
 
     def _keep(self, offset: int, entry: Entry) -> None:
         if len(self._aside) < MOST_ASIDE:

@@ -38,6 +38,9 @@ from rocketbroker.store.words import (
 #: So many entries are read at once.
 ENTRIES_AT_ONCE: Final = 4096
 
+#: The same for who reads all queues at the same time, and has to hold what was read.
+FEW_ENTRIES: Final = 1024
+
 #: So many bytes of the log are read at once: the records of other queues between those
 #: of one are read with them, which costs less than a call for each.
 WINDOW: Final = 64 << 10
@@ -89,6 +92,11 @@ class QueueReader:
         self.first = self.start
         self.end = self.start
 
+    def path_of(self, offset: int) -> str:
+        """The file that holds an entry; empty if none does."""
+        at = offset * SIZE % self.file_size if self.file_size else 0
+        return self._paths.get(offset * SIZE - at, "")
+
     def limit(self) -> int:
         """The number of the entry that would stand behind the last file."""
         return (max(self._paths, default=0) + self.file_size) // SIZE
@@ -98,22 +106,25 @@ class QueueReader:
 
         @raise StoreError: the file was removed meanwhile; one sentence.
         """
+        return list(ENTRY.iter_unpack(self.read(offset, most)))
+
+    def read(self, offset: int, most: int) -> bytes:
+        """The same as they stand in the file."""
         if self.file_size == 0:
-            return []
+            return b""
         at = offset * SIZE % self.file_size
         path = self._paths.get(offset * SIZE - at)
         if path is None:
-            return []
+            return b""
         size = min(most * SIZE, self.file_size - at)
         try:
             file = self._files.open_readonly(path)
         except FileNotFoundError:
             raise StoreError(f"{path} was removed while it was read.") from None
         try:
-            content = file.pread(size, at).ljust(size, b"\0")
+            return file.pread(size, at).ljust(size, b"\0")
         finally:
             file.close()
-        return list(ENTRY.iter_unpack(content))
 
 
 @final
@@ -218,6 +229,23 @@ class StoreReader:
         queue = self._queue(topic, queue_id)
         most = min(queue.end - offset, ENTRIES_AT_ONCE)
         return queue.entries(offset, most) if most > 0 else []
+
+    def entry_bytes(self, topic: str, queue_id: int, offset: int) -> bytes:
+        """A few entries from an offset on as they stand in the file; empty at the end.
+
+        @raise StoreError: the file was removed meanwhile; one sentence.
+        """
+        queue = self._queue(topic, queue_id)
+        most = min(queue.end - offset, FEW_ENTRIES)
+        return queue.read(offset, most) if most > 0 else b""
+
+    def queue_path(self, topic: str, queue_id: int, offset: int) -> str:
+        """The file that holds an entry; empty if none does."""
+        return self._queue(topic, queue_id).path_of(offset)
+
+    def look_again(self, topic: str, queue_id: int) -> None:
+        """Forget what is known of a queue: a broker may have changed it."""
+        self._queues.pop((topic, queue_id), None)
 
     def topics(self) -> list[str]:
         """All topics that have queues."""

@@ -26,6 +26,7 @@ from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.records.sysflags import INNER_BATCH
 from rocketbroker.store.batchqueue import FOLDER as BATCHES
 from rocketbroker.store.copies import Copies, Done
+from rocketbroker.store.faults import Fault
 from rocketbroker.store.indexverification import IndexVerification
 from rocketbroker.store.locating import (
     entries_between,
@@ -35,11 +36,12 @@ from rocketbroker.store.locating import (
     written_from,
 )
 from rocketbroker.store.lostrecords import Filling, Slot
+from rocketbroker.store.queueverification import SHARED_PREFIX
 from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.scanning import Blank, Broken, parse
 from rocketbroker.store.segments import position_of_name
 from rocketbroker.store.store import Store
-from rocketbroker.store.verification import SHARED_PREFIX, Fault, Verification
+from rocketbroker.store.verification import Verification
 
 #: What a repair needs beside the copies: queue files, words, blocks ahead of the log.
 SPARE: Final = 160 << 20
@@ -140,7 +142,7 @@ class Repair:
         self.faults += len(faults)
         regions = [fault.region for fault in faults if fault.region != (0, 0)]
         unclean = self._files.exists(os.path.join(self._root, "abort"))
-        if not (faults or walk.unlisted or walk.tail or unclean or resized):
+        if not (faults or walk.queues.unlisted or walk.tail or unclean or resized):
             return
         reader = StoreReader(
             self._files, self._root, self._options.store_path_commit_log

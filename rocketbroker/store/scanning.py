@@ -56,11 +56,11 @@ _HEADS: Final = {
     )
     for flags in (0, BORN_HOST_V6, STORE_HOST_V6, HOST_MASK)
 }
-_HEAD_V4: Final = _HEADS[0]
+HEAD_V4: Final = _HEADS[0]
 _INT: Final = struct.Struct(">i")
 _SYS_FLAG_AT: Final = 36
 _HEAD_BYTES: Final = 88
-assert _HEAD_V4.size == _HEAD_BYTES
+assert HEAD_V4.size == _HEAD_BYTES
 
 #: What is told of a record: position, size, topic, queue id, queue offset, system flag,
 #: store time, properties. A plain tuple: recovery makes millions of them.
@@ -81,10 +81,14 @@ def tag_code_of(properties: bytes) -> int:
         return 0
     tags = properties[at + 5 :].partition(b"\x02")[0]
     code = codes.get(tags)
-    if code is None:
-        if len(codes) >= MOST_CODES:
-            codes.clear()
-        code = codes[tags] = tag_code(tags.decode("utf-8", "replace"))
+    return code if code is not None else code_of(tags)
+
+
+def code_of(tags: bytes) -> int:
+    """The hash of tags, which is remembered."""
+    if len(codes) >= MOST_CODES:
+        codes.clear()
+    code = codes[tags] = tag_code(tags.decode("utf-8", "replace"))
     return code
 
 
@@ -105,7 +109,7 @@ def parse(data: bytes, at: int, position: int, check_crc: bool) -> Found:
     left = len(data) - at
     if left < SMALLEST:
         raise _why_short(data, at)
-    fields = _HEAD_V4.unpack_from(data, at)
+    fields = HEAD_V4.unpack_from(data, at)
     size, magic, crc, queue_id, queue_offset, said, sys_flag, store_ms, length = fields
     body = at + _HEAD_BYTES
     if sys_flag & HOST_MASK:

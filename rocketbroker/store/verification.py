@@ -25,81 +25,28 @@ from typing import Final, final
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.sysflags import HOST_MASK
 from rocketbroker.store.encoding import MAGIC_BLANK
-from rocketbroker.store.matching import Entry, Matching
+from rocketbroker.store.faults import Fault, Tell
+from rocketbroker.store.queueverification import MOST_RECORD, QueueVerification
 from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.scanning import (
     NOTHING,
     SMALLEST,
     Blank,
     Broken,
-    Found,
     parse,
-    tag_code_of,
 )
 from rocketbroker.store.segments import Segment, position_of_name
 
 #: How much of the log is read at once: the calls cost nothing then, and it still fits
 #: the processor's cache in part.
-PIECE: Final = 4 << 20
+PIECE: Final = 2 << 20
 
 #: Where a record or a filler may begin: four bytes before one of these.
 _MAGIC: Final = re.compile(rb"\xda\xa3\x20[\xa7\xab]|\xcb\xd4\x31\x94", re.DOTALL)
 
-#: The longest record that the search for the next one believes in, as the longest
-#: message that can be configured is below it.
-MOST_RECORD: Final = 64 << 20
-
-#: Entries of this topic say when, not which tag.
-SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
-
-#: Queues whose entries point to records of other topics.
-SHARED_PREFIX: Final = "%LMQ%"
-
-#: Codes below are addresses in C{consumequeue_ext}.
-LEAST_CODE: Final = -(1 << 31)
-
-#: Transaction bits, and the two states that get no entry; inner batches have queues of
-#: another kind.
-_TRANSACTION: Final = 0xC
-_PREPARED: Final = 0x4
-_ROLLBACK: Final = 0xC
-_INNER_BATCH: Final = 0x80
-
-
-@final
-class Fault:
-    """Something that is wrong.
-
-    @ivar kind: C{body}, C{record}, C{entry}, C{order}, C{missing}, C{file}, C{index}.
-    @ivar where: the file, or topic and queue.
-    @ivar position: of the first byte concerned, in the log or in the queue.
-    @ivar text: what is wrong, in words.
-    @ivar region: of C{body} and C{record}: from where to where the log holds no good
-        record; of others (0, 0).
-    @ivar queue: of C{entry}, C{order} and C{missing}: topic and queue id.
-    @ivar offsets: of C{entry}: its number and the one behind; of C{order}: the first
-        offset that has no record, and the one behind the last.
-    """
-
-    __slots__ = ("kind", "offsets", "position", "queue", "region", "text", "where")
-
-    def __init__(
-        self,
-        kind: str,
-        where: str,
-        position: int,
-        text: str,
-        region: tuple[int, int] = (0, 0),
-        queue: tuple[str, int] | None = None,
-        offsets: tuple[int, int] = (0, 0),
-    ) -> None:
-        self.kind = kind
-        self.where = where
-        self.position = position
-        self.text = text
-        self.region = region
-        self.queue = queue
-        self.offsets = offsets
+#: After records that are not ordinary, so many more are looked at one by one at most
+#: before ordinary ones are looked for again.
+MOST_EXACT: Final = 31
 
 
 @final
@@ -107,11 +54,9 @@ class Verification:
     """One walk.
 
     @ivar records: how many records were seen.
-    @ivar entries: how many of them have the right entry, or need none.
     @ivar done: how many bytes of the log were walked.
     @ivar faults: how many were told.
-    @ivar unlisted: how many records of a store not stopped cleanly have no entry yet.
-    @ivar orphans: how many records belong to queues that do not exist (any more).
+    @ivar queues: the same of their queues.
     @ivar tail: how many bytes a crash left behind the last record.
     @ivar tail_position: where they begin.
     """
@@ -120,7 +65,7 @@ class Verification:
         self,
         files: IFiles,
         reader: StoreReader,
-        tell: Callable[[Fault], None],
+        tell: Tell,
         progress: Callable[[int], None],
     ) -> None:
         """
@@ -131,12 +76,10 @@ class Verification:
         self._reader = reader
         self._tell_fault = tell
         self._progress = progress
-        self._queues: dict[tuple[bytes, int], Matching] = {}
+        self.queues = QueueVerification(reader, self._tell)
         self.records = 0
         self.done = 0
         self.faults = 0
-        self.unlisted = 0
-        self.orphans = 0
         self.tail = 0
         self.tail_position = 0
 
@@ -155,9 +98,7 @@ class Verification:
 
     def run(self) -> None:
         """Check everything."""
-        for topic in self._reader.topics():
-            for queue_id in self._reader.queues(topic):
-                self._matching(topic.encode(), queue_id)
+        self.queues.open()
         self._files_of_log()
         end = self._reader.log_end()
         segments = [each for each in self._reader.segments if each.start < end]
@@ -169,8 +110,7 @@ class Verification:
         for segment in segments:
             is_last = segment is segments[-1]
             self._segment(segment, min(segment.end, end), is_last)
-        for (topic_bytes, queue_id), matching in self._queues.items():
-            self._rest(topic_bytes, queue_id, matching)
+        self.queues.rest()
 
     def _tell(self, fault: Fault) -> None:
         self.faults += 1
@@ -229,11 +169,19 @@ class Verification:
         """
         at = 0
         size = len(data)
+        exact = pause = 0
         try:
             while at < size:
+                if not exact:
+                    at, count = self.queues.take(data, at, start)
+                    self.records += count
+                    pause = 0 if count else min(2 * pause + 1, MOST_EXACT)
+                    exact = pause + 1
+                exact -= 1
                 found = parse(data, at, start + at, True)
                 at += found[1]
-                self._record(found)
+                self.records += 1
+                self.queues.record(found)
         except Blank:
             return segment.end, False
         except Broken:
@@ -279,7 +227,8 @@ class Verification:
             text += f"({length} bytes)"
             region = position, position + found[1]
             self._tell(Fault("body", segment.path, position + body, text, region))
-            self._record(found)
+            self.records += 1
+            self.queues.record(found)
             return position + found[1]
         after, is_zero = self._search(segment, position, stop)
         if after < stop:
@@ -350,97 +299,3 @@ class Verification:
         except (Broken, Blank):
             return False
         return True
-
-    # The queues.
-
-    def _matching(self, topic: bytes, queue_id: int) -> Matching:
-        matching = self._queues.get((topic, queue_id))
-        if matching is None:
-            name = topic.decode("utf-8", "replace").replace("/", "\ufffd")
-            matching = Matching(self._reader, name or "\ufffd", queue_id)
-            self._queues[topic, queue_id] = matching
-        return matching
-
-    def _record(self, found: Found) -> None:
-        """A record against its queue."""
-        position, size, topic, queue_id, offset, sys_flag, _, properties = found
-        self.records += 1
-        state = sys_flag & _TRANSACTION
-        if state in (_PREPARED, _ROLLBACK) or sys_flag & _INNER_BATCH:
-            return
-        matching = self._queues.get((topic, queue_id))
-        if matching is None:
-            matching = self._matching(topic, queue_id)
-        last = matching.last
-        matching.last = offset
-        if offset != last + 1 and last >= 0 and offset != 0:
-            text = f"offset {offset} stands behind {last}"
-            if offset > last + 1:
-                text = f"offsets {last + 1} to {offset - 1} have no record"
-            self._tell_queue("order", topic, queue_id, position, text, last + 1, offset)
-        if not matching.exists:
-            self.orphans += 1
-        elif not matching.meet(offset, (position, size, tag_code_of(properties))):
-            if not self._reader.is_clean:
-                self.unlisted += 1
-                return
-            text = f"the record of offset {offset} has no entry in the queue"
-            self._tell_queue("missing", topic, queue_id, position, text)
-
-    def _tell_queue(
-        self,
-        kind: str,
-        topic: bytes,
-        queue_id: int,
-        position: int,
-        text: str,
-        first: int = 0,
-        end: int = 0,
-    ) -> None:
-        name = topic.decode("utf-8", "replace")
-        where = f"{name}/{queue_id}"
-        queue = name, queue_id
-        self._tell(
-            Fault(kind, where, position, text, queue=queue, offsets=(first, end))
-        )
-
-    def _rest(self, topic: bytes, queue_id: int, matching: Matching) -> None:
-        """The entries that met no record of theirs."""
-        name = topic.decode("utf-8", "replace")
-        for offset, entry in matching.rest():
-            why = self._wrong(name, queue_id, offset, entry)
-            if why:
-                text = f"entry {offset} (position {entry[0]}, size {entry[1]}): {why}"
-                at = offset * 20
-                self._tell_queue("entry", topic, queue_id, at, text, offset, offset + 1)
-        if matching.dropped:
-            text = f"{matching.dropped} more entries fit no record"
-            self._tell_queue("entry", topic, queue_id, matching.first * 20, text)
-
-    def _wrong(self, topic: str, queue_id: int, offset: int, entry: Entry) -> str:
-        """What is wrong with an entry; empty if nothing is."""
-        position, size, code = entry
-        found = None
-        for segment in self._reader.segments:
-            if segment.start <= position < segment.end:
-                try:
-                    data = self._read(segment, position, segment.end)
-                    found = parse(data, 0, position, False)
-                except Blank:
-                    return "the file of the log ends there"
-                except Broken as error:
-                    return str(error)
-        if found is None:
-            return "the log has no such position"
-        if found[1] != size:
-            return f"the record there has {found[1]} bytes"
-        its_topic = found[2].decode("utf-8", "replace")
-        if topic.startswith(SHARED_PREFIX):
-            return ""
-        if (its_topic, found[3], found[4]) != (topic, queue_id, offset):
-            return f"the record there is {found[4]} of {its_topic}/{found[3]}"
-        if topic != SCHEDULE_TOPIC and code >= LEAST_CODE:
-            its_code = tag_code_of(found[7])
-            if its_code != code:
-                return f"its tag code is {code}, the record's is {its_code}"
-        return ""

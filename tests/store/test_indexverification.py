@@ -6,10 +6,10 @@ import os
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.store.faults import Fault
 from rocketbroker.store.indexfile import HEADER, INDEX_ENTRY, SLOT
 from rocketbroker.store.indexverification import MOST_TOLD, IndexVerification
 from rocketbroker.store.reader import StoreReader
-from rocketbroker.store.verification import Fault
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import ROOT, Wall, make
 from tests.store.test_index import message

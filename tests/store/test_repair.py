@@ -12,12 +12,13 @@ from rocketbroker.errors import StoreError
 from rocketbroker.records.entries import SIZE
 from rocketbroker.records.record import StoredMessage, decode
 from rocketbroker.store.copies import Done
+from rocketbroker.store.faults import Fault
 from rocketbroker.store.interfaces import PUT_OK
 from rocketbroker.store.lostrecords import LOST
 from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.repair import Repair
 from rocketbroker.store.segments import segment_name
-from rocketbroker.store.verification import Fault, Verification
+from rocketbroker.store.verification import Verification
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import (
     ROOT,

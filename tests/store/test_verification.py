@@ -7,9 +7,10 @@ import os
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records.entries import SIZE
+from rocketbroker.store.faults import Fault
 from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.segments import segment_name
-from rocketbroker.store.verification import Fault, Verification
+from rocketbroker.store.verification import Verification
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import ROOT, SEGMENT, opened, put
 
@@ -54,7 +55,7 @@ class VerificationTests(SynchronousTestCase):
         walk = Verification(self.disk, reader, faults.append, told.append)
         expected = walk.expected_bytes()
         walk.run()
-        if not faults and not walk.orphans and not walk.tail:
+        if not faults and not walk.queues.orphans and not walk.tail:
             self.assertEqual(walk.done, expected)
         reader.close()
         self.assertEqual(walk.faults, len(faults))
@@ -67,7 +68,9 @@ class VerificationTests(SynchronousTestCase):
         walk, faults = self.walk()
         self.assertEqual(faults, [])
         self.assertEqual(walk.records, 80)
-        self.assertEqual((walk.unlisted, walk.orphans, walk.tail), (0, 0, 0))
+        self.assertEqual(
+            (walk.queues.unlisted, walk.queues.orphans, walk.tail), (0, 0, 0)
+        )
         for call in ("open", "pwrite", "truncate", "remove", "make_dirs", "lock"):
             self.assertEqual(self.disk.calls[call], before[call])
 
@@ -135,8 +138,26 @@ class VerificationTests(SynchronousTestCase):
             self.flip(QUEUE, 4 * SIZE + at)
             _, (fault,) = self.walk()
             self.flip(QUEUE, 4 * SIZE + at)
-            self.assertEqual((fault.kind, fault.where), ("entry", "T/0"))
+            self.assertEqual((fault.kind, fault.where), ("entry", QUEUE))
             self.assertEqual(fault.position, 4 * SIZE)
+
+    def test_farEntry(self) -> None:
+        """One entry that points far behind the others leaves these what they are."""
+        self.store.close()
+        self.flip(QUEUE, 4 * SIZE, 5)
+        walk, (fault,) = self.walk()
+        self.assertEqual((fault.kind, fault.position), ("entry", 4 * SIZE))
+        self.assertEqual(walk.records, 80)
+
+    def test_madeAgain(self) -> None:
+        """Records of a topic that was deleted and made again have no entries."""
+        self.store.delete_topic("T")
+        for number in range(3):
+            put(self.store, self.store.queue("T", 0), b"%d" % number * 100, tags="B")
+        self.store.close()
+        walk, faults = self.walk()
+        self.assertEqual(faults, [])
+        self.assertEqual((walk.records, walk.queues.orphans), (83, 40))
 
     def test_missingEntries(self) -> None:
         """Records without entries are a fault after a clean stop, else a number."""
@@ -147,7 +168,7 @@ class VerificationTests(SynchronousTestCase):
         file = self.disk.open(os.path.join(ROOT, "abort"), create=True)
         file.close()
         walk, faults = self.walk()
-        self.assertEqual((faults, walk.unlisted), ([], 10))
+        self.assertEqual((faults, walk.queues.unlisted), ([], 10))
 
     def test_tail(self) -> None:
         """Rubbish behind the last record is a fault only after a clean stop."""
@@ -200,4 +221,4 @@ class VerificationTests(SynchronousTestCase):
         self.disk.remove(os.path.join(ROOT, "consumequeue", "T", "1", segment_name(0)))
         self.disk.remove_dir(os.path.join(ROOT, "consumequeue", "T", "1"))
         walk, faults = self.walk()
-        self.assertEqual((faults, walk.orphans), ([], 40))
+        self.assertEqual((faults, walk.queues.orphans), ([], 40))

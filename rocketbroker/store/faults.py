@@ -1,0 +1,47 @@
+# -*- test-case-name: tests.store.test_verification -*-
+"""What a check of a store finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias, final
+
+
+@final
+class Fault:
+    """Something that is wrong.
+
+    @ivar kind: C{body}, C{record}, C{entry}, C{order}, C{missing}, C{file}, C{index}.
+    @ivar where: the file.
+    @ivar position: of the first byte concerned, in the log or in the queue.
+    @ivar text: what is wrong, in words.
+    @ivar region: of C{body} and C{record}: from where to where the log holds no good
+        record; of others (0, 0).
+    @ivar queue: of C{entry}, C{order} and C{missing}: topic and queue id.
+    @ivar offsets: of C{entry}: its number and the one behind; of C{order}: the first
+        offset that has no record, and the one behind the last.
+    """
+
+    __slots__ = ("kind", "offsets", "position", "queue", "region", "text", "where")
+
+    def __init__(
+        self,
+        kind: str,
+        where: str,
+        position: int,
+        text: str,
+        region: tuple[int, int] = (0, 0),
+        queue: tuple[str, int] | None = None,
+        offsets: tuple[int, int] = (0, 0),
+    ) -> None:
+        self.kind = kind
+        self.where = where
+        self.position = position
+        self.text = text
+        self.region = region
+        self.queue = queue
+        self.offsets = offsets
+
+
+#: Is given each fault when it is found.
+Tell: TypeAlias = Callable[[Fault], None]
