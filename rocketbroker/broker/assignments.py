@@ -118,7 +118,7 @@ class Assignments:
             raise NoPermission("retry topic is not allowed to set mode")
         if self._topics.config(mode.topic) is None:
             raise TopicNotExist(f"topic[{mode.topic}] not exist")
-        if self._groups.config(mode.consumer_group) is None:
+        if self._groups.find(mode.consumer_group) is None:
             raise SubscriptionGroupNotExist(
                 f"subscription group[{mode.consumer_group}] not exist"
             )

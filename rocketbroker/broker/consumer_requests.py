@@ -67,7 +67,7 @@ class ConsumerRequests:
 
     def query_offset(self, connection: IConnection, request: Command) -> Command:
         """Request 14: where a group goes on in a queue."""
-        header = QueryConsumerOffsetRequestHeader.from_ext(request.ext)
+        header = QueryConsumerOffsetRequestHeader.complete(request.ext)
         group, topic = header.consumer_group, header.topic
         queue_id = header.queue_id
         offset = self._offsets.query(group, topic, queue_id)

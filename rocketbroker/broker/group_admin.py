@@ -96,7 +96,7 @@ class GroupAdmin:
 
     def one_group(self, connection: IConnection, request: Command) -> Command:
         """Request 352: one group's settings; the group is made if that is allowed."""
-        name = GetSubscriptionGroupConfigRequestHeader.from_ext(request.ext).group
+        name = GetSubscriptionGroupConfigRequestHeader.complete(request.ext).group
         config = self._groups.find(name)
         if config is None:
             raise SubscriptionGroupNotExist(f"No group in this broker. group: {name}")
@@ -106,7 +106,7 @@ class GroupAdmin:
         self, connection: IConnection, request: Command
     ) -> Deferred[Command | None]:
         """Request 207: forget a group, and its offsets if that is asked for."""
-        header = DeleteSubscriptionGroupRequestHeader.from_ext(request.ext)
+        header = DeleteSubscriptionGroupRequestHeader.complete(request.ext)
         self._groups.delete(header.group_name)
         if header.clean_offset:
             self._offsets.forget_group(header.group_name)
@@ -163,7 +163,7 @@ class GroupAdmin:
         5.3.3 lists the topic instead of the groups that are online (the admin sheet,
         section 2.1); releases before and after it do it like this.
         """
-        topic = QueryTopicConsumeByWhoRequestHeader.from_ext(request.ext).topic
+        topic = QueryTopicConsumeByWhoRequestHeader.complete(request.ext).topic
         groups = {
             *self._consumers.groups_of_topic(topic),
             *self._offsets.groups_of(topic),

@@ -86,7 +86,7 @@ class MessageQueries:
 
     def query(self, connection: IConnection, request: Command) -> Answer:
         """The messages with a key or unique key (12)."""
-        header = QueryMessageRequestHeader.from_ext(request.ext)
+        header = QueryMessageRequestHeader.complete(request.ext, ("topic", "key"))
         ext = request.ext or {}
         most = header.max_num
         if ext.get(UNIQUE_KEY_QUERY, "").lower() == "true":
@@ -112,19 +112,19 @@ class MessageQueries:
 
     def max_offset(self, connection: IConnection, request: Command) -> Answer:
         """Where the queue ends (30)."""
-        header = GetMaxOffsetRequestHeader.from_ext(request.ext)
+        header = GetMaxOffsetRequestHeader.complete(request.ext)
         queue = self._queue(header.topic, header.queue_id)
         return offset_answer(0 if queue is None else queue.max_offset)
 
     def min_offset(self, connection: IConnection, request: Command) -> Answer:
         """Where the queue begins (31)."""
-        header = GetMinOffsetRequestHeader.from_ext(request.ext)
+        header = GetMinOffsetRequestHeader.complete(request.ext)
         queue = self._queue(header.topic, header.queue_id)
         return offset_answer(0 if queue is None else queue.min_offset)
 
     def search_offset(self, connection: IConnection, request: Command) -> Answer:
         """The first offset stored at or after a time, or the last before it (29)."""
-        header = SearchOffsetRequestHeader.from_ext(request.ext)
+        header = SearchOffsetRequestHeader.complete(request.ext)
         queue = self._queue(header.topic, header.queue_id)
         if queue is None:
             return offset_answer(0)
@@ -135,7 +135,7 @@ class MessageQueries:
 
     def earliest_time(self, connection: IConnection, request: Command) -> Answer:
         """When the queue's first message was stored, -1 without one (32)."""
-        header = GetEarliestMsgStoretimeRequestHeader.from_ext(request.ext)
+        header = GetEarliestMsgStoretimeRequestHeader.complete(request.ext)
         queue = self._queue(header.topic, header.queue_id)
         if queue is None or queue.min_offset >= queue.max_offset:
             return time_answer(-1)
@@ -145,7 +145,7 @@ class MessageQueries:
 
     def view_message(self, connection: IConnection, request: Command) -> Answer:
         """The record at a physical offset (33)."""
-        position = ViewMessageRequestHeader.from_ext(request.ext).offset
+        position = ViewMessageRequestHeader.complete(request.ext).offset
         store = self._store
         found = self._in_thread(lambda: store.record_at(position))
         return found.addCallback(record_answer, position)

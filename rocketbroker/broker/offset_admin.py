@@ -59,7 +59,7 @@ class OffsetAdmin:
         A topic that the other group is not subscribed to any more while it is online
         is left out, but for who says that it is offline.
         """
-        header = CloneGroupOffsetRequestHeader.from_ext(request.ext)
+        header = CloneGroupOffsetRequestHeader.complete(request.ext)
         source, target = header.src_group, header.dest_group
         if self._groups.find(target) is None:
             raise SubscriptionGroupNotExist(f"Group {target} not exist!")
@@ -80,7 +80,7 @@ class OffsetAdmin:
 
         Offsets of messages that are gone do not count.
         """
-        header = QueryCorrectionOffsetHeader.from_ext(request.ext)
+        header = QueryCorrectionOffsetHeader.complete(request.ext, ("compareGroup",))
         topic = header.topic
         left_out = set((header.filter_groups or "").split(","))
         least: dict[int, int] = {}

@@ -66,7 +66,7 @@ class ProgressRequests:
 
     def statistics(self, connection: IConnection, request: Command) -> Answer:
         """Request 208: by queue, where it ends and where the group is in it."""
-        header = GetConsumeStatsRequestHeader.from_ext(request.ext)
+        header = GetConsumeStatsRequestHeader.complete(request.ext)
         group = header.consumer_group
         names = self._asked(header)
         self._dispatch()

@@ -27,15 +27,20 @@ ORDINARY_BYTES: Final = 256 << 10
 #: Bytes of one answer, whatever is asked for: half of the largest frame.
 MOST_BYTES: Final = 8 << 20
 
+#: Required fields that a pull without a subscription, that does not wait and commits
+#: nothing, does well without.
+NOT_NEEDED: Final = frozenset(("commitOffset", "suspendTimeoutMillis", "subVersion"))
+
 
 def fields_of(request: Command) -> PullFields:
     """The fields of a request 11 or 361, whatever its serialization.
 
-    @raise SystemFailure: it has no extension fields, or a number is none.
+    @raise SystemFailure: it has no extension fields, one that is needed is missing, or
+        a number is none.
     """
     if request.ext is None:
         raise SystemFailure("the request has no header fields")
-    header = PullMessageRequestHeader.from_ext(request.ext)
+    header = PullMessageRequestHeader.complete(request.ext, NOT_NEEDED)
     return PullFields(
         consumerGroup=header.consumer_group,
         topic=header.topic,

@@ -50,6 +50,12 @@ _LONG_NAMES: Final = (RequestCode.SEND_MESSAGE, RequestCode.SEND_REPLY_MESSAGE)
 #: The filter type of topics whose messages have several tags.
 MULTI_TAG: Final = "MULTI_TAG"
 
+#: Required fields that most sends do well without: the group, and what only topics
+#: that are made by a send need.
+NOT_NEEDED: Final = frozenset(
+    ("producerGroup", "defaultTopic", "defaultTopicQueueNums", "a", "c", "d")
+)
+
 _FAQ: Final = (
     "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
 )
@@ -58,13 +64,14 @@ _FAQ: Final = (
 def header_of(request: Command) -> SendMessageRequestHeader:
     """The header of any kind of send, under the long names.
 
-    @raise SystemFailure: it has no extension fields at all, or a number is none.
+    @raise SystemFailure: it has no extension fields at all, one that is needed is
+        missing, or a number is none.
     """
     if request.ext is None:
         raise SystemFailure("the request has no header fields")
     if request.code in _LONG_NAMES:
-        return SendMessageRequestHeader.from_ext(request.ext)
-    return SendMessageRequestHeaderV2.from_ext(request.ext).to_v1()
+        return SendMessageRequestHeader.complete(request.ext, NOT_NEEDED)
+    return SendMessageRequestHeaderV2.complete(request.ext, NOT_NEEDED).to_v1()
 
 
 def fields_of(request: Command) -> SendFields:

@@ -135,7 +135,7 @@ class SendBack:
 
     def respond(self, connection: IConnection, request: Command) -> Answer:
         """Store a message again for a group, or say why not."""
-        header = ConsumerSendMsgBackRequestHeader.from_ext(request.ext)
+        header = ConsumerSendMsgBackRequestHeader.complete(request.ext)
         group = self._groups.find(header.group)
         if group is None:
             raise SubscriptionGroupNotExist(

@@ -88,7 +88,7 @@ class TopicAdmin:
         self, connection: IConnection, request: Command
     ) -> Deferred[Command | None]:
         """Request 17: make or change a topic."""
-        header = CreateTopicRequestHeader.from_ext(request.ext)
+        header = CreateTopicRequestHeader.complete(request.ext, ("defaultTopic",))
         wanted = TopicConfig(
             topic_name=header.topic,
             read_queue_nums=header.read_queue_nums,

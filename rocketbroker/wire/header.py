@@ -7,7 +7,7 @@ a default is one that Java marks as required, which is a documentation mark ther
 is missing, or is a number that does not parse, Java logs that and leaves null or zero.
 So C{from_ext} never rejects: a missing required number is 0, a missing required string
 is empty, an optional field is L{None}. A responder that would do harm with such a value
-asks C{lacking} first; Java mostly fails on the null and answers SYSTEM_ERROR.
+uses C{complete}; Java mostly fails on the null and answers SYSTEM_ERROR, too.
 
 Two kinds of header are stricter, as in Java, and raise what becomes SYSTEM_ERROR: the
 "fast" ones, whose numbers must parse, and the two that check a value.
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import cache
 from types import UnionType
 from typing import (
@@ -183,6 +183,22 @@ class Header(msgspec.Struct, rename="camel", kw_only=True):
                 if text is None or (field.read and field.read(text) is None):
                     wrong.append(field.key)
         return wrong
+
+    @classmethod
+    def complete(cls, ext: dict[str, str] | None, but: Container[str] = ()) -> Self:
+        """Read fields of which none that is required may be missing.
+
+        What is made of a zero instead may be done to a message or a topic that nobody
+        meant. Booleans are C{false} in Java, too.
+
+        @param but: keys of what may be missing all the same, as nobody needs it.
+        @raise SystemFailure: one is missing, or a number does not parse.
+        """
+        kinds = {field.key: field.missing for field in _plan(cls)}
+        for key in cls.lacking(ext):
+            if key not in but and kinds[key] is not False:
+                raise SystemFailure(f"the field {key} is missing, or is no number")
+        return cls.from_ext(ext)
 
     def to_ext(self) -> dict[str, str]:
         """The extension fields, in the order of declaration, without the null ones."""

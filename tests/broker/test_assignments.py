@@ -226,11 +226,17 @@ class ModeTests(AssignmentCase):
         refusals: list[tuple[type[BrokerError], dict[str, object]]] = [
             (NoPermission, {"topic": "%RETRY%G"}),
             (TopicNotExist, {"topic": "X"}),
-            (SubscriptionGroupNotExist, {"consumerGroup": "X"}),
+            (SubscriptionGroupNotExist, {"consumerGroup": "no.such"}),
         ]
         for error, changes in refusals:
             with self.assertRaises(error):
                 self.set_mode(**changes)  # type: ignore[arg-type]
+
+    def test_newGroup(self) -> None:
+        """A group that may be made on first use is made by its mode, too."""
+        self.assertIsNone(self.rig.groups.config("New"))
+        self.assertEqual(self.set_mode(consumerGroup="New", mode="PULL").code, 0)
+        self.assertIsNotNone(self.rig.groups.config("New"))
 
 
 class StrategyTests(SynchronousTestCase):

@@ -15,6 +15,7 @@ from rocketbroker.errors import (
 )
 from rocketbroker.records.batches import encode_part
 from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.send_headers import SendMessageRequestHeaderV2
 from tests.broker.rig import Rig, send_ext
 
 SEND = RequestCode.SEND_MESSAGE_V2
@@ -57,7 +58,23 @@ class CheckTests(SynchronousTestCase):
 
     def test_noNumber(self) -> None:
         """A number that is none is SYSTEM_ERROR with the short header."""
-        self.assertIn("e is not a number", self.refused(SystemFailure, send_ext(e="x")))
+        remark = self.refused(SystemFailure, send_ext(e="x"))
+        self.assertIn("the field e is missing, or is no number", remark)
+
+    def test_fieldMissing(self) -> None:
+        """A send that does not say its topic, queue, flags or time is not carried out,
+        with either header; nobody needs the group and the topic to make one like."""
+        ext = send_ext()
+        for key in "befgh":
+            rest = {name: text for name, text in ext.items() if name != key}
+            self.assertIn(f"the field {key} ", self.refused(SystemFailure, rest))
+        rest = {name: text for name, text in ext.items() if name not in "acd"}
+        self.assertEqual(self.rig.ask(SEND, rest, b"x").code, 0)
+        long = SendMessageRequestHeaderV2.from_ext(ext).to_v1().to_ext()
+        for key in ("topic", "queueId", "sysFlag", "bornTimestamp", "flag"):
+            rest = {name: text for name, text in long.items() if name != key}
+            remark = self.refused(SystemFailure, rest, code=10)
+            self.assertIn(f"the field {key} ", remark)
 
     def test_notYet(self) -> None:
         """Before startAcceptSendRequestTimeStamp nothing is accepted."""

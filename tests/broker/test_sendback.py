@@ -340,15 +340,19 @@ class RefusedTests(SendBackCase):
         self.refused(SystemFailure, position)
 
     def test_nothingSaid(self) -> None:
-        """A request without fields, or with nonsense, gets an answer in words."""
-        self.send()
-        for ext in (None, {}, {"offset": "x", "group": "G", "delayLevel": "y"}):
-            try:
-                answer = answered(self.rig.begin(BACK, ext))
-            except BrokerError as error:
-                self.assertNotIn("Traceback", error.remark)
-            else:
-                self.assertEqual(answer.code, 0)
+        """Who does not say which message, whose and how late, gives nothing back: the
+        message that stands first in the log least of all."""
+        whole = self.header(self.send())
+        for key in ("offset", "group", "delayLevel"):
+            rest = {name: text for name, text in whole.items() if name != key}
+            for ext in (rest, {**rest, key: "x"}, {}, None):
+                if key == "group" and ext and "group" in ext:
+                    continue
+                with self.assertRaises(SystemFailure) as caught:
+                    self.rig.begin(BACK, ext)
+                self.assertIn("is missing, or is no number", caught.exception.remark)
+        self.assertEqual(len(self.rig.records()), 1)
+        self.assertEqual(self.waiting(3), [])
 
 
 class SafetyTests(SendBackCase):

@@ -168,6 +168,10 @@ class TopicAdminTests(SynchronousTestCase):
         wrong = "message.type"
         self.assertIn("format", self.refused(SystemFailure, "T", attributes=wrong))
         self.refused(SystemFailure, "T", topicFilterType="X")
+        for key in ("perm", "readQueueNums", "writeQueueNums"):
+            # It would be a topic without permissions, or without queues.
+            remark = self.refused(SystemFailure, "T", **{key: "x"})
+            self.assertIn(f"the field {key} is missing", remark)
         self.assertIsNone(self.rig.topics.config("T"))
 
     def test_allowed(self) -> None:

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.errors import SystemFailure
 from rocketbroker.wire.header import Boundary, Header, Int, Long
 from rocketbroker.wire.pull_headers import PullMessageResponseHeader
 from tests.examples import examples
@@ -97,6 +98,23 @@ class HeaderTests(SynchronousTestCase):
         """An empty string stays one."""
         self.assertEqual(SampleHeader.from_ext({"text": ""}).text, "")
         self.assertEqual(SampleHeader.lacking({"text": ""}), ["smallNumber"])
+
+    def test_complete(self) -> None:
+        """A responder may insist on what is required, but for what it does not need."""
+        whole = {"text": "a", "smallNumber": "1"}
+        header = SampleHeader.complete(whole)
+        self.assertEqual((header.text, header.small_number), ("a", 1))
+        for ext, key in (
+            ({"text": "a"}, "smallNumber"),
+            ({"text": "a", "smallNumber": "x"}, "smallNumber"),
+            ({"smallNumber": "1"}, "text"),
+        ):
+            error = self.assertRaises(SystemFailure, SampleHeader.complete, ext)
+            self.assertIn(f"the field {key} is missing", str(error))
+            self.assertEqual(
+                SampleHeader.complete(ext, [key]), SampleHeader.from_ext(ext)
+            )
+        self.assertRaises(SystemFailure, SampleHeader.complete, None)
 
     @examples()
     @given(
