@@ -260,7 +260,13 @@ class Broker:
         """What hands messages out."""
         outside, options, store = self._outside, self.settings.broker, self.store
         self.pull_checks = PullChecks(
-            store, self.topics, self.groups, self.consumers, self.filters, options
+            store,
+            self.topics,
+            self.groups,
+            self.consumers,
+            self.filters,
+            self.discrepancies.refusals,
+            options,
         )
         self.broadcasts = BroadcastOffsets(
             store,

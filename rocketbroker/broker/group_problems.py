@@ -8,11 +8,14 @@ A client id that is there twice: queues are shared among client ids, so both tak
 same ones. A connection that was cut is in the registry until it has been silent for
 two minutes, and its client comes back by another one: that is no second client. So two
 connections with one id count only if the older one has said something since the newer
-one came, within one interval of heartbeats, which is half a minute.
+one came, within one interval of heartbeats, which is half a minute. Members that
+broadcast do not share queues, and by default all those of one machine have the same id:
+that is left out.
 
 What may not be read: consumers ask again and again, and only their logs say why nothing
 comes. A topic that is not here is no problem if it is on other brokers: clients send
-heartbeats to all brokers that they know. This broker cannot know and says so.
+heartbeats to all brokers that they know. This broker cannot know and says so. Who pulls
+without having said so in a heartbeat is known by the pulls that were refused.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ import attrs
 
 from rocketbroker.broker.consumers import BROADCASTING, ConsumerGroup, Member
 from rocketbroker.broker.groups import GroupTable
+from rocketbroker.broker.refusals import ANY_TOPIC, Refused
 from rocketbroker.broker.topics import READ, TopicTable
 from rocketbroker.broker.wants import TOO_LONG, expressions
 
@@ -52,16 +56,20 @@ KINDS: Final = (
 MOST_SIDES: Final = 16
 
 #: So many members of each side are named; all are counted.
-MOST_NAMED: Final = 10
+MOST_NAMED: Final = 5
 
 #: So many problems of one group are found.
 MOST_OF_GROUP: Final = 50
 
 #: So many characters of what a client says are repeated.
-MOST_SHOWN: Final = 256
+MOST_SHOWN: Final = 128
 
 #: What a member wants of a topic that it does not subscribe to.
 NOTHING: Final = "(not subscribed)"
+
+#: The client id of who pulls and is no member; its language and release are not known
+#: either.
+UNKNOWN: Final = "(no member)"
 
 LEADS_TO: Final = {
     SUBSCRIPTIONS: (
@@ -166,28 +174,50 @@ def shown(text: str) -> str:
     return f"{text[:MOST_SHOWN]}... ({len(text)} characters)"
 
 
-def side(what: str, members: Sequence[Member]) -> Side:
-    """Members that have something in common."""
-    named = tuple(
-        Who(
-            shown(member.client_id),
-            member.connection.peer,
-            shown(member.language or ""),
-            member.version,
-        )
-        for member in members[:MOST_NAMED]
+def who(member: Member) -> Who:
+    """How a member is shown."""
+    return Who(
+        shown(member.client_id),
+        member.connection.peer,
+        shown(member.language or ""),
+        member.version,
     )
-    return Side(shown(what), len(members), named)
+
+
+def side(
+    what: str, members: Sequence[Member], others: Sequence[Member | str] = ()
+) -> Side:
+    """Members that have something in common.
+
+    @param others: who was refused, and is a member or an address.
+    """
+    those = {member.connection.peer for member in members} if others else set()
+    more = [
+        Who(UNKNOWN, other, "", 0) if isinstance(other, str) else who(other)
+        for other in others
+        if (other if isinstance(other, str) else other.connection.peer) not in those
+    ]
+    named = [*map(who, members[:MOST_NAMED]), *more][:MOST_NAMED]
+    return Side(shown(what), len(members) + len(more), tuple(named))
 
 
 def problems_of(
-    group: ConsumerGroup, topics: TopicTable, groups: GroupTable
+    name: str,
+    group: ConsumerGroup | None,
+    topics: TopicTable,
+    groups: GroupTable,
+    refused: Refused,
 ) -> tuple[list[Problem], bool]:
     """What is wrong with a group.
 
+    @param group: None if it has no members.
+    @param refused: whose pulls were refused lately.
     @return: at the most L{MOST_OF_GROUP} problems; and whether there is a client id
         that is there twice, but perhaps not for long: look again.
     """
+    if group is None:
+        allowed = not_allowed(name, [], [], topics, groups, refused)
+        return list(islice(allowed, MOST_OF_GROUP)), False
     by_wants: dict[bytes, list[Member]] = {}
     by_client: dict[str, Member] = {}
     twice: dict[str, list[Member]] = {}
@@ -201,6 +231,8 @@ def problems_of(
         (expressions(value), members)
         for value, members in islice(by_wants.items(), MOST_SIDES)
     ]
+    if group.message_model == BROADCASTING:
+        twice.clear()
     clients = [living(members) for members in twice.values()]
     doubled = (
         Problem(
@@ -211,7 +243,13 @@ def problems_of(
         for members in clients
         if len(members) > 1
     )
-    found = chain(different(wants), doubled, not_allowed(group, wants, topics, groups))
+    members = list(group.members.values())
+    found = chain(
+        different(wants),
+        doubled,
+        not_allowed(name, members, wants, topics, groups, refused),
+        no_broadcasting(group, groups),
+    )
     unsettled = any(len(members) == 1 for members in clients)
     return list(islice(found, MOST_OF_GROUP)), unsettled
 
@@ -245,31 +283,46 @@ def different(
 
 
 def not_allowed(
-    group: ConsumerGroup,
+    name: str,
+    members: Sequence[Member],
     wants: Sequence[Wishes],
     topics: TopicTable,
     groups: GroupTable,
+    refused: Refused,
 ) -> Iterable[Problem]:
-    """What members of a group ask for and do not get."""
-    config = groups.config(group.name)
-    everybody = list(group.members.values())
+    """What a group asks for and does not get."""
+    by_address = {m.connection.peer: m for m in members} if refused else {}
+
+    def refused_at(topic: str) -> list[Member | str]:
+        return [by_address.get(peer, peer) for peer in refused.get(topic, ())]
+
+    config = groups.config(name)
     if config is None or not config.consume_enable:
         what = "not there" if config is None else "consumeEnable=false"
-        yield Problem(GROUP_DISABLED, shown(group.name), (side(what, everybody),))
-    elif not config.consume_broadcast_enable and group.message_model == BROADCASTING:
-        what = "consumeBroadcastEnable=false"
-        yield Problem(BROADCAST_DISABLED, shown(group.name), (side(what, everybody),))
-    for topic in sorted({topic for wanted, _ in wants for topic in wanted}):
+        others = refused_at(ANY_TOPIC)
+        if members or (config is not None and others):
+            yield Problem(GROUP_DISABLED, shown(name), (side(what, members, others),))
+    wanted_topics = {topic for wanted, _ in wants for topic in wanted}
+    for topic in sorted(wanted_topics.union(refused) - {ANY_TOPIC, TOO_LONG}):
         known = topics.config(topic)
-        if topic == TOO_LONG:
-            continue
-        if known is None:
+        if known is None and topic in wanted_topics:
             kind, what = TOPIC_MISSING, "not on this broker"
-        elif not known.perm & READ:
+        elif known is not None and not known.perm & READ:
             kind, what = TOPIC_UNREADABLE, f"perm={known.perm}"
-        elif groups.read_forbidden(group.name, topic):
+        elif known is not None and groups.read_forbidden(name, topic):
             kind, what = TOPIC_FORBIDDEN, "forbidden to this group"
         else:
             continue
-        members = [m for wanted, those in wants if topic in wanted for m in those]
-        yield Problem(kind, shown(topic), (side(what, members),))
+        those = [m for wanted, each in wants if topic in wanted for m in each]
+        yield Problem(kind, shown(topic), (side(what, those, refused_at(topic)),))
+
+
+def no_broadcasting(group: ConsumerGroup, groups: GroupTable) -> Iterable[Problem]:
+    """Whether members broadcast and may not; if they may consume at all."""
+    config = groups.config(group.name)
+    if group.message_model != BROADCASTING or config is None:
+        return
+    if config.consume_enable and not config.consume_broadcast_enable:
+        what = "consumeBroadcastEnable=false"
+        members = list(group.members.values())
+        yield Problem(BROADCAST_DISABLED, shown(group.name), (side(what, members),))

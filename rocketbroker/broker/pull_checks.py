@@ -11,6 +11,7 @@ from typing import ClassVar, Final, final
 from rocketbroker.broker.consumers import ConsumerRegistry
 from rocketbroker.broker.filters import Filters, compile_for_pull, wanted_by
 from rocketbroker.broker.groups import GroupTable
+from rocketbroker.broker.refusals import ANY_TOPIC, Refusals
 from rocketbroker.broker.topics import READ, TopicTable
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (
@@ -148,9 +149,11 @@ class PullChecks:
         groups: GroupTable,
         consumers: ConsumerRegistry,
         filters: Filters,
+        refusals: Refusals,
         options: BrokerOptions,
     ) -> None:
         self._store = store
+        self._refusals = refusals
         self._filters = filters
         self._topics = topics
         self._groups = groups
@@ -234,11 +237,13 @@ class PullChecks:
                 f"subscription group [{name}] does not exist, {_FAQ}"
             )
         if not group.consume_enable:
+            self._refusals.note(name, ANY_TOPIC, connection.peer)
             raise PullForbidden(2, f"subscription group no permission, {name}")
         config = self._topics.config(topic)
         if config is None:
             raise TopicNotExist(f"topic[{topic}] not exist, apply first please!{_FAQ}")
         if not config.perm & READ:
+            self._refusals.note(name, topic, connection.peer)
             raise PullForbidden(3, f"the topic[{topic}] pulling message is forbidden")
         check_queue_id(connection, fields, config.read_queue_nums)
         counts = self._counts.setdefault((name, topic), PullCounts(name, topic))
@@ -246,7 +251,7 @@ class PullChecks:
         if fields.sysFlag & SUBSCRIPTION:
             self._filter_by_own(route, fields.subscription, fields.expressionType)
         else:
-            self._filter_as_registered(route, group, fields)
+            self._filter_as_registered(connection, route, group, fields)
         if self._options.filter_support_retry and is_retry_topic(topic):
             codes = None if isinstance(route.matches, Wanted) else route.matches
             retried = group_of_retry_topic(topic)
@@ -260,7 +265,11 @@ class PullChecks:
         return route
 
     def _filter_as_registered(
-        self, route: Route, group: SubscriptionGroupConfig, fields: PullFields
+        self,
+        connection: IConnection,
+        route: Route,
+        group: SubscriptionGroupConfig,
+        fields: PullFields,
     ) -> None:
         """Filter by the subscription that the group's heartbeats brought."""
         name, topic = route.group, route.topic
@@ -272,6 +281,7 @@ class PullChecks:
                 4, f"the consumer group[{name}] can not consume by broadcast way"
             )
         if self._groups.read_forbidden(name, topic):
+            self._refusals.note(name, topic, connection.peer)
             raise PullForbidden(
                 5, f"the consumer group[{name}] is forbidden for topic[{topic}]"
             )

@@ -309,6 +309,12 @@ class BrokerFamilies:
                 kind=kind,
             )
 
+        samples.counter(
+            "rocketbroker_pulls_refused_total",
+            "pulls that were refused because the group or the topic may not be read",
+            discrepancies.refusals.count,
+        )
+
     def _add_consumers(self, samples: Samples, group: ConsumerGroup) -> None:
         found: dict[tuple[str, str], int] = {}
         for member in group.members.values():

@@ -95,7 +95,7 @@ def section(problem: dict[str, Any]) -> str:
                 who["clientId"],
                 who["clientAddr"],
                 who["language"],
-                version_name(who["version"]),
+                version_name(who["version"]) if who["language"] else "",
             )
             parts += ["<tr>", *(f"<td>{escape(cell)}</td>" for cell in cells)]
             parts.append("</tr>\n")

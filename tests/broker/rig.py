@@ -26,6 +26,7 @@ from rocketbroker.broker.postponing import Postponing
 from rocketbroker.broker.producers import ProducerRegistry
 from rocketbroker.broker.pull_checks import PullChecks
 from rocketbroker.broker.pulling import Pulling
+from rocketbroker.broker.refusals import Refusals
 from rocketbroker.broker.sendback import SendBack
 from rocketbroker.broker.sending import Sending
 from rocketbroker.broker.state import TableFile
@@ -158,8 +159,15 @@ class Rig:
 
     def _make_pulling(self, options: BrokerOptions, in_thread: InThread) -> None:
         """The way out."""
+        self.refusals = Refusals()
         self.checks = PullChecks(
-            self.store, self.topics, self.groups, self.consumers, self.filters, options
+            self.store,
+            self.topics,
+            self.groups,
+            self.consumers,
+            self.filters,
+            self.refusals,
+            options,
         )
         self.broadcasts = BroadcastOffsets(
             self.store,

@@ -10,7 +10,14 @@ from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.consumers import ConsumerRegistry
-from rocketbroker.broker.discrepancies import NEW_SECONDS, Discrepancies
+from rocketbroker.broker.discrepancies import (
+    GROUP_WORK,
+    MOST_LINE,
+    NEW_SECONDS,
+    REFUSED_SECONDS,
+    SILENT_SECONDS,
+    Discrepancies,
+)
 from rocketbroker.broker.groups import GroupTable
 from rocketbroker.broker.state import TableFile
 from rocketbroker.broker.topics import TopicTable
@@ -178,7 +185,6 @@ class DiscrepanciesTests(SynchronousTestCase):
         one.close()
         two.close()
         self.assertEqual(self.world.problems(), [])
-        self.assertEqual(len(self.said), 4)
         self.assertEqual(self.world.discrepancies.found["subscriptions"], 2)
 
     def test_new(self) -> None:
@@ -273,14 +279,142 @@ class DiscrepanciesTests(SynchronousTestCase):
         self.assertEqual([found["group"] for found in world.problems()], ["G2", "G3"])
         self.assertEqual(world.discrepancies.left_out, 0)
 
-    def test_mostMembers(self) -> None:
+    def test_mostBytes(self) -> None:
+        """What does not fit beside the others is counted, and known ones stay as they
+        were when they would no longer fit."""
+        world = self.world = World(most_bytes=1000)
+        one, two, *more = peers(4)
+        for group in ("G1", "G2"):
+            world.beat(one, {"T": "a"}, group=group)
+            world.beat(two, {"T": "b"}, group=group)
+        (found,) = world.problems()
+        self.assertEqual((found["group"], world.discrepancies.left_out), ("G1", 1))
+        for each in more:
+            world.beat(each, {"T": each.peer + "x" * 100}, group="G1", client="y" * 100)
+        self.assertEqual(world.problems(), [found])
+        for each in (one, *more):
+            each.close()
+        self.assertEqual(world.problems(), [])
+        self.assertEqual(world.discrepancies.left_out, 0)
+
+    def test_mostWork(self) -> None:
         """One look is bounded; the next goes on."""
-        world = self.world = World(most_members=2)
+        world = self.world = World(most_work=GROUP_WORK)
         one, two = peers(2)
         for group in ("G1", "G2", "G3"):
             world.beat(one, {"T": "a"}, group=group)
             world.beat(two, {"T": "b"}, group=group)
         self.assertEqual([len(world.problems()) for _ in range(4)], [1, 2, 3, 3])
+
+    def test_comesAndGoes(self) -> None:
+        """What is there again soon is not logged again, unless it stays."""
+        one, two = peers(2)
+        self.world.beat(one, {"T": "a"})
+        for _ in range(10):
+            self.world.beat(two, {"T": "b"})
+            self.assertEqual(len(self.world.problems()), 1)
+            self.world.beat(two, {"T": "a"})
+            self.assertEqual(self.world.problems(), [])
+        self.assertEqual(len(self.said), 2)
+        self.assertEqual(self.world.discrepancies.found["subscriptions"], 10)
+        self.world.beat(two, {"T": "b"})
+        self.world.problems()
+        self.assertEqual(len(self.said), 2)
+        self.world.clock.advance(SILENT_SECONDS)
+        self.world.problems()
+        self.world.problems()
+        self.assertEqual(len(self.said), 3)
+
+    def test_mostLogged(self) -> None:
+        """Of very many problems the first are logged, and that there are more; the
+        others when there is room for them in the log."""
+        self.world = World(most_logged=3)
+        one, two = peers(2)
+        for number in range(10):
+            self.world.beat(one, {"T": "a"}, group=f"G{number}")
+            self.world.beat(two, {"T": "b"}, group=f"G{number}")
+        self.world.problems()
+        self.world.problems()
+        *_, last = self.said
+        self.assertEqual(len(self.said), 4)
+        self.assertIn("not all logged for 300 s", last)
+        self.world.clock.advance(SILENT_SECONDS)
+        self.world.problems()
+        self.assertEqual(len(self.said), 8)
+
+    def test_line(self) -> None:
+        """A line of the log is bounded, and has no line break of a client's in it."""
+        many = peers(40)
+        for number, connection in enumerate(many):
+            client = f"\n\x1b[31m{number}" + "x" * 200
+            self.world.beat(connection, {"T": f"{number}" * 90}, client=client)
+        self.world.problems()
+        (line,) = self.said
+        self.assertLess(len(line), MOST_LINE + 500)
+        self.assertTrue(line.isprintable(), line)
+
+    def test_refusedPulls(self) -> None:
+        """Who pulls what may not be read is named without a word in heartbeats, for as
+        long as it goes on."""
+        refusals = self.world.discrepancies.refusals
+        self.world.topic("T", perm=2)
+        self.world.groups.put([SubscriptionGroupConfig(group_name="G")])
+        self.assertEqual(self.world.kinds(), [])
+        for _ in range(3):
+            refusals.note("G", "T", "10.0.0.9:4711")
+        (found,) = self.world.problems()
+        self.assertEqual(
+            (found["kind"], found["subject"], found["group"]),
+            ("topic-unreadable", "T", "G"),
+        )
+        (side,) = found["sides"]
+        self.assertEqual((side["what"], side["count"]), ("perm=2", 1))
+        self.assertEqual(side["members"][0]["clientAddr"], "10.0.0.9:4711")
+        for _ in range(4):
+            self.world.clock.advance(REFUSED_SECONDS)
+            refusals.note("G", "T", "10.0.0.9:4711")
+            self.assertEqual(len(self.world.problems()), 1)
+        self.world.clock.advance(REFUSED_SECONDS + 1)
+        self.assertEqual(self.world.problems(), [])
+        self.assertEqual(refusals.count, 7)
+
+    def test_refusedNoMore(self) -> None:
+        """It is over when the topic may be read."""
+        self.world.topic("T", perm=2)
+        self.world.groups.put([SubscriptionGroupConfig(group_name="G")])
+        self.world.discrepancies.refusals.note("G", "T", "10.0.0.9:4711")
+        self.assertEqual(self.world.kinds(), [("topic-unreadable", "T")])
+        self.world.topic("T")
+        self.assertEqual(self.world.kinds(), [])
+        self.world.topics.delete("T")
+        self.assertEqual(self.world.kinds(), [])
+
+    def test_refusedMember(self) -> None:
+        """A member that chooses its queues itself is named with its client id."""
+        (one,) = peers(1)
+        self.world.topic("T", perm=2)
+        self.world.beat(one, {}, client="c")
+        self.world.discrepancies.refusals.note("G", "T", one.peer)
+        (found,) = self.world.problems()
+        (side,) = found["sides"]
+        self.assertEqual(side["members"][0]["clientId"], "c")
+
+    def test_refusedGroup(self) -> None:
+        """So is who pulls for a group that may not consume."""
+        config = SubscriptionGroupConfig(group_name="G", consume_enable=False)
+        self.world.groups.put([config])
+        self.world.discrepancies.refusals.note("G", "", "10.0.0.9:4711")
+        self.assertEqual(self.world.kinds(), [("group-disabled", "G")])
+        self.world.groups.delete("G")
+        self.assertEqual(self.world.kinds(), [])
+
+    def test_broadcastingTwins(self) -> None:
+        """Members that broadcast may have one client id: by default they have."""
+        one, two = peers(2)
+        for _ in range(2):
+            for each in (one, two):
+                self.world.beat(each, {"T": "*"}, client="c", model="BROADCASTING")
+        self.assertEqual(self.world.kinds(), [])
 
     def test_request(self) -> None:
         """Request 31001 lists all, or what one group has."""

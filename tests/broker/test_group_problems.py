@@ -27,7 +27,8 @@ class GroupProblemsTests(SynchronousTestCase):
         """The problems of group G."""
         group = self.world.registry.group("G")
         assert group is not None
-        return problems_of(group, self.world.topics, self.world.groups)[0]
+        tables = self.world.topics, self.world.groups
+        return problems_of("G", group, *tables, refused={})[0]
 
     def test_named(self) -> None:
         """All members are counted, the first of them named."""

@@ -7,6 +7,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker import pull_checks
+from rocketbroker.broker.refusals import ANY_TOPIC
 from rocketbroker.errors import (
     BrokerError,
     FilterDataNotExist,
@@ -120,6 +121,8 @@ class AccessTests(CheckCase):
         self.assertEqual(self.found(), [b"a"])
         self.group(consume_enable=False)
         self.forbidden(2)
+        noted = {("G", ANY_TOPIC): [self.rig.connection.peer]}
+        self.assertEqual(self.rig.refusals.take(), noted)
         self.group(consume_enable=True)
         self.assertEqual(self.found(), [b"a"])
 
@@ -138,6 +141,8 @@ class AccessTests(CheckCase):
         """One that may not be read is not."""
         self.rig.topic("T", 4, perm=2)
         self.forbidden(3)
+        noted = {("G", "T"): [self.rig.connection.peer]}
+        self.assertEqual(self.rig.refusals.take(), noted)
 
     def test_queue(self) -> None:
         """A queue that the topic does not have is refused."""

@@ -255,6 +255,8 @@ class BrokerFamiliesTests(SynchronousTestCase):
         name = "rocketbroker_group_problems_found_total"
         self.assertEqual(self.value(name, **labels), 1)
         self.assertEqual(self.value(name, kind="client-id"), 0)
+        self.broker.discrepancies.refusals.note("G", "T", "10.0.0.9:4711")
+        self.assertEqual(self.value("rocketbroker_pulls_refused_total"), 1)
 
     def test_filters(self) -> None:
         """SQL92 filters that are known are counted, and those that are not taken."""
