@@ -42,6 +42,7 @@ from rocketbroker.broker.transaction_counts import TransactionCounts
 from rocketbroker.broker.transaction_ends import immunity_ms
 from rocketbroker.broker.transaction_marks import TransactionMarks
 from rocketbroker.broker.transaction_messages import (
+    Over,
     discarded,
     half_at,
     parsed_offset,
@@ -176,10 +177,16 @@ class TransactionChecks:
         self._marks.read_offset = self._kept(
             OP_HALF_TOPIC, op.min_offset, op.max_offset
         )
-        while (block := self._marks.read()) is not None:
+        while (block := self._marks.read(doubting=True)) is not None:
             self._marks.take(block)
+        if self._marks.doubted:
+            self._log.warn(
+                "{count} ended transactions are open again: their messages were lost "
+                "with what the disk did not have yet",
+                count=self._marks.doubted,
+            )
         topics: dict[int, str] = {}
-        older: list[int] = []
+        older: list[Over] = []
         offset, left = self._state.base, MOST_LOADED
         while left > 0:
             most = min(left, MOST_READ)
@@ -193,7 +200,7 @@ class TransactionChecks:
             offset = halves[-1][0] + 1
             left -= len(halves)
         if left > 0:
-            gone = set(older)
+            gone = {each for each, _ in older}
             still = [topic for each, topic in topics.items() if each not in gone]
             self._counts.begin(Counter(still))
         self._marks.write(older)
@@ -359,15 +366,15 @@ class TransactionChecks:
             self._durability.flush()
         return over
 
-    def _older(self, found: Sequence[Found]) -> list[int]:
+    def _older(self, found: Sequence[Found]) -> list[Over]:
         """The halves that are over because their transaction has a newer one."""
-        older: list[int] = []
+        older: list[Over] = []
         for offset, half in found:
             if half is not None and not self._state.is_over(offset):
                 one = self._state.found(half)
                 if one is not None:
                     self._state.mark(one)
-                    older.append(one)
+                    older.append((one, half.position if one != offset else 0))
         return older
 
     def _judge(self, half: StoredMessage, now_ms: int) -> str:
@@ -386,10 +393,10 @@ class TransactionChecks:
             return _DISCARD
         return _ASK
 
-    def _settle(self, what: str, half: StoredMessage, draft: Draft) -> list[int]:
+    def _settle(self, what: str, half: StoredMessage, draft: Draft) -> list[Over]:
         """Do what follows from a copy that is stored, or never can be.
 
-        @return: the offsets that are over with it.
+        @return: what is over with it.
         """
         topic = half.properties[REAL_TOPIC]
         if draft.status != PUT_OK:
@@ -405,11 +412,12 @@ class TransactionChecks:
                 topic=topic,
                 discard_topic=CHECK_MAX_TIME_TOPIC,
             )
-            return self._state.given_up(half)
+            given_up = self._state.given_up(half)
+            return [(offset, draft.position) for offset in given_up]
         self._state.renewed(root_of(half), draft.queue_offset)
         if what is _ASK:
             self._ask(half, draft)
-        return [half.queue_offset]
+        return [(half.queue_offset, draft.position)]
 
     def _ask(self, half: StoredMessage, copy: Draft) -> None:
         """Ask one producer of the group, each in turn."""

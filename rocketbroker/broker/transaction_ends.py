@@ -161,6 +161,7 @@ class TransactionEnds:
                 f"{self._store.refusal() or 'it refused them'}"
             )
         drafts: list[Draft] = []
+        instead = 0
         if wanted == TRANSACTION_COMMIT:
             draft = final_message(half, self._store, self._postponing, None)
             self._lights.spread(draft)
@@ -168,7 +169,9 @@ class TransactionEnds:
             if draft.status != PUT_OK:
                 raise problem_of(draft, self._store, self._most_bytes)
             drafts.append(draft)
-        drafts += self._marks.write(self._state.ended(half, wanted))
+            instead = draft.position
+        over = self._state.ended(half, wanted)
+        drafts += self._marks.write([(offset, instead) for offset in over])
         self._counts.ended(
             half.properties[REAL_TOPIC],
             wanted == TRANSACTION_COMMIT,

@@ -2,10 +2,13 @@
 """Writes and reads the op queue: which halves are over.
 
 A mark is written in the same turn as what it marks the end of, right behind it in the
-log. So whatever a crash leaves, a mark is never there without the final message, and a
-final message without its mark is the one case in which a message is delivered twice:
-C{kill -9} has some microseconds for it. RocketMQ keeps marks in memory for up to three
-seconds (transactionOpBatchInterval, transactionOpMsgMaxSize), which are not used here.
+log. So whatever C{kill -9} leaves, a mark is never there without the final message, and
+a final message without its mark is the one case in which a message is delivered twice:
+there are some microseconds for it. Where the power goes the disk may have the mark and
+not what is before it. So each mark names that (L{transaction_messages.Over}), and when
+the broker starts, one whose final message, or copy, is lost does not count. RocketMQ
+keeps marks in memory for up to three seconds (transactionOpBatchInterval,
+transactionOpMsgMaxSize), which are not used here.
 
 A mark that cannot be written waits in memory, where it counts already.
 """
@@ -15,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, final
 
-from rocketbroker.broker.transaction_messages import mark_of, marked_offsets
+from rocketbroker.broker.transaction_messages import Over, is_lost, mark_at, mark_of
 from rocketbroker.broker.transaction_state import OpenHalves
 from rocketbroker.errors import ServiceNotAvailable
 from rocketbroker.records.names import HALF_TOPIC, OP_HALF_TOPIC
@@ -38,6 +41,7 @@ class TransactionMarks:
     @ivar read_offset: from where it has not been read.
     @ivar waiting: marks that are to be written.
     @ivar failures: how many could not be written at once.
+    @ivar doubted: how many did not count, as what they name was lost.
     """
 
     def __init__(
@@ -48,8 +52,9 @@ class TransactionMarks:
         wall_ms: Callable[[], int],
     ) -> None:
         self.read_offset = 0
-        self.waiting: list[int] = []
+        self.waiting: list[Over] = []
         self.failures = 0
+        self.doubted = 0
         self._store = store
         self._state = state
         self._host = store_host
@@ -59,38 +64,39 @@ class TransactionMarks:
         """Whether too many marks wait."""
         return len(self.waiting) >= MOST_WAITING
 
-    def write(self, offsets: list[int]) -> list[Draft]:
+    def write(self, over: list[Over]) -> list[Draft]:
         """Mark halves as over, and those that wait.
 
         @return: the marks that are stored.
         """
-        for offset in offsets:
+        for offset, _ in over:
             self._state.mark(offset)
-        offsets = self.waiting + offsets
-        if not offsets:
+        over = self.waiting + over
+        if not over:
             return []
-        self.waiting, now = offsets, self._wall_ms()
+        self.waiting, now = over, self._wall_ms()
         try:
             queue = self._store.queue(OP_HALF_TOPIC, 0)
         except ServiceNotAvailable:
-            self.failures += len(offsets)
+            self.failures += len(over)
             return []
-        drafts = [mark_of(offset, queue, self._host, now) for offset in offsets]
+        drafts = [mark_of(each, queue, self._host, now) for each in over]
         self._store.append(drafts)
         stored = [draft for draft in drafts if draft.status == PUT_OK]
         self.waiting = []
         if len(stored) < len(drafts):
             self.waiting = [
-                offset
-                for offset, draft in zip(offsets, drafts, strict=True)
+                each
+                for each, draft in zip(over, drafts, strict=True)
                 if draft.status != PUT_OK
             ]
             self.failures += len(self.waiting)
         return stored
 
-    def read(self) -> Block | None:
+    def read(self, doubting: bool = False) -> Block | None:
         """I{Blocking.} What is marked by the next records that have not been read.
 
+        @param doubting: whether what they name may have been lost.
         @return: None if there are none. L{take} is to be called with it.
         @raise OSError: the disk cannot be read.
         """
@@ -103,7 +109,11 @@ class TransactionMarks:
             return None
         marked: list[int] = []
         for position, _, _ in entries:
-            marked.extend(marked_offsets(self._store.record_at(position)))
+            offsets, instead = mark_at(self._store, position)
+            if doubting and is_lost(self._store, instead):
+                self.doubted += len(offsets)
+            else:
+                marked.extend(offsets)
         return offset + len(entries), marked
 
     def take(self, block: Block) -> None:

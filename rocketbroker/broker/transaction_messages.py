@@ -11,6 +11,8 @@ Where the reference differs on disk, on purpose:
 
   - A mark holds one offset and no comma. Readers of 5.x and of 4.9 understand that; of
     C{12,13,} or C{12,} those of 4.9 understand nothing, and ask again.
+  - Where other records have the position of their half message, and RocketMQ's marks
+    have 0, a mark has the position of what has come in the place of its half.
   - Every copy says in C{TRAN_PREPARED_QUEUE_OFFSET} which half it all began with (its
     I{root}), so that a late end of the first is known to be the end of the last.
   - Copies keep the producer's flag and the reconsume times.
@@ -21,7 +23,7 @@ The transaction sheet, sections A2 to A7, traps 1, 2 and 8.
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, TypeAlias
 
 from rocketbroker.broker.postponing import Postponing, destination, level_of
 from rocketbroker.errors import BrokerError
@@ -68,6 +70,10 @@ _MARK_CODE: Final = tag_code(MARK_TAG)
 #: So many of those that were given up are looked through for one, in some tenths of a
 #: second of a thread.
 MOST_GIVEN_UP: Final = 10_000
+
+#: A half that is over: its offset in the half queue, and the position of what has come
+#: in its place: final message, copy, what was given up; 0: nothing, or that is safe.
+Over: TypeAlias = tuple[int, int]
 
 #: A number of the half queue; what Java's parseLong takes of it.
 _OFFSET: Final = re.compile(r"\+?[0-9]{1,19}\Z")
@@ -221,29 +227,45 @@ def _like(half: StoredMessage, queue: IQueue, content: bytes, context: object) -
     )
 
 
-def mark_of(offset: int, queue: IQueue, host: bytes, now_ms: int) -> Draft:
-    """The mark that the half at C{offset} is over; its context is the offset.
+def mark_of(over: Over, queue: IQueue, host: bytes, now_ms: int) -> Draft:
+    """The mark that a half is over; its context is C{over}.
 
     @param queue: of the op topic.
     @param host: this broker's.
     """
-    body = b"%d" % offset
-    return Draft(
-        queue, body, _MARK_PROPERTIES, 0, 0, now_ms, host, 0, _MARK_CODE, offset
+    offset, position = over
+    draft = Draft(
+        queue, b"%d" % offset, _MARK_PROPERTIES, 0, 0, now_ms, host, 0, _MARK_CODE, over
     )
+    draft.prepared_offset = position
+    return draft
 
 
-def marked_offsets(data: bytes | None) -> list[int]:
-    """The offsets that a record of the op topic marks; none if it is no mark."""
+def mark_at(store: IStore, position: int) -> tuple[list[int], int]:
+    """I{Blocking if cold.} The mark at a physical offset.
+
+    @return: the offsets of halves that it marks, none if it is no mark; and the
+        position of what has come in their place, 0 if the mark does not say.
+    """
+    data = store.record_at(position)
     if data is None:
-        return []
+        return [], 0
     try:
         message = record.decode(data)
     except Malformed:
-        return []
+        return [], 0
     if message.topic != OP_HALF_TOPIC or message.tags != MARK_TAG:
-        return []
-    return offsets_in(message.body)
+        return [], 0
+    return offsets_in(message.body), message.prepared_offset
+
+
+def is_lost(store: IStore, position: int) -> bool:
+    """I{Blocking if cold.} Whether what came in the place of a half is not there,
+    though nobody has removed it.
+
+    @param position: as a mark says it.
+    """
+    return position >= max(1, store.min_position) and store.record_at(position) is None
 
 
 def offsets_in(body: bytes) -> list[int]:

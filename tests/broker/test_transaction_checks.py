@@ -202,6 +202,40 @@ class ProgressTests(TransactionCase):
             self.assertEqual(self.questions(), [])
         self.assertEqual(len(self.bodies()), 4)
 
+    def lose(self, message: record.StoredMessage) -> None:
+        """A power loss leaves what is behind a message, and not the message."""
+        self.rig.store.flush()
+        log = self.rig.disk.open("/store/commitlog/00000000000000000000")
+        log.pwrite(bytes(message.size), message.position)
+        log.close()
+
+    def test_finalLost(self) -> None:
+        """A mark does not count if the disk has it and not the final message."""
+        self.end(self.half(b"paid"), COMMIT)
+        self.end(self.half(b"not"), ROLLBACK)
+        self.lose(self.rig.records(1)[0])
+        with capturedLogs() as events:
+            self.restart(saved=False)
+        self.assertIn("count", events[-1])
+        self.pass_by(ROUND)
+        (question,) = self.questions()
+        self.reply(question, COMMIT)
+        self.assertEqual(self.bodies()[-1:], [b"paid"])
+        self.assertEqual(self.rig.transactions.marks.doubted, 1)
+
+    def test_copyLost(self) -> None:
+        """The same is true of a copy: the older one counts again."""
+        self.half(b"paid")
+        self.pass_by(ROUND)
+        self.lose(self.halves()[1])
+        with capturedLogs():
+            self.restart(saved=False)
+        self.questions()
+        self.pass_by(ROUND)
+        (question,) = self.questions()
+        self.reply(question, COMMIT)
+        self.assertEqual(self.bodies(), [b"paid"])
+
     def test_twoCopies(self) -> None:
         """Of two copies without a mark, as a crash between them leaves, one counts."""
         self.half()

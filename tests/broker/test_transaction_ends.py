@@ -279,7 +279,7 @@ class DiskTests(TransactionCase):
         """When too many marks wait for the disk, no transaction is ended."""
         half = self.half()
         marks = self.rig.transactions.marks
-        marks.waiting = [1 << 20] * MOST_WAITING
+        marks.waiting = [(1 << 20, 0)] * MOST_WAITING
         caught = self.assertRaises(ServiceNotAvailable, self.end, half, COMMIT)
         self.assertIn("too many", str(caught))
         marks.waiting.pop()

@@ -21,8 +21,8 @@ class MarksTests(TransactionCase):
         marks = self.rig.transactions.marks
         self.rig.disk.fail("pwrite", errno.ENOSPC, times=1)
         with capturedLogs():
-            self.assertEqual(marks.write([0]), [])
-        self.assertEqual((marks.waiting, marks.failures), ([0], 1))
+            self.assertEqual(marks.write([(0, 9)]), [])
+        self.assertEqual((marks.waiting, marks.failures), ([(0, 9)], 1))
         self.pass_by(3 * ROUND)
         self.assertEqual(self.questions(), [])
         self.assertEqual(self.marks(), [b"0"])
@@ -31,7 +31,7 @@ class MarksTests(TransactionCase):
     def test_retry(self) -> None:
         """They are tried again without anybody ending a transaction."""
         marks = self.rig.transactions.marks
-        marks.waiting = [5]
+        marks.waiting = [(5, 0)]
         self.rig.clock.advance(RETRY_SECONDS)
         self.assertEqual(self.marks(), [b"5"])
 
@@ -39,7 +39,7 @@ class MarksTests(TransactionCase):
         """They are read in pieces, each once."""
         marks = self.rig.transactions.marks
         self.assertIsNone(marks.read())
-        marks.write(list(range(MOST_READ + 3)))
+        marks.write([(each, 0) for each in range(MOST_READ + 3)])
         self.rig.upkeep.dispatch()
         first = marks.read()
         assert first is not None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from rocketbroker.broker.transaction_messages import (
     half_at,
+    is_lost,
+    mark_at,
     mark_of,
-    marked_offsets,
     offsets_in,
     parsed_offset,
     root_of,
@@ -30,14 +31,14 @@ class MessageTests(TransactionCase):
     def test_mark(self) -> None:
         """A mark is what 4.9 and 5.x read: a number, the tag d, and no key."""
         queue = self.rig.store.queue(OP_HALF_TOPIC, 0)
-        self.rig.store.append([mark_of(12, queue, HOST, 1234)])
+        self.rig.store.append([mark_of((12, 777), queue, HOST, 1234)])
         (mark,) = self.rig.records(0, OP_HALF_TOPIC)
         self.assertEqual(mark.body, b"12")
         self.assertEqual(mark.property_bytes, b"TAGS\x01d\x02WAIT\x01true\x02")
         self.assertEqual((mark.born_ms, mark.born_host), (1234, HOST))
         ((position, _, code),) = self.rig.store.entries(queue, 0, 1)
         self.assertEqual(code, java_hash("d"))
-        self.assertEqual(marked_offsets(self.rig.store.record_at(position)), [12])
+        self.assertEqual(mark_at(self.rig.store, position), ([12], 777))
 
     def test_offsetsIn(self) -> None:
         """Both forms of RocketMQ's are read; what is no number is passed over."""
@@ -49,14 +50,20 @@ class MessageTests(TransactionCase):
 
     def test_noMark(self) -> None:
         """What has another topic or tag, or is no record, marks nothing."""
-        record_at = self.rig.store.record_at
         for position in (
             self.put("T", b"TAGS\x01d\x02", b"1"),
             self.put(OP_HALF_TOPIC, b"TAGS\x01e\x02", b"1"),
             1 << 40,
         ):
-            self.assertEqual(marked_offsets(record_at(position)), [])
-        self.assertEqual(marked_offsets(b"\0\0\0\x10nothing like it"), [])
+            self.assertEqual(mark_at(self.rig.store, position), ([], 0))
+
+    def test_lost(self) -> None:
+        """Lost is what stands nowhere in the log, unless a mark names nothing, or the
+        log does not begin there any more."""
+        position = self.put("T", b"")
+        self.assertFalse(is_lost(self.rig.store, 0))
+        self.assertFalse(is_lost(self.rig.store, position))
+        self.assertTrue(is_lost(self.rig.store, position + 1))
 
     def test_noHalf(self) -> None:
         """What has another topic, or does not say where it belongs, is no half."""
