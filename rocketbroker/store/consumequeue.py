@@ -288,8 +288,9 @@ class Queue:
             return 0
         begin = first_that(first, end, partial(self._is_there, lowest))
         view[self.slot + MIN] = begin
-        if self.extension is not None and begin < end:
-            self.extension.begin_with(ENTRY.unpack(self.read(begin, 1))[2])
+        entry = self.read(begin, 1) if begin < end else b""
+        if self.extension is not None and len(entry) == SIZE:
+            self.extension.begin_with(ENTRY.unpack(entry)[2])
         return self.files.drop_before(begin * SIZE)
 
     def _is_not_before(self, before: int, offset: int) -> bool:

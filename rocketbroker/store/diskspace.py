@@ -17,7 +17,9 @@ Where replicasPerDiskPartition brokers share a disk, each has its part of it: ex
 files go when its own fill the first level of that, the oldest in any case when they
 fill logicalDiskSpaceCleanForciblyThreshold (0.8) of it.
 
-The disk of the log is as full as the emptiest one of its directories.
+The disk of the log is as full as the emptiest one of its directories. One that does not
+answer, as its disk is gone, counts only if none does; no new segment goes there while
+there is another.
 
 The store sheet, section 17.1.
 """
@@ -182,11 +184,14 @@ class DiskSpace:
 
     @property
     def log(self) -> Room:
-        """The emptiest one of the log's."""
-        return min(self.logs, key=lambda room: room.percent)
+        """The emptiest one of the log's, of those that are known."""
+        known = [room for room in self.logs if room.total > 0]
+        return min(known or self.logs, key=lambda room: room.percent)
 
     def full_folders(self) -> frozenset[str]:
         """Those of the log's directories that no new segment should go to."""
         return frozenset(
-            room.path for room in self.logs if self._is_over(room, self._force_at)
+            room.path
+            for room in self.logs
+            if room.total <= 0 or self._is_over(room, self._force_at)
         )

@@ -270,6 +270,39 @@ class BrokerTests(WeekCase):
         self.flushLoggedErrors()
         self.assertEqual(broker.store.refusal(), "the store is closed")
 
+    def test_unreadableDisk(self) -> None:
+        """While a disk cannot be read, who asks for what is on it is told so, and
+        messages are stored; when it is back all can be read."""
+        broker = self.running_with_topic()
+        self.disk.fail("pread", errno.EIO, times=1 << 30)
+        offset = {"topic": "T", "queueId": "0", "timestamp": "1"}
+        for code, ext in ((11, pull_ext()), (29, offset), (33, {"offset": "0"})):
+            answer = self.ask(code, ext)
+            self.assertEqual(answer.code, 1, code)
+            self.assertIn("Input/output error", str(answer.remark))
+        self.assertEqual(self.send().code, 0)
+        self.disk.heal()
+        self.network.advance(1)
+        self.assertEqual(self.bodies(), [b"hello", b"hello"])
+        self.assertEqual(len(self.flushLoggedErrors(OSError)), 3)
+        self.stop(broker)
+
+    def test_readOnlyDisk(self) -> None:
+        """While a disk cannot be written to, sends are refused and what is there is
+        read; when it can again they are taken."""
+        self.running_with_topic()
+        self.network.advance(1)
+        self.disk.fail("pwrite", errno.EROFS, times=1 << 30)
+        self.assertEqual(self.send().code, 14)
+        self.assertEqual(self.bodies(), [b"hello"])
+        self.network.advance(5)
+        self.assertEqual(self.send().code, 14)
+        self.disk.heal()
+        self.network.advance(1)
+        self.assertEqual(self.send().code, 0)
+        self.network.advance(1)
+        self.assertEqual(self.bodies(), [b"hello", b"hello"])
+
     def test_heldPull(self) -> None:
         """A pull that waits is answered by the message that comes."""
         self.running()

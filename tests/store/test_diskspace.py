@@ -157,6 +157,27 @@ class DiskSpaceTests(SynchronousTestCase):
         self.assertEqual(space.log.path, "/other")
         self.assertEqual(space.full_folders(), frozenset({"/log"}))
 
+    def test_oneUnknown(self) -> None:
+        """A directory that does not answer is not the emptiest, and gets no segment."""
+        folders = ["/log", "/other"]
+        space = DiskSpace(
+            self.disk,
+            options(disk_space_enough_bytes=0),
+            folders,
+            "/queues",
+            self.flags,
+            lambda: 0,
+        )
+        self.ballast.allocate(0, 950 * BLOCK)
+        self.disk.fail("usage", errno.EIO)
+        space.look()
+        self.assertEqual(space.log.path, "/other")
+        self.assertTrue(self.flags.has(DISK_FULL))
+        self.assertEqual(space.logs[0].percent, -1)
+        self.assertEqual(space.full_folders(), frozenset({"/log", "/other"}))
+        space.logs[1].usable = 500 * BLOCK
+        self.assertEqual(space.full_folders(), frozenset({"/log"}))
+
 
 class WordsTests(SynchronousTestCase):
     """How it is told."""
