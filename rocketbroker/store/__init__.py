@@ -26,6 +26,7 @@ L{rocketbroker.store.store} offers it. From the outside in:
 - L{rocketbroker.store.plugins}: who may stand before it or walk behind it.
 - L{rocketbroker.store.following}: that walk.
 - L{rocketbroker.store.timesearch}: single records; the offset of a time.
+- L{rocketbroker.store.loading}: the files of the log, as a start finds them.
 - L{rocketbroker.store.recovery}: from what a stop has left to a store that can go on.
 - L{rocketbroker.store.replaying}: many records at once from the log into their queues.
 - L{rocketbroker.store.ordinary}: many ordinary records at once.

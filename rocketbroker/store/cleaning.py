@@ -110,6 +110,11 @@ class Cleaner:
         """Remove what has expired with the next rounds, whatever the hour is."""
         self._manual = MANUAL_ROUNDS
 
+    def follow_from(self, position: int) -> None:
+        """Let the queues follow the log when it begins behind a position, and not yet:
+        what is missing before it may come back."""
+        self._followed = position
+
     def round(self) -> Iterator[int]:
         """I{Each step blocks.} One round, in steps that remove one file at the most.
 

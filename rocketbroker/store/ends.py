@@ -6,6 +6,7 @@ entries since, in a copy that was not complete or on a bad disk, looks like one 
 ended earlier: nothing in RocketMQ's files tells. So a clean stop writes down where each
 queue ended, in the file C{rocketbroker.ends}, which the next start reads and removes.
 If it says more than what stands in a queue, the queues are made again from the log.
+Where the log began and ended tells what is missing of its files.
 
 It counts only as long as nobody else has written to the store: then the log has not
 grown since, and who deleted a topic has removed its directory.
@@ -32,23 +33,27 @@ _SENSELESS: Final = ValueError, TypeError, KeyError, OverflowError, RecursionErr
 class Ends:
     """The file.
 
-    @ivar published: where the log ended by what it says; -1 if nothing is known.
+    @ivar first: where the log began by what it says; -1 if nothing is known.
+    @ivar published: where the log ended by what it says; the same.
     """
 
     def __init__(self, files: IFiles, root: str) -> None:
         self._files = files
         self._path = os.path.join(root, NAME)
+        self.first = -1
         self.published = -1
         self._ends: dict[tuple[str, int], int] = {}
 
-    def save(self, published: int, queues: Sequence[Queue]) -> None:
+    def save(self, first: int, published: int, queues: Sequence[Queue]) -> None:
         """I{Blocking.} Write down where the queues end.
 
+        @param first: where the log begins.
         @param published: where the log ends.
         @raise OSError: the disk refused.
         """
         ends = [[each.topic, each.queue_id, each.max_offset] for each in queues]
-        content = json.dumps({"published": published, "queues": ends}).encode()
+        said = {"first": first, "published": published, "queues": ends}
+        content = json.dumps(said).encode()
         file = self._files.open(self._path, create=True)
         try:
             file.truncate(0)
@@ -66,6 +71,7 @@ class Ends:
             published = int(said["published"])
             self._ends = {(str(t), int(q)): int(end) for t, q, end in said["queues"]}
             self.published = published
+            self.first = int(said["first"])
 
     def forget(self) -> None:
         """I{Blocking.} Remove the file: what it says is used, or of no use."""

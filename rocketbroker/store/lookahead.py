@@ -75,6 +75,9 @@ class LookAhead:
         found = self._search(segment, position + 1)
         following = self._segments.find(segment.end)
         if found < 0 and following is not None:
+            if self._is_whole(following.start):
+                # Also a filler, in the place of a segment that is missing.
+                return following.start
             found = self._search(following, following.start)
         return found
 

@@ -37,7 +37,7 @@ from rocketbroker.store.room import Room
 from rocketbroker.store.rot import Rot
 from rocketbroker.store.segments import Segments
 from rocketbroker.store.timesearch import TimeSearch
-from rocketbroker.store.words import Words
+from rocketbroker.store.words import MIN_POSITION, Words
 
 
 def physical_memory() -> int:
@@ -228,6 +228,8 @@ class Parts:
             zeroed,
         )
         recovery.run(clean)
+        if recovery.begins_late:
+            self.cleaner.follow_from(self._words.view[MIN_POSITION])
         self.dispatcher.lights = self._options.enable_multi_dispatch
         if recovery.records:
             ms = recovery.last_store_ms

@@ -24,8 +24,9 @@ Where this differs from the reference, on purpose:
   - When the records before one are missing in its queue, everything is built again from
     the first segment, so a queue whose files were lost comes back.
   - It does not end at a rotten record that others follow; the reference loses these.
-  - A short file is extended, and files after a missing one are used; the reference
-    refuses to start. A file that is too long was made with another setting: we too.
+  - A short file is extended; the reference refuses to start. A file that is too long
+    was made with another setting: we too. Missing files keep their places
+    (L{rocketbroker.store.loading}).
   - A whole segment of records behind the end is set aside, not deleted.
   - What was given up is overwritten with zeros, so that the next start need not ask
     whether whole records behind a rotten one are older than the log.
@@ -35,29 +36,23 @@ The store sheet, section 15, and its traps 9, 12 and 13.
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Callable
 from typing import Final, final
 
-from rocketbroker.errors import StoreError
-from rocketbroker.files.interfaces import IFile, IFiles
+from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.entries import SIZE
 from rocketbroker.store.checkpoint import Checkpoint
 from rocketbroker.store.consumequeue import MAGIC_V1, Queue
 from rocketbroker.store.dispatching import Dispatcher
 from rocketbroker.store.ends import Ends
+from rocketbroker.store.loading import extend, is_stand_in, load_segments, set_aside
 from rocketbroker.store.lookahead import LookAhead
 from rocketbroker.store.misplaced import Misplaced, keep_places
 from rocketbroker.store.queues import QueueTable
 from rocketbroker.store.rot import Rot
 from rocketbroker.store.scanning import NOTHING, Blank, Broken, Found, Scan, parse
-from rocketbroker.store.segments import (
-    Segment,
-    Segments,
-    beside,
-    position_of_name,
-)
+from rocketbroker.store.segments import Segment, Segments
 from rocketbroker.store.words import (
     COMMITTED,
     DISPATCHED,
@@ -74,74 +69,7 @@ ENTRIES_AT_ONCE: Final = 50_000
 #: How far behind the end is looked for something that is given up, to tell of it.
 LOOK_BEHIND: Final = 16 << 20
 
-GIVEN_UP: Final = "given-up"
-
 _MAGIC_V1: Final = MAGIC_V1.to_bytes(4, "big", signed=True)
-
-
-def load_segments(files: IFiles, segments: Segments) -> list[str]:
-    """Open the segments that are there.
-
-    @return: sentences about what was not right.
-    @raise StoreError: a file was made for another size.
-    """
-    said = []
-    found: dict[int, str] = {}
-    for folder in segments.folders + segments.read_only:
-        for name in files.list(folder):
-            path = os.path.join(folder, name)
-            if files.is_dir(path):
-                continue
-            start = position_of_name(name)
-            if start < 0:
-                said.append(f"{path} is not a commit log segment; it is ignored.")
-                continue
-            length = files.size(path)
-            if start % segments.size or length > segments.size:
-                raise StoreError(
-                    f"{path} ({length} bytes) does not fit mappedFileSizeCommitLog, "
-                    f"which is {segments.size}."
-                )
-            found[start] = path
-    opened: list[Segment] = []
-    for start, path in sorted(found.items()):
-        length = files.size(path)
-        if length == 0 and start == max(found):
-            files.remove(path)
-            said.append(f"{path} was empty; it is removed.")
-            continue
-        if opened and opened[-1].end != start:
-            said.append(
-                f"Segments are missing between {opened[-1].end} and {start}; "
-                "what was before cannot be read."
-            )
-            for segment in opened:
-                segment.close()
-            opened.clear()
-        file = _open(files, path, os.path.dirname(path) in segments.read_only)
-        if length < segments.size:
-            file.truncate(segments.size)
-            said.append(f"{path} had {length} bytes; it has {segments.size} now.")
-        opened.append(Segment(start, segments.size, path, file))
-    for folder in segments.folders:
-        # The process before may have had no time to do it.
-        files.sync_dir(folder)
-    segments.all = opened
-    return said
-
-
-def _open(files: IFiles, path: str, is_old: bool) -> IFile:
-    """Open a segment.
-
-    @param is_old: whether nothing is written to it; its file system may be one that
-        cannot be.
-    """
-    try:
-        return files.open(path)
-    except OSError as error:
-        if not is_old or error.errno != errno.EROFS:
-            raise
-        return files.open_readonly(path)
 
 
 @final
@@ -150,6 +78,7 @@ class Recovery:
 
     @ivar report: a sentence for each thing that was not right.
     @ivar zeroed: whether zeros alone stand behind the log's end.
+    @ivar begins_late: whether segments are missing before the first.
     """
 
     def __init__(
@@ -187,6 +116,8 @@ class Recovery:
         self._believed = True
         self._misplaced = Misplaced(segments, rot)
         self._clean = False
+        self._missing_bytes = 0
+        self.begins_late = False
         self.report: list[str] = []
         self.records = 0
         self.given_up_bytes = 0
@@ -212,11 +143,7 @@ class Recovery:
         view = self._words.view
         first = segments.all[0].start
         view[MIN_POSITION] = first
-        if clean and self._ends.published > segments.all[-1].end:
-            self.report.append(
-                f"The log ended at position {self._ends.published} when the store was "
-                f"stopped; now its files end at {segments.all[-1].end}."
-            )
+        self._miss(clean)
         start = self._bound_clean() if clean else -1
         if start < 0:
             if clean:
@@ -239,6 +166,26 @@ class Recovery:
         self._dispatcher.misplaced = None
         self._cut_log(scan, self._clean)
         self._finish(start, scan.position)
+
+    def _miss(self, clean: bool) -> None:
+        """See which segments are missing before and behind those that are there."""
+        segments, ends = self._segments, self._ends
+        first = segments.all[0].start
+        if clean and 0 <= ends.first < first:
+            self.begins_late = True
+            self.report.append(
+                f"The log began at position {ends.first} when the store was stopped; "
+                f"now its files begin at {first}."
+            )
+        known = ends.published if clean else 0
+        if len(segments.folders) + len(segments.read_only) > 1:
+            self._bound(1 << 62, cut=False)
+            for queue in self._table.all():
+                if queue.min_offset < queue.max_offset:
+                    known = max(known, queue.last_place()[0] + 1)
+        if known > segments.all[-1].end:
+            self.report += extend(segments, known)
+        self._missing_bytes = segments.size * sum(map(is_stand_in, segments.all))
 
     def _empty(self) -> None:
         """No log: queues make no sense."""
@@ -340,6 +287,7 @@ class Recovery:
         self.last_store_ms = 0
         misplaced = self._misplaced
         misplaced.begin()
+        misplaced.lost_bytes = self._missing_bytes
         end = self._segments.all[-1].end
         while True:
             scan = Scan(self._segments, start, end, self._check_crc, self._take)
@@ -461,15 +409,12 @@ class Recovery:
         if not any(content):
             self._files.remove(segment.path)
             return
-        folder = beside(os.path.dirname(segment.path), GIVEN_UP)
-        path = os.path.join(folder, os.path.basename(segment.path))
         try:
-            self._files.make_dirs(folder)
-            self._files.rename(segment.path, path)
+            path = set_aside(self._files, segment.path)
         except OSError as error:
             # A log's directory may be a file system of its own.
             self._files.remove(segment.path)
-            path = f"removed, as it cannot be kept in {folder}: {error.strerror}"
+            path = f"removed, as it cannot be kept beside it: {error.strerror}"
         self.given_up_bytes += segment.end - segment.start
         self.report.append(f"The segment from {segment.start} on is now {path}.")
 

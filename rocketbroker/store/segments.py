@@ -239,7 +239,15 @@ class Segments:
             folder = self._folder(start)
             segment = self._make(start, folder)
         self._ahead = None
-        path = os.path.join(folder, segment_name(start))
+        segment = self._move(segment, folder)
+        # Its name reaches the disk with the first flush, not in the turn of an append.
+        segment.is_named = False
+        self.all = [*self.all, segment]
+        return segment
+
+    def _move(self, segment: Segment, folder: str, content: bytes = b"") -> Segment:
+        """Put a segment to its place from where it was made, with this content."""
+        path = os.path.join(folder, segment_name(segment.start))
         try:
             self._files.rename(segment.path, path)
         except OSError as error:
@@ -247,12 +255,20 @@ class Segments:
             if error.errno != errno.EXDEV or folder in self._alone:
                 raise
             self._alone.add(folder)
-            segment = self._make(start, folder)
+            segment = self._make(segment.start, folder, content)
             self._files.rename(segment.path, path)
         segment.path = path
-        # Its name reaches the disk with the first flush, not in the turn of an append.
-        segment.is_named = False
-        self.all = [*self.all, segment]
+        return segment
+
+    def stand_in(self, start: int, content: bytes) -> Segment:
+        """I{Blocking.} Make a segment that takes the place of one that is missing.
+
+        @param content: how it begins; it has no other blocks.
+        @raise OSError: it cannot be made.
+        """
+        folder = self._folder(start)
+        segment = self._move(self._make(start, folder, content), folder, content)
+        self._files.sync_dir(folder)
         return segment
 
     def told(self, position: int, words: str, error: OSError) -> str:
@@ -267,7 +283,11 @@ class Segments:
         folders = [f for f in self.folders if f not in self.full] or self.folders
         return folders[start // self.size % len(folders)]
 
-    def _make(self, start: int, folder: str) -> Segment:
+    def _make(self, start: int, folder: str, content: bytes = b"") -> Segment:
+        """Make a segment where none is read.
+
+        @param content: how it begins; if it has any, no further blocks are reserved.
+        """
         try:
             if folder not in self._alone:
                 self._files.make_dirs(beside(folder, AHEAD))
@@ -284,7 +304,11 @@ class Segments:
             file.truncate(0)
             file.truncate(self.size)
             segment = Segment(start, self.size, path, file)
-            segment.allocate(start + ALLOCATION)
+            if content:
+                file.pwrite(content, 0)
+                file.datasync()
+            else:
+                segment.allocate(start + ALLOCATION)
         except OSError:
             file.close()
             self._files.remove(path)

@@ -199,7 +199,8 @@ class Store:
             self._index.finish()
             self.flush_queues()
             self._segments.remove_ahead()
-            self._ends.save(self.published_position, self._table.all())
+            ends = self.min_position, self.published_position
+            self._ends.save(*ends, self._table.all())
             self._words.remove()
             self._owner.unmark()
         except OSError as error:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.store.loading import load_segments
 from rocketbroker.store.lookahead import CORRECTED_MS, PIECE, LookAhead
-from rocketbroker.store.recovery import load_segments
 from rocketbroker.store.segments import Segments
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import ROOT, SEGMENT, START_MS, Wall, opened, put

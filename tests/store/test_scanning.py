@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records.hashing import tag_code
-from rocketbroker.store.recovery import load_segments
+from rocketbroker.store.loading import load_segments
 from rocketbroker.store.scanning import (
     MOST_OFFSET,
     PIECE,

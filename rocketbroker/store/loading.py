@@ -1,0 +1,234 @@
+# -*- test-case-name: tests.store.test_loading -*-
+"""The files of the log, as a start finds them.
+
+Some may be missing: a log has several directories, and the disk of one is not mounted;
+or somebody has removed a file. Nothing in RocketMQ's files says that they are to come
+back, but they may. So their positions stay theirs. In the place of each missing segment
+a I{stand-in} is put, a file that is nothing but a filler: what is before it can still
+be read, also by the reference; the entries of the queues that lead into it stay; and
+what is stored from now on comes behind it. When the disk is back, the segment takes its
+place again, and all of it can be read.
+
+That segments are missing at the end, what was written down at a clean stop tells; where
+there are several directories, so does an entry that leads behind the end. (With one
+directory such an entry is what a power failure leaves of queues that were flushed
+before the log.) That the first ones are missing tells nobody but the clean stop; then
+nothing of the queues is removed that would lead into them.
+
+Where two files have the same position, one was written while the other was away, by a
+start that did not see that it was missing. A stand-in is removed. Of two with records
+that counts whose first one is younger; the other one is set aside, and told.
+
+The store sheet, section 15.1; it has nothing about any of this.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import Final
+
+from rocketbroker.errors import StoreError
+from rocketbroker.files.interfaces import IFile, IFiles
+from rocketbroker.store.encoding import FILLER, FILLER_BYTES, MAGIC_BLANK
+from rocketbroker.store.scanning import SMALLEST, Blank, Broken, parse
+from rocketbroker.store.segments import Segment, Segments, beside, position_of_name
+
+#: So many segments in a row are held to be missing. Where there are more, what is
+#: before them is of another log.
+MOST_MISSING: Final = 256
+
+#: So many behind the end. What tells of them is one number, which may be rotten.
+MOST_MISSING_BEHIND: Final = 16
+
+GIVEN_UP: Final = "given-up"
+
+
+def load_segments(files: IFiles, segments: Segments) -> list[str]:
+    """Open the segments that are there, and put stand-ins between them.
+
+    @return: sentences about what was not right.
+    @raise StoreError: a file was made for another size.
+    """
+    said: list[str] = []
+    found = _find(files, segments, said)
+    opened: list[Segment] = []
+    for start, paths in sorted(found.items()):
+        path = _choose(files, segments, start, paths, said)
+        length = files.size(path)
+        if length == 0 and start == max(found):
+            files.remove(path)
+            said.append(f"{path} was empty; it is removed.")
+            continue
+        if opened and opened[-1].end != start:
+            opened = _bridge(segments, opened, start, said)
+        file = _open(files, path, os.path.dirname(path) in segments.read_only)
+        if length < segments.size:
+            file.truncate(segments.size)
+            said.append(f"{path} had {length} bytes; it has {segments.size} now.")
+        opened.append(Segment(start, segments.size, path, file))
+    for folder in segments.folders:
+        # The process before may have had no time to do it.
+        files.sync_dir(folder)
+    segments.all = opened
+    return said
+
+
+def _find(files: IFiles, segments: Segments, said: list[str]) -> dict[int, list[str]]:
+    """The paths of the segments by their positions."""
+    found: dict[int, list[str]] = {}
+    for folder in segments.folders + segments.read_only:
+        for name in files.list(folder):
+            path = os.path.join(folder, name)
+            if files.is_dir(path):
+                continue
+            start = position_of_name(name)
+            if start < 0:
+                said.append(f"{path} is not a commit log segment; it is ignored.")
+                continue
+            length = files.size(path)
+            if start % segments.size or length > segments.size:
+                raise StoreError(
+                    f"{path} ({length} bytes) does not fit mappedFileSizeCommitLog, "
+                    f"which is {segments.size}."
+                )
+            found.setdefault(start, []).append(path)
+    return found
+
+
+def _open(files: IFiles, path: str, is_old: bool) -> IFile:
+    """Open a segment.
+
+    @param is_old: whether nothing is written to it; its file system may be one that
+        cannot be.
+    """
+    try:
+        return files.open(path)
+    except OSError as error:
+        if not is_old or error.errno != errno.EROFS:
+            raise
+        return files.open_readonly(path)
+
+
+# What is missing.
+
+
+def _stand_in(size: int) -> bytes:
+    """How a stand-in begins; the rest is zeros."""
+    return FILLER.pack(size, MAGIC_BLANK)
+
+
+def is_stand_in(segment: Segment) -> bool:
+    """I{Blocking.} Whether a segment is nothing but a filler."""
+    size = segment.end - segment.start
+    return segment.file.pread(FILLER_BYTES, 0) == _stand_in(size)
+
+
+def _bridge(
+    segments: Segments, opened: list[Segment], until: int, said: list[str]
+) -> list[Segment]:
+    """Go on at a position behind segments, with stand-ins or without what is before."""
+    end = opened[-1].end
+    words = f"Segments are missing between {end} and {until}; "
+    if until - end <= MOST_MISSING * segments.size:
+        try:
+            added = [
+                segments.stand_in(start, _stand_in(segments.size))
+                for start in range(end, until, segments.size)
+            ]
+        except OSError as error:
+            words += f"no others can be put there: {error.strerror}; "
+        else:
+            said.append(words + "what was in them cannot be read while they are.")
+            return opened + added
+    for segment in opened:
+        segment.close()
+    said.append(words + "what was before cannot be read.")
+    return []
+
+
+def extend(segments: Segments, end: int) -> list[str]:
+    """I{Blocking.} Put stand-ins behind the last segment.
+
+    @param end: where the log ended, by what is known.
+    @return: sentences about it.
+    """
+    size = segments.size
+    first = segments.all[-1].end
+    words = (
+        f"The log ended at position {end} or behind it; now its files end at {first}."
+    )
+    if end - first > MOST_MISSING_BEHIND * size:
+        return [words]
+    try:
+        for start in range(first, end, size):
+            added = segments.stand_in(start, _stand_in(size))
+            segments.all = [*segments.all, added]
+    except OSError as error:
+        return [f"{words} No others can be put there: {error.strerror}."]
+    return [f"{words} What is stored goes behind those that are missing."]
+
+
+# What is there twice, or behind the end.
+
+
+def _choose(
+    files: IFiles, segments: Segments, start: int, paths: list[str], said: list[str]
+) -> str:
+    """The file to take of those for one position; the others are put away."""
+    if len(paths) == 1:
+        return paths[0]
+    times = {path: _time(files, path, start, segments.size) for path in paths}
+    best = max(paths, key=times.__getitem__)
+    for path in paths:
+        if path == best:
+            continue
+        if times[path] < 0:
+            files.remove(path)
+            said.append(f"{best} is back; what stood in for it is removed.")
+            continue
+        try:
+            now = f"now {set_aside(files, path)}"
+        except OSError as error:
+            now = f"ignored, and cannot be kept elsewhere: {error.strerror}"
+        said.append(
+            f"{path} and {best} are of the same position; the first is older, and is "
+            f"{now}."
+        )
+    return best
+
+
+def _time(files: IFiles, path: str, start: int, size: int) -> int:
+    """When the first record of a file was stored, in ms; if there is none that can be
+    read, when the file was changed; -1 of a stand-in."""
+    file = files.open_readonly(path)
+    try:
+        head = file.pread(FILLER_BYTES, 0)
+        if head == _stand_in(size):
+            return -1
+        said = int.from_bytes(head[:4], "big")
+        if SMALLEST <= said <= size:
+            return parse(file.pread(said, 0), 0, start, True)[6]
+    except (Blank, Broken):
+        pass
+    finally:
+        file.close()
+    return files.modified_ms(path)
+
+
+def set_aside(files: IFiles, path: str) -> str:
+    """I{Blocking.} Take a segment out of the log, and keep it.
+
+    @return: where it is.
+    @raise OSError: it cannot be kept there.
+    """
+    folder = beside(os.path.dirname(path), GIVEN_UP)
+    files.make_dirs(folder)
+    name = kept = os.path.join(folder, os.path.basename(path))
+    number = 1
+    while files.exists(kept):
+        kept = f"{name}.{number}"
+        number += 1
+    files.rename(path, kept)
+    files.sync_dir(folder)
+    return kept
