@@ -266,7 +266,8 @@ public final class Driver {
         String name = c.getString("name");
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(c.getString("group"));
         consumer.setNamesrvAddr(namesrv);
-        consumer.setInstanceName("consumer" + instances++);
+        consumer.setInstanceName(c.containsKey("instance") ? c.getString("instance") : "consumer" + instances++);
+        if (c.containsKey("heartbeatMs")) consumer.setHeartbeatBrokerInterval(c.getIntValue("heartbeatMs"));
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         if (c.containsKey("model")) setModel(consumer, c.getString("model"));
         if (c.containsKey("sql")) consumer.subscribe(c.getString("topic"), MessageSelector.bySql(c.getString("sql")));
