@@ -208,6 +208,7 @@ class Discrepancies:
     def look(self) -> None:
         """Look at groups that have changed, as many as one go may take."""
         self._note_refused()
+        self._forget_logged()
         touched = self._consumers.touched
         for name in sorted(touched):
             self._pending[name] = None
@@ -343,18 +344,21 @@ class Discrepancies:
             leads_to=LEADS_TO[problem.kind],
         )
 
-    def _may_log(self, finding: Finding) -> bool:
-        """Whether it was not logged lately, nor too much else."""
+    def _forget_logged(self) -> None:
+        """What was logged long ago may be logged again."""
         now = self._seconds()
         while self._logged:
             first = next(iter(self._logged))
             if now - self._logged[first] < SILENT_SECONDS:
                 break
             del self._logged[first]
+
+    def _may_log(self, finding: Finding) -> bool:
+        """Whether it was not logged lately, nor too much else."""
         key = finding.group, finding.problem.kind, finding.problem.subject
         if key in self._logged or len(self._logged) > self._most_logged:
             return False
-        self._logged[key] = now
+        self._logged[key] = self._seconds()
         if len(self._logged) <= self._most_logged:
             return True
         self._log.warn(

@@ -1,0 +1,178 @@
+"""What is left when clients have come and gone: nothing."""
+
+from __future__ import annotations
+
+import types
+from collections import Counter, deque
+from collections.abc import Iterable
+from typing import Any
+
+from rocketbroker.broker.broker import Broker
+from rocketbroker.errors import BrokerError
+from rocketbroker.testing.connections import RecordedConnection
+from rocketbroker.wire.command import Command
+from rocketbroker.wire.fastjson import dumps
+from tests.broker.rig import pull_ext
+from tests.broker.test_heartbeats import body as heartbeat
+from tests.broker.week import DAY, MINUTE, WeekCase
+
+#: So many groups are there for all clients.
+GROUPS = 50
+
+#: What clients say of themselves.
+BEAT = heartbeat(["T", "%RETRY%GROUP"], group="GROUP", clientID="CLIENT")
+TAGS = b'"expressionType":"TAG","subString":"*"'
+SQL = b'"expressionType":"SQL92","subString":"a > %d"'
+
+#: Until what clients have left behind is forgotten: dead filters are kept for a day.
+LONG = 2 * DAY
+
+#: What messages leave in the store is none of this; classes and modules are nobody's.
+LEFT_OUT = ("Store", "MemoryDisk", "MemoryNetwork", "Logger")
+
+Ends = (str, bytes, bytearray, int, float, bool, types.ModuleType, type, type(None))
+
+
+def within(found: Any) -> Iterable[tuple[str, Any]]:
+    """What an object holds, each with the name of the attribute."""
+    if isinstance(found, dict):
+        for key, value in found.items():
+            yield "", key
+            yield "", value
+    elif isinstance(found, list | tuple | set | frozenset | deque):
+        for value in found:
+            yield "", value
+    elif isinstance(found, types.MethodType):
+        yield "", found.__self__
+    elif isinstance(found, types.FunctionType):
+        for cell in found.__closure__ or ():
+            yield "", cell.cell_contents
+    else:
+        for kind in type(found).__mro__:
+            for name in getattr(kind, "__slots__", ()):
+                if hasattr(found, name):
+                    yield name, getattr(found, name)
+        yield from list(getattr(found, "__dict__", {}).items())
+
+
+def sizes(top: object) -> Counter[str]:
+    """How much all containers hold that can be reached, by class and attribute."""
+    found: Counter[str] = Counter()
+    seen = {id(top)}
+    todo = [(type(top).__name__, top)]
+    while todo:
+        name, each = todo.pop()
+        is_ours = type(each).__module__.startswith("rocketbroker")
+        if isinstance(each, dict | list | set | deque):
+            found[name] += len(each)
+        for attribute, value in within(each):
+            kind = type(value)
+            if (
+                isinstance(value, Ends)
+                or id(value) in seen
+                or kind.__name__ in LEFT_OUT
+            ):
+                continue
+            seen.add(id(value))
+            path = f"{type(each).__name__}.{attribute}" if is_ours else name
+            todo.append((path, value))
+    return found
+
+
+class LeakTests(WeekCase):
+    """A broker and many clients that do all that clients do."""
+
+    def client_comes(self, broker: Broker, number: int) -> RecordedConnection:
+        """One client: consumer with a filter, producer, locks, a pull that waits."""
+        group = f"G{number % GROUPS}"
+        client_id = f"10.0.0.9@{number}"
+        connection = RecordedConnection(port=number % 60000)
+        value = BEAT.replace(b"GROUP", group.encode())
+        value = value.replace(b"CLIENT", client_id.encode())
+        if number % 2:
+            value = value.replace(TAGS, SQL % number, 1)
+        queues = [{"topic": "T", "brokerName": "b", "queueId": 0}]
+        wanted = {"consumerGroup": group, "clientId": client_id, "mqSet": queues}
+        pull = pull_ext(0, consumerGroup=group, sysFlag="6")
+        asked: list[tuple[int, dict[str, str], bytes]] = [
+            (34, {}, value),
+            (11, pull, b""),
+            (11, {**pull, "topic": "Unreadable"}, b""),
+        ]
+        if number % 5 == 0:
+            question = {**wanted, "topic": "T", "strategyName": "AVG"}
+            asked += [(41, {}, dumps(wanted)), (400, {}, dumps(question))]
+        for code, ext, body in asked:
+            self.tell(broker, connection, code, ext, body)
+        return connection
+
+    def client_goes(
+        self, broker: Broker, number: int, connection: RecordedConnection
+    ) -> None:
+        """It says so, or not, or falls silent and is found out."""
+        if number % 3 == 0:
+            ext = {
+                "clientID": f"10.0.0.9@{number}",
+                "consumerGroup": f"G{number % GROUPS}",
+                "producerGroup": "P",
+            }
+            self.tell(broker, connection, 35, ext)
+        if number % 3 != 2:
+            connection.close()
+
+    def tell(
+        self,
+        broker: Broker,
+        connection: RecordedConnection,
+        code: int,
+        ext: dict[str, str],
+        body: bytes = b"",
+    ) -> None:
+        """One request; what is answered is not looked at."""
+        try:
+            broker.main.responders[code](connection, Command(code, ext, body))
+        except BrokerError:
+            self.refused += 1
+
+    def many(self, broker: Broker, first: int, count: int) -> None:
+        """So many clients, sixty of them at a time."""
+        there: deque[tuple[int, RecordedConnection]] = deque()
+        for number in range(first, first + count):
+            there.append((number, self.client_comes(broker, number)))
+            if len(there) > 60:
+                self.client_goes(broker, *there.popleft())
+            if number % 50 == 0:
+                self.pass_by(10, step=10)
+        for number, connection in there:
+            self.client_goes(broker, number, connection)
+
+    def begin(self) -> Broker:
+        """A broker with two topics."""
+        self.refused = 0
+        broker = self.running(enablePropertyFilter="true", namesrvAddr="")
+        for name, perm in (("T", 6), ("Unreadable", 2)):
+            ext = {"topic": name, "defaultTopic": "TBW102", "order": "false"}
+            more = {"perm": str(perm), "topicFilterType": "SINGLE_TAG"}
+            queues = {"readQueueNums": "1", "writeQueueNums": "1", "topicSysFlag": "0"}
+            self.assertEqual(self.ask(17, {**ext, **queues, **more}).code, 0)
+        return broker
+
+    def test_tenThousand(self) -> None:
+        """After ten thousand clients the broker holds what it held after a hundred."""
+        broker = self.begin()
+        self.many(broker, 0, 100)
+        self.pass_by(LONG, step=4 * MINUTE)
+        before = sizes(broker)
+        self.many(broker, 100, 10_000)
+        self.assertGreater(broker.holding.held, 0)
+        self.assertGreater(broker.locks.count, 0)
+        self.assertNotEqual(broker.discrepancies.findings(), [])
+        self.pass_by(LONG, step=4 * MINUTE)
+        after = sizes(broker)
+        self.assertEqual(dict(after - before), {})
+        self.assertEqual(broker.holding.held, 0)
+        self.assertEqual(broker.consumers.groups(), [])
+        self.assertEqual(broker.producers.names(), [])
+        self.assertEqual(broker.locks.count, 0)
+        self.assertEqual(broker.discrepancies.findings(), [])
+        self.stop(broker)
