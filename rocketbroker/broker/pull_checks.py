@@ -51,6 +51,15 @@ MOST_ROUTES: Final = 8192
 #: 40 characters, and at the most 32 MB of them. Longer ones are looked at each time.
 MOST_KEPT_CHARACTERS: Final = 4096
 
+#: How many groups and topics are counted for, a few hundred bytes each. When there are
+#: so many, those that are gone are forgotten; light queues need no making and are never
+#: gone, so that beyond it all begin at 0 again.
+MOST_COUNTED: Final = 65536
+
+#: Those that are gone are looked for from so many on, and when twice as many are there
+#: as the last time.
+FEW_COUNTED: Final = 1024
+
 BROADCASTING: Final = "BROADCASTING"
 ACTIVELY: Final = "CONSUME_ACTIVELY"
 
@@ -140,7 +149,11 @@ class Route:
 
 @final
 class PullChecks:
-    """Checks pulls and remembers what came of it."""
+    """Checks pulls and remembers what came of it.
+
+    @ivar forgotten_messages: how many were handed out of topics that are not counted
+        any more, those of the system left out.
+    """
 
     def __init__(
         self,
@@ -151,7 +164,11 @@ class PullChecks:
         filters: Filters,
         refusals: Refusals,
         options: BrokerOptions,
+        most_counted: int = MOST_COUNTED,
     ) -> None:
+        self.forgotten_messages = 0
+        self._most_counted = most_counted
+        self._forget_at = min(FEW_COUNTED, most_counted)
         self._store = store
         self._refusals = refusals
         self._filters = filters
@@ -246,8 +263,7 @@ class PullChecks:
             self._refusals.note(name, topic, connection.peer)
             raise PullForbidden(3, f"the topic[{topic}] pulling message is forbidden")
         check_queue_id(connection, fields, config.read_queue_nums)
-        counts = self._counts.setdefault((name, topic), PullCounts(name, topic))
-        route = Route(name, topic, counts)
+        route = Route(name, topic, self._counts_of(name, topic))
         if fields.sysFlag & SUBSCRIPTION:
             self._filter_by_own(route, fields.subscription, fields.expressionType)
         else:
@@ -263,6 +279,34 @@ class PullChecks:
             route.broker_id = group.broker_id
             route.slow_broker_id = group.which_broker_when_consume_slowly
         return route
+
+    def _counts_of(self, group: str, topic: str) -> PullCounts:
+        """What a group has pulled of a topic; both are there."""
+        counts = self._counts.get((group, topic))
+        if counts is None:
+            if len(self._counts) >= self._forget_at:
+                self._forget()
+            counts = self._counts[group, topic] = PullCounts(group, topic)
+        return counts
+
+    def _forget(self) -> None:
+        """Forget the counts of what is gone, or all if there are too many without."""
+        gone = [
+            key
+            for key in self._counts
+            if self._groups.config(key[0]) is None
+            or self._topics.config(key[1]) is None
+        ]
+        if len(self._counts) - len(gone) >= self._most_counted:
+            gone = list(self._counts)
+        for key in gone:
+            counts = self._counts.pop(key)
+            if not self._topics.is_system(counts.topic):
+                self.forgotten_messages += counts.messages
+        # Routes count where they did when they were made.
+        self._routes.clear()
+        few = max(FEW_COUNTED, 2 * len(self._counts))
+        self._forget_at = min(few, self._most_counted)
 
     def _filter_as_registered(
         self,

@@ -98,15 +98,18 @@ class Statistics:
     def got(self) -> int:
         """Messages that were handed out, without those of the system."""
         system = self._topics.is_system
-        return sum(
+        taken = sum(
             counter.messages
             for counter in self._pull_checks.counters()
             if not system(counter.topic)
         )
+        return taken + self._pull_checks.forgotten_messages
 
     def transferred(self) -> int:
         """Messages that were handed out."""
-        return sum(counter.messages for counter in self._pull_checks.counters())
+        checks = self._pull_checks
+        taken = sum(counter.messages for counter in checks.counters())
+        return taken + checks.forgotten_messages
 
     def taken_tps(self, group: str, topic: str) -> float:
         """How many messages of a topic a group got a second in the last minute."""

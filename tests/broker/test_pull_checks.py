@@ -7,7 +7,9 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker import pull_checks
+from rocketbroker.broker.pull_checks import SUBSCRIPTION, PullChecks
 from rocketbroker.broker.refusals import ANY_TOPIC
+from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (
     BrokerError,
     FilterDataNotExist,
@@ -24,6 +26,7 @@ from rocketbroker.records.record import decode_all
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.groups import SubscriptionGroupConfig
 from rocketbroker.wire.heartbeats import ConsumerData, SubscriptionData
+from rocketbroker.wire.hot import PullFields
 from tests.broker.rig import Rig, answered, pull_ext, send_ext
 
 PULL = RequestCode.PULL_MESSAGE
@@ -341,3 +344,47 @@ class RejectTests(CheckCase):
         """Of an active group only members may."""
         self.register(consume_type="CONSUME_ACTIVELY")
         self.assertEqual(self.found(), [b"a"])
+
+
+class CountTests(CheckCase):
+    """Not more groups and topics are counted for than the limit says."""
+
+    def setUp(self) -> None:
+        """Checks that count for two."""
+        rig = self.rig = self.make()
+        self.checks = PullChecks(
+            rig.store,
+            rig.topics,
+            rig.groups,
+            rig.consumers,
+            rig.filters,
+            rig.refusals,
+            BrokerOptions(),
+            most_counted=2,
+        )
+
+    def pull(self, group: str) -> None:
+        """A group takes one message."""
+        fields = PullFields(group, "T", 0, 0, 1, SUBSCRIPTION, subscription="*")
+        route, _ = self.checks.check(self.rig.connection, fields)
+        route.counts.messages += 1
+
+    def counted(self) -> list[tuple[str, int]]:
+        """How many messages each group has."""
+        return [(each.group, each.messages) for each in self.checks.counters()]
+
+    def test_gone(self) -> None:
+        """A group that was deleted makes room for another one."""
+        for group in ("G1", "G2"):
+            self.pull(group)
+        self.rig.groups.delete("G1")
+        self.pull("G3")
+        self.assertEqual(self.counted(), [("G2", 1), ("G3", 1)])
+        self.assertEqual(self.checks.forgotten_messages, 1)
+
+    def test_tooMany(self) -> None:
+        """Without one, all begin at 0 again."""
+        for group in ("G1", "G2", "G3", "G1"):
+            self.pull(group)
+        self.assertEqual(self.counted(), [("G3", 1), ("G1", 1)])
+        self.assertEqual(self.checks.forgotten_messages, 2)
