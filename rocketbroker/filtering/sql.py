@@ -11,7 +11,8 @@ each it is known what kind of value. A chain of AND, or of OR, is one closure wi
 loop. What is strange is so in the reference, and clients' expressions depend on it:
 
   - NOT binds stronger than any comparison: C{NOT a = 5} is C{(NOT a) = 5}.
-  - Behind a whole expression anything is ignored: C{a = 007} is C{a = 0}.
+  - Behind a whole expression anything is ignored: C{a = 007} is C{a = 0}. A C{NOT} is
+    not, where a comparison could go on, and must be followed by C{IN} or the like.
   - Three values: a comparison with an absent property is neither true nor false, but
     C{=} with the absent one on its right is false.
   - A property where a condition is wanted is false if it is there.
@@ -69,7 +70,7 @@ _POWERS: Final[dict[str, int]] = {
     "<>": _EQUALITY,
     "IS": _EQUALITY,
     **dict.fromkeys((">", ">=", "<", "<="), _COMPARISON),
-    **dict.fromkeys(("BETWEEN", "IN"), _COMPARISON),
+    **dict.fromkeys(("NOT", "BETWEEN", "IN"), _COMPARISON),
     **dict.fromkeys(("CONTAINS", "STARTSWITH", "ENDSWITH"), _COMPARISON),
 }
 _NEGATABLE: Final = frozenset(("BETWEEN", "IN", "CONTAINS", "STARTSWITH", "ENDSWITH"))
@@ -196,7 +197,11 @@ class Parser:
             )
         left = self._prefix()
         links = 0
-        while (strength := self._strength()) > power:
+        loosest = _UNARY
+        # What binds stronger than the word before it belongs to an operand; behind
+        # IS NULL there is none, and it ends the expression.
+        while power < (strength := self._strength()) <= loosest:
+            loosest = strength
             if strength in (_AND, _OR):
                 left = self._chain(left, strength)
                 continue
@@ -213,11 +218,6 @@ class Parser:
         """How strong the next word binds; 0 if it is not infix."""
         token = self._tokens.peek()
         if token.kind not in (KEYWORD, SYMBOL):
-            return 0
-        if token.text == "NOT":
-            behind = self._tokens.peek(1)
-            if behind.kind == KEYWORD and behind.text in _NEGATABLE:
-                return _COMPARISON
             return 0
         return _POWERS.get(token.text, 0)
 
@@ -281,14 +281,18 @@ class Parser:
             condition = _equal(left, self._operand(_EQUALITY))
             return condition if word == "=" else _not(condition)
         if word == "IS":
-            negated = self._tokens.peek().text == "NOT"
+            token = self._tokens.peek()
+            negated = token.kind == KEYWORD and token.text == "NOT"
             if negated:
                 self._tokens.take()
             self._expect("NULL")
             return _is_absent(left, negated)
         negated = word == "NOT"
         if negated:
-            word = self._tokens.take().text
+            token = self._tokens.take()
+            if token.kind != KEYWORD or token.text not in _NEGATABLE:
+                raise _unexpected(token)
+            word = token.text
         if word == "BETWEEN":
             low = self._operand(_COMPARISON)
             self._expect("AND")
@@ -338,7 +342,9 @@ def _float(text: str) -> Operand:
 
 def _negated(operand: Operand) -> Operand:
     if operand.kind not in NUMBERS:
-        return Operand(Kind.NOTHING, lambda properties: None)
+        # None, whatever it is, unless it cannot be told.
+        evaluate = operand.evaluate
+        return Operand(Kind.NOTHING, lambda properties: (evaluate(properties), None)[1])
     value = operand.value
     assert isinstance(value, int | float)
     negative = -value
@@ -440,8 +446,8 @@ def _ordered(left: Operand, word: str, right: Operand) -> Operand:
     wanted = {">": (1,), ">=": (0, 1), "<": (-1,), "<=": (-1, 0)}[word]
 
     def comparison(properties: Properties) -> Value:
-        one, other = first(properties), second(properties)
-        if one is None or other is None:
+        one = first(properties)
+        if one is None or (other := second(properties)) is None:
             return None
         result = compare(one, other, *kinds)
         return (result > 0) - (result < 0) in wanted
@@ -454,7 +460,7 @@ def _between(value: Operand, low: Operand, high: Operand, negated: bool) -> Oper
         least, most = low.value, high.value
         if least is None or most is None:
             raise SubscriptionParseFailed("nothing is between NULL and something")
-        if low.kind in NUMBERS and high.kind in NUMBERS:
+        if low.kind in NUMBERS and high.kind in NUMBERS and not negated:
             assert isinstance(least, int | float) and isinstance(most, int | float)
             if most < least:
                 raise SubscriptionParseFailed(f"nothing is between {least} and {most}")

@@ -77,21 +77,21 @@ class Tokens:
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
-        self._ahead: list[Token] = []
+        self._next: Token | None = None
 
-    def peek(self, ahead: int = 0) -> Token:
-        """The next word, or one behind it; it stays there.
+    def peek(self) -> Token:
+        """The next word; it stays there.
 
         @raise SubscriptionParseFailed: there is none that could be one.
         """
-        while len(self._ahead) <= ahead:
-            self._ahead.append(self._read())
-        return self._ahead[ahead]
+        if self._next is None:
+            self._next = self._read()
+        return self._next
 
     def take(self) -> Token:
         """The next word; it is gone then."""
         token = self.peek()
-        del self._ahead[0]
+        self._next = None
         return token
 
     def _read(self) -> Token:

@@ -155,7 +155,7 @@ def check(tree: Tree[Any]) -> None:
                 raise Refused("no order")
             if inner.data in CONDITIONS:
                 raise Refused("no order")
-    if tree.data in ("between", "notbetween"):
+    if tree.data == "between":
         low, high = literals[1:]
         if low is not None and high is not None and high[1] < low[1]:
             raise Refused("empty")

@@ -73,6 +73,8 @@ class ExpressionTests(SynchronousTestCase):
             self.assertIs(wants("a NOT BETWEEN 1 AND 5", a=value), not inside)
         self.assertTrue(wants("a BETWEEN -5 AND -7 OR TRUE", a="1"))
         self.assertTrue(wants("a BETWEEN 1 AND 5 AND b = 1", a="2", b="1"))
+        self.assertTrue(wants("a NOT BETWEEN 5 AND 1", a="3"))
+        self.refused("a NOT BETWEEN NULL AND 1", "a NOT BETWEEN 1 AND NULL")
         self.refused("a BETWEEN 5 AND 1", "a BETWEEN NULL AND 1", "a BETWEEN 'a' AND 1")
 
     def test_in(self) -> None:
@@ -104,8 +106,14 @@ class ExpressionTests(SynchronousTestCase):
         """What stands behind a whole expression is ignored, unless it is asked for."""
         self.assertTrue(wants("a = 007", a="0"))
         self.assertTrue(wants("a = 1 b = ? 2", a="1"))
-        self.assertTrue(wants("a = 1 NOT b", a="1"))
-        self.refused("a = 1 ?", "a = 1 AND", "", "(a = 1", ")")
+        self.assertTrue(wants("a IS NULL NOT b"))
+        self.assertTrue(wants("b = 1 OR a IS NULL > 5 = ("))
+        self.refused("a = 1 ?", "a = 1 AND", "", "(a = 1", ")", "(a IS NULL > 5)")
+
+    def test_loneNot(self) -> None:
+        """Where a comparison could go on a NOT has to be one of it."""
+        self.refused("a = 1 NOT b", "a NOT", "a NOT > 5", "a = b AND c NOT 'IN'")
+        self.refused("a IS 'NOT' NULL")
 
     def test_refused(self) -> None:
         """What has no meaning, with the place where it can be told."""
@@ -120,6 +128,8 @@ class ExpressionTests(SynchronousTestCase):
         self.assertFalse(wants("1 = TRUE"))
         self.assertTrue(wants("'true' = TRUE"))
         self.assertTrue(wants("-a IS NULL", a="5"))
+        self.assertFalse(wants("-(a > b) IS NULL", a="x", b="1"))
+        self.assertTrue(wants("c > -(a > b) OR TRUE", a="x", b="1"))
         self.assertTrue(wants("a > -5", a="-4"))
         self.assertTrue(wants("+a = 5", a="5"))
         self.assertTrue(wants("TRUE"))
