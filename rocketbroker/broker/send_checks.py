@@ -6,6 +6,7 @@ Rules: the broker sheet, sections 10.1, 10.4 and 11.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Final, final
 
@@ -23,6 +24,7 @@ from rocketbroker.errors import (
     TopicNotExist,
 )
 from rocketbroker.records import names
+from rocketbroker.records.hashing import tag_code
 from rocketbroker.records.sysflags import (
     COMPRESSED,
     INNER_BATCH,
@@ -58,6 +60,12 @@ NOT_NEEDED: Final = frozenset(
 
 _FAQ: Final = (
     "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
+)
+
+#: Names on which the broker acts, or which it sets itself; a text that holds none of
+#: them, wherever, needs no closer look.
+SPECIAL: Final = re.compile(
+    "DELAY|TRAN_MSG|TIMER_|POP_CK|INNER_|MSG_REGION|TRACE_ON|__STARTD"
 )
 
 
@@ -244,3 +252,26 @@ def is_hot(config: TopicConfig) -> bool:
         and not has_batch_queues(config)
         and config.attributes.get(CLEANUP_POLICY) != COMPACTION
     )
+
+
+def ordinary_tag_code(own: str, head: str, tail: str) -> int | None:
+    """The tag code of properties among which is none that the broker acts on.
+
+    @param own: the properties as they came.
+    @param head: what stands there before the first unique key.
+    @param tail: what stands behind it.
+    @return: 0 without a tag; None if a closer look is needed.
+    """
+    if (
+        ("_" in head or "_" in tail or "DELAY" in own)
+        # Other names that the broker acts on have one of these.
+        and (SPECIAL.search(own) is not None or "UNIQ_KEY\x01" in tail)
+    ):
+        return None
+    before, found, rest = own.rpartition("TAGS\x01")
+    if not found:
+        return 0
+    if before and before[-1] != "\x02":
+        return None
+    tags = rest.partition("\x02")[0]
+    return tag_code(tags) if tags else None

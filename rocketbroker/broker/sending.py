@@ -25,7 +25,6 @@ Rules: the broker sheet, sections 10.1, 10.4, 10.5 and 11.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import partial
 from typing import Final, final
@@ -46,7 +45,14 @@ from rocketbroker.broker.lightqueues import LightQueues
 from rocketbroker.broker.message_types import FIFO, NORMAL, message_type_of
 from rocketbroker.broker.placed import inner_batch
 from rocketbroker.broker.postponing import Postponing
-from rocketbroker.broker.send_checks import SendChecks, fields_of, is_half, is_hot
+from rocketbroker.broker.send_checks import (
+    SPECIAL,
+    SendChecks,
+    fields_of,
+    is_half,
+    is_hot,
+    ordinary_tag_code,
+)
 from rocketbroker.broker.topics import TopicTable
 from rocketbroker.broker.transaction_counts import Settle
 from rocketbroker.broker.transaction_messages import prepare
@@ -63,8 +69,9 @@ from rocketbroker.records.sysflags import INNER_BATCH, TRANSACTION_MASK
 from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
 from rocketbroker.store.interfaces import PUT_OK, Draft, IStore, Placed
 from rocketbroker.wire.codes import RequestCode
-from rocketbroker.wire.command import ONEWAY, Command
+from rocketbroker.wire.command import ONEWAY, RESPONSE, Command
 from rocketbroker.wire.hot import (
+    NOT_READ,
     SEND_ANSWER,
     SEND_ANSWER_WITHOUT_ID,
     SendFields,
@@ -78,12 +85,6 @@ from rocketbroker.wire.topics import TopicConfig
 
 #: Properties that clients send back to us with a message, or not at all.
 NOT_FOR_CLIENTS: Final = ("POP_CK", "INNER_MULTI_QUEUE_OFFSET")
-
-#: Names on which the broker acts, or which it sets itself; a text that holds none of
-#: them, wherever, needs no closer look.
-_SPECIAL: Final = re.compile(
-    "DELAY|TRAN_MSG|TIMER_|POP_CK|INNER_|MSG_REGION|TRACE_ON|__STARTD"
-)
 
 #: Bits of the system flag: those that the store sets, and all but those of compression
 #: and of several tags.
@@ -146,8 +147,13 @@ class Sending:
             "CLUSTER": options.broker_cluster_name,
         }
         self._added_bytes = properties.encode(self._added)
-        self._added_text = properties.to_text(self._added)
-        self._added_after = "\x02" + self._added_text
+        added_text = properties.to_text(self._added)
+        #: What follows properties that do not end with their separator, and that do.
+        self._added_after = "\x02" + added_text, added_text
+        #: What stood behind the last unique key, all of it ordinary, and its tag code:
+        #: what one producer sends mostly differs in no more than its keys.
+        self._tail = ""
+        self._tail_code = 0
         self._generation = -1
         self._ready: dict[str, dict[int, QueueSends]] = {}
         self._counted: dict[tuple[str, int, str], QueueSends] = {}
@@ -172,8 +178,12 @@ class Sending:
 
     def hot(self, connection: IConnection, header: bytes, body: bytes) -> bool:
         """Take a send that came as JSON if everything about it is ordinary."""
-        call = read_send(header)
-        if call is None or not body:
+        try:
+            call = read_send(header)
+        except NOT_READ:
+            return False
+        flag = call.flag
+        if flag & RESPONSE or not body:
             return False
         if self._generation != self._topics.generation:
             self._forget()
@@ -182,10 +192,10 @@ class Sending:
         if queues is None:
             return False
         sends = queues.get(fields.e)
-        intake = self._intake
-        if sends is None or fields.f & _NOT_HOT_BITS:
+        sys_flag = fields.f
+        if sends is None or sys_flag & _NOT_HOT_BITS:
             return False
-        if self._bounded and intake.is_full():
+        if self._bounded and self._intake.is_full():
             return False
         if fields.m:
             return self._hot_batch(connection, call, body, sends)
@@ -194,41 +204,37 @@ class Sending:
         unique, _, tail = rest.partition("\x02")
         if not unique or (head and head[-1] != "\x02"):
             return False
-        if "_" in head or "_" in tail or "DELAY" in own:
-            # Other names that the broker acts on have one of these.
-            if _SPECIAL.search(own) is not None or "UNIQ_KEY\x01" in tail:
+        if (
+            tail == self._tail
+            and "_" not in head
+            and "DELAY" not in head
+            and "TAGS\x01" not in head
+        ):
+            code = self._tail_code
+        else:
+            found = ordinary_tag_code(own, head, tail)
+            if found is None:
                 return False
+            code = found
             if "__SHARDINGKEY\x01" in own:
                 sends = self._sends(fields.b, fields.e, FIFO)
-        head, found, rest = own.rpartition("TAGS\x01")
-        if not found:
-            code = 0
-        elif head and head[-1] != "\x02":
-            return False
-        else:
-            tags = rest.partition("\x02")[0]
-            if not tags:
-                return False
-            code = tag_code(tags)
+            elif "_" not in tail and "TAGS\x01" not in head:
+                self._tail, self._tail_code = tail, code
         key = unique.encode()
         self.hot_sends += 1
-        intake.drafts.append(
+        self._intake.drafts.append(
             Draft(
                 sends.queue,
                 body,
-                (
-                    own + self._added_text
-                    if own[-1] == "\x02"
-                    else own + self._added_after
-                ).encode(),
+                (own + self._added_after[own[-1] == "\x02"]).encode(),
                 fields.h,
-                fields.f,
+                sys_flag,
                 fields.g,
                 connection.peer_host,
                 fields.j,
                 code,
                 (
-                    None if call.flag & ONEWAY else connection,
+                    None if flag & ONEWAY else connection,
                     call.opaque,
                     key if key.isalnum() else quoted(key),
                     sends,
@@ -244,7 +250,7 @@ class Sending:
         self, connection: IConnection, call: SendHeader, body: bytes, sends: QueueSends
     ) -> bool:
         text = call.extFields.i
-        if len(body) > self._most_bytes or _SPECIAL.search(text) is not None:
+        if len(body) > self._most_bytes or SPECIAL.search(text) is not None:
             return False
         if "__SHARDINGKEY\x01" in text:
             sends = self._sends(sends.topic, sends.queue.queue_id, FIFO)

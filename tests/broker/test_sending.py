@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records.batches import encode_part
 from rocketbroker.records.hashing import java_hash
 from rocketbroker.records.record import StoredMessage
 from rocketbroker.wire.codes import RequestCode
-from rocketbroker.wire.command import Command
+from rocketbroker.wire.command import RESPONSE, Command
 from tests.broker.rig import HOST, HOST_TEXT, UNIQUE, Rig, answered, send_ext
 
 SEND = RequestCode.SEND_MESSAGE_V2
@@ -244,6 +246,48 @@ class HotTests(SendingCase):
             for name in ("transactionId", "MSG_REGION", "TRACE_ON", "queueId"):
                 self.assertEqual(general.ext[name], hot.ext[name])
             self.assertEqual(hot.ext["msgId"], f"{HOST_TEXT}{two.position:016X}")
+
+    def outcome(self, head: str, tail: str) -> tuple[object, ...]:
+        """What the hot way makes of properties before and behind a unique key."""
+        properties = f"{head}UNIQ_KEY\x01{UNIQUE}\x02{tail}"
+        if not self.rig.hot(SEND, send_ext(properties=properties), b"x"):
+            return ()
+        (draft,) = self.rig.intake.drafts
+        self.rig.intake.drafts.clear()
+        assert isinstance(draft.context, tuple)
+        sends = draft.context[3]
+        return draft.properties, draft.tag_code, sends.message_type
+
+    def test_rememberedTail(self) -> None:
+        """What the message before was like changes nothing."""
+        self.approve()
+        heads = ["", "KEYS\x01k\x02", "TAGS\x01B\x02", "a_b\x01c\x02"]
+        heads += ["DELAY\x011\x02", "__SHARDINGKEY\x01k\x02", "TRAN_MSG\x01true\x02"]
+        heads += ["UNIQ_KEY\x01first\x02", "MYTAGS\x01B\x02"]
+        tails = ["", "WAIT\x01true\x02", "WAIT\x01true\x02TAGS\x01A", "TAGS\x01\x02"]
+        tails += ["__SHARDINGKEY\x01z\x02", "TIMER_DELAY_MS\x011\x02", "DELAY\x012"]
+        tails += [
+            "UNIQ_KEY\x01last\x02",
+            "MYTAGS\x01B\x02",
+            "TAGS\x01C\x02a_b\x01c\x02",
+        ]
+        every = list(product(heads, tails))
+        alone = {}
+        for number, each in enumerate(every):
+            self.outcome("", f"NUMBER\x01{number}\x02")
+            alone[each] = self.outcome(*each)
+        self.assertEqual(alone["", "WAIT\x01true\x02TAGS\x01A"][1], java_hash("A"))
+        self.assertEqual(alone["TAGS\x01B\x02", ""][1], java_hash("B"))
+        self.assertEqual(alone["DELAY\x011\x02", ""], ())
+        for before, head in product(every, heads):
+            each = head, before[1]
+            self.outcome(*before)
+            self.assertEqual(self.outcome(*each), alone[each], (before, each))
+
+    def test_responseWithTheCode(self) -> None:
+        """A response whose code happens to be 310 is not a send."""
+        self.approve()
+        self.assertFalse(self.rig.hot(SEND, send_ext(), b"x", flag=RESPONSE))
 
     def test_unusual(self) -> None:
         """Properties that need a closer look are left to the general way."""
