@@ -188,7 +188,7 @@ def encode(
             properties,
         )
     )
-    return _with_crc(record) if append_crc else record
+    return record[:-CRC_PROPERTY_SIZE] + own_crc(record) if append_crc else record
 
 
 def _with_room_for_crc(properties: bytes) -> bytes:
@@ -200,9 +200,21 @@ def crc_property(crc: int) -> bytes:
     return _CRC_PREFIX + str(crc)[::-1].ljust(10, "0").encode("ascii") + b"\x02"
 
 
-def _with_crc(record: bytes) -> bytes:
-    content = record[:-CRC_PROPERTY_SIZE]
-    return content + crc_property(crc32(content) & 0x7FFFFFFF)
+def own_crc(record: bytes) -> bytes:
+    """The property with the CRC of a record, which has room for it at its end."""
+    return crc_property(crc32(record[:-CRC_PROPERTY_SIZE]) & 0x7FFFFFFF)
+
+
+def is_crc_property_right(data: bytes, at: int, end: int) -> bool:
+    """Whether a record has no CRC of its own in its properties, or the right one.
+
+    @param at: where in C{data} it begins.
+    @param end: where it ends.
+    """
+    content = end - CRC_PROPERTY_SIZE
+    if not data.startswith(_CRC_PREFIX, content):
+        return True
+    return data[content:end] == own_crc(data[at:end])
 
 
 @final

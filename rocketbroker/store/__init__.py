@@ -51,6 +51,7 @@ L{rocketbroker.store.store} offers it. From the outside in:
 - L{rocketbroker.store.words}: the numbers that processes share.
 - L{rocketbroker.store.lease}: who may append now.
 - L{rocketbroker.store.reader}: a directory opened for reading only, for exports.
+- L{rocketbroker.store.filerow}: the files of one of its queues.
 - L{rocketbroker.store.inspection}: what such a directory holds, for operators.
 - L{rocketbroker.store.verification}: every record and every entry checked.
 - L{rocketbroker.store.queueverification}: that of the entries.
@@ -61,4 +62,6 @@ L{rocketbroker.store.store} offers it. From the outside in:
 - L{rocketbroker.store.indexverification}: the index checked.
 - L{rocketbroker.store.locating}: where things are in it.
 - L{rocketbroker.store.matching}: the entries of a queue against its records.
+- L{rocketbroker.store.batchmatching}: the units of a batch queue against its batches.
+- L{rocketbroker.store.tagcodes}: what stands in entries against tags.
 """

@@ -27,7 +27,14 @@ from typing import Final, TypeAlias, final
 
 from rocketbroker.records.entries import FILLED_SIZE
 from rocketbroker.records.malformed import Malformed
-from rocketbroker.records.record import StoredMessage, decode, encode, record_size
+from rocketbroker.records.record import (
+    CRC_PROPERTY_SIZE,
+    StoredMessage,
+    decode,
+    encode,
+    own_crc,
+    record_size,
+)
 from rocketbroker.store.consumequeue import MAGIC_V1, MAGIC_V2, MOST_TOPIC_V1
 from rocketbroker.store.encoding import (
     FILLER,
@@ -84,6 +91,7 @@ class Filling:
     @ivar patches: position and new bytes, in order, none overlapping.
     @ivar mended: of records that are whole again, their slots.
     @ivar emptied: of messages without a body now, their slots.
+    @ivar sealed: from where to where records stand whose own CRC is made again.
     @ivar dead: from where to where dead records and fillers stand.
     """
 
@@ -96,6 +104,7 @@ class Filling:
         self.patches: list[tuple[int, bytes]] = []
         self.mended: list[Slot] = []
         self.emptied: list[Slot] = []
+        self.sealed: list[tuple[int, int]] = []
         self.dead: list[tuple[int, int]] = []
 
     def fill(
@@ -137,6 +146,12 @@ class Filling:
         if mended is not None and mended != data:
             self.patches.append((slot.position, mended))
             self.mended.append(slot)
+
+    def seal(self, start: int, end: int) -> None:
+        """Give a record that has a CRC of its own the right one, as it is now."""
+        data = self._read(start, end - start)
+        self.patches.append((end - CRC_PROPERTY_SIZE, own_crc(data)))
+        self.sealed.append((start, end))
 
     def _bury(self, start: int, end: int) -> None:
         """Give up a region."""

@@ -17,6 +17,7 @@ from typing import Final, TypeAlias, final
 from rocketbroker.errors import StoreError
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.store.reader import StoreReader
+from rocketbroker.store.tagcodes import TagCodes
 
 #: Position, size, tag code.
 Entry: TypeAlias = tuple[int, int, int]
@@ -37,6 +38,8 @@ class Matching:
     @ivar next: the offset of the entry that no record has met yet.
     @ivar unlisted: how many records have no entry.
     @ivar missing: positions and offsets of the first of them.
+    @ivar codes: tells wrong tag codes from right ones.
+    @ivar wrong: wrong tag codes: the offset, what, and where in the extension.
     @ivar dropped: how many entries were not kept aside because there were too many.
     """
 
@@ -47,6 +50,7 @@ class Matching:
         "_queue_id",
         "_reader",
         "_topic",
+        "codes",
         "dropped",
         "end",
         "exists",
@@ -55,6 +59,7 @@ class Matching:
         "missing",
         "next",
         "unlisted",
+        "wrong",
     )
 
     def __init__(self, reader: StoreReader, topic: str, queue_id: int) -> None:
@@ -66,6 +71,8 @@ class Matching:
         if self.exists:
             self.first = reader.min_offset(topic, queue_id)
             self.end = reader.max_offset(topic, queue_id)
+        self.codes = TagCodes(reader, topic, queue_id)
+        self.wrong: list[tuple[int, str, int, str]] = []
         self.last = -1
         self.next = self.first
         self.dropped = 0
@@ -102,14 +109,15 @@ class Matching:
         self.last = end - 1
         return True
 
-    def meet(self, offset: int, entry: Entry) -> bool:
+    def meet(self, offset: int, entry: Entry, store_ms: int) -> bool:
         """A record comes by.
 
         Entries that point before it have missed theirs. One that points behind it waits
         for a record to come: this one is of an older topic of that name, or has lost
         its entry. But if the one behind that does not, it is wrong.
 
-        @param entry: what its entry has to be.
+        @param entry: what its entry has to be, with the hash of its tags.
+        @param store_ms: its store time.
         @return: whether there is an entry for its offset, right or wrong.
         """
         if offset < self.next and self._aside.get(offset) == entry:
@@ -128,7 +136,10 @@ class Matching:
             passed = self.next
             self._at += SIZE
             self.next += 1
-            if passed == offset and found == entry:
+            if passed == offset and found[:2] == entry[:2]:
+                why = self.codes.wrong(found[2], entry[2], store_ms)
+                if why[0]:
+                    self._tell_code(offset, why)
                 return True
             self._keep(passed, found)
         return offset < self.end
@@ -173,6 +184,12 @@ class Matching:
                     self.end = before
                 break
         return self.next < self.end
+
+    def _tell_code(self, offset: int, why: tuple[str, int, str]) -> None:
+        if len(self.wrong) < MOST_ASIDE:
+            self.wrong.append((offset, *why))
+        else:
+            self.dropped += 1
 
     def _keep(self, offset: int, entry: Entry) -> None:
         if len(self._aside) < MOST_ASIDE:

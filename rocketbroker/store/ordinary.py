@@ -17,6 +17,7 @@ from typing import Final, final
 from zlib import crc32
 
 from rocketbroker.records.entries import ENTRY
+from rocketbroker.records.record import CRC_PROPERTY_SIZE, is_crc_property_right
 from rocketbroker.records.sysflags import HOST_MASK, INNER_BATCH, TRANSACTION_MASK
 from rocketbroker.store.consumequeue import MAGIC_V1
 from rocketbroker.store.scanning import HEAD_V4, code_of, codes
@@ -25,6 +26,9 @@ _HEAD_BYTES: Final = HEAD_V4.size
 
 #: The bytes of a record that are in none of its three parts, nor in the head.
 _LENGTHS: Final = 3
+
+#: Few records have this byte where such a property would begin.
+_CRC_BEGINS: Final = ord("_")
 
 _UNUSUAL: Final = TRANSACTION_MASK | HOST_MASK | INNER_BATCH
 
@@ -52,20 +56,21 @@ def collect(
     start: int,
     check_crc: bool,
     lane_of: Callable[[tuple[bytes, int]], Lane | None],
+    check_own_crc: bool = False,
 ) -> tuple[int, int, int]:
     """Collect the entries of the ordinary records from C{data[at:]} on.
 
     @param start: the position of C{data} in the log.
     @param lane_of: gives the lane of a topic and queue number, asked once for each;
         None if its records are not ordinary.
+    @param check_own_crc: nor is a record with a wrong one in its properties.
     @return: behind the last one taken, how many they were, and its store time.
     """
     lanes: dict[tuple[bytes, int], Lane] = {}
     unpack, pack, crc_of = HEAD_V4.unpack_from, ENTRY.pack, crc32
     find, find_last, recall, remembered = data.find, data.rfind, lanes.get, codes.get
-    last = len(data) - _HEAD_BYTES
     count = taken_ms = 0
-    if at > last:
+    if at > (last := len(data) - _HEAD_BYTES):
         return at, 0, 0
     size, magic, crc, number, offset, said, flags, ms, length = unpack(data, at)
     while said == start + at and not flags & _UNUSUAL and magic == MAGIC_V1:
@@ -79,6 +84,12 @@ def collect(
         first = topic + 1 + data[topic]
         if first + 2 > end or first + 2 + (data[first] << 8) + data[first + 1] != end:
             break
+        if (
+            check_own_crc
+            and data[end - CRC_PROPERTY_SIZE] == _CRC_BEGINS
+            and not is_crc_property_right(data, at, end)
+        ):
+            break
         tags = find_last(b"TAGS\x01", first + 2, end)
         code: int | None = 0
         if tags >= 0:
@@ -89,9 +100,9 @@ def collect(
             code = remembered(text)
             if code is None:
                 code = code_of(text)
-        lane = recall((data[topic + 1 : first], number))
+        key = data[topic + 1 : first], number
+        lane = recall(key)
         if lane is None:
-            key = data[topic + 1 : first], number
             lane = lane_of(key)
             if lane is None:
                 break

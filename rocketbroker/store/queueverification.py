@@ -12,12 +12,17 @@ from __future__ import annotations
 
 from typing import Final, final
 
+from rocketbroker.errors import StoreError
 from rocketbroker.records.entries import ENTRY, SIZE
+from rocketbroker.records.queueunits import BatchUnit
 from rocketbroker.records.sysflags import INNER_BATCH, takes_queue_offset
+from rocketbroker.store.batchmatching import BatchMatching
+from rocketbroker.store.batchqueue import FOLDER as BATCHES
 from rocketbroker.store.faults import Fault, Tell
 from rocketbroker.store.locating import segment_at
 from rocketbroker.store.matching import Entry, Matching
 from rocketbroker.store.ordinary import Lane, collect
+from rocketbroker.store.placing import batch_of, lights_of
 from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.scanning import (
     SMALLEST,
@@ -27,22 +32,18 @@ from rocketbroker.store.scanning import (
     parse,
     tag_code_of,
 )
-
-#: Entries of this topic say when, not which tag.
-SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
+from rocketbroker.store.tagcodes import TagCodes
 
 #: Queues whose entries point to records of other topics.
 SHARED_PREFIX: Final = "%LMQ%"
-
-#: Codes below are addresses in C{consumequeue_ext}.
-LEAST_CODE: Final = -(1 << 31)
 
 #: The longest record that an entry is believed, as the longest message that can be
 #: configured is below it.
 MOST_RECORD: Final = 64 << 20
 
-#: So many records of one queue that have no entry are told one by one.
-MOST_MISSING: Final = 20_000
+#: So many records of one queue that have no entry are told one by one, and so many
+#: units of a batch queue that are wrong.
+MOST_TOLD: Final = 20_000
 
 
 @final
@@ -60,6 +61,7 @@ class QueueVerification:
         self._reader = reader
         self._tell_fault = tell
         self._queues: dict[tuple[bytes, int], Matching] = {}
+        self._batches: dict[tuple[bytes, int], BatchMatching] = {}
         self.unlisted = 0
         self.orphans = 0
 
@@ -68,13 +70,25 @@ class QueueVerification:
         for topic in self._reader.topics():
             for queue_id in self._reader.queues(topic):
                 self._matching(topic.encode(), queue_id)
+        for topic in self._reader.topics(BATCHES):
+            for queue_id in self._reader.queues(topic, BATCHES):
+                self._batch_matching(topic.encode(), queue_id)
 
     def _matching(self, topic: bytes, queue_id: int) -> Matching:
         matching = self._queues.get((topic, queue_id))
         if matching is None:
-            name = topic.decode("utf-8", "replace").replace("/", "\ufffd")
-            matching = Matching(self._reader, name or "\ufffd", queue_id)
+            matching = Matching(self._reader, _name(topic), queue_id)
             self._queues[topic, queue_id] = matching
+        return matching
+
+    def _batch_matching(self, topic: bytes, queue_id: int) -> BatchMatching:
+        matching = self._batches.get((topic, queue_id))
+        if matching is None:
+            lowest = self._reader.segments[0].start
+            matching = BatchMatching(
+                self._reader, _name(topic), queue_id, lowest, MOST_TOLD
+            )
+            self._batches[topic, queue_id] = matching
         return matching
 
     def take(self, data: bytes, at: int, start: int) -> tuple[int, int]:
@@ -87,13 +101,13 @@ class QueueVerification:
 
         def lane_of(key: tuple[bytes, int]) -> Lane | None:
             matching = self._queues.get(key)
-            if matching is None or matching.last < 0:
+            if matching is None or matching.last < 0 or not matching.codes.are_plain:
                 return None
             lane = Lane([], matching.last + 1, 0)
             opened.append((matching, lane))
             return lane
 
-        end, count, _ = collect(data, at, start, True, lane_of)
+        end, count, _ = collect(data, at, start, True, lane_of, True)
         for matching, lane in opened:
             entries = lane.entries
             first = matching.last + 1
@@ -111,8 +125,11 @@ class QueueVerification:
 
     def record(self, found: Found) -> None:
         """Check one record against its queue."""
-        position, size, topic, queue_id, offset, sys_flag, _, properties = found
-        if not takes_queue_offset(sys_flag) or sys_flag & INNER_BATCH:
+        position, size, topic, queue_id, offset, sys_flag, store_ms, properties = found
+        if not takes_queue_offset(sys_flag):
+            return
+        if sys_flag & INNER_BATCH:
+            self._batch(found)
             return
         matching = self._queues.get((topic, queue_id))
         if matching is None:
@@ -131,10 +148,26 @@ class QueueVerification:
             matching.missing.clear()
         if not matching.exists:
             self.orphans += 1
-        elif not matching.meet(offset, (position, size, tag_code_of(properties))):
+            return
+        entry = position, size, tag_code_of(properties)
+        if not matching.meet(offset, entry, store_ms):
             matching.unlisted += 1
-            if len(matching.missing) < MOST_MISSING:
+            if len(matching.missing) < MOST_TOLD:
                 matching.missing.append((position, offset))
+
+    def _batch(self, found: Found) -> None:
+        """Check one inner batch against its queue."""
+        position, size, topic, queue_id, _, _, store_ms, properties = found
+        place = batch_of(properties)
+        if place is None:
+            # It stands in no queue.
+            return
+        matching = self._batch_matching(topic, queue_id)
+        if matching.exists:
+            code = tag_code_of(properties)
+            matching.meet(BatchUnit(position, size, code, store_ms, *place))
+        else:
+            self.orphans += 1
 
     def _tell_record(
         self,
@@ -153,21 +186,49 @@ class QueueVerification:
             Fault(kind, path, position, text, queue=queue, offsets=offsets)
         )
 
-    def rest(self) -> None:
-        """The walk is over: check the entries that met no record of theirs."""
+    def rest(self, end: int) -> None:
+        """The walk is over: check the entries that met no record of theirs.
+
+        @param end: where the walk has ended.
+        """
         for (topic, queue_id), matching in self._queues.items():
             self._tell_missing(topic, queue_id, matching)
-            name = topic.decode("utf-8", "replace")
-            for offset, entry in matching.rest():
-                why = self._wrong(name, queue_id, offset, entry)
-                if why:
-                    what = f"entry {offset} (position {entry[0]}, size {entry[1]})"
-                    self._tell_entry(name, queue_id, offset, f"{what}: {why}")
-            if matching.dropped:
-                text = f"{matching.dropped} more entries fit no record"
-                self._tell_entry(name, queue_id, matching.first, text)
+            self._rest_of_queue(_name(topic), queue_id, matching, end)
+        for (topic, queue_id), batches in self._batches.items():
+            self._tell_missing(topic, queue_id, batches)
+            for at, position, why in batches.rest():
+                if position >= end and not self._reader.is_clean:
+                    # It came after the walk, or the next start removes it.
+                    continue
+                text = f"the unit at byte {at} (position {position}): {why}"
+                path, queue = batches.path_of(at), (_name(topic), queue_id)
+                self._tell_fault(Fault("entry", path, at, text, queue=queue))
 
-    def _tell_missing(self, topic: bytes, queue_id: int, matching: Matching) -> None:
+    def _rest_of_queue(
+        self, topic: str, queue_id: int, matching: Matching, end: int
+    ) -> None:
+        for offset, why, position, path in matching.wrong:
+            text = f"entry {offset}: {why}"
+            if path:
+                queue = topic, queue_id
+                self._tell_fault(Fault("extension", path, position, text, queue=queue))
+            else:
+                self._tell_entry(topic, queue_id, offset, text)
+        for offset, entry in matching.rest():
+            if entry[0] >= end and not self._reader.is_clean:
+                # Its record came after the walk, or the next start removes it.
+                continue
+            why = self._wrong(topic, queue_id, offset, entry, matching.codes)
+            if why:
+                what = f"entry {offset} (position {entry[0]}, size {entry[1]})"
+                self._tell_entry(topic, queue_id, offset, f"{what}: {why}")
+        if matching.dropped:
+            text = f"{matching.dropped} more entries fit no record"
+            self._tell_entry(topic, queue_id, matching.first, text)
+
+    def _tell_missing(
+        self, topic: bytes, queue_id: int, matching: Matching | BatchMatching
+    ) -> None:
         """The records that have no entry; after a crash the next start makes them."""
         if not self._reader.is_clean:
             self.unlisted += matching.unlisted
@@ -189,32 +250,34 @@ class QueueVerification:
             Fault("entry", path, offset * SIZE, text, queue=queue, offsets=offsets)
         )
 
-    def _wrong(self, topic: str, queue_id: int, offset: int, entry: Entry) -> str:
+    def _wrong(
+        self, topic: str, queue_id: int, offset: int, entry: Entry, codes: TagCodes
+    ) -> str:
         """What is wrong with an entry; empty if nothing is."""
         position, size, code = entry
-        found = None
-        for segment in self._reader.segments:
-            if segment.start <= position < segment.end:
-                at = position - segment.start
-                said = int.from_bytes(segment.file.pread(4, at), "big")
-                data = segment.file.pread(max(SMALLEST, min(said, MOST_RECORD)), at)
-                try:
-                    found = parse(data, 0, position, False)
-                except Blank:
-                    return "the file of the log ends there"
-                except Broken as error:
-                    return str(error)
-        if found is None:
+        try:
+            segment = segment_at(self._reader, position)
+        except StoreError:
             return "the log has no such position"
+        at = position - segment.start
+        said = int.from_bytes(segment.file.pread(4, at), "big")
+        data = segment.file.pread(max(SMALLEST, min(said, MOST_RECORD)), at)
+        try:
+            found = parse(data, 0, position, False)
+        except Blank:
+            return "the file of the log ends there"
+        except Broken as error:
+            return str(error)
         if found[1] != size:
             return f"the record there has {found[1]} bytes"
-        its_topic = found[2].decode("utf-8", "replace")
         if topic.startswith(SHARED_PREFIX):
-            return ""
-        if (its_topic, found[3], found[4]) != (topic, queue_id, offset):
-            return f"the record there is {found[4]} of {its_topic}/{found[3]}"
-        if topic != SCHEDULE_TOPIC and code >= LEAST_CODE:
-            its_code = tag_code_of(found[7])
-            if its_code != code:
-                return f"its tag code is {code}, the record's is {its_code}"
-        return ""
+            if (topic.encode(), offset) not in lights_of(found[2], found[7]):
+                return "the record there does not say that it stands here"
+        elif (_name(found[2]), found[3], found[4]) != (topic, queue_id, offset):
+            return f"the record there is {found[4]} of {_name(found[2])}/{found[3]}"
+        return codes.wrong(code, tag_code_of(found[7]), found[6])[0]
+
+
+def _name(topic: bytes) -> str:
+    """A topic as a directory can be called; a record may say anything."""
+    return topic.decode("utf-8", "replace").replace("/", "\ufffd") or "\ufffd"

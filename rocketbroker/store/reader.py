@@ -21,10 +21,12 @@ from typing import Final, final
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.records.entries import ENTRY, FILLED_SIZE, SIZE
+from rocketbroker.store.filerow import FileRow
 from rocketbroker.store.scanning import Blank, Broken, Found, parse
 from rocketbroker.store.segments import Segment, Segments, position_of_name
 from rocketbroker.store.words import (
     COMMITTED,
+    END,
     FIRST_SLOT,
     MAX,
     MIN,
@@ -65,41 +67,22 @@ class Piece:
 class QueueReader:
     """The files of one queue, and what can be read of it."""
 
-    __slots__ = ("_files", "_paths", "end", "file_size", "first", "start")
+    __slots__ = ("_row", "end", "file_size", "first", "start")
 
     def __init__(self, files: IFiles, folder: str) -> None:
-        self._files = files
-        found = {}
-        for name in files.list(folder):
-            if position_of_name(name) >= 0:
-                found[position_of_name(name)] = os.path.join(folder, name)
-        sizes = []
-        for start, path in list(found.items()):
-            try:
-                sizes.append(files.size(path))
-            except FileNotFoundError:
-                # A broker that cleans its store has removed it meanwhile.
-                del found[start]
-        #: The longest: one that a crash left short reads as zeros behind its end.
-        self.file_size = max(sizes, default=0)
-        self.file_size -= self.file_size % SIZE
-        self._paths: dict[int, str] = {}
-        for start in sorted(found, reverse=True):
-            if self._paths and start + self.file_size not in self._paths:
-                break
-            self._paths[start] = found[start]
-        self.start = min(self._paths, default=0) // SIZE
+        self._row = FileRow(files, folder, SIZE)
+        self.file_size = self._row.size
+        self.start = self._row.start // SIZE
         self.first = self.start
         self.end = self.start
 
     def path_of(self, offset: int) -> str:
         """The file that holds an entry; empty if none does."""
-        at = offset * SIZE % self.file_size if self.file_size else 0
-        return self._paths.get(offset * SIZE - at, "")
+        return self._row.path_of(offset * SIZE)
 
     def limit(self) -> int:
         """The number of the entry that would stand behind the last file."""
-        return (max(self._paths, default=0) + self.file_size) // SIZE
+        return self._row.end // SIZE
 
     def entries(self, offset: int, most: int) -> list[tuple[int, int, int]]:
         """Entries from an offset on, to the end of one file at the most.
@@ -110,21 +93,7 @@ class QueueReader:
 
     def read(self, offset: int, most: int) -> bytes:
         """The same as they stand in the file."""
-        if self.file_size == 0:
-            return b""
-        at = offset * SIZE % self.file_size
-        path = self._paths.get(offset * SIZE - at)
-        if path is None:
-            return b""
-        size = min(most * SIZE, self.file_size - at)
-        try:
-            file = self._files.open_readonly(path)
-        except FileNotFoundError:
-            raise StoreError(f"{path} was removed while it was read.") from None
-        try:
-            return file.pread(size, at).ljust(size, b"\0")
-        finally:
-            file.close()
+        return self._row.read(offset * SIZE, most * SIZE)
 
 
 @final
@@ -239,6 +208,15 @@ class StoreReader:
         most = min(queue.end - offset, FEW_ENTRIES)
         return queue.read(offset, most) if most > 0 else b""
 
+    def row(self, kind: str, topic: str, queue_id: int, unit: int) -> FileRow:
+        """The files that a queue has of another kind.
+
+        @param kind: the name of their directory in the root.
+        @param unit: what their bytes come in.
+        """
+        folder = os.path.join(self._root, kind, topic, str(queue_id))
+        return FileRow(self._files, folder, unit)
+
     def queue_path(self, topic: str, queue_id: int, offset: int) -> str:
         """The file that holds an entry; empty if none does."""
         return self._queue(topic, queue_id).path_of(offset)
@@ -247,19 +225,26 @@ class StoreReader:
         """Forget what is known of a queue: a broker may have changed it."""
         self._queues.pop((topic, queue_id), None)
 
-    def topics(self) -> list[str]:
-        """All topics that have queues."""
-        folder = os.path.join(self._root, "consumequeue")
-        return [name for name in self._files.list(folder) if self.queues(name)]
+    def topics(self, kind: str = "consumequeue") -> list[str]:
+        """All topics that have queues of a kind."""
+        folder = os.path.join(self._root, kind)
+        return [name for name in self._files.list(folder) if self.queues(name, kind)]
 
-    def queues(self, topic: str) -> list[int]:
+    def queues(self, topic: str, kind: str = "consumequeue") -> list[int]:
         """The numbers of a topic's queues, in order."""
-        folder = os.path.join(self._root, "consumequeue", topic)
+        folder = os.path.join(self._root, kind, topic)
         return sorted(
             int(name)
             for name in self._files.list(folder)
             if name.isascii() and name.isdigit()
         )
+
+    def batch_end(self, topic: str, queue_id: int) -> int | None:
+        """How many bytes of a batch queue may be read; None if nobody says it."""
+        slot = self._slots.get((topic, queue_id))
+        if self._words is None or slot is None:
+            return None
+        return int(self._words.view[slot + END])
 
     def queue_file_size(self, topic: str, queue_id: int) -> int:
         """The bytes of each file of a queue; 0 without any."""

@@ -261,6 +261,10 @@ class Repair:
                 end = max((each.position + each.size for each in slots), default=start)
             filling.fill(start, end, slots, end == segment.end)
         self._misplaced(reader, filling, faults)
+        mended = {slot.position for slot in filling.mended}
+        for fault in faults:
+            if fault.kind == "crc" and fault.position not in mended:
+                filling.seal(*fault.offsets)
         filling.patches.sort()
         return filling
 
@@ -350,6 +354,11 @@ class Repair:
                 name = slot.topic.decode("utf-8", "replace")
                 where = f"{name}/{slot.queue_id} offset {slot.queue_offset}"
                 self._tell(Done(kind, where, slot.position, slot.size, text))
+        for start, end in filling.sealed:
+            path = segment_at(reader, start).path
+            text = "its head or its properties were changed, and may be wrong; its "
+            text += "body is right; its own CRC is made again"
+            self._tell(Done("changed", path, start, end - start, text))
         for start, end in filling.dead:
             path = segment_at(reader, start).path
             text = f"no message can be made of bytes {start} to {end - 1}"

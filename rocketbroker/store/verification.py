@@ -11,8 +11,9 @@ read once more.
 A tail that is no record, and records that are not in the queues yet, are faults only in
 a store that was stopped cleanly: after a crash the next start deals with them.
 
-The heads of records have no checksum: a flipped bit there is found if the numbers then
-contradict each other.
+The heads and properties of records have no checksum, unless they were written with
+C{enabledAppendPropCRC}: a flipped bit there is found if the numbers then contradict
+each other.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from collections.abc import Callable
 from typing import Final, final
 
 from rocketbroker.files.interfaces import IFiles
+from rocketbroker.records.record import is_crc_property_right
 from rocketbroker.records.sysflags import HOST_MASK
 from rocketbroker.store.encoding import MAGIC_BLANK
 from rocketbroker.store.faults import Fault, Tell
@@ -33,6 +35,7 @@ from rocketbroker.store.scanning import (
     SMALLEST,
     Blank,
     Broken,
+    Found,
     parse,
 )
 from rocketbroker.store.segments import Segment, position_of_name
@@ -110,7 +113,7 @@ class Verification:
         for segment in segments:
             is_last = segment is segments[-1]
             self._segment(segment, min(segment.end, end), is_last)
-        self.queues.rest()
+        self.queues.rest(end)
 
     def _tell(self, fault: Fault) -> None:
         self.faults += 1
@@ -179,6 +182,8 @@ class Verification:
                     exact = pause + 1
                 exact -= 1
                 found = parse(data, at, start + at, True)
+                if not is_crc_property_right(data, at, at + found[1]):
+                    self._own_crc(segment, found)
                 at += found[1]
                 self.records += 1
                 self.queues.record(found)
@@ -187,6 +192,17 @@ class Verification:
         except Broken:
             return start + at, True
         return start + at, False
+
+    def _own_crc(self, segment: Segment, found: Found) -> None:
+        """A record has a CRC of its own, which is another, though that of its body is
+        right."""
+        position, size, topic, queue_id, offset = found[:5]
+        queue = f"{topic.decode('utf-8', 'replace')}/{queue_id}"
+        text = (
+            f"message {offset} of {queue}: its own CRC is another, its body's is right"
+        )
+        span = position, position + size
+        self._tell(Fault("crc", segment.path, position, text, offsets=span))
 
     def _read(self, segment: Segment, position: int, stop: int) -> bytes:
         """The bytes of a record, as they are now."""

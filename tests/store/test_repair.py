@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import StoreError
 from rocketbroker.records.entries import SIZE
-from rocketbroker.records.record import StoredMessage, decode
+from rocketbroker.records.record import StoredMessage, decode, encode, record_size
 from rocketbroker.store.copies import Done
 from rocketbroker.store.faults import Fault
 from rocketbroker.store.interfaces import PUT_OK
@@ -171,6 +171,23 @@ class RepairTests(SynchronousTestCase):
             lost = number % 2 == 0
             self.assertEqual(decode(data).body, b"" if lost else b"b" * (number + 1))
         store.close()
+
+    def test_ownCrc(self) -> None:
+        """A record whose body is right, but not its own CRC, keeps all that it says,
+        and gets that CRC again."""
+        position, size = self.position(6)
+        old = decode(self.disk.read(LOG)[position : position + size])
+        body = b"y" * (size - record_size(0, 1, len(old.property_bytes) + 20))
+        record = encode(
+            b"T", body, old.property_bytes, 0, 6, position, old.born_ms,
+            old.born_host, old.store_ms, old.store_host, append_crc=True,
+        )  # fmt: skip
+        self.change(LOG, position, record[:40] + b"!" + record[41:])
+        self.assertEqual([each.kind for each in self.faults()], ["crc"])
+        self.repair()
+        self.assertEqual(self.kinds(), ["changed"])
+        self.assertEqual(self.faults(), [])
+        self.assertEqual(self.messages()[6].body, body)
 
     def test_head(self) -> None:
         """A size, magic, position, queue or offset that is wrong is set right from what

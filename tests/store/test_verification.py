@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import os
+from zlib import compress
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records.entries import SIZE
+from rocketbroker.records.record import decode, decode_all, encode, record_size
 from rocketbroker.store.faults import Fault
+from rocketbroker.store.interfaces import PUT_OK
 from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.segments import segment_name
 from rocketbroker.store.verification import Verification
 from rocketbroker.testing.files import MemoryDisk
-from tests.store.stores import ROOT, SEGMENT, opened, put
+from tests.store.stores import (
+    BORN_HOST_V6,
+    ROOT,
+    SEGMENT,
+    batch,
+    draft,
+    make,
+    opened,
+    put,
+)
 
 LOG = os.path.join(ROOT, "commitlog", segment_name(0))
 QUEUE = os.path.join(ROOT, "consumequeue", "T", "0", segment_name(0))
@@ -107,6 +119,70 @@ class VerificationTests(SynchronousTestCase):
                 _, faults = self.walk()
                 self.flip(LOG, position + at, bit)
                 self.assertTrue(faults, (at, bit))
+
+    def test_everyBitOfEveryBody(self) -> None:
+        """Each flipped bit of any body is found: of plain ones, of one byte and of
+        many, of compressed ones, of batches and of batches kept as one record."""
+        self.store.close()
+        self.disk = MemoryDisk()
+        store = make(self.disk)
+        store.know_topics("B".__eq__)
+        store.open()
+        queue = store.queue("T", 0)
+        drafts = [
+            draft(queue, b"x"),
+            draft(queue, compress(b"many times " * 20, 3), sys_flag=0x301),
+            draft(queue, b"half", sys_flag=0x4),
+            draft(queue, b"born on IPv6", born_host=BORN_HOST_V6),
+            draft(queue, b"a", parts=[(0, b"one", b"", 0), (0, b"two", b"", 0)]),
+            batch(store.queue("B", 0), b"first", b"second"),
+            draft(queue, bytes(64), tags="A"),
+        ]
+        for each in drafts:
+            store.append([each])
+            self.assertEqual(each.status, PUT_OK)
+        while store.dispatch(10):
+            pass
+        store.close()
+        self.assertEqual(self.walk()[1], [])
+        found = list(decode_all(self.disk.read(LOG)[: drafts[-1].end]))
+        self.assertEqual(len(found), 8)
+        log = self.disk.read(LOG)
+        for message in found:
+            first = log.index(message.body, message.position + 88)
+            for at in range(first, first + len(message.body)):
+                for bit in range(8):
+                    self.flip(LOG, at, bit)
+                    (fault,) = self.walk()[1]
+                    self.flip(LOG, at, bit)
+                    self.assertEqual((fault.kind, fault.position), ("body", first))
+
+    def test_ownCrc(self) -> None:
+        """Of a record with a CRC of its own each flipped bit is found, in whatever part
+        of it, but in the name of the property: then it has none."""
+        position, size = self.position(6)
+        self.store.close()
+        old = decode(self.disk.read(LOG)[position : position + size])
+        properties = b"TAGS\x01A\x02k\x01v\x02"
+        spare = size - record_size(0, 1, len(properties) + 20)
+        record = encode(
+            b"T", b"y" * spare, properties, 0, 6, position, old.born_ms, old.born_host,
+            old.store_ms, old.store_host, append_crc=True,
+        )  # fmt: skip
+        self.assertEqual(len(record), size)
+        self.change(LOG, position, record)
+        self.assertEqual(self.walk()[1], [])
+        kinds = set()
+        for at in (*range(88), *range(size - 45, size - 20), *range(size - 11, size)):
+            self.flip(LOG, position + at, at % 8)
+            faults = self.walk()[1]
+            self.flip(LOG, position + at, at % 8)
+            self.assertTrue(faults, at)
+            kinds |= {each.kind for each in faults}
+            if 88 + spare + 4 <= at < size - 20 or 40 <= at < 84:
+                (fault,) = [each for each in faults if each.kind == "crc"]
+                self.assertEqual((fault.where, fault.position), (LOG, position))
+        self.assertIn("crc", kinds)
 
     def test_lostRecord(self) -> None:
         """Behind a record that has no end the next is found, and what is lost said."""
