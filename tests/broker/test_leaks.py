@@ -7,12 +7,20 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from typing import Any
 
+from twisted.internet.defer import Deferred
+
 from rocketbroker.broker.broker import Broker
+from rocketbroker.config.remoting import RemotingClientOptions
 from rocketbroker.errors import BrokerError
+from rocketbroker.remoting.client import RemotingClient
+from rocketbroker.remoting.interfaces import Answer, IConnection, Responder
+from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.testing.connections import RecordedConnection
-from rocketbroker.wire.command import Command
+from rocketbroker.wire.codes import ResponseCode
+from rocketbroker.wire.command import Command, response_to
 from rocketbroker.wire.fastjson import dumps
-from tests.broker.rig import pull_ext
+from rocketbroker.wire.frames import encode
+from tests.broker.rig import pull_ext, send_ext
 from tests.broker.test_heartbeats import body as heartbeat
 from tests.broker.week import DAY, MINUTE, WeekCase
 
@@ -79,8 +87,108 @@ def sizes(top: object) -> Counter[str]:
     return found
 
 
-class LeakTests(WeekCase):
+def gone(connection: IConnection, request: Command) -> Answer:
+    """The client goes instead of answering."""
+    connection.close()
+    return Deferred()
+
+
+def silent(connection: IConnection, request: Command) -> Answer:
+    """It does not answer."""
+    return Deferred()
+
+
+def twice(connection: IConnection, request: Command) -> Answer:
+    """It answers twice."""
+    for _ in range(2):
+        connection.send(encode(response_to(request, body=b"{}")))
+    return None
+
+
+class LeakCase(WeekCase):
+    """A broker with two topics."""
+
+    def begin(self) -> Broker:
+        """Start it."""
+        broker = self.running(enablePropertyFilter="true", namesrvAddr="")
+        for name, perm in (("T", 6), ("Unreadable", 2)):
+            ext = {"topic": name, "defaultTopic": "TBW102", "order": "false"}
+            more = {"perm": str(perm), "topicFilterType": "SINGLE_TAG"}
+            queues = {"readQueueNums": "1", "writeQueueNums": "1", "topicSysFlag": "0"}
+            self.assertEqual(self.ask(17, {**ext, **queues, **more}).code, 0)
+        return broker
+
+
+class RelayTests(LeakCase):
+    """Clients that are asked, through the broker or by it, and do not do as they
+    should: whoever asked has an answer in time, and nothing is left."""
+
+    def late(self, connection: IConnection, request: Command) -> Answer:
+        """It answers after a quarter of a minute, which is too late."""
+        answer: Deferred[Command | None] = Deferred()
+        self.network.callLater(15, answer.callback, response_to(request))
+        return answer
+
+    def join(self, name: str, responder: Responder) -> RemotingClient:
+        """A client that is a member of G and a producer."""
+        table = ResponderTable()
+        for code in (307, 309, 221, 326):
+            table.register(code, responder)
+        client = RemotingClient(self.network, RemotingClientOptions(), table)
+        beat = Command(34, {}, heartbeat(clientID=name), version=479)
+        heard = client.invoke("127.0.0.1:10911", beat, 3)
+        self.network.settle()
+        self.assertEqual(self.successResultOf(heard).code, 0)
+        return client
+
+    def each(self, broker: Broker) -> None:
+        """Each kind of client is asked in each way."""
+        for name, responder, info, pushed in (
+            ("gone", gone, 1, 1),
+            ("silent", silent, ResponseCode.CONSUME_MSG_TIMEOUT, 1),
+            ("late", self.late, ResponseCode.CONSUME_MSG_TIMEOUT, 1),
+            ("twice", twice, 0, 0),
+        ):
+            who = {"consumerGroup": "G", "clientId": name}
+            own = f"REPLY_TO_CLIENT\x01{name}\x02CORRELATION_ID\x01c\x02"
+            for code, ext, body, expected in (
+                (307, who, b"", info),
+                (309, {**who, "msgId": self.message, "topic": "T"}, b"", info),
+                (223, {"group": "G", "topic": "T", "clientAddr": name}, b"", 0),
+                (325, send_ext("T", properties=own), b"pong", pushed),
+            ):
+                client = self.join(name, responder)
+                asked = Command(code, ext, body)
+                answer = self.client.invoke("127.0.0.1:10911", asked, 12)
+                self.pass_by(20)
+                found = self.successResultOf(answer)
+                self.assertEqual(found.code, expected, f"{name} {code} {found.remark}")
+                client.stop()
+                self.pass_by(1)
+
+    def test_misbehaving(self) -> None:
+        """The answers are as they should be, and the second time leaves no more than
+        the first."""
+        broker = self.begin()
+        self.assertEqual(self.ask(310, send_ext("T", d="1"), b"ping").code, 0)
+        (message,) = self.messages()
+        self.message = message.offset_id
+        self.each(broker)
+        self.pass_by(LONG, step=4 * MINUTE)
+        before = sizes(broker)
+        self.each(broker)
+        self.pass_by(LONG, step=4 * MINUTE)
+        self.assertEqual(dict(sizes(broker) - before), {})
+        self.stop(broker)
+
+
+class LeakTests(LeakCase):
     """A broker and many clients that do all that clients do."""
+
+    def setUp(self) -> None:
+        """Nothing was refused yet."""
+        super().setUp()
+        self.refused = 0
 
     def client_comes(self, broker: Broker, number: int) -> RecordedConnection:
         """One client: consumer with a filter, producer, locks, a pull that waits."""
@@ -145,17 +253,6 @@ class LeakTests(WeekCase):
                 self.pass_by(10, step=10)
         for number, connection in there:
             self.client_goes(broker, number, connection)
-
-    def begin(self) -> Broker:
-        """A broker with two topics."""
-        self.refused = 0
-        broker = self.running(enablePropertyFilter="true", namesrvAddr="")
-        for name, perm in (("T", 6), ("Unreadable", 2)):
-            ext = {"topic": name, "defaultTopic": "TBW102", "order": "false"}
-            more = {"perm": str(perm), "topicFilterType": "SINGLE_TAG"}
-            queues = {"readQueueNums": "1", "writeQueueNums": "1", "topicSysFlag": "0"}
-            self.assertEqual(self.ask(17, {**ext, **queues, **more}).code, 0)
-        return broker
 
     def test_tenThousand(self) -> None:
         """After ten thousand clients the broker holds what it held after a hundred."""
