@@ -51,8 +51,8 @@ Who is there:
   - L{consumers}, L{producers}: registries; L{heartbeats} (34, 35, 46) fills them,
     L{notices} tells members to rebalance; L{filters}: what they want by SQL92.
   - L{discrepancies}: what is wrong with groups and nobody tells, found in what members
-    say (L{wants}) by L{group_problems}, and in pulls that were refused
-    (L{refusals}).
+    say (L{wants}) by L{group_problems}, in pulls that were refused
+    (L{refusals}) and in what name servers know (L{elsewhere}).
   - L{consumer_requests}: what members ask: each other, offsets (38, 14, 15).
   - L{locks}: whose turn it is in a queue that is consumed in order (41, 42).
 

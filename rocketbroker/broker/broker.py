@@ -26,6 +26,7 @@ from rocketbroker.broker.delay_offsets import DelayOffsets
 from rocketbroker.broker.delaying import Delaying
 from rocketbroker.broker.discrepancies import LOOK_SECONDS, Discrepancies
 from rocketbroker.broker.durability import Durability
+from rocketbroker.broker.elsewhere import Elsewhere
 from rocketbroker.broker.filters import Filters
 from rocketbroker.broker.following import Followers, Following
 from rocketbroker.broker.groups import GroupTable
@@ -96,12 +97,12 @@ class Broker:
         self.store = outside.store
         self._outside = outside
         self._make_tables()
+        self._make_registration()
         self._make_registries()
         self._make_data_path()
         self._make_replies()
         self._make_statistics()
         self._make_followers()
-        self._make_registration()
         self.main = ResponderTable()
         self.vip = ResponderTable()
         self._fill_tables()
@@ -137,24 +138,25 @@ class Broker:
         )
         self.filters = Filters(options, file("consumerFilter.json"), wall_ms)
         self.request_modes = RequestModes(options, file("messageRequestMode.json"))
-        self._tables = (
-            self.topics,
-            self.groups,
-            self.offsets,
-            self.filters,
-            self.request_modes,
-        )
+        tables = self.topics, self.groups, self.offsets
+        self._tables = (*tables, self.filters, self.request_modes)
 
     def _make_registries(self) -> None:
         """Who is there."""
-        seconds = self._outside.clock.seconds
-        self.notices = Notices(self.settings.broker)
+        seconds, options = self._outside.clock.seconds, self.settings.broker
+        self.notices = Notices(options)
         self.consumers = ConsumerRegistry(seconds, self.notices.consumer_ids_changed)
+        route = self.name_server_calls.route
         self.discrepancies = Discrepancies(
-            self.consumers, self.topics, self.groups, seconds, self._outside.wall_ms
+            self.consumers,
+            self.topics,
+            self.groups,
+            Elsewhere(seconds, options.broker_name, self.settings.name_servers, route),
+            seconds,
+            self._outside.wall_ms,
         )
         self.producers = ProducerRegistry(seconds)
-        strict = self.settings.broker.lock_in_strict_mode
+        strict = options.lock_in_strict_mode
         self.locks = QueueLocks(seconds, strict, self.settings.store.total_replicas)
 
     def _make_data_path(self) -> None:
@@ -411,11 +413,8 @@ class Broker:
         self.followers.start()
         options, every = self.settings.broker, self._regular.every
         every(SCAN_SECONDS, SCAN_SECONDS, self._scan)
-        every(
-            FIRST_SAVE_SECONDS,
-            options.flush_consumer_offset_interval / 1000,
-            self._save,
-        )
+        offsets = options.flush_consumer_offset_interval / 1000
+        every(FIRST_SAVE_SECONDS, offsets, self._save)
         delay_offsets = self.settings.store.flush_delay_offset_interval / 1000
         every(FIRST_SAVE_SECONDS, delay_offsets, self.delaying.save)
         counts = options.transaction_metric_flush_interval / 1000

@@ -33,6 +33,7 @@ from twisted.logger import Logger
 
 from rocketbroker.broker.bodies import with_body
 from rocketbroker.broker.consumers import ConsumerRegistry
+from rocketbroker.broker.elsewhere import Elsewhere
 from rocketbroker.broker.group_problems import KINDS, LEADS_TO, Problem, problems_of
 from rocketbroker.broker.groups import GroupTable
 from rocketbroker.broker.refusals import MOST_ADDRESSES, MOST_NOTED, Refusals
@@ -132,6 +133,7 @@ class Discrepancies:
         consumers: ConsumerRegistry,
         topics: TopicTable,
         groups: GroupTable,
+        elsewhere: Elsewhere,
         seconds: Callable[[], float],
         wall_ms: Callable[[], int],
         most_kept: int = MOST_KEPT,
@@ -147,6 +149,7 @@ class Discrepancies:
         self._consumers = consumers
         self._topics = topics
         self._groups = groups
+        self._elsewhere = elsewhere
         self._seconds = seconds
         self._wall_ms = wall_ms
         self._most_kept = most_kept
@@ -265,15 +268,14 @@ class Discrepancies:
 
     def _look_at(self, name: str) -> bool:
         """Look at one group; whether it has to be looked at again."""
+        refused = self._refused.get(name, {})
         problems, unsettled = problems_of(
             name,
             self._consumers.group(name),
             self._topics,
             self._groups,
-            {
-                topic: list(those)
-                for topic, those in self._refused.get(name, {}).items()
-            },
+            self._elsewhere,
+            {topic: list(addresses) for topic, addresses in refused.items()},
         )
         before = self._findings.pop(name, {})
         self._left_out.pop(name, None)

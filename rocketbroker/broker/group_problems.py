@@ -13,9 +13,12 @@ broadcast do not share queues, and by default all those of one machine have the 
 that is left out.
 
 What may not be read: consumers ask again and again, and only their logs say why nothing
-comes. A topic that is not here is no problem if it is on other brokers: clients send
-heartbeats to all brokers that they know. This broker cannot know and says so. Who pulls
-without having said so in a heartbeat is known by the pulls that were refused.
+comes. Who pulls without having said so in a heartbeat is known by the pulls that were
+refused.
+
+A topic that is on no broker: its name may be wrong, and its consumer does not even
+pull. That it is not here is no problem: clients send heartbeats to all brokers that
+they know, whichever topics these have.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from typing import Final, TypeAlias
 import attrs
 
 from rocketbroker.broker.consumers import BROADCASTING, ConsumerGroup, Member
+from rocketbroker.broker.elsewhere import Elsewhere
 from rocketbroker.broker.groups import GroupTable
 from rocketbroker.broker.refusals import ANY_TOPIC, Refused
 from rocketbroker.broker.topics import READ, TopicTable
@@ -92,8 +96,8 @@ LEADS_TO: Final = {
         "refused."
     ),
     TOPIC_MISSING: (
-        "The topic is not on this broker, so nothing comes from here. That is as it "
-        "should be if other brokers have it; if none has, the name may be wrong."
+        "No broker has the topic, as far as this one and its name servers know: its "
+        "name may be wrong, or it was deleted."
     ),
     TOPIC_UNREADABLE: (
         "The topic may not be read (perm): pulls are refused and messages pile up."
@@ -206,17 +210,19 @@ def problems_of(
     group: ConsumerGroup | None,
     topics: TopicTable,
     groups: GroupTable,
+    elsewhere: Elsewhere,
     refused: Refused,
 ) -> tuple[list[Problem], bool]:
     """What is wrong with a group.
 
     @param group: None if it has no members.
     @param refused: whose pulls were refused lately.
-    @return: at the most L{MOST_OF_GROUP} problems; and whether there is a client id
-        that is there twice, but perhaps not for long: look again.
+    @return: at the most L{MOST_OF_GROUP} problems; and whether to look again: there is
+        a client id that is there twice, but perhaps not for long, or a topic that is
+        not here.
     """
     if group is None:
-        allowed = not_allowed(name, [], [], topics, groups, refused)
+        allowed = not_allowed(name, [], [], topics, groups, elsewhere, refused)
         return list(islice(allowed, MOST_OF_GROUP)), False
     by_wants: dict[bytes, list[Member]] = {}
     by_client: dict[str, Member] = {}
@@ -247,11 +253,17 @@ def problems_of(
     found = chain(
         different(wants),
         doubled,
-        not_allowed(name, members, wants, topics, groups, refused),
+        not_allowed(name, members, wants, topics, groups, elsewhere, refused),
         no_broadcasting(group, groups),
     )
-    unsettled = any(len(members) == 1 for members in clients)
-    return list(islice(found, MOST_OF_GROUP)), unsettled
+    problems = list(islice(found, MOST_OF_GROUP))
+    unsettled = any(len(members) == 1 for members in clients) or any(
+        elsewhere.may_appear(topic)
+        for wanted, _ in wants
+        for topic in wanted
+        if topics.config(topic) is None and topic != TOO_LONG
+    )
+    return problems, unsettled
 
 
 def living(members: list[Member]) -> list[Member]:
@@ -288,6 +300,7 @@ def not_allowed(
     wants: Sequence[Wishes],
     topics: TopicTable,
     groups: GroupTable,
+    elsewhere: Elsewhere,
     refused: Refused,
 ) -> Iterable[Problem]:
     """What a group asks for and does not get."""
@@ -305,11 +318,13 @@ def not_allowed(
     wanted_topics = {topic for wanted, _ in wants for topic in wanted}
     for topic in sorted(wanted_topics.union(refused) - {ANY_TOPIC, TOO_LONG}):
         known = topics.config(topic)
-        if known is None and topic in wanted_topics:
-            kind, what = TOPIC_MISSING, "not on this broker"
-        elif known is not None and not known.perm & READ:
+        if known is None:
+            if topic not in wanted_topics or elsewhere.has(topic) is not False:
+                continue
+            kind, what = TOPIC_MISSING, "on no broker"
+        elif not known.perm & READ:
             kind, what = TOPIC_UNREADABLE, f"perm={known.perm}"
-        elif known is not None and groups.read_forbidden(name, topic):
+        elif groups.read_forbidden(name, topic):
             kind, what = TOPIC_FORBIDDEN, "forbidden to this group"
         else:
             continue

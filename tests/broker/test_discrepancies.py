@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
+from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.task import Clock
 from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
@@ -18,10 +20,12 @@ from rocketbroker.broker.discrepancies import (
     SILENT_SECONDS,
     Discrepancies,
 )
+from rocketbroker.broker.elsewhere import ANSWER_SECONDS, Elsewhere
 from rocketbroker.broker.groups import GroupTable
 from rocketbroker.broker.state import TableFile
 from rocketbroker.broker.topics import TopicTable
 from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.errors import TopicNotExist
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.testing.files import MemoryDisk
@@ -29,6 +33,7 @@ from rocketbroker.testing.threads import at_once
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.groups import SubscriptionGroupConfig
 from rocketbroker.wire.heartbeats import ConsumerData, SubscriptionData
+from rocketbroker.wire.routes import QueueData, TopicRouteData
 from rocketbroker.wire.topics import TopicConfig
 
 WALL_MS = 1_700_000_000_000
@@ -37,24 +42,37 @@ WALL_MS = 1_700_000_000_000
 class World:
     """The tables, two topics T and U, and clients that say what they want."""
 
-    def __init__(self, **limits: int) -> None:
+    def __init__(self, name_servers: Sequence[str] = (), **limits: int) -> None:
+        """
+        @param name_servers: they know of the topics in C{self.others}.
+        """
         self.clock = Clock()
+        self.others: set[str] = set()
         self.clock.advance(1000)
         disk = MemoryDisk()
         options = BrokerOptions()
         self.topics = TopicTable(options, TableFile(disk, "/t", at_once), self.wall_ms)
         self.groups = GroupTable(options, TableFile(disk, "/g", at_once), self.wall_ms)
+        self.elsewhere = Elsewhere(self.clock.seconds, "a", name_servers, self.route)
         self.registry = ConsumerRegistry(self.clock.seconds, lambda group: None)
         self.discrepancies = Discrepancies(
             self.registry,
             self.topics,
             self.groups,
+            self.elsewhere,
             self.clock.seconds,
             self.wall_ms,
             **limits,
         )
         self.topic("T")
         self.topic("U")
+
+    def route(self, server: str, topic: str) -> Deferred[TopicRouteData]:
+        """What a name server says."""
+        if topic not in self.others:
+            return fail(TopicNotExist(topic))
+        queues = QueueData(broker_name="b", perm=6)
+        return succeed(TopicRouteData(queue_datas=[queues]))
 
     def wall_ms(self) -> int:
         """The time of day."""
@@ -242,6 +260,18 @@ class DiscrepanciesTests(SynchronousTestCase):
         self.world.topic("T", perm=2)
         self.assertEqual(self.world.kinds(), [("topic-unreadable", "T")])
         self.world.topic("T")
+        self.assertEqual(self.world.kinds(), [])
+
+    def test_topicElsewhere(self) -> None:
+        """A topic that another broker has is not missing, nor one of which name servers
+        have not said so; and one that comes up there is no longer."""
+        self.world = World(["n:9876"])
+        self.world.others.add("Elsewhere")
+        (one,) = peers(1)
+        self.world.beat(one, {"Elsewhere": "*", "Nowhere": "*"})
+        self.assertEqual(self.world.kinds(), [("topic-missing", "Nowhere")])
+        self.world.others.add("Nowhere")
+        self.world.clock.advance(ANSWER_SECONDS)
         self.assertEqual(self.world.kinds(), [])
 
     def test_groupDisabled(self) -> None:

@@ -28,7 +28,7 @@ class GroupProblemsTests(SynchronousTestCase):
         group = self.world.registry.group("G")
         assert group is not None
         tables = self.world.topics, self.world.groups
-        return problems_of("G", group, *tables, refused={})[0]
+        return problems_of("G", group, *tables, self.world.elsewhere, {})[0]
 
     def test_named(self) -> None:
         """All members are counted, the first of them named."""
