@@ -86,6 +86,10 @@ ROUND_SECONDS: Final = 60.0
 #: behind them is found by the rounds.
 MOST_LOADED: Final = 20_000
 
+#: A half that cannot be read is looked at in so many rounds, one after the other, and
+#: then passed: it was acknowledged, and the disk may give later what it does not now.
+MOST_UNREADABLE: Final = 3
+
 #: Marks that could not be written are tried again so often.
 RETRY_SECONDS: Final = 1.0
 
@@ -157,6 +161,7 @@ class TransactionChecks:
         self._wall_ms = wall_ms
         self._in_thread = in_thread
         self._turn = 0
+        self._unread: dict[int, int] = {}
         self._progress: deque[tuple[int, int, int]] = deque()
         self._reached = (NONE, NONE)
         self._calls: dict[str, IDelayedCall] = {}
@@ -333,11 +338,13 @@ class TransactionChecks:
             if self._state.is_over(offset):
                 continue
             if half is None:
-                self._say_unreadable(offset)
+                if not self._is_passed(offset):
+                    over = min(over, offset)
                 continue
+            self._unread.pop(offset, None)
             what = self._judge(half, now_ms)
             if what is _WAIT:
-                over = offset
+                over = min(over, offset)
                 break
             if what is not _DISCARD:
                 checks = _checks_of(half) + 1 if what is _ASK else None
@@ -440,13 +447,21 @@ class TransactionChecks:
             topic=half.properties[REAL_TOPIC],
         )
 
-    def _say_unreadable(self, offset: int) -> None:
+    def _is_passed(self, offset: int) -> bool:
+        """Whether a half that cannot be read has been looked at often enough."""
+        times = self._unread.get(offset, 0) + 1
+        if times < MOST_UNREADABLE:
+            self._unread[offset] = times
+            return False
+        self._unread.pop(offset, None)
+        self._state.mark(offset)
         self.unreadable += 1
         self._log.error(
             "The half message at {offset} cannot be read or does not say where it "
             "belongs; nobody is asked about it",
             offset=offset,
         )
+        return True
 
     def _advance(self, offset: int) -> None:
         """Every half before C{offset} is over."""

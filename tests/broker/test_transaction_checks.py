@@ -282,7 +282,8 @@ class FailureTests(TransactionCase):
         self.assertGreaterEqual(len(self.questions()), 2)
 
     def test_unreadable(self) -> None:
-        """What cannot be read is passed, counted and said."""
+        """What cannot be read in three rounds is passed, counted and said; what is
+        behind it is asked about all the same."""
         self.half(b"0")
         self.half(b"1")
         self.half(b"2")
@@ -293,11 +294,39 @@ class FailureTests(TransactionCase):
         content = ENTRY.pack(position + 1, size, code)
         queue.files.all[0].file.pwrite(content, ENTRY.size)
         with capturedLogs() as events:
-            self.pass_by(ROUND)
-        asked = [record.decode(question.body).body for question in self.questions()]
-        self.assertEqual(asked, [b"0", b"2"])
+            for _ in range(4):
+                self.assertEqual(events, [])
+                self.pass_by(ROUND)
+                asked = [record.decode(each.body).body for each in self.questions()]
+                self.assertEqual(asked, [b"0", b"2"])
+                if self.rig.transactions.checks.unreadable:
+                    break
         self.assertEqual(self.rig.transactions.checks.unreadable, 1)
         self.assertEqual([event["offset"] for event in events], [1])
+        self.pass_by(ROUND)
+        self.assertEqual(self.kept_base(), 9)
+
+    def kept_base(self) -> int:
+        """How far the checks are, as it is written down."""
+        self.rig.store.flush()
+        self.rig.transactions.save()
+        return self.rig.offsets.query(GROUP, HALF_TOPIC, 0)
+
+    def test_unreadableOnce(self) -> None:
+        """What the disk gives in the next round is not lost."""
+        self.half()
+        self.rig.upkeep.dispatch()
+        queue = self.rig.store.queue(HALF_TOPIC, 0)
+        assert isinstance(queue, Queue)
+        file = queue.files.all[0].file
+        there = file.pread(ENTRY.size, 0)
+        file.pwrite(ENTRY.pack(1, 99, 0), 0)
+        self.pass_by(ROUND)
+        self.assertEqual(self.questions(), [])
+        file.pwrite(there, 0)
+        self.pass_by(ROUND)
+        (question,) = self.questions()
+        self.assertEqual(self.reply(question, COMMIT), 0)
 
     def test_tooLong(self) -> None:
         """A half that has no room for the count of questions is given up, is where such
