@@ -11,9 +11,7 @@ if not, or if a restart does not come up. --quick: 3 rounds.
 
 from __future__ import annotations
 
-import argparse
 import random
-import signal
 import subprocess
 import sys
 import time
@@ -34,6 +32,7 @@ from rocketbroker.blocking.producer import Producer
 from rocketbroker.blocking.puller import Puller, messages
 from rocketbroker.blocking.settings import Settings
 from rocketbroker.errors import RocketbrokerError
+from scripts.kills import Producers, arguments, kill
 from tests.integration.servers import Cluster
 
 TOPIC = "Crash"
@@ -124,50 +123,33 @@ def check(names: str, notes: list[Path]) -> bool:
 
 def main() -> int:
     """Kill in rounds, then check."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--produce", nargs=3, help=argparse.SUPPRESS)
-    parser.add_argument("--rounds", type=int, default=50)
+    parser = arguments(__doc__, 50)
     parser.add_argument("--producers", type=int, default=8)
-    parser.add_argument("--flush", default="ASYNC_FLUSH")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--quick", action="store_true")
     words = parser.parse_args()
     if words.produce:
         names, number, note = words.produce
         produce(names, int(number), Path(note))
     rounds = 3 if words.quick else words.rounds
-    dice = random.Random(words.seed)
     cluster = Cluster(flushDiskType=words.flush, **SMALL).start()
-    producers: list[subprocess.Popen[bytes]] = []
+    producers = None
     slowest = 0.0
     try:
         Client(Settings(cluster.names)).create_topic(TOPIC, queues=QUEUES)
-        notes = [cluster.folder / f"note{n}" for n in range(words.producers)]
-        for number, note in enumerate(notes):
-            command = [sys.executable, __file__, "--inside", "--produce"]
-            command += [cluster.names, str(number), str(note)]
-            producers.append(subprocess.Popen(command))
+        producers = Producers(__file__, cluster.names, cluster.folder, words.producers)
         time.sleep(1)
-        for number in range(rounds):
-            time.sleep(dice.uniform(0.2, 1.2))
-            cluster.broker.stop(signal.SIGKILL)
-            begin = time.monotonic()
-            cluster.broker.start()
-            slowest = max(slowest, time.monotonic() - begin)
-            size = sum(p.stat().st_size for p in notes if p.exists())
+        kills = kill(cluster, rounds, random.Random(words.seed), 0.2, 1.2)
+        for number, (_, seconds) in enumerate(kills):
+            slowest = max(slowest, seconds)
+            size = sum(p.stat().st_size for p in producers.notes if p.exists())
             print(f"killed {number + 1}, up again; {size >> 10} KiB of notes")
         time.sleep(1)
-        for process in producers:
-            process.terminate()
-            process.wait()
-        good = check(cluster.names, notes)
+        producers.end()
+        good = check(cluster.names, producers.notes)
         print(f"{rounds} kills, every restart came up, the slowest in {slowest:.2f} s")
         return 0 if good else 1
     finally:
-        for process in producers:
-            process.kill()
-            process.wait()
+        if producers is not None:
+            producers.end()
         cluster.stop()
 
 

@@ -4,20 +4,21 @@
     python3 scripts/transactions.py [--rounds 200] [--flush MODE] [--quick]
 
 Producers send half messages, note what they decide, and tell the broker, or leave it to
-be asked. Every broker is killed at a random moment. At the end each message whose half
-was acknowledged is there if its producer decided so, and no other; one is there twice
-only if the broker died between the commit and the mark of it. Exit status 1 if not.
---quick: 5 rounds.
+be asked. Every broker is killed at a random moment, one in five while it starts. At the
+end each message whose half was acknowledged is there if its producer decided so, and no
+other; one is there twice only if the broker died between the commit and the mark of it:
+then the commit is the last record before a kill. Exit status 1 if not. What stood last
+in the log at each kill is counted. --quick: 5 rounds.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
-import signal
 import subprocess
 import sys
 import time
+from bisect import bisect_right
+from collections import Counter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -31,13 +32,18 @@ if __name__ == "__main__" and "--inside" not in sys.argv:
 from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.puller import Puller, messages
 from rocketbroker.blocking.settings import Settings
+from rocketbroker.records.names import HALF_TOPIC, OP_HALF_TOPIC
+from rocketbroker.records.properties import TRANSACTION_CHECK_TIMES
+from rocketbroker.records.record import StoredMessage
 from rocketbroker.wire.send_headers import (
     TRANSACTION_COMMIT,
     TRANSACTION_ROLLBACK,
     TRANSACTION_UNKNOWN,
 )
+from scripts.kills import Producers, arguments, kill
 from tests.integration.servers import Cluster
-from tests.integration.transactional import TransactionalProducer, stored, unexcused
+from tests.integration.transactional import TransactionalProducer, stored
+from tests.sweeps.twice import delivered_again
 
 TOPIC = "Transactions"
 QUEUES = 2
@@ -130,19 +136,52 @@ def noted(notes: list[Path], kind: str) -> set[str]:
     return {line[0] for line in lines if len(line) == 2 and line[1] == kind}
 
 
-def check(cluster: Cluster, notes: list[Path]) -> bool:
+def kind_of(message: StoredMessage) -> str:
+    """What a record of the log is for its transaction."""
+    if message.topic == HALF_TOPIC:
+        asked = TRANSACTION_CHECK_TIMES in message.properties
+        return "copy" if asked else "half"
+    return "mark" if message.topic == OP_HALF_TOPIC else "commit"
+
+
+def last_before(
+    messages: list[StoredMessage], killed_ms: list[int]
+) -> list[StoredMessage]:
+    """The last record before each kill."""
+    messages = sorted(messages, key=lambda message: message.position)
+    times = [message.store_ms for message in messages]
+    found = [bisect_right(times, each) for each in killed_ms]
+    return [messages[end - 1] for end in found if end]
+
+
+def check(cluster: Cluster, notes: list[Path], killed_ms: list[int]) -> bool:
     """Whether all is as it was decided; prints the figures. The broker is stopped."""
-    seen = [m for queue in range(QUEUES) for m in stored(cluster.store, TOPIC, queue)]
+    queues = [stored(cluster.store, TOPIC, queue) for queue in range(QUEUES)]
+    halves = stored(cluster.store, HALF_TOPIC)
+    marks = stored(cluster.store, OP_HALF_TOPIC)
+    seen = [message for queue in queues for message in queue]
+    last = last_before(halves + marks + seen, killed_ms)
+    kinds = Counter(map(kind_of, last))
+    print(
+        f"{len(killed_ms)} kills; last in the log: "
+        + ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
+    )
     keys = {message.unique_key for message in seen}
     committed, rolled_back = noted(notes, "C"), noted(notes, "R")
     missing = committed - keys
     visible = keys - committed
-    again = list(unexcused(cluster.store, TOPIC, QUEUES))
-    wrong = [key for key, marked in again if marked]
+    last_positions = {message.position for message in last}
+    again = [
+        (older.unique_key, marked or older.position not in last_positions)
+        for queue in queues
+        for older, marked in delivered_again(halves, marks, queue)
+    ]
+    wrong = [key for key, is_wrong in again if is_wrong]
     print(
         f"{len(committed)} committed, {len(missing)} of them missing; "
         f"{len(rolled_back)} rolled back, {len(visible)} others visible; "
-        f"{len(again)} delivered twice, {len(wrong)} of them marked before"
+        f"{len(again)} delivered twice, {len(wrong)} of them without a kill between "
+        "commit and mark"
     )
     for what, found in (("missing", missing), ("visible", visible), ("twice", wrong)):
         if found:
@@ -150,56 +189,47 @@ def check(cluster: Cluster, notes: list[Path]) -> bool:
     return not missing and not visible and not wrong and len(committed) > 0
 
 
+def settle(cluster: Cluster, notes: list[Path]) -> None:
+    """Wait until all that is committed is there."""
+    end = time.monotonic() + MOST_SECONDS
+    while time.monotonic() < end:
+        time.sleep(1)
+        if noted(notes, "C") <= delivered(cluster.names):
+            break
+    # What should not be there has the time to come, too.
+    time.sleep(2)
+
+
 def main() -> int:
     """Kill in rounds, then check."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--produce", nargs=4, help=argparse.SUPPRESS)
-    parser.add_argument("--rounds", type=int, default=200)
-    parser.add_argument("--flush", default="ASYNC_FLUSH")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--quick", action="store_true")
-    words = parser.parse_args()
+    words = arguments(__doc__, 200).parse_args()
     if words.produce:
         address, number, note, stop = words.produce
         produce(address, int(number), Path(note), Path(stop))
     rounds = 5 if words.quick else words.rounds
-    dice = random.Random(words.seed)
     cluster = Cluster(flushDiskType=words.flush, **SETTINGS).start()
-    producers: list[subprocess.Popen[bytes]] = []
+    producers = None
     try:
         Client(Settings(cluster.names)).create_topic(TOPIC, queues=QUEUES)
-        notes = [cluster.folder / f"note{n}" for n in range(PRODUCERS)]
         stop = cluster.folder / "stop"
-        for number, note in enumerate(notes):
-            command = [sys.executable, __file__, "--inside", "--produce"]
-            command += [cluster.address, str(number), str(note), str(stop)]
-            producers.append(subprocess.Popen(command))
-        for number in range(rounds):
-            time.sleep(dice.uniform(0.05, 1.0))
-            cluster.broker.stop(signal.SIGKILL)
-            cluster.broker.start()
-            if number % 20 == 19:
-                print(f"killed {number + 1}, up again", flush=True)
+        producers = Producers(
+            __file__, cluster.address, cluster.folder, PRODUCERS, str(stop)
+        )
+        killed_ms = []
+        for when, _ in kill(cluster, rounds, random.Random(words.seed), 0.05, 0.8):
+            killed_ms.append(when)
+            if len(killed_ms) % 20 == 0:
+                print(f"killed {len(killed_ms)}, up again", flush=True)
         stop.touch()
-        end = time.monotonic() + MOST_SECONDS
-        while time.monotonic() < end:
-            time.sleep(1)
-            if noted(notes, "C") <= delivered(cluster.names):
-                break
-        # What should not be there has the time to come, too.
-        time.sleep(2)
-        for process in producers:
-            process.kill()
-            process.wait()
+        settle(cluster, producers.notes)
+        producers.end()
         cluster.broker.stop()
-        good = check(cluster, notes)
+        good = check(cluster, producers.notes, killed_ms)
         print(f"{rounds} kills, every restart came up")
         return 0 if good else 1
     finally:
-        for process in producers:
-            process.kill()
-            process.wait()
+        if producers is not None:
+            producers.end()
         cluster.stop()
 
 

@@ -81,9 +81,8 @@ class Server:
         lines = (f"{key}={value}\n" for key, value in self._settings.items())
         self._file.write_text("".join(lines))
 
-    def start(self) -> None:
-        """Start it and wait until it says that it is ready."""
-        begin = self.log.stat().st_size if self.log.exists() else 0
+    def launch(self) -> None:
+        """Start it."""
         twistd = Path(sys.executable).parent / "twistd"
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
@@ -101,6 +100,12 @@ class Server:
                 cwd=self.folder,
                 env=environment(*self.paths),
             )
+
+    def start(self) -> None:
+        """Start it and wait until it says that it is ready."""
+        begin = self.log.stat().st_size if self.log.exists() else 0
+        self.launch()
+        assert self.process is not None
         end = time.monotonic() + READY_SECONDS
         while time.monotonic() < end and self.process.poll() is None:
             if READY_LINE in self.log.read_bytes()[begin:]:

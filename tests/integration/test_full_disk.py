@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
-from pathlib import Path
 
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.integration.scripts import run
 
 
 class FullDiskTests(SynchronousTestCase):
@@ -22,14 +20,7 @@ class FullDiskTests(SynchronousTestCase):
         after any stop, and takes messages again by itself."""
         if not sys.platform.startswith("linux") or os.geteuid() != 0:
             raise SkipTest("only root may mount a small tmpfs")
-        said = subprocess.run(
-            [sys.executable, "scripts/full_disk.py", "--inside", "--quick"],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
+        said = run("full_disk", "--inside", "--quick")
         if said.returncode == 2:
             raise SkipTest(said.stdout.strip())
         self.assertEqual(said.returncode, 0, said.stdout)

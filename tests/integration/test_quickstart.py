@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.integration.scripts import run
 
 
 class QuickstartTests(SynchronousTestCase):
@@ -19,14 +17,8 @@ class QuickstartTests(SynchronousTestCase):
     def test_small(self) -> None:
         """It sends, receives, exports and compares, and cleans up after itself."""
         folder = Path(self.mktemp()).absolute()
-        said = subprocess.run(
-            [sys.executable, "scripts/quickstart.py", "--no-install"]
-            + ["--messages", "3000", "--keep", str(folder)],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
+        said = run(
+            "quickstart", "--no-install", "--messages", "3000", "--keep", str(folder)
         )
         self.assertEqual(said.returncode, 0, said.stdout)
         self.assertIn(
@@ -42,13 +34,7 @@ class QuickstartTests(SynchronousTestCase):
         folder = Path(self.mktemp())
         folder.mkdir()
         (folder / "file").touch()
-        said = subprocess.run(
-            [sys.executable, "scripts/quickstart.py", "--no-install"]
-            + ["--keep", str(folder.absolute())],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        words = "--no-install", "--keep", str(folder.absolute())
+        said = run("quickstart", *words)
         self.assertEqual(said.returncode, 2)
-        self.assertIn("is not empty", said.stderr)
+        self.assertIn("is not empty", said.stdout)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
-
 from twisted.trial.unittest import SynchronousTestCase
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.integration.scripts import run
 
 
 class RecoveryTests(SynchronousTestCase):
@@ -16,14 +12,7 @@ class RecoveryTests(SynchronousTestCase):
 
     def test_quick(self) -> None:
         """Stores of both sizes are made, killed, and started again."""
-        said = subprocess.run(
-            [sys.executable, "scripts/recovery.py", "--inside", "--quick"],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
+        said = run("recovery", "--inside", "--quick")
         self.assertEqual(said.returncode, 0, said.stdout)
         for size in (1024, 300):
             self.assertIn(f"records of {size} bytes: ready after", said.stdout)

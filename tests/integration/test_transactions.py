@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
-
 from twisted.trial.unittest import SynchronousTestCase
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.integration.scripts import run
 
 
 class KillTests(SynchronousTestCase):
@@ -16,14 +12,7 @@ class KillTests(SynchronousTestCase):
 
     def test_quick(self) -> None:
         """Five kills: each transaction ends as its producer has decided."""
-        said = subprocess.run(
-            [sys.executable, "scripts/transactions.py", "--inside", "--quick"],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
+        said = run("transactions", "--inside", "--quick")
         self.assertEqual(said.returncode, 0, said.stdout)
         self.assertIn(" 0 of them missing", said.stdout)
         self.assertIn(" 0 others visible", said.stdout)

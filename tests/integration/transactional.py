@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from rocketbroker.files.disk import Disk
 from rocketbroker.records import record
-from rocketbroker.records.names import HALF_TOPIC, OP_HALF_TOPIC
 from rocketbroker.records.properties import CHECK_IMMUNITY_SECONDS
 from rocketbroker.records.record import StoredMessage
 from rocketbroker.store.reader import StoreReader
@@ -21,7 +20,6 @@ from rocketbroker.wire.send_headers import (
     CheckTransactionStateRequestHeader,
     EndTransactionRequestHeader,
 )
-from tests.sweeps.twice import delivered_again
 
 #: A producer says so often that it is there.
 HEARTBEAT_SECONDS = 1.0
@@ -61,6 +59,8 @@ class TransactionalProducer:
         self.close()
         host, _, port = self._address.rpartition(":")
         self._socket = socket.create_connection((host, int(port)), ANSWER_SECONDS)
+        # An end waits for no answer; the next half must not wait for its segment.
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._received = b""
         self._beat = 0.0
         self._heartbeat()
@@ -238,13 +238,3 @@ def stored(store: Path, topic: str, queue_id: int = 0) -> list[StoredMessage]:
         return found
     finally:
         reader.close()
-
-
-def unexcused(store: Path, topic: str, queues: int) -> Iterator[tuple[str, bool]]:
-    """The messages of a topic that are there again.
-
-    @return: as L{delivered_again}.
-    """
-    halves, marks = stored(store, HALF_TOPIC), stored(store, OP_HALF_TOPIC)
-    for queue_id in range(queues):
-        yield from delivered_again(halves, marks, stored(store, topic, queue_id))

@@ -185,7 +185,8 @@ class Workload:
         for queue_id in range(QUEUES):
             messages = rig.records(queue_id)
             seen.update(message.unique_key or "" for message in messages)
-            for key, marked in delivered_again(halves, marks, messages):
+            for older, marked in delivered_again(halves, marks, messages):
+                key = older.unique_key or ""
                 twice.append(key)
                 if marked:
                     figures.wrong.append(f"{what}: {key} was delivered after its mark")

@@ -14,13 +14,13 @@ def delivered_again(
     halves: Iterable[StoredMessage],
     marks: Iterable[StoredMessage],
     messages: Iterable[StoredMessage],
-) -> Iterator[tuple[str, bool]]:
+) -> Iterator[tuple[StoredMessage, bool]]:
     """The messages of a queue that are there again.
 
     @param halves: the half queue.
     @param marks: the op queue.
-    @return: of each the unique key, and whether its transaction was marked as over
-        before: then it is one too many.
+    @return: of each the message that was there before, and whether its transaction was
+        marked as over before: then it is one too many.
     """
     known: dict[int, StoredMessage] = {}
     copies: dict[int, list[StoredMessage]] = {}
@@ -31,12 +31,13 @@ def delivered_again(
     for mark in marks:
         for offset in offsets_in(mark.body):
             marked.setdefault(offset, mark.position)
-    before: set[str] = set()
+    before: dict[str, StoredMessage] = {}
     for message in messages:
         key = message.unique_key or ""
-        if key in before:
+        older = before.get(key)
+        if older is not None:
             # All copies but the last are marked because there is another one.
             root = root_of(known[message.prepared_offset])
             there = [c for c in copies[root] if c.position < message.position]
-            yield key, marked.get(there[-1].queue_offset, NEVER) < message.position
-        before.add(key)
+            yield older, marked.get(there[-1].queue_offset, NEVER) < message.position
+        before[key] = message
