@@ -21,6 +21,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.TimeUnit;
 import org.apache.rocketmq.client.QueryResult;
+import org.apache.rocketmq.client.consumer.DefaultLitePullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.MessageSelector;
@@ -104,6 +105,8 @@ public final class Driver {
             case "received": return received(c);
             case "queues": return queues(c);
             case "pull": return pull(c);
+            case "litePull": return litePull(c);
+            case "operator": return Operator.ask(admin(), c);
             case "announce": return announce(c);
             case "query": return query(c);
             case "writeCorpus": return writeCorpus(c);
@@ -335,6 +338,25 @@ public final class Driver {
             if (r.getMsgFoundList() != null) for (MessageExt m : r.getMsgFoundList()) found.add(seen(m));
             o.put("messages", found);
             return o;
+        } finally {
+            consumer.shutdown();
+        }
+    }
+
+    /** What a lite pull consumer gets until it has "atLeast" or "timeoutMs" have passed. */
+    private Object litePull(JSONObject c) throws Exception {
+        DefaultLitePullConsumer consumer = new DefaultLitePullConsumer(c.getString("group"));
+        consumer.setNamesrvAddr(namesrv);
+        consumer.setInstanceName("lite" + instances++);
+        consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        consumer.subscribe(c.getString("topic"), "*");
+        consumer.start();
+        try {
+            List<JSONObject> found = new ArrayList<>();
+            long end = System.currentTimeMillis() + c.getLongValue("timeoutMs");
+            while (found.size() < c.getIntValue("atLeast") && System.currentTimeMillis() < end)
+                for (MessageExt m : consumer.poll(500)) found.add(seen(m));
+            return found;
         } finally {
             consumer.shutdown();
         }
