@@ -57,6 +57,13 @@ COST: Final = 4
 MOST_MAPPED: Final = 64 << 10
 
 
+#: Of so many groups and topics at once it is logged that there is no filter and why,
+#: once each while they are there: every heartbeat brings it again.
+MOST_TOLD: Final = 1000
+
+#: How much of what a client says a line of the log repeats.
+MOST_QUOTED: Final = 128
+
 #: How long a group that is not there yet counts as gone when the broker starts (the
 #: broker sheet, 26.2).
 ABSENT_MS: Final = 30_000
@@ -166,6 +173,7 @@ class Filters:
         self._wall_ms = wall_ms
         self._by_topic: dict[str, dict[str, Filter]] = {}
         self._size = 0
+        self._told: set[tuple[str, str]] = set()
 
     def get(self, topic: str, group: str) -> Filter | None:
         """A group's filter for a topic."""
@@ -212,13 +220,7 @@ class Filters:
         try:
             compiled = compile_for_pull(data.sub_string, data.expression_type)
         except SubscriptionParseFailed as error:
-            self.refused += 1
-            self._log.warn(
-                "group {group} filters {topic} by what cannot be compiled: {why}",
-                group=group,
-                topic=data.topic,
-                why=error.remark,
-            )
+            self._refuse(group, data.topic, f"it does not compile: {error.remark}")
             return
         version, now = data.sub_version, self._wall_ms()
         self._add(Filter(group, data.topic, compiled, self._bloom, version, now))
@@ -230,16 +232,28 @@ class Filters:
         if self._size + added.size > MOST_CHARACTERS:
             self._make_room(added.size)
         if self._size + added.size > MOST_CHARACTERS:
-            self.refused += 1
-            self._log.error(
-                "no room for the filter of group {group} for {topic}",
-                group=added.group,
-                topic=added.topic,
-            )
+            self._refuse(added.group, added.topic, "there is no room for it")
             return
         self._changed = True
+        self._told.discard((added.group, added.topic))
         self._by_topic.setdefault(added.topic, {})[added.group] = added
         self._size += added.size
+
+    def _refuse(self, group: str, topic: str, why: str) -> None:
+        """Count that there is no filter, and say so once."""
+        self.refused += 1
+        if (group, topic) in self._told or len(self._told) >= MOST_TOLD:
+            return
+        if len(topic) > MOST_QUOTED:
+            # No topic has such a name.
+            return
+        self._told.add((group, topic))
+        self._log.warn(
+            "The filter of group {group!r} for topic {topic!r} is not taken: {why!r}",
+            group=group,
+            topic=topic,
+            why=why[:MOST_QUOTED],
+        )
 
     def _make_room(self, size: int) -> None:
         """Let go what has been dead for the longest time."""
@@ -262,6 +276,8 @@ class Filters:
 
         @param is_subscribed: whether a group, that is there, subscribes to a topic.
         """
+        for told in [told for told in self._told if not is_subscribed(*told)]:
+            self._told.discard(told)
         now = self._wall_ms()
         most = self._options.filter_data_clean_time_span
         for each in self.all():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker import filters
@@ -115,6 +116,28 @@ class RegisterTests(FilterCase):
         self.assertEqual(self.filters.refused, 3)
         self.assertEqual(self.filters.all(), [])
         self.assertEqual(len(self.flushLoggedErrors()), 0)
+
+    def test_toldOnce(self) -> None:
+        """The log says so once while the group is there, on one line, and no more than
+        so much of it."""
+        events = self.enterContext(capturedLogs())
+        topics = [
+            "T",
+            "x" * 1000,
+            *(f"T{number}" for number in range(filters.MOST_TOLD)),
+        ]
+        for _ in range(2):
+            for topic in topics:
+                self.register("a >\n\x1b[31m" + "?" * 1000, topic=topic)
+        self.assertEqual(len(events), filters.MOST_TOLD)
+        line = formatEvent(events[0])
+        self.assertIn("filter of group 'G' for topic 'T' is not taken", line)
+        self.assertTrue(line.isprintable(), line)
+        self.assertLess(len(line), 300)
+        self.assertEqual(self.filters.refused, 2 * len(topics))
+        self.filters.look(lambda group, topic: False)
+        self.register("a >")
+        self.assertEqual(len(events), filters.MOST_TOLD + 1)
 
 
 class DeathTests(FilterCase):
