@@ -9,7 +9,8 @@ import mmap
 import os
 import stat
 import struct
-from typing import final
+from collections.abc import Callable
+from typing import TypeAlias, final
 
 from zope.interface import implementer
 
@@ -32,8 +33,17 @@ _FIRST_BYTE = struct.pack(
 _CANNOT_RESERVE = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 
 #: Where C{posix_fallocate} is missing, or cannot do it, blocks are reserved by writing
-#: so many zeros at a time: enough to be quick, not enough to be felt in memory.
+#: so many zeros at a time: enough to be quick, not enough to be felt in memory. Some C
+#: libraries do the same by themselves.
 _ZEROS = 1 << 20
+
+#: A hole is at least as large as the block of a file system.
+_BLOCK = 4096
+
+#: Reserves blocks of a descriptor: position, size.
+Reserve: TypeAlias = Callable[[int, int, int], None]
+
+_RESERVE: Reserve | None = getattr(os, "posix_fallocate", None)
 
 
 @final
@@ -41,11 +51,12 @@ _ZEROS = 1 << 20
 class DiskFile:
     """An open file: a descriptor."""
 
-    __slots__ = ("_fd", "_path")
+    __slots__ = ("_fd", "_path", "_reserve")
 
-    def __init__(self, fd: int, path: str) -> None:
+    def __init__(self, fd: int, path: str, reserve: Reserve | None) -> None:
         self._fd = fd
         self._path = path
+        self._reserve = reserve
 
     def __repr__(self) -> str:
         return f"<DiskFile {self._path!r}>"
@@ -75,17 +86,31 @@ class DiskFile:
 
     def allocate(self, position: int, size: int) -> None:
         """See L{IFile.allocate}."""
-        if hasattr(os, "posix_fallocate"):
+        if self._reserve is not None:
             try:
-                os.posix_fallocate(self._fd, position, size)
+                self._reserve(self._fd, position, size)
                 return
             except OSError as error:
                 if error.errno not in _CANNOT_RESERVE:
                     raise
         end = position + size
-        there = self.size()
-        for start in range(max(position, there), end, _ZEROS):
-            self.pwrite(bytes(min(_ZEROS, end - start)), start)
+        for start in range(position, end, _ZEROS):
+            self._fill(start, min(_ZEROS, end - start))
+
+    def _fill(self, start: int, size: int) -> None:
+        """Write zeros where nothing is, and where zeros are, which may be a hole."""
+        zeros = bytes(size)
+        there = self.pread(size, start)
+        if there == zeros[: len(there)]:
+            self.pwrite(zeros, start)
+            return
+        for at in range(0, size, _BLOCK):
+            block = there[at : at + _BLOCK]
+            missing = min(_BLOCK, size - at) - len(block)
+            if block == zeros[: len(block)]:
+                self.pwrite(zeros[: len(block) + missing], start + at)
+            elif missing:
+                self.pwrite(zeros[:missing], start + at + len(block))
 
     def truncate(self, size: int) -> None:
         """See L{IFile.truncate}."""
@@ -138,14 +163,20 @@ class DiskFile:
 class Disk:
     """The file systems of this machine."""
 
+    def __init__(self, reserve: Reserve | None = _RESERVE) -> None:
+        """
+        @param reserve: the system's call; None where it has none.
+        """
+        self._reserve = reserve
+
     def open(self, path: str, create: bool = False) -> DiskFile:
         """See L{IFiles.open}."""
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
-        return DiskFile(os.open(path, flags, 0o644), path)
+        return DiskFile(os.open(path, flags, 0o644), path, self._reserve)
 
     def open_readonly(self, path: str) -> DiskFile:
         """See L{IFiles.open_readonly}."""
-        return DiskFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC), path)
+        return DiskFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC), path, self._reserve)
 
     def exists(self, path: str) -> bool:
         """See L{IFiles.exists}."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -36,6 +37,44 @@ class DiskTests(FilesContract, SynchronousTestCase):
         file.pwrite(b"abc", 0)
         file.allocate(1, 0)
         self.assertEqual(files.read(f"{root}/a"), b"abc")
+        file.close()
+
+    def cannot(self, fd: int, position: int, size: int) -> None:
+        """A system that cannot reserve blocks."""
+        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+
+    def test_reservedByWriting(self) -> None:
+        """Without such a call, or where it refuses, what is reserved has blocks all the
+        same, holes as well, and what is there stays."""
+        _, root = self.make()
+        mib = 1 << 20
+        for number, reserve in enumerate((None, self.cannot)):
+            file = Disk(reserve).open(f"{root}/{number}", create=True)
+            file.truncate(3 * mib)
+            file.pwrite(b"a" * 5000, 2 * mib - 100)
+            file.allocate(mib + 10, 3 * mib)
+            self.assertEqual(file.size(), 4 * mib + 10)
+            self.assertEqual(file.pread(5100, 2 * mib - 200).strip(b"\0"), b"a" * 5000)
+            self.assertEqual(file.pread(4 * mib + 10, 0).count(0), 4 * mib - 4990)
+            blocks = os.stat(f"{root}/{number}").st_blocks * 512
+            self.assertTrue(3 * mib <= blocks <= 3 * mib + (64 << 10), blocks)
+            file.pwrite(b"end", 4 * mib + 10)
+            file.allocate(4 * mib, 100)
+            self.assertEqual(file.size(), 4 * mib + 100)
+            self.assertEqual(file.pread(3, 4 * mib + 10), b"end")
+            file.close()
+
+    def test_reserveFails(self) -> None:
+        """What a system that can reserve blocks refuses is an error."""
+
+        def full(fd: int, position: int, size: int) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        _, root = self.make()
+        file = Disk(full).open(f"{root}/a", create=True)
+        error = self.assertRaises(OSError, file.allocate, 0, 100)
+        self.assertEqual(error.errno, errno.ENOSPC)
+        self.assertEqual(file.size(), 0)
         file.close()
 
     def test_forgotten(self) -> None:
