@@ -206,6 +206,19 @@ class StopTests(BatchCase):
         self.start()
         self.assertEqual(unwrapped(self.store, self.queue), wanted)
 
+    def test_bound(self) -> None:
+        """What follows the end that a start believes is gone from the files, to the
+        first unit: a later start must not take it for one."""
+        drafts = put_batches(self.store, self.queue, *[[b"1"]] * 15)
+        for last in (12, 3):
+            self.queue.bound(drafts[last].position, 0, cut=True)
+            self.assertEqual(self.queue.max_offset, last)
+            content = b"".join(
+                self.disk.read(f"{FOLDER}/{name}") for name in self.disk.list(FOLDER)
+            )
+            self.assertEqual(content[last * BATCH_SIZE :].strip(b"\0"), b"")
+            self.assertIsNotNone(decode_batch(content, (last - 1) * BATCH_SIZE))
+
     def test_begin(self) -> None:
         """When the log begins later the queue does, and its files go with it."""
         body = b"x" * 9000
