@@ -90,6 +90,12 @@ class _Node:
             os.pwrite(new.fd, content[: max(0, size - number * BLOCK)], number * BLOCK)
         new.size = size
         new.allocated = {n for n in self.allocated if n * BLOCK < size}
+        if keep_all:
+            # The system still has it, and nothing more of it is on the disk.
+            new.unsynced = set(self.unsynced)
+            new.kept = dict(self.kept)
+            new.kept_size = self.kept_size
+            return new
         new.unsynced = {n for n in blocks if n * BLOCK < size}
         new.sync()
         return new
@@ -224,12 +230,14 @@ class MemoryDisk:
 
         @param luck: if given, each block that was not synced is kept or lost by it, and
             so are the names of each directory.
-        @param keep_all: only the processes died; all that was written stays.
+        @param keep_all: only the processes died; all that was written stays, and what
+            was not synced is not, if the machine stops then.
         """
         self.crashes += 1
         left = self.image(luck, keep_all)
         self._names = left._names
         self._kept_names = left._kept_names
+        self._removed_dirs = left._removed_dirs
 
     def image(
         self,
@@ -249,21 +257,28 @@ class MemoryDisk:
             names = self._some_names(luck)
         elif not (keep_all if keep_names is None else keep_names):
             names = dict(self._kept_names)
-        survivors: dict[str, _Node | None] = {}
         replaced: dict[int, _Node] = {}
-        for path, node in sorted(names.items()):
-            if path != "/" and os.path.dirname(path) not in survivors:
-                continue
-            if node is None:
-                survivors[path] = None
-                continue
-            if id(node) not in replaced:
-                replaced[id(node)] = node.survivor(luck, keep_all)
-            survivors[path] = replaced[id(node)]
+
+        def survivors(names: dict[str, _Node | None]) -> dict[str, _Node | None]:
+            found: dict[str, _Node | None] = {}
+            for path, node in sorted(names.items()):
+                if path != "/" and os.path.dirname(path) not in found:
+                    continue
+                if node is not None and id(node) not in replaced:
+                    replaced[id(node)] = node.survivor(luck, keep_all)
+                found[path] = None if node is None else replaced[id(node)]
+            return found
+
         left = MemoryDisk(self.capacity)
         left.now_ms = self.now_ms
-        left._names = survivors
-        left._kept_names = dict(survivors)
+        left._names = survivors(names)
+        left._kept_names = dict(left._names)
+        if keep_names is False:
+            for node in replaced.values():
+                node.sync()
+        elif keep_all:
+            left._kept_names = survivors(self._kept_names)
+            left._removed_dirs = {k: set(v) for k, v in self._removed_dirs.items()}
         return left
 
     def _some_names(self, luck: random.Random) -> dict[str, _Node | None]:

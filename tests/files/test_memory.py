@@ -131,11 +131,20 @@ class FaultTests(SynchronousTestCase):
         self.assertFalse(self.disk.exists("/d/e/a"))
 
     def test_crashKeepsAll(self) -> None:
-        """When only the processes die, all that was written stays."""
+        """When only the processes die, all that was written stays; when the machine
+        stops then, what was not synced is lost all the same."""
         file = self.disk.open("/d/a", create=True)
         file.pwrite(b"x", BLOCK)
         self.disk.crash(keep_all=True)
         self.assertEqual(self.disk.read("/d/a"), bytes(BLOCK) + b"x")
+        self.assertFalse(self.disk.image().exists("/d/a"))
+        self.disk.sync_dir("/d")
+        self.assertEqual(self.disk.image().read("/d/a"), b"")
+        self.disk.open("/d/a").datasync()
+        self.disk.remove("/d/a")
+        self.disk.crash(keep_all=True)
+        self.assertEqual(self.disk.list("/d"), [])
+        self.assertEqual(self.disk.image().read("/d/a"), bytes(BLOCK) + b"x")
 
     def test_crashTears(self) -> None:
         """With luck, some of the blocks are new and some are old."""

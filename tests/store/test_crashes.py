@@ -93,6 +93,20 @@ class TornTailTests(SynchronousTestCase):
         store = opened(disk)
         self.assertEqual(bodies(store, store.queue("T", 0)), [b"one", b"2nd"])
 
+    def test_killedThenPower(self) -> None:
+        """What a start has found after a kill, and shows, outlasts a power failure, in
+        whatever segment it is."""
+        disk = MemoryDisk()
+        store = opened(disk)
+        wanted = [b"%d" % number * 30_000 for number in range(5)]
+        put(store, store.queue("T", 0), *wanted)
+        disk.crash(keep_all=True)
+        store = opened(disk)
+        self.assertEqual(bodies(store, store.queue("T", 0)), wanted)
+        disk.crash()
+        store = opened(disk)
+        self.assertEqual(bodies(store, store.queue("T", 0)), wanted)
+
     def test_cutIsLasting(self) -> None:
         """What was given up does not come back with blocks that a later crash has not
         written. Records of whole blocks show it."""

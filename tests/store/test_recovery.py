@@ -442,9 +442,19 @@ class UncleanTests(SynchronousTestCase):
         self.restart()
         self.assertEqual(bodies(self.store, self.queue), after)
         files[f"{ROOT}/lock"] = b"lock"
-        self.store = opened(restored(files))
-        self.assertEqual(bodies(self.store, self.store.queue("T", 0)), [b"one"])
-        self.assertEqual(self.store.published_position, drafts[1].position)
+        self.disk = restored(files)
+        for path in files:
+            self.disk.open(path).datasync()
+            while path != "/":
+                path = path.rpartition("/")[0] or "/"
+                self.disk.sync_dir(path)
+        for _ in range(3):
+            self.store = opened(self.disk)
+            self.queue = self.store.queue("T", 0)
+            self.assertEqual(bodies(self.store, self.queue), [b"one"])
+            self.assertEqual(self.store.published_position, drafts[1].position)
+            self.assertEqual(self.disk.read(f"{ROOT}/lock"), b"rocketbroker")
+            self.disk.crash()
 
     def test_notZeroed(self) -> None:
         """After a clean stop of the reference nothing is overwritten, so that it is not
