@@ -70,8 +70,8 @@ class Ownership:
         return not self._files.exists(self._abort)
 
     def doubt(self) -> None:
-        """I{Blocking.} Say that the last stop was not a clean one after all: what a
-        start makes again, and does not finish, the next one must not believe.
+        """I{Blocking.} Say that the last stop was not a clean one: what a start
+        changes, and does not finish, the next one must not believe.
 
         @raise OSError: that cannot be said.
         """

@@ -211,7 +211,7 @@ class Parts:
         """I{Blocking.} Make of what a stop has left a store that can go on.
 
         @param clean: whether the last stop was a clean one.
-        @param doubt: called when it turns out that it was not.
+        @param doubt: called after a clean one, before anything is changed.
         @param zeroed: whether no records older than the log stand behind its end.
         """
         recovery = Recovery(

@@ -96,7 +96,7 @@ class Recovery:
         zeroed: bool,
     ) -> None:
         """
-        @param doubt: called before a clean stop is taken for another one.
+        @param doubt: called after a clean stop, before anything is changed.
         @param zeroed: whether zeros alone stood behind the log's end when somebody
             last began to write there.
         """
@@ -144,10 +144,11 @@ class Recovery:
         first = segments.all[0].start
         view[MIN_POSITION] = first
         self._miss(clean)
+        if clean:
+            # What is changed now, and not finished, the next start must not believe.
+            self._doubt()
         start = self._bound_clean() if clean else -1
         if start < 0:
-            if clean:
-                self._doubt()
             start = self._start_of_unclean() if self._believed else first
             self._bound(start, cut=True)
         self._ends.forget()
@@ -159,8 +160,6 @@ class Recovery:
                 f"again from position {first}."
             )
             start = first
-            if clean:
-                self._doubt()
             self._bound(start, cut=True)
             scan = self._scan(start, False)
         self._dispatcher.misplaced = None

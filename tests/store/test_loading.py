@@ -1,16 +1,96 @@
-"""Segments that are missing for a while, and such that are there twice."""
+"""What a start makes of the files that it finds, and of those that it does not."""
 
 from __future__ import annotations
 
 import errno
 
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.errors import StoreError
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.store.loading import MOST_MISSING, MOST_MISSING_BEHIND
 from rocketbroker.store.segments import segment_name
+from rocketbroker.testing.files import MemoryDisk
 from tests.store.cleanings import NEVER, NOW, CleaningCase
-from tests.store.stores import ROOT, SEGMENT, bodies, placed, put
+from tests.store.stores import ROOT, SEGMENT, bodies, make, opened, placed, put
+from tests.store.test_recovery import log_file
 
 FOLDERS = "/a", "/b", "/c"
+
+
+class FileTests(SynchronousTestCase):
+    """Files that are not as they should be."""
+
+    def setUp(self) -> None:
+        """A store of several segments, stopped cleanly."""
+        self.disk = MemoryDisk()
+        store = opened(self.disk)
+        put(
+            store, store.queue("T", 0), *[b"%d" % number * 9000 for number in range(30)]
+        )
+        self.end = store.published_position
+        self.last = store.published_position // SEGMENT * SEGMENT
+        store.close()
+
+    def test_empty(self) -> None:
+        """A last segment without a byte is removed."""
+        self.disk.open(log_file(self.last + SEGMENT), create=True)
+        store = opened(self.disk)
+        self.assertEqual(store.published_position, self.end)
+        self.assertFalse(self.disk.exists(log_file(self.last + SEGMENT)))
+
+    def test_short(self) -> None:
+        """A short segment is extended, and is good as far as it goes."""
+        self.disk.open(log_file(self.last)).truncate(self.end - self.last)
+        store = opened(self.disk)
+        self.assertEqual(store.published_position, self.end)
+        self.assertEqual(self.disk.size(log_file(self.last)), SEGMENT)
+        self.assertEqual(len(store.report), 1)
+
+    def test_otherSize(self) -> None:
+        """Segments made with another setting are refused in one sentence, unchanged."""
+        error = self.assertRaises(
+            StoreError, make(self.disk, mapped_file_size_commit_log=SEGMENT // 2).open
+        )
+        self.assertIn("does not fit mappedFileSizeCommitLog", str(error))
+        self.assertFalse(self.disk.exists(f"{ROOT}/rocketbroker.words"))
+        error = self.assertRaises(
+            StoreError, make(self.disk, mapped_file_size_commit_log=SEGMENT * 2).open
+        )
+        store = opened(self.disk)
+        self.assertEqual(len(bodies(store, store.queue("T", 0))), 30)
+
+    def test_foreign(self) -> None:
+        """Other files are left alone, and told."""
+        self.disk.open(f"{ROOT}/commitlog/notes.txt", create=True)
+        self.disk.open(f"{ROOT}/consumequeue/stray", create=True)
+        store = opened(self.disk)
+        self.assertEqual(len(store.report), 2)
+        self.assertTrue(self.disk.exists(f"{ROOT}/commitlog/notes.txt"))
+
+    def test_missing(self) -> None:
+        """When a segment in the middle is missing, what is before and behind it is
+        used."""
+        self.disk.remove(log_file(SEGMENT))
+        store = opened(self.disk)
+        self.assertEqual(store.min_position, 0)
+        self.assertEqual(store.published_position, self.end)
+        self.assertIn("Segments are missing", store.report[0])
+        queue = store.queue("T", 0)
+        self.assertEqual((queue.min_offset, queue.max_offset), (0, 30))
+        self.assertTrue(20 < len(bodies(store, queue)) < 30)
+
+    def test_severalFolders(self) -> None:
+        """A log in two directories is one log."""
+        disk = MemoryDisk()
+        folders = "/a/commitlog,/b/commitlog"
+        store = opened(disk, store_path_commit_log=folders)
+        put(store, store.queue("T", 0), *[b"x" * 9000] * 30)
+        store.close()
+        self.assertEqual(len(disk.list("/a/commitlog")), 3)
+        self.assertEqual(len(disk.list("/b/commitlog")), 2)
+        store = opened(disk, store_path_commit_log=folders)
+        self.assertEqual(len(bodies(store, store.queue("T", 0))), 30)
 
 
 class MissingTests(CleaningCase):

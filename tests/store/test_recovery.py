@@ -6,7 +6,6 @@ import errno
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.errors import StoreError
 from rocketbroker.records.entries import ENTRY, FILLED, SIZE
 from rocketbroker.store.checkpoint import MARGIN_MS
 from rocketbroker.store.segments import segment_name
@@ -20,7 +19,6 @@ from tests.store.stores import (
     Wall,
     bodies,
     draft,
-    make,
     opened,
     placed,
     put,
@@ -91,6 +89,28 @@ class CleanTests(SynchronousTestCase):
         store = opened(self.disk)
         self.assertEqual(store.recovered_records, 2)
         self.assertEqual(len(bodies(store, store.queue("T", 0))), 10)
+
+    def test_doubted(self) -> None:
+        """When queues have to be made again after all, the stop counts as one that was
+        not clean before the first of them is touched."""
+        store = opened(self.disk)
+        put(store, store.queue("U", 0), b"u")
+        put(store, store.queue("T", 0), b"10", b"11")
+        store.close()
+        self.disk.remove(QUEUE_FILE)
+        self.disk.remove(f"{ROOT}/rocketbroker.ends")
+        doubted = []
+
+        def watch(call: str) -> None:
+            if call == "truncate":
+                doubted.append(self.disk.exists(f"{ROOT}/abort"))
+
+        self.disk.watch = watch
+        store = opened(self.disk)
+        self.assertIn("they are made again", store.report[0])
+        self.assertTrue(doubted)
+        self.assertTrue(all(doubted))
+        self.assertEqual(len(bodies(store, store.queue("T", 0))), 12)
 
     def test_notQueued(self) -> None:
         """Records that stand in no queue are behind the end of the queues."""
@@ -179,81 +199,6 @@ class CleanTests(SynchronousTestCase):
         self.assertEqual(len(bodies(store, queue)), 40 - queue.min_offset)
 
 
-class FileTests(SynchronousTestCase):
-    """Files that are not as they should be."""
-
-    def setUp(self) -> None:
-        """A store of several segments, stopped cleanly."""
-        self.disk = MemoryDisk()
-        store = opened(self.disk)
-        put(
-            store, store.queue("T", 0), *[b"%d" % number * 9000 for number in range(30)]
-        )
-        self.end = store.published_position
-        self.last = store.published_position // SEGMENT * SEGMENT
-        store.close()
-
-    def test_empty(self) -> None:
-        """A last segment without a byte is removed."""
-        self.disk.open(log_file(self.last + SEGMENT), create=True)
-        store = opened(self.disk)
-        self.assertEqual(store.published_position, self.end)
-        self.assertFalse(self.disk.exists(log_file(self.last + SEGMENT)))
-
-    def test_short(self) -> None:
-        """A short segment is extended, and is good as far as it goes."""
-        self.disk.open(log_file(self.last)).truncate(self.end - self.last)
-        store = opened(self.disk)
-        self.assertEqual(store.published_position, self.end)
-        self.assertEqual(self.disk.size(log_file(self.last)), SEGMENT)
-        self.assertEqual(len(store.report), 1)
-
-    def test_otherSize(self) -> None:
-        """Segments made with another setting are refused in one sentence, unchanged."""
-        error = self.assertRaises(
-            StoreError, make(self.disk, mapped_file_size_commit_log=SEGMENT // 2).open
-        )
-        self.assertIn("does not fit mappedFileSizeCommitLog", str(error))
-        self.assertFalse(self.disk.exists(f"{ROOT}/rocketbroker.words"))
-        error = self.assertRaises(
-            StoreError, make(self.disk, mapped_file_size_commit_log=SEGMENT * 2).open
-        )
-        store = opened(self.disk)
-        self.assertEqual(len(bodies(store, store.queue("T", 0))), 30)
-
-    def test_foreign(self) -> None:
-        """Other files are left alone, and told."""
-        self.disk.open(f"{ROOT}/commitlog/notes.txt", create=True)
-        self.disk.open(f"{ROOT}/consumequeue/stray", create=True)
-        store = opened(self.disk)
-        self.assertEqual(len(store.report), 2)
-        self.assertTrue(self.disk.exists(f"{ROOT}/commitlog/notes.txt"))
-
-    def test_missing(self) -> None:
-        """When a segment in the middle is missing, what is before and behind it is
-        used."""
-        self.disk.remove(log_file(SEGMENT))
-        store = opened(self.disk)
-        self.assertEqual(store.min_position, 0)
-        self.assertEqual(store.published_position, self.end)
-        self.assertIn("Segments are missing", store.report[0])
-        queue = store.queue("T", 0)
-        self.assertEqual((queue.min_offset, queue.max_offset), (0, 30))
-        self.assertTrue(20 < len(bodies(store, queue)) < 30)
-
-    def test_severalFolders(self) -> None:
-        """A log in two directories is one log."""
-        disk = MemoryDisk()
-        folders = "/a/commitlog,/b/commitlog"
-        store = opened(disk, store_path_commit_log=folders)
-        put(store, store.queue("T", 0), *[b"x" * 9000] * 30)
-        store.close()
-        self.assertEqual(len(disk.list("/a/commitlog")), 3)
-        self.assertEqual(len(disk.list("/b/commitlog")), 2)
-        store = opened(disk, store_path_commit_log=folders)
-        self.assertEqual(len(bodies(store, store.queue("T", 0))), 30)
-
-
 class UncleanTests(SynchronousTestCase):
     """After any other stop."""
 
@@ -307,6 +252,21 @@ class UncleanTests(SynchronousTestCase):
         self.assertEqual(len(bodies(self.store, self.queue)), 40)
         self.assertTrue(0 < self.store.recovered_records < 20)
         self.assertTrue(MARGIN_MS >= 3000)
+
+    def test_margin(self) -> None:
+        """A segment that began less than three seconds before the times of the
+        checkpoint is not vouched for."""
+        put(self.store, self.queue, b"x" * 60_000)
+        self.wall.now_ms += 10_000
+        put(self.store, self.queue, b"x" * 60_000)
+        for before_ms, records in ((2999, 2), (3000, 1)):
+            self.wall.now_ms = START_MS + 10_000 + before_ms
+            put(self.store, self.queue, b"y")
+            self.store.flush()
+            self.store.flush_queues()
+            self.restart()
+            again = self.store.recovered_records
+            self.assertEqual(again, records + 1 + (before_ms == 3000), before_ms)
 
     def test_noCheckpoint(self) -> None:
         """Without a checkpoint everything is read, and built again as it was."""
