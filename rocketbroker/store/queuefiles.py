@@ -28,7 +28,7 @@ class QueueFile:
     has thousands of queues, and a process not as many descriptors.
     """
 
-    __slots__ = ("_file", "_files", "path", "start", "unsynced")
+    __slots__ = ("_file", "_files", "path", "rewrite", "start", "unsynced")
 
     def __init__(
         self, files: IFiles, start: int, path: str, file: IFile | None = None
@@ -38,6 +38,9 @@ class QueueFile:
         self.start = start
         self.path = path
         self.unsynced = False
+        #: Whether a sync has failed: the system may take what it has not written for
+        #: written, and the next sync would succeed without it.
+        self.rewrite = False
 
     @property
     def file(self) -> IFile:
@@ -51,6 +54,24 @@ class QueueFile:
         """Let go of the file; who reads it now still can."""
         if not self.unsynced:
             self._file = None
+
+    def sync(self, end: int) -> None:
+        """I{Blocking.} Put it on the disk.
+
+        @param end: of the bytes of the queue before this one it is known that nobody
+            else writes there.
+        @raise OSError: the disk refused.
+        """
+        if self.rewrite:
+            content = self.file.pread(max(0, end - self.start), 0)
+            self.file.pwrite(content, 0)
+        self.unsynced = False
+        try:
+            self.file.datasync()
+        except OSError:
+            self.unsynced = self.rewrite = True
+            raise
+        self.rewrite = False
 
     def close(self) -> None:
         """Close the file."""
@@ -295,11 +316,9 @@ class QueueFiles:
         count = 0
         for file in self.all:
             if file.unsynced:
-                file.unsynced = False
                 try:
-                    file.file.datasync()
+                    file.sync(min(end, file.start + self.size))
                 except OSError:
-                    file.unsynced = True
                     if file in self.all:
                         raise
                 count += 1

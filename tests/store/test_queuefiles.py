@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import StoreError
@@ -67,6 +69,43 @@ class LoadTests(SynchronousTestCase):
         said, used = self.load()
         self.assertEqual(used, [2 * SIZE, 3 * SIZE])
         self.assertEqual(len(said), 1)
+
+
+class FlushTests(SynchronousTestCase):
+    """Putting them on the disk."""
+
+    def setUp(self) -> None:
+        """A queue of three files, on the disk."""
+        self.disk = MemoryDisk()
+        self.disk.make_dirs("/s/consumequeue")
+        for folder in ("/", "/s"):
+            self.disk.sync_dir(folder)
+        self.files = QueueFiles(self.disk, FOLDER, SIZE)
+        self.files.write(0, b"x" * 3 * SIZE)
+        self.files.flush(0, 3 * SIZE)
+
+    def test_again(self) -> None:
+        """When a sync has failed, what may be lost is written again before the next
+        one; what is behind the queue's end is not touched, as it may be written
+        now."""
+        self.files.write(2 * SIZE, b"y" * SIZE)
+        self.disk.fail("datasync", errno.EIO)
+        self.assertRaises(OSError, self.files.flush, 0, 3 * SIZE)
+        written = self.disk.calls["pwrite"]
+        self.files.flush(0, 2 * SIZE + 20)
+        self.assertEqual(self.disk.calls["pwrite"], written + 1)
+        self.assertEqual(self.disk.image().read(self.files.all[-1].path), b"y" * SIZE)
+        self.files.write(2 * SIZE, b"z")
+        self.files.flush(0, 3 * SIZE)
+        self.assertEqual(self.disk.calls["pwrite"], written + 2)
+
+    def test_removed(self) -> None:
+        """What was cut does not come back with a power failure after the next
+        flush."""
+        self.files.cut(SIZE)
+        self.assertEqual(len(self.disk.image().list(FOLDER)), 3)
+        self.files.flush(0, SIZE)
+        self.assertEqual(self.disk.image().list(FOLDER), [segment_name(0)])
 
 
 class DropTests(SynchronousTestCase):
