@@ -61,6 +61,9 @@ class FailureTests(DelayingCase):
         with capturedLogs():
             self.pass_by(1)
             self.assertEqual(self.rig.store.refusal() is not None, True)
+            # All of them at first; then one, to see whether there is room.
+            attempts = self.rig.delaying.failures
+            self.assertEqual(self.rig.store.append_failures, 6 + attempts - 1)
             self.assertEqual(self.rig.delaying.delivered, 0)
             self.assertGreater(self.rig.delaying.failures, 0)
             self.pass_by(3)

@@ -15,6 +15,7 @@ from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import (
     BATCH_UNITS,
     ROOT,
+    SEGMENT,
     START_MS,
     Wall,
     batch,
@@ -218,6 +219,19 @@ class StopTests(BatchCase):
             )
             self.assertEqual(content[last * BATCH_SIZE :].strip(b"\0"), b"")
             self.assertIsNotNone(decode_batch(content, (last - 1) * BATCH_SIZE))
+
+    def test_firstOnesGone(self) -> None:
+        """A queue that is made again from a log that begins later begins with the
+        first message in it."""
+        drafts = put_batches(self.store, self.queue, *[[b"x" * 9000] * 2] * 10)
+        self.disk.crash(keep_all=True)
+        for name in self.disk.list(FOLDER):
+            self.disk.remove(f"{FOLDER}/{name}")
+        self.disk.remove(f"{ROOT}/commitlog/{segment_name(0)}")
+        first = [each.position >= SEGMENT for each in drafts].index(True)
+        self.start()
+        self.assertEqual(self.offsets(), (2 * first, 20, 20))
+        self.assertEqual(len(unwrapped(self.store, self.queue)), 20 - 2 * first)
 
     def test_begin(self) -> None:
         """When the log begins later the queue does, and its files go with it."""

@@ -102,6 +102,15 @@ class AgeTests(CleaningCase):
         self.round()
         self.assertEqual(self.segments(), [SEGMENT, 2 * SEGMENT])
 
+    def test_lasting(self) -> None:
+        """What is removed does not come back with a power failure, between others that
+        do not."""
+        self.begin(delete_when=NOW, file_reserved_time=0)
+        self.assertEqual(len(self.segments()), 3)
+        self.disk.sync_dir(LOG)
+        self.round()
+        self.assertEqual(self.disk.image().list(LOG), [segment_name(2 * SEGMENT)])
+
     def test_alreadyGone(self) -> None:
         """A file that somebody else has removed is taken for removed."""
         self.begin(delete_when=NOW, file_reserved_time=1)

@@ -64,6 +64,14 @@ class QueueTests(QueueCase):
         self.assertEqual(self.queue.max_position, 300)
         self.assertEqual(self.disk.size(f"{FOLDER}/{segment_name(0)}"), SIZE)
 
+    def test_cutBeforeTheFirst(self) -> None:
+        """A queue that ends before it began begins where it ends."""
+        self.enter(7, 7, 8)
+        self.queue.cut(5)
+        self.assertEqual(self.offsets(), (5, 5, 9))
+        self.enter(5, 5)
+        self.assertEqual(self.offsets(), (5, 6, 9))
+
     def test_nextAhead(self) -> None:
         """The next offset is not set back to what has been entered."""
         self.words.view[self.queue.slot] = 9

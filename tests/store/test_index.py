@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import random
 import struct
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -23,6 +24,7 @@ from tests.store.stores import (
     START_MS,
     Wall,
     make,
+    opened,
     options,
 )
 
@@ -333,6 +335,28 @@ class StartTests(IndexCase):
         self.assertEqual(self.disk.list(FOLDER), [])
         self.build()
         self.assertEqual(self.find("k"), positions)
+
+    def test_power(self) -> None:
+        """Whatever blocks of a file that is not full a power failure leaves, it is
+        built again, also if its times are those of one that was put on the disk."""
+        for seed in range(12):
+            disk = self.disk = MemoryDisk()
+            given: dict[str, object] = {
+                "max_hash_slot_num": 5,
+                "max_index_num": self.NUMBERS,
+            }
+            self.store = opened(disk, None, **given)
+            positions = [self.put("k")[0] for _ in range(12)]
+            self.build()
+            self.store.flush()
+            self.store.flush_queues()
+            disk.sync_dir(FOLDER)
+            self.assertEqual(len(disk.list(FOLDER)), 2)
+            disk.crash(random.Random(seed))
+            self.store = opened(disk, None, **given)
+            self.assertEqual(len(self.disk.list(FOLDER)), 1)
+            self.build()
+            self.assertEqual(self.find("k"), positions)
 
     def test_fromTheLog(self) -> None:
         """A log that has no index gets one."""

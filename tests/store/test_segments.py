@@ -6,7 +6,12 @@ import errno
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.store.segments import Segments, position_of_name, segment_name
+from rocketbroker.store.segments import (
+    Segment,
+    Segments,
+    position_of_name,
+    segment_name,
+)
 from rocketbroker.testing.files import MemoryDisk
 
 SIZE = 8192
@@ -157,6 +162,17 @@ class SegmentsTests(SynchronousTestCase):
                 f"/b/{segment_name(2 * SIZE)}",
             ],
         )
+
+    def test_removeFirst(self) -> None:
+        """Who is told where the log begins is told before the segment is gone: nobody
+        asks for what cannot be found."""
+        first, second = self.segments.roll(), self.segments.roll()
+        told: list[tuple[int, Segment | None]] = []
+        self.segments.remove_first(
+            lambda begin: told.append((begin, self.segments.find(0)))
+        )
+        self.assertEqual(told, [(SIZE, first)])
+        self.assertEqual(self.segments.all, [second])
 
     def test_close(self) -> None:
         """What was prepared and not used is removed, also that of a process before."""
