@@ -331,6 +331,14 @@ class Queue:
         if self.batch is not None:
             self.batch.drop()
 
+    def doubt_names(self) -> None:
+        """See L{QueueFiles.doubt_names}."""
+        self.files.doubt_names()
+        if self.extension is not None:
+            self.extension.files.doubt_names()
+        if self.batch is not None:
+            self.batch.files.doubt_names()
+
     def flush(self, least_pages: int = 0) -> None:
         """I{Blocking.} Put all files on the disk.
 

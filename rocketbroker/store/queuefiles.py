@@ -302,6 +302,11 @@ class QueueFiles:
             self._files.remove(file.path)
         return count
 
+    def doubt_names(self) -> None:
+        """Let the next flush put the names of the files on the disk: who made them may
+        have been killed before it did."""
+        self._unnamed = True
+
     def flush(self, least_pages: int = 0, end: int = 0) -> int:
         """I{Blocking.} Put them on the disk.
 

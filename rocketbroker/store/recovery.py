@@ -420,6 +420,8 @@ class Recovery:
     def _finish(self, start: int, end: int) -> None:
         view = self._words.view
         for queue in self._table.all():
+            if not self._clean:
+                queue.doubt_names()
             if not self._clean and queue.batch is None and queue.files.all:
                 keep_places(queue, end)
                 queue.files.cut(queue.max_offset * SIZE)
