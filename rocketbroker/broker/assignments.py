@@ -120,7 +120,7 @@ class Assignments:
             raise TopicNotExist(f"topic[{mode.topic}] not exist")
         if self._groups.find(mode.consumer_group) is None:
             raise SubscriptionGroupNotExist(
-                f"subscription group[{mode.consumer_group}] not exist"
+                f"subscription group does not exist: {mode.consumer_group}"
             )
         if mode.mode == POP:
             raise RequestCodeNotSupported(

@@ -109,7 +109,8 @@ class ConsumerRequests:
         if self._topics.config(topic) is None:
             raise TopicNotExist(f"Topic {topic} not exist!")
         for key in header.lacking(request.ext):
-            raise InvalidParameter(f"{key} is null, topic is {topic}")
+            word = "Offset" if key == "commitOffset" else key[0].upper() + key[1:]
+            raise InvalidParameter(f"{word} is null, topic is {topic}")
         if self._offsets.has_reset(group, topic, header.queue_id):
             return response_to(request, remark="Offset has been previously reset")
         if self._offsets.query(group, topic, header.queue_id) == NONE:

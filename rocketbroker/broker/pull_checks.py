@@ -211,7 +211,7 @@ class PullChecks:
             if len(self._routes) >= MOST_ROUTES:
                 self._routes.clear()
             self._generations = self._topics.generation, self._groups.generation
-            if not own or self._is_small(route, fields):
+            if self._is_small(route, fields) if own else self._is_latest(route, fields):
                 self._routes[key] = route
         if self._options.reject_pull_consumer_enable:
             self._check_member(connection, fields.consumerGroup)
@@ -344,9 +344,9 @@ class PullChecks:
         # was on its way: a race of the Java client, met once in ten starts. The
         # reference refuses, and the consumer stands still until the next heartbeat, for
         # 20 seconds or more. By tags a client filters itself, too, so everything may be
-        # given to it meanwhile.
+        # given to it meanwhile; to it alone, so that this route is not kept.
         route.subscription = found
-        route.sub_version = max(found.sub_version, fields.subVersion)
+        route.sub_version = found.sub_version
         route.message_model = online.message_model or ""
 
     def _filter_by_heartbeat(self, route: Route, kind: str, version: int) -> None:

@@ -80,7 +80,7 @@ class ResetRequests:
 
     def reset(self, connection: IConnection, request: Command) -> Answer:
         """Request 222."""
-        header = ResetOffsetRequestHeader.complete(request.ext)
+        header = ResetOffsetRequestHeader.complete(request.ext, ("timestamp",))
         topic = self._topics.config(header.topic)
         if topic is None:
             raise TopicNotExist(f"Topic {header.topic} does not exist")

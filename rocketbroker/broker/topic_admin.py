@@ -221,7 +221,9 @@ class TopicAdmin:
     ) -> Deferred[Command | None]:
         """Request 202: what stands in each queue of a topic, and how fast it comes."""
         name = GetTopicStatsInfoRequestHeader.from_ext(request.ext).topic
-        config = self._known(name)
+        config = self._topics.config(name)
+        if config is None:
+            raise TopicNotExist(f"topic[{name}] not exist")
         count = max(config.read_queue_nums, config.write_queue_nums)
         # Handles are made in this thread alone, or one queue might get two of them.
         queues = [self._store.queue(name, queue_id) for queue_id in range(count)]

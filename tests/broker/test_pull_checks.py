@@ -262,6 +262,8 @@ class RegisteredTests(CheckCase):
         self.register("none", version=5)
         self.assertEqual(self.found(sysFlag="0", subVersion="5"), [])
         self.assertEqual(self.found(sysFlag="0", subVersion="6"), [b"a"])
+        # Those who know no newer one are served as before.
+        self.assertEqual(self.found(sysFlag="0", subVersion="5"), [])
         self.register("none", version=6)
         self.assertEqual(self.found(sysFlag="0", subVersion="6"), [])
 
