@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 #: What a shell says of a program that was interrupted.
 INTERRUPTED = 130
 
+#: And of one whose output nobody reads any more.
+CUT_OFF = 141
+
 
 def own_version() -> str:
     """The version of this package; of a checkout that is not installed, unknown."""
@@ -47,6 +50,17 @@ class LazyCommands(click.Group):
         from rocketbroker.app.storecommands import store
 
         return store
+
+    def invoke(self, ctx: click.Context) -> object:
+        """See L{click.Group.invoke}, which would end with status 1 if nobody reads any
+        more what is printed: that has another meaning here."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # Nothing that is still held may follow, or be said of it at the end.
+            for stream in (sys.stdout, sys.stderr):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            sys.exit(CUT_OFF)
 
 
 @click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -15,11 +15,11 @@ import struct
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Final, TextIO
 
 import click
 
-from rocketbroker.app.progress import progress_lines
+from rocketbroker.app.progress import Progress, on_terminal
 from rocketbroker.app.rows import FORMATS, Rows
 from rocketbroker.app.storerepair import CONFIG, settings, store_repair
 from rocketbroker.errors import StoreError
@@ -79,6 +79,11 @@ def printing(output: str) -> Rows:
     return Rows(sys.stdout, output)
 
 
+def watched(total: int, output: TextIO | None = None) -> Callable[[int], None]:
+    """Progress on standard error."""
+    return on_terminal(sys.stderr, output, total, time.monotonic)
+
+
 def is_locked(root: str) -> bool | None:
     """Whether a broker holds the store's lock; asked without taking it.
 
@@ -111,7 +116,8 @@ def store_ls(directory: str, output: str, commit_log: str | None) -> None:
     rows.add("store", {**state, "locked": is_locked(root)})
     for row in inspection.segments(reader):
         rows.add("segment", row)
-    for row in inspection.queues(reader):
+    total = inspection.count(reader, reader.topics())
+    for row in inspection.queues(reader, watched(total)):
         rows.add("queue", row)
     finish(rows, False)
 
@@ -124,8 +130,10 @@ def store_stats(directory: str, output: str, commit_log: str | None) -> None:
     """Of each topic: messages, bytes, sizes of records, first and last time."""
     reader = StoreReader(Disk(), os.path.abspath(directory), commit_log)
     rows = printing(output)
-    for topic in reader.topics():
-        rows.add("topic", inspection.topic_figures(reader, topic))
+    topics = reader.topics()
+    passed = watched(inspection.count(reader, topics))
+    for topic in topics:
+        rows.add("topic", inspection.topic_figures(reader, topic, passed))
     finish(rows, False)
 
 
@@ -190,8 +198,12 @@ def store_cat(
         raise StoreError(f"{directory} holds no such queue of {topic}.")
     rows = printing(output)
     is_faulty = False
-    for queue_id in found if queue is None else [queue]:
+    chosen = found if queue is None else [queue]
+    total = sum(inspection.between(reader, topic, one, first, until) for one in chosen)
+    passed = watched(total, sys.stdout)
+    for queue_id in chosen:
         for message in inspection.messages(reader, topic, queue_id, first, until):
+            passed(1)
             if isinstance(message, StoreError):
                 is_faulty = True
                 print(f"rocketbroker: {message}", file=sys.stderr)
@@ -216,13 +228,12 @@ def matcher(
 
 
 def all_messages(
-    reader: StoreReader, topic: str | None
+    reader: StoreReader, topics: list[str]
 ) -> Iterator[StoredMessage | StoreError]:
-    """All messages, or those of one topic."""
-    for name in reader.topics():
-        if topic is None or topic == name:
-            for queue_id in reader.queues(name):
-                yield from inspection.messages(reader, name, queue_id, 0, None)
+    """All messages of some topics."""
+    for name in topics:
+        for queue_id in reader.queues(name):
+            yield from inspection.messages(reader, name, queue_id, 0, None)
 
 
 @store.command("grep")
@@ -251,7 +262,10 @@ def store_grep(
     reader = StoreReader(Disk(), os.path.abspath(directory), commit_log)
     rows = printing(output)
     is_faulty = False
-    for message in all_messages(reader, topic):
+    topics = [name for name in reader.topics() if topic is None or topic == name]
+    passed = watched(inspection.count(reader, topics))
+    for message in all_messages(reader, topics):
+        passed(1)
         if isinstance(message, StoreError):
             is_faulty = True
             print(f"rocketbroker: {message}", file=sys.stderr)
@@ -289,9 +303,10 @@ def store_verify(
             },
         )
 
-    walk = Verification(files, reader, tell, lambda done: progress(done))
-    progress = progress_lines(
+    walk = Verification(files, reader, tell, lambda done: progress.reach(done))
+    progress = Progress(
         walk.expected_bytes(),
+        "bytes",
         lambda text: print(text, file=sys.stderr, flush=True),
         time.monotonic,
     )

@@ -7,16 +7,16 @@ which are taken from their C{.bak} where they cannot be read.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
-from collections.abc import Callable
 from typing import final
 
 import attrs
 import click
 
-from rocketbroker.app.progress import progress_lines
+from rocketbroker.app.progress import Progress
 from rocketbroker.app.rows import FORMATS, Rows
 from rocketbroker.config.properties import parse
 from rocketbroker.config.store import StoreOptions
@@ -79,25 +79,27 @@ def repair_json(files: IFiles, root: str, keeping: Keeping | None) -> list[Done]
     return told
 
 
+def say(text: str) -> None:
+    """A line on standard error, whether somebody reads it or not."""
+    with contextlib.suppress(BrokenPipeError):
+        print(text, file=sys.stderr, flush=True)
+
+
 @final
 class Walks:
     """Progress of one walk after the other, on standard error."""
 
     def __init__(self) -> None:
-        self._progress: Callable[[int], None] | None = None
+        self._progress: Progress | None = None
 
     def sized(self, total: int) -> None:
         """A walk of so many bytes begins."""
-        self._progress = progress_lines(
-            total,
-            lambda text: print(text, file=sys.stderr, flush=True),
-            time.monotonic,
-        )
+        self._progress = Progress(total, "bytes", say, time.monotonic)
 
     def walked(self, done: int) -> None:
         """So many bytes were walked."""
         if self._progress is not None:
-            self._progress(done)
+            self._progress.reach(done)
 
 
 @click.command("repair")
@@ -138,16 +140,18 @@ def store_repair(
     )
 
     def tell(done: Done) -> None:
-        rows.add(
-            done.kind,
-            {
-                "done": done.kind,
-                "position": done.position,
-                "length": done.length,
-                "where": done.where,
-                "text": done.text,
-            },
-        )
+        # Who does not read on is no reason to stop in the middle.
+        with contextlib.suppress(BrokenPipeError):
+            rows.add(
+                done.kind,
+                {
+                    "done": done.kind,
+                    "position": done.position,
+                    "length": done.length,
+                    "where": done.where,
+                    "text": done.text,
+                },
+            )
 
     walks = Walks()
     repair = Repair(

@@ -8,7 +8,7 @@ columns of its tables and the keys of its JSON.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
 from rocketbroker.errors import StoreError
@@ -21,6 +21,27 @@ from rocketbroker.store.segments import segment_name
 
 #: One line of an answer.
 Row: TypeAlias = dict[str, object]
+
+#: Is told that so many more entries of queues were looked at.
+Passed: TypeAlias = Callable[[int], None]
+
+
+def count(reader: StoreReader, topics: Iterable[str]) -> int:
+    """How many messages topics have, for the time left."""
+    return sum(
+        between(reader, topic, queue_id, 0, None)
+        for topic in topics
+        for queue_id in reader.queues(topic)
+    )
+
+
+def between(
+    reader: StoreReader, topic: str, queue_id: int, first: int, until: int | None
+) -> int:
+    """The same of a queue, or a part of it; see L{messages}."""
+    end = reader.max_offset(topic, queue_id)
+    start = max(first, reader.min_offset(topic, queue_id))
+    return max(0, (end if until is None else min(end, until)) - start)
 
 
 def state(files: IFiles, reader: StoreReader, root: str) -> Row:
@@ -52,17 +73,31 @@ def segments(reader: StoreReader) -> Iterator[Row]:
         }
 
 
-def sizes(reader: StoreReader, topic: str, queue_id: int) -> Iterator[int]:
+def sizes(
+    reader: StoreReader, topic: str, queue_id: int, passed: Passed
+) -> Iterator[int]:
     """The sizes of a queue's records."""
     at = reader.min_offset(topic, queue_id)
-    while entries := reader.entries(topic, queue_id, at):
+    end = reader.max_offset(topic, queue_id)
+    while at < end:
+        try:
+            entries = reader.entries(topic, queue_id, at)[: end - at]
+        except StoreError:
+            after = reader.behind_removed(topic, queue_id, at)
+            if after == at:
+                raise
+            at = after
+            continue
+        if not entries:
+            break
         at += len(entries)
         for _, size, _ in entries:
             if size != FILLED_SIZE:
                 yield size
+        passed(len(entries))
 
 
-def queues(reader: StoreReader) -> Iterator[Row]:
+def queues(reader: StoreReader, passed: Passed) -> Iterator[Row]:
     """All queues, with what they hold."""
     for topic in reader.topics():
         for queue_id in reader.queues(topic):
@@ -74,11 +109,11 @@ def queues(reader: StoreReader) -> Iterator[Row]:
                 "first": first,
                 "end": end,
                 "messages": end - first,
-                "bytes": sum(sizes(reader, topic, queue_id)),
+                "bytes": sum(sizes(reader, topic, queue_id, passed)),
             }
 
 
-def topic_figures(reader: StoreReader, topic: str) -> Row:
+def topic_figures(reader: StoreReader, topic: str, passed: Passed) -> Row:
     """How much a topic holds, and from when to when.
 
     Sizes are those of whole records, as they stand in the log. Times are those of the
@@ -88,7 +123,7 @@ def topic_figures(reader: StoreReader, topic: str) -> Row:
     least = FILLED_SIZE
     times: list[int] = []
     for queue_id in reader.queues(topic):
-        for size in sizes(reader, topic, queue_id):
+        for size in sizes(reader, topic, queue_id, passed):
             messages += 1
             total += size
             least = min(least, size)
@@ -129,8 +164,11 @@ def messages(
         try:
             piece = reader.read(topic, queue_id, at, end)
         except StoreError as error:
-            yield error
-            at += 1
+            after = reader.behind_removed(topic, queue_id, at)
+            if after == at:
+                yield error
+                after += 1
+            at = after
             continue
         for record in piece.records:
             yield decode(record)

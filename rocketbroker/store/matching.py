@@ -164,8 +164,7 @@ class Matching:
             self._blob = self._reader.entry_bytes(self._topic, self._queue_id, offset)
         except StoreError:
             self._blob = b""
-            self._reader.look_again(self._topic, self._queue_id)
-            first = self._reader.min_offset(self._topic, self._queue_id)
+            first = self._reader.behind_removed(self._topic, self._queue_id, offset)
             if first <= offset:
                 raise
             self.next = first

@@ -43,6 +43,9 @@ ENTRIES_AT_ONCE: Final = 4096
 #: The same for who reads all queues at the same time, and has to hold what was read.
 FEW_ENTRIES: Final = 1024
 
+#: Where a queue goes on that was deleted.
+BEHIND_ALL: Final = 1 << 62
+
 #: So many bytes of the log are read at once: the records of other queues between those
 #: of one are read with them, which costs less than a call for each.
 WINDOW: Final = 64 << 10
@@ -175,7 +178,9 @@ class StoreReader:
         lines = names.decode("utf-8", "surrogatepass").split("\n")[:-1]
         for number, line in enumerate(lines[: words.view[QUEUES]]):
             topic, _, queue_id = line.rpartition("/")
-            self._slots[topic, int(queue_id)] = FIRST_SLOT + number * SLOT_WORDS
+            slot = FIRST_SLOT + number * SLOT_WORDS
+            if slot + SLOT_WORDS <= len(words.view):
+                self._slots[topic, int(queue_id)] = slot
 
     # What there is.
 
@@ -221,9 +226,25 @@ class StoreReader:
         """The file that holds an entry; empty if none does."""
         return self._queue(topic, queue_id).path_of(offset)
 
-    def look_again(self, topic: str, queue_id: int) -> None:
-        """Forget what is known of a queue: a broker may have changed it."""
+    def behind_removed(self, topic: str, queue_id: int, offset: int) -> int:
+        """Where a queue goes on if a broker that cleans its store has removed the
+        message at an offset, or its entry, since the queue was looked at.
+
+        @return: the next offset that is there; the same one if it was not removed.
+        """
         self._queues.pop((topic, queue_id), None)
+        queue = self._queue(topic, queue_id)
+        if not queue.file_size:
+            return BEHIND_ALL
+        first = max(offset, queue.first)
+        lowest = self._segments.all[0].start if self._segments.all else 0
+        while not self.is_clean and first < queue.end:
+            # The log goes before its entries.
+            entries = self.entries(topic, queue_id, first)
+            if not entries or entries[0][0] >= lowest:
+                break
+            first += 1
+        return first
 
     def topics(self, kind: str = "consumequeue") -> list[str]:
         """All topics that have queues of a kind."""
@@ -264,9 +285,14 @@ class StoreReader:
             if "/" in topic or topic in ("", ".", ".."):
                 raise StoreError(f"{topic!r} is not the name of a topic.")
             folder = os.path.join(self._root, "consumequeue", topic, str(queue_id))
+            # Before the files are listed: up to there they exist, whatever comes.
+            words = self._words_of(topic, queue_id)
             try:
                 queue = QueueReader(self._files, folder)
-                self._bound(queue, self._slots.get((topic, queue_id)))
+                if words is None:
+                    self._bound(queue)
+                else:
+                    queue.first, queue.end = words
             except OSError as error:
                 raise StoreError(
                     f"{folder} cannot be read: {error.strerror}."
@@ -274,14 +300,19 @@ class StoreReader:
             self._queues[topic, queue_id] = queue
         return queue
 
-    def _bound(self, queue: QueueReader, slot: int | None) -> None:
+    def _words_of(self, topic: str, queue_id: int) -> tuple[int, int] | None:
+        """From where to where a queue can be read, as its broker says; None beside
+        another's broker, and beside none."""
+        if self._words is None:
+            return None
+        slot = self._slots.get((topic, queue_id))
+        if slot is None:
+            # It was made since.
+            return 0, 0
+        return self._words.view[slot + MIN], self._words.view[slot + MAX]
+
+    def _bound(self, queue: QueueReader) -> None:
         """Find out from where to where a queue can be read."""
-        if self._words is not None:
-            if slot is not None:
-                view = self._words.view
-                queue.first = view[slot + MIN]
-                queue.end = view[slot + MAX]
-            return
         low, high = queue.start, queue.limit()
         while low < high:
             middle = (low + high) // 2
@@ -393,6 +424,8 @@ class StoreReader:
                 if records:
                     return Piece(records, at)
                 raise
+            if not entries:
+                raise StoreError(f"{topic}/{queue_id} was cut while it was read.")
             for position, size, _ in entries:
                 if records and total + size > most_bytes:
                     return Piece(records, at)

@@ -95,8 +95,8 @@ class Verification:
             for queue_id in reader.queues(topic):
                 last = reader.max_offset(topic, queue_id)
                 if last > reader.min_offset(topic, queue_id):
-                    position, size, _ = reader.entries(topic, queue_id, last - 1)[0]
-                    end = max(end, position + size)
+                    for position, size, _ in reader.entries(topic, queue_id, last - 1):
+                        end = max(end, position + size)
         return min(end, reader.log_end()) - start
 
     def run(self) -> None:

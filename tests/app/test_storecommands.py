@@ -9,7 +9,6 @@ from click.testing import CliRunner, Result
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.app.command import command
-from rocketbroker.app.progress import progress_lines
 from rocketbroker.app.storecommands import is_locked
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.disk import Disk
@@ -128,14 +127,3 @@ class StoreCommandTests(SynchronousTestCase):
             ("cat", self.root),
         ):
             self.assertEqual(self.call(*words).exit_code, 2)
-
-    def test_progress(self) -> None:
-        """Once a second: how far, how fast, how long to the end."""
-        now = [0.0]
-        said: list[str] = []
-        progress = progress_lines(400 << 20, said.append, lambda: now[0])
-        now[0] = 0.5
-        progress(50 << 20)
-        now[0] = 1.0
-        progress(100 << 20)
-        self.assertEqual(said, ["100 of 400 MiB, 25 %, 105 MB/s, 3 s left"])

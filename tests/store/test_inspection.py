@@ -5,9 +5,13 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import StoreError
+from rocketbroker.records.record import StoredMessage
 from rocketbroker.store import inspection
+from rocketbroker.store.faults import Fault
 from rocketbroker.store.reader import StoreReader
+from rocketbroker.store.verification import Verification
 from rocketbroker.testing.files import MemoryDisk
+from tests.store.cleanings import NOW, CleaningCase
 from tests.store.stores import ROOT, SEGMENT, START_MS, Wall, opened, put
 
 
@@ -48,7 +52,10 @@ class InspectionTests(SynchronousTestCase):
     def test_queues(self) -> None:
         """Each queue with offsets and the bytes of its records."""
         self.store.close()
-        rows = list(inspection.queues(self.reader()))
+        passed: list[int] = []
+        rows = list(inspection.queues(self.reader(), passed.append))
+        self.assertEqual(passed, [2, 1])
+        self.assertEqual(inspection.count(self.reader(), ["T"]), 3)
         self.assertEqual([row["messages"] for row in rows], [2, 1])
         overhead = 91 + 1 + 42
         self.assertEqual(
@@ -58,7 +65,7 @@ class InspectionTests(SynchronousTestCase):
     def test_topic(self) -> None:
         """Sizes and times of a topic."""
         self.store.close()
-        row = inspection.topic_figures(self.reader(), "T")
+        row = inspection.topic_figures(self.reader(), "T", lambda more: None)
         self.assertEqual((row["messages"], row["queues"]), (3, 2))
         self.assertEqual(row["first_stored_ms"], START_MS)
         self.assertEqual(row["last_stored_ms"], START_MS + 5)
@@ -77,3 +84,77 @@ class InspectionTests(SynchronousTestCase):
         damaged, good = inspection.messages(self.reader(), "T", 0, 0, None)
         self.assertIsInstance(damaged, StoreError)
         self.assertEqual(getattr(good, "body", None), b"bb")
+
+
+class CleanedTests(CleaningCase):
+    """A broker removes what it holds while somebody looks at it."""
+
+    def setUp(self) -> None:
+        """Twenty segments, four files of the queue; all may go but the last."""
+        super().setUp()
+        self.begin(
+            40,
+            delete_when=NOW,
+            file_reserved_time=0,
+            mapped_file_size_consume_queue=200,
+            delete_file_batch_max=100,
+        )
+        self.reader = StoreReader(self.disk, ROOT)
+        self.addCleanup(self.reader.close)
+
+    def clean(self) -> None:
+        """Let it be removed."""
+        self.round()
+        self.assertLess(len(self.segments()), 4)
+        self.assertLess(len(self.disk.list(f"{ROOT}/consumequeue/T/0")), 4)
+
+    def test_messages(self) -> None:
+        """What is gone is no error; what is still there is shown."""
+        self.assertEqual(inspection.count(self.reader, ["T"]), 40)
+        self.clean()
+        rest = list(inspection.messages(self.reader, "T", 0, 0, None))
+        offsets = [each.queue_offset for each in rest if type(each) is StoredMessage]
+        self.assertEqual(len(rest), len(offsets))
+        self.assertGreater(offsets[0], 9)
+        self.assertEqual(offsets, list(range(offsets[0], 40)))
+
+    def test_figures(self) -> None:
+        """Nor is it for figures."""
+        self.assertEqual(inspection.count(self.reader, ["T"]), 40)
+        self.clean()
+        row = inspection.topic_figures(self.reader, "T", lambda more: None)
+        (queue,) = inspection.queues(self.reader, lambda more: None)
+        self.assertEqual(queue["end"], 40)
+        self.assertEqual(row["messages"], queue["messages"])
+
+    def test_verified(self) -> None:
+        """Nor is it a fault."""
+        for when in (0, 1, 7):
+            faults: list[Fault] = []
+            walked: list[int] = []
+
+            def progress(done: int, walked: list[int] = walked, w: int = when) -> None:
+                walked.append(done)
+                if len(walked) == w:
+                    self.clean()
+
+            reader = StoreReader(self.disk, ROOT)
+            walk = Verification(self.disk, reader, faults.append, progress)
+            walk.expected_bytes()
+            if not when:
+                self.clean()
+            walk.run()
+            reader.close()
+            self.assertEqual([each.text for each in faults], [])
+            self.put(30)
+
+    def test_deleted(self) -> None:
+        """Nor when the whole topic goes."""
+        self.assertEqual(inspection.count(self.reader, ["T"]), 40)
+        faults: list[Fault] = []
+        walk = Verification(self.disk, self.reader, faults.append, lambda done: None)
+        walk.expected_bytes()
+        self.store.delete_topic("T")
+        self.assertEqual(list(inspection.messages(self.reader, "T", 0, 0, None)), [])
+        walk.run()
+        self.assertEqual(faults, [])
