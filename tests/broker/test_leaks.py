@@ -35,8 +35,11 @@ SQL = b'"expressionType":"SQL92","subString":"a > %d"'
 #: Until what clients have left behind is forgotten: dead filters are kept for a day.
 LONG = 2 * DAY
 
-#: What messages leave in the store is none of this; classes and modules are nobody's.
-LEFT_OUT = ("Store", "MemoryDisk", "MemoryNetwork", "Logger")
+#: What messages leave in the store is none of this.
+LEFT_OUT = ("QueueFiles", "_Node", "Store", "MemoryDisk", "MemoryNetwork", "Logger")
+
+#: How transactions ended is remembered of the last 100,000.
+REMEMBERED = "OpenHalves._outcomes"
 
 Ends = (str, bytes, bytearray, int, float, bool, types.ModuleType, type, type(None))
 
@@ -191,7 +194,8 @@ class LeakTests(LeakCase):
         self.refused = 0
 
     def client_comes(self, broker: Broker, number: int) -> RecordedConnection:
-        """One client: consumer with a filter, producer, locks, a pull that waits."""
+        """One client: consumer with a filter, producer, locks, a pull that waits; some
+        broadcast, and some begin a transaction."""
         group = f"G{number % GROUPS}"
         client_id = f"10.0.0.9@{number}"
         connection = RecordedConnection(port=number % 60000)
@@ -199,6 +203,8 @@ class LeakTests(LeakCase):
         value = value.replace(b"CLIENT", client_id.encode())
         if number % 2:
             value = value.replace(TAGS, SQL % number, 1)
+        if number % GROUPS < 5:
+            value = value.replace(b"CLUSTERING", b"BROADCASTING")
         queues = [{"topic": "T", "brokerName": "b", "queueId": 0}]
         wanted = {"consumerGroup": group, "clientId": client_id, "mqSet": queues}
         pull = pull_ext(0, consumerGroup=group, sysFlag="6")
@@ -210,6 +216,9 @@ class LeakTests(LeakCase):
         if number % 5 == 0:
             question = {**wanted, "topic": "T", "strategyName": "AVG"}
             asked += [(41, {}, dumps(wanted)), (400, {}, dumps(question))]
+        if number % 200 == 0:
+            half = f"TRAN_MSG\x01true\x02PGROUP\x01P\x02UNIQ_KEY\x01{number}\x02"
+            asked.append((310, send_ext("T", d="1", f="4", properties=half), b"half"))
         for code, ext, body in asked:
             self.tell(broker, connection, code, ext, body)
         return connection
@@ -239,6 +248,7 @@ class LeakTests(LeakCase):
         """One request; what is answered is not looked at."""
         try:
             broker.main.responders[code](connection, Command(code, ext, body))
+            broker.intake.flush()
         except BrokerError:
             self.refused += 1
 
@@ -266,6 +276,7 @@ class LeakTests(LeakCase):
         self.assertNotEqual(broker.discrepancies.findings(), [])
         self.pass_by(LONG, step=4 * MINUTE)
         after = sizes(broker)
+        self.assertEqual(after.pop(REMEMBERED) - before.pop(REMEMBERED), 50)
         self.assertEqual(dict(after - before), {})
         self.assertEqual(broker.holding.held, 0)
         self.assertEqual(broker.consumers.groups(), [])
