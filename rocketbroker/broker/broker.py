@@ -194,6 +194,7 @@ class Broker:
             settings.store,
             self._file("transactionMetrics"),
             self.offsets,
+            self.topics,
             self.producers,
             postponing,
             lights,

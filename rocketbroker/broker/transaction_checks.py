@@ -38,6 +38,7 @@ from twisted.logger import Logger
 from rocketbroker.broker.durability import Durability, InThread
 from rocketbroker.broker.offsets import NONE, OffsetTable
 from rocketbroker.broker.producers import ProducerRegistry
+from rocketbroker.broker.topics import TopicTable
 from rocketbroker.broker.transaction_counts import TransactionCounts
 from rocketbroker.broker.transaction_ends import immunity_ms
 from rocketbroker.broker.transaction_marks import TransactionMarks
@@ -124,6 +125,7 @@ class TransactionChecks:
         marks: TransactionMarks,
         counts: TransactionCounts,
         offsets: OffsetTable,
+        topics: TopicTable,
         producers: ProducerRegistry,
         durability: Durability,
         appended: Callable[[], None],
@@ -151,6 +153,7 @@ class TransactionChecks:
         self._marks = marks
         self._counts = counts
         self._offsets = offsets
+        self._topics = topics
         self._producers = producers
         self._durability = durability
         self._appended = appended
@@ -411,6 +414,7 @@ class TransactionChecks:
             what = _DISCARD
         if what is _DISCARD:
             self.discarded += 1
+            self._topics.ensure(CHECK_MAX_TIME_TOPIC, 1)
             self._counts.given_up(topic)
             self._log.warn(
                 "The transaction of the half message at {offset} for {topic} was never "

@@ -31,6 +31,7 @@ from rocketbroker.broker.offsets import OffsetTable
 from rocketbroker.broker.postponing import Postponing
 from rocketbroker.broker.producers import ProducerRegistry
 from rocketbroker.broker.state import TableFile
+from rocketbroker.broker.topics import TopicTable
 from rocketbroker.broker.transaction_checks import TransactionChecks
 from rocketbroker.broker.transaction_counts import TransactionCounts
 from rocketbroker.broker.transaction_ends import TransactionEnds
@@ -65,6 +66,7 @@ class Transactions:
         store_options: StoreOptions,
         file: TableFile,
         offsets: OffsetTable,
+        topics: TopicTable,
         producers: ProducerRegistry,
         postponing: Postponing,
         lights: LightQueues,
@@ -104,6 +106,7 @@ class Transactions:
             marks,
             self.counts,
             offsets,
+            topics,
             producers,
             durability,
             upkeep.appended,

@@ -205,6 +205,7 @@ class Rig:
             store_options,
             self.file("transactionMetrics"),
             self.offsets,
+            self.topics,
             self.producers,
             postponing,
             self.lights,

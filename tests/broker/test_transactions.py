@@ -58,6 +58,9 @@ class LifeTests(TransactionCase):
         self.assertEqual(self.bodies(), [])
         (message,) = self.rig.records(0, CHECK_MAX_TIME_TOPIC)
         self.assertEqual(message.body, b"forgotten")
+        topic = self.rig.topics.config(CHECK_MAX_TIME_TOPIC)
+        assert topic is not None
+        self.assertEqual((topic.read_queue_nums, topic.perm), (1, 6))
         self.assertEqual(message.properties["REAL_TOPIC"], "T")
         self.assertEqual(message.properties["TRANSACTION_CHECK_TIMES"], "15")
         self.assertEqual(self.rig.transactions.checks.discarded, 1)

@@ -39,7 +39,8 @@ from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.network import MemoryNetwork
 from rocketbroker.testing.threads import at_once
 from rocketbroker.wire.command import Command
-from tests.broker.rig import HOST, SMALL, pull_ext
+from tests.broker.rig import HOST, SMALL, pull_ext, send_ext
+from tests.broker.test_heartbeats import body as heartbeat
 
 WALL_MS: Final = 1_700_000_000_000
 
@@ -157,6 +158,8 @@ class WeekCase(SynchronousTestCase):
                 break
             self.network.advance(min(left, step))
             self.network.settle()
+            # Files are as old as their last change.
+            self.disk.now_ms = max(self.disk.now_ms, self.wall_ms())
         return self.network.seconds() - begin
 
     def messages(
@@ -165,3 +168,28 @@ class WeekCase(SynchronousTestCase):
         """What a pull finds."""
         answer = self.ask(11, pull_ext(offset, queue_id, topic=topic))
         return list(decode_all(answer.body)) if answer.code == 0 else []
+
+    # What applications do.
+
+    def heartbeat(self, topics: list[str]) -> None:
+        """A consumer of group G is there; as long as it says no more, it is silent."""
+        self.assertEqual(self.ask(34, {}, heartbeat(topics)).code, 0)
+
+    def produce(self, body: bytes, properties: str = "", flag: int = 0) -> None:
+        """A message for queue 0 of topic T."""
+        ext = send_ext("T", d="1", properties=properties, f=str(flag))
+        ext["g"] = str(self.wall_ms())
+        self.assertEqual(self.ask(310, ext, body).code, 0)
+
+    def give_back(self, message: StoredMessage) -> None:
+        """Give a message back, as a client does whose listener failed."""
+        fields = {
+            "offset": str(message.position),
+            "group": "G",
+            "delayLevel": "0",
+            "originMsgId": message.message_id,
+            "originTopic": message.topic,
+            "unitMode": "false",
+            "maxReconsumeTimes": "16",
+        }
+        self.assertEqual(self.ask(36, fields).code, 0)
