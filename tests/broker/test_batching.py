@@ -49,6 +49,8 @@ class SplitTests(SynchronousTestCase):
             split(encode_part(0, b"x", b""), shared),
             [(0, b"x", shared, java_hash("S"))],
         )
+        ((_, _, _, code),) = split(encode_part(0, b"x", b"KEYS\x01k"), shared)
+        self.assertEqual(code, java_hash("S"))
 
     def test_cut(self) -> None:
         """A batch that ends too early, at whatever byte, is illegal."""

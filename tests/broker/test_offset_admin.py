@@ -8,6 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.offset_admin import NO_CORRECTION, OffsetAdmin
 from rocketbroker.errors import SubscriptionGroupNotExist
+from rocketbroker.store.consumequeue import Queue
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.wire.fastjson import loads
 from rocketbroker.wire.heartbeats import ConsumerData, SubscriptionData
@@ -94,10 +95,21 @@ class CorrectionTests(OffsetAdminCase):
         self.assertEqual(self.rig.offsets.query("I", "T", 0), 1)
         self.assertEqual(self.correction(topic="X"), {})
 
+    def test_cleaned(self) -> None:
+        """Where messages are gone nobody needs a correction to them."""
+        queue = self.rig.store.queue("T", 0)
+        assert isinstance(queue, Queue)
+        queue.set_offsets(6, 9)
+        self.assertEqual(self.correction(), {1: 6})
+        self.rig.offsets.commit("H", "T", 0, 6)
+        self.assertEqual(self.correction(), {0: 6, 1: 6})
+
     def test_compared(self) -> None:
         """A queue in which the compared group is behind needs none."""
         self.rig.offsets.commit("C", "T", 0, 3)
         self.rig.offsets.commit("C", "T", 1, 9)
         self.rig.offsets.commit("C", "T", 7, 9)
         found = self.correction(filterGroups="C")
+        self.rig.offsets.commit("C", "T", 0, 5)
+        self.assertEqual(self.correction(filterGroups="C"), {0: 5, 1: 6})
         self.assertEqual(found, {0: NO_CORRECTION, 1: 6})

@@ -100,6 +100,7 @@ class RunningInfoTests(RelayCase):
 
     def test_late(self) -> None:
         """A member that does not answer in time has a code of its own."""
+        self.assertEqual(ANSWER_SECONDS, 10)
         answer = self.info()
         ((_, reply),) = self.member.requests
         reply.errback(RequestTimeout(f"{ANSWER_SECONDS} s"))
@@ -116,7 +117,8 @@ class RunningInfoTests(RelayCase):
         self.assertEqual(error.remark, "invoke consumer <G> <id> Exception: gone")
 
     def test_notThere(self) -> None:
-        """Who is not there or is too old is not asked."""
+        """Who is not there or is too old is not asked: before 3.1.8."""
+        self.assertEqual(FIRST_WITH_INFO, 62)
         old = self.join("old", FIRST_WITH_INFO - 1)
         for changes in ({"clientId": "x"}, {"consumerGroup": "x"}, {"clientId": "old"}):
             self.assertIsInstance(self.failed(self.info(**changes)), SystemFailure)

@@ -15,6 +15,7 @@ from rocketbroker.errors import (
     SystemFailure,
     TopicNotExist,
 )
+from rocketbroker.store.consumequeue import Queue
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.testing.threads import at_once
 from rocketbroker.wire.codes import RequestCode, ResponseCode
@@ -110,6 +111,11 @@ class ServerSideTests(ResetCase):
         remark = self.refused(SystemFailure, queueId="0", offset="5")
         self.assertIn("5 not in consume queue range [0-3]", remark)
         self.refused(SystemFailure, queueId="0", offset="-2")
+        queue = self.rig.store.queue("T", 0)
+        assert isinstance(queue, Queue)
+        queue.set_offsets(2, 3)  # the first two were cleaned away
+        remark = self.refused(SystemFailure, queueId="0", offset="1")
+        self.assertIn("1 not in consume queue range [2-3]", remark)
         self.rig.topic("N", queues=0)
         self.refused(SystemFailure, topic="N")
         self.assertEqual(self.rig.offsets.resets, {})

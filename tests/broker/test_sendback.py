@@ -119,6 +119,12 @@ class AgainTests(SendBackCase):
         self.assertEqual((config.read_queue_nums, config.perm), (1, 6))
         self.assertEqual(config.topic_sys_flag, 0)
 
+    def test_checksum(self) -> None:
+        """The checksum that a store has put among the properties is not copied."""
+        self.back(self.send(properties="TAGS\x01red\x02__CRC32#\x010000001234\x02"))
+        (copy,) = self.waiting(3)
+        self.assertNotIn("__CRC32#", copy.properties)
+
     def test_levels(self) -> None:
         """Each failure is one level more; the last level is not passed."""
         for times, level in ((0, 3), (1, 4), (14, 17), (15, 18)):
