@@ -3,11 +3,13 @@
 
 Some may be missing: a log has several directories, and the disk of one is not mounted;
 or somebody has removed a file. Nothing in RocketMQ's files says that they are to come
-back, but they may. So their positions stay theirs. In the place of each missing segment
-a I{stand-in} is put, a file that is nothing but a filler: what is before it can still
-be read, also by the reference; the entries of the queues that lead into it stay; and
-what is stored from now on comes behind it. When the disk is back, the segment takes its
-place again, and all of it can be read.
+back, but they may. So their positions stay theirs: in the place of each missing segment
+is a I{stand-in} in memory, nothing but a filler. What is before it can still be read;
+the entries of the queues that lead into it stay; and what is stored from now on comes
+behind it. When the disk is back, all of it can be read.
+
+No file is put there. The reference goes on behind a hole, too, and passes over entries
+that lead into it; what these led to in a file of fillers it would hand out.
 
 That segments are missing at the end, what was written down at a clean stop tells; where
 there are several directories, so does an entry that leads behind the end. (With one
@@ -16,8 +18,8 @@ before the log.) That the first ones are missing tells nobody but the clean stop
 nothing of the queues is removed that would lead into them.
 
 Where two files have the same position, one was written while the other was away, by a
-start that did not see that it was missing. A stand-in is removed. Of two with records
-that counts whose first one is younger; the other one is set aside, and told.
+start that did not see that it was missing. That counts whose first record is younger;
+the other one is set aside, and told.
 
 The store sheet, section 15.1; it has nothing about any of this.
 """
@@ -32,7 +34,13 @@ from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.store.encoding import FILLER, FILLER_BYTES, MAGIC_BLANK
 from rocketbroker.store.scanning import SMALLEST, Blank, Broken, parse
-from rocketbroker.store.segments import Segment, Segments, beside, position_of_name
+from rocketbroker.store.segments import (
+    Missing,
+    Segment,
+    Segments,
+    beside,
+    position_of_name,
+)
 
 #: So many segments in a row are held to be missing. Where there are more, what is
 #: before them is of another log.
@@ -119,9 +127,8 @@ def _stand_in(size: int) -> bytes:
 
 
 def is_stand_in(segment: Segment) -> bool:
-    """I{Blocking.} Whether a segment is nothing but a filler."""
-    size = segment.end - segment.start
-    return segment.file.pread(FILLER_BYTES, 0) == _stand_in(size)
+    """Whether a segment is not there."""
+    return type(segment.file) is Missing
 
 
 def _bridge(
@@ -131,24 +138,24 @@ def _bridge(
     end = opened[-1].end
     words = f"Segments are missing between {end} and {until}; "
     if until - end <= MOST_MISSING * segments.size:
-        try:
-            added = [
-                segments.stand_in(start, _stand_in(segments.size))
-                for start in range(end, until, segments.size)
-            ]
-        except OSError as error:
-            words += f"no others can be put there: {error.strerror}; "
-        else:
-            said.append(words + "what was in them cannot be read while they are.")
-            return opened + added
+        said.append(words + "what was in them cannot be read while they are.")
+        return opened + _stand_ins(segments, end, until)
     for segment in opened:
         segment.close()
     said.append(words + "what was before cannot be read.")
     return []
 
 
+def _stand_ins(segments: Segments, first: int, end: int) -> list[Segment]:
+    """As many as are missing between two positions."""
+    content = _stand_in(segments.size)
+    return [
+        segments.stand_in(start, content) for start in range(first, end, segments.size)
+    ]
+
+
 def extend(segments: Segments, end: int) -> list[str]:
-    """I{Blocking.} Put stand-ins behind the last segment.
+    """Put stand-ins behind the last segment.
 
     @param end: where the log ended, by what is known.
     @return: sentences about it.
@@ -160,12 +167,7 @@ def extend(segments: Segments, end: int) -> list[str]:
     )
     if end - first > MOST_MISSING_BEHIND * size:
         return [words]
-    try:
-        for start in range(first, end, size):
-            added = segments.stand_in(start, _stand_in(size))
-            segments.all = [*segments.all, added]
-    except OSError as error:
-        return [f"{words} No others can be put there: {error.strerror}."]
+    segments.all = segments.all + _stand_ins(segments, first, end)
     return [f"{words} What is stored goes behind those that are missing."]
 
 
@@ -183,10 +185,6 @@ def _choose(
     for path in paths:
         if path == best:
             continue
-        if times[path] < 0:
-            files.remove(path)
-            said.append(f"{best} is back; what stood in for it is removed.")
-            continue
         try:
             now = f"now {set_aside(files, path)}"
         except OSError as error:
@@ -200,12 +198,10 @@ def _choose(
 
 def _time(files: IFiles, path: str, start: int, size: int) -> int:
     """When the first record of a file was stored, in ms; if there is none that can be
-    read, when the file was changed; -1 of a stand-in."""
+    read, when the file was changed."""
     file = files.open_readonly(path)
     try:
         head = file.pread(FILLER_BYTES, 0)
-        if head == _stand_in(size):
-            return -1
         said = int.from_bytes(head[:4], "big")
         if SMALLEST <= said <= size:
             return parse(file.pread(said, 0), 0, start, True)[6]

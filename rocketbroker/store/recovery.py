@@ -405,6 +405,8 @@ class Recovery:
         """Remove a segment behind the end, or keep it elsewhere if it has records."""
         content = segment.file.pread(8, 0)
         segment.close()
+        if is_stand_in(segment):
+            return
         if not any(content):
             self._files.remove(segment.path)
             return

@@ -25,6 +25,8 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Final, final
 
+from zope.interface import implementer
+
 from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.store.diskspace import told
 from rocketbroker.store.pages import PAGE
@@ -120,6 +122,57 @@ class Segment:
             self._view.close()
             self._view = None
         self.file.close()
+
+
+@final
+@implementer(IFile)
+class Missing:
+    """In the place of the open file of a segment that is missing.
+
+    Only what is not the last of a log is missing, so it is read, but not written to.
+    """
+
+    def __init__(self, content: bytes, size: int) -> None:
+        """
+        @param content: how it begins; the rest reads as zeros.
+        """
+        self._content = content
+        self._size = size
+
+    def pread(self, size: int, position: int) -> bytes:
+        """See L{IFile.pread}."""
+        size = min(size, self._size - position)
+        return self._content[position : position + size].ljust(size, b"\0")
+
+    def pwrite(self, data: bytes, position: int) -> int:
+        """It cannot be written to."""
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    def allocate(self, position: int, size: int) -> None:
+        """It needs no blocks."""
+
+    def truncate(self, size: int) -> None:
+        """It stays as it is."""
+
+    def size(self) -> int:
+        """See L{IFile.size}."""
+        return self._size
+
+    def datasync(self) -> None:
+        """There is nothing to put on the disk."""
+
+    def map(self, size: int, writable: bool) -> mmap.mmap:
+        """See L{IFile.map}."""
+        found = mmap.mmap(-1, size)
+        found[: len(self._content)] = self._content
+        return found
+
+    def lock(self) -> bool:
+        """Nobody else has it."""
+        return True
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 @final
@@ -245,8 +298,8 @@ class Segments:
         self.all = [*self.all, segment]
         return segment
 
-    def _move(self, segment: Segment, folder: str, content: bytes = b"") -> Segment:
-        """Put a segment to its place from where it was made, with this content."""
+    def _move(self, segment: Segment, folder: str) -> Segment:
+        """Put a segment to its place from where it was made."""
         path = os.path.join(folder, segment_name(segment.start))
         try:
             self._files.rename(segment.path, path)
@@ -255,21 +308,18 @@ class Segments:
             if error.errno != errno.EXDEV or folder in self._alone:
                 raise
             self._alone.add(folder)
-            segment = self._make(segment.start, folder, content)
+            segment = self._make(segment.start, folder)
             self._files.rename(segment.path, path)
         segment.path = path
         return segment
 
     def stand_in(self, start: int, content: bytes) -> Segment:
-        """I{Blocking.} Make a segment that takes the place of one that is missing.
+        """What takes the place of a segment that is missing, in memory alone.
 
-        @param content: how it begins; it has no other blocks.
-        @raise OSError: it cannot be made.
+        @param content: how it begins; the rest reads as zeros.
         """
-        folder = self._folder(start)
-        segment = self._move(self._make(start, folder, content), folder, content)
-        self._files.sync_dir(folder)
-        return segment
+        path = os.path.join(self._folder(start), segment_name(start))
+        return Segment(start, self.size, path, Missing(content, self.size))
 
     def told(self, position: int, words: str, error: OSError) -> str:
         """What the disk of a position's segment has refused; see L{told}."""
@@ -283,11 +333,8 @@ class Segments:
         folders = [f for f in self.folders if f not in self.full] or self.folders
         return folders[start // self.size % len(folders)]
 
-    def _make(self, start: int, folder: str, content: bytes = b"") -> Segment:
-        """Make a segment where none is read.
-
-        @param content: how it begins; if it has any, no further blocks are reserved.
-        """
+    def _make(self, start: int, folder: str) -> Segment:
+        """Make a segment where none is read."""
         try:
             if folder not in self._alone:
                 self._files.make_dirs(beside(folder, AHEAD))
@@ -304,11 +351,7 @@ class Segments:
             file.truncate(0)
             file.truncate(self.size)
             segment = Segment(start, self.size, path, file)
-            if content:
-                file.pwrite(content, 0)
-                file.datasync()
-            else:
-                segment.allocate(start + ALLOCATION)
+            segment.allocate(start + ALLOCATION)
         except OSError:
             file.close()
             self._files.remove(path)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 
 from twisted.trial.unittest import SynchronousTestCase
+from zope.interface.verify import verifyObject
 
+from rocketbroker.files.interfaces import IFile
 from rocketbroker.store.segments import (
     Segment,
     Segments,
@@ -162,6 +164,26 @@ class SegmentsTests(SynchronousTestCase):
                 f"/b/{segment_name(2 * SIZE)}",
             ],
         )
+
+    def test_standIn(self) -> None:
+        """What stands in for a missing segment is read like one, and not written; the
+        file that it would have is somebody else's."""
+        segment = self.segments.stand_in(2 * SIZE, b"begin")
+        verifyObject(IFile, segment.file)
+        whole = b"begin" + bytes(SIZE - 5)
+        self.assertEqual((segment.start, segment.end), (2 * SIZE, 3 * SIZE))
+        self.assertEqual(segment.file.pread(2 * SIZE, 0), whole)
+        self.assertEqual(segment.file.pread(SIZE, 3), whole[3:])
+        self.assertEqual(segment.view()[:], whole)
+        self.assertEqual(segment.file.size(), SIZE)
+        self.assertRaises(OSError, segment.file.pwrite, b"x", 0)
+        segment.cut(2 * SIZE)
+        self.assertTrue(segment.allocate(3 * SIZE))
+        self.assertTrue(segment.file.lock())
+        segment.file.datasync()
+        segment.close()
+        self.assertEqual(segment.file.pread(SIZE, 0), whole)
+        self.assertFalse(self.disk.exists(segment.path))
 
     def test_removeFirst(self) -> None:
         """Who is told where the log begins is told before the segment is gone: nobody
