@@ -53,7 +53,13 @@ from rocketbroker.store.interfaces import (
 )
 from rocketbroker.wire.command import RESPONSE, Command
 from rocketbroker.wire.frames import encode
-from rocketbroker.wire.hot import HEADS, MOST_READY_HEADS, SEND_ANSWER, frame_of
+from rocketbroker.wire.hot import (
+    HEADS,
+    MOST_READY_HEADS,
+    SEND_ANSWER,
+    frame_of,
+    head_of,
+)
 
 #: How many bytes of messages may wait for the disk. A turn brings 64 KiB from each
 #: connection, so this is two seconds of what a disk of 100 MB/s writes.
@@ -273,37 +279,49 @@ class Intake:
         @param code: what became of the waiting: SUCCESS, FLUSH_DISK_TIMEOUT.
         """
         heads = HEADS
-        for draft in drafts:
-            context = draft.context
-            if type(context) is not tuple:
-                assert callable(context)
-                context(draft, code)
-                continue
-            if draft.status or code:
-                self._settle_slowly(context, draft, code)
-                continue
-            connection, opaque, unique, sends = context
-            size = draft.end - draft.position
-            sends.messages += 1
-            sends.bytes += size
-            if size <= 1024:
-                sends.small += 1
-            else:
-                sends.sizes[bisect_left(SIZE_BOUNDS, size)] += 1
-            if connection is None:
-                continue
-            header = SEND_ANSWER % (
-                sends.start,
-                draft.position,
-                draft.queue_offset,
-                unique,
-                opaque,
-            )
-            length = len(header)
-            if length < MOST_READY_HEADS:
-                connection.send(heads[length] + header)
-            else:
-                connection.send(frame_of(header))
+        to: IConnection | None = None
+        pieces: list[bytes] = []
+        add = pieces.append
+        try:
+            for draft in drafts:
+                context = draft.context
+                if type(context) is not tuple:
+                    assert callable(context)
+                    context(draft, code)
+                    continue
+                if draft.status or code:
+                    self._settle_slowly(context, draft, code)
+                    continue
+                connection, opaque, unique, sends = context
+                size = draft.end - draft.position
+                sends.messages += 1
+                sends.bytes += size
+                if size <= 1024:
+                    sends.small += 1
+                else:
+                    sends.sizes[bisect_left(SIZE_BOUNDS, size)] += 1
+                if connection is None:
+                    continue
+                if connection is not to:
+                    # As a rule a connection has brought many, one after the other.
+                    if to is not None:
+                        to.send(b"".join(pieces), len(pieces) // 2)
+                        pieces.clear()
+                    to = connection
+                header = SEND_ANSWER % (
+                    sends.start,
+                    draft.position,
+                    draft.queue_offset,
+                    unique,
+                    opaque,
+                )
+                length = len(header)
+                add(heads[length] if length < MOST_READY_HEADS else head_of(length))
+                add(header)
+        finally:
+            # Also if one could not be answered: the others were.
+            if to is not None:
+                to.send(b"".join(pieces), len(pieces) // 2)
 
     def _settle_slowly(self, quick: Quick, draft: Draft, code: int) -> None:
         connection, opaque, unique, sends = quick

@@ -50,7 +50,7 @@ class Counts:
     @ivar refused: connections that could not be accepted (no more descriptors).
     @ivar lost: connections that the peer closed or the network broke.
     @ivar frames_in: whole frames received.
-    @ivar frames_out: frames given to the kernel or the transport.
+    @ivar frames_out: frames sent, be it that they still wait for the kernel.
     @ivar bytes_in: bytes received.
     @ivar bytes_out: bytes given to the kernel or the transport.
     @ivar stray: responses that nobody waits for; dropped.

@@ -88,8 +88,8 @@ class Dialogue(ABC):
     # What the half that moves bytes provides.
 
     @abstractmethod
-    def send(self, frame: bytes) -> None:
-        """Send one whole frame, at the end of this turn; nothing once it is closed."""
+    def send(self, frames: bytes, count: int = 1) -> None:
+        """Send whole frames, at the end of this turn; nothing once it is closed."""
 
     @abstractmethod
     def close(self) -> None:

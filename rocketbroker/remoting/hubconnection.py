@@ -91,17 +91,19 @@ class HubConnection(Dialogue):
         self._rest: memoryview | None = None
         self._armed = IN
 
-    def send(self, frame: bytes) -> None:
-        """Send one whole frame, at the end of this turn; nothing once it is closed."""
+    def send(self, frames: bytes, count: int = 1) -> None:
+        """Send whole frames, at the end of this turn; nothing once it is closed."""
         if self.closed:
             return
         out = self._out
         if not out:
             self.hub.has_output(self)
-        out.append(frame)
-        self.unsent = unsent = self.unsent + len(frame)
-        if unsent > self.party.limits.high_water and not self.congested:
-            self.party.counts.congestions += 1
+        out.append(frames)
+        party = self.party
+        party.counts.frames_out += count
+        self.unsent = unsent = self.unsent + len(frames)
+        if unsent > party.limits.high_water and not self.congested:
+            party.counts.congestions += 1
             self.congested = self.halted = True
 
     def flush(self) -> None:
@@ -119,8 +121,6 @@ class HubConnection(Dialogue):
         else:
             data = b"".join(out)
         out.clear()
-        counts = self.party.counts
-        counts.frames_out += count
         size = len(data)
         try:
             sent = self._send(data)
@@ -129,7 +129,7 @@ class HubConnection(Dialogue):
         except OSError:
             self.lost()
             return
-        counts.bytes_out += sent
+        self.party.counts.bytes_out += sent
         self.last_moved = self.hub.now
         self.unsent -= sent
         if sent < size:
@@ -170,11 +170,8 @@ class HubConnection(Dialogue):
     def _next(self) -> bytes:
         """What to send next: one large frame, or all small ones joined."""
         out = self._out
-        counts = self.party.counts
         if self.unsent > len(out) * LARGE_FRAME:
-            counts.frames_out += 1
             return out.pop(0)
-        counts.frames_out += len(out)
         data = b"".join(out)
         out.clear()
         return data

@@ -30,8 +30,11 @@ class IConnection(Interface):
         "Whether so much waits to be sent that nothing is read from it any more."
     )
 
-    def send(frame: bytes) -> None:
-        """Send one whole frame, at the end of this turn; nothing once it is closed."""
+    def send(frames: bytes, count: int = 1) -> None:
+        """Send whole frames, at the end of this turn; nothing once it is closed.
+
+        @param count: how many they are.
+        """
 
     def request(command: Command, timeout: float) -> Deferred[Command]:
         """Send a request over this connection and wait for the answer.

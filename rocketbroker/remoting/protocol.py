@@ -97,12 +97,13 @@ class StreamConnection(Dialogue):
             self.break_off(self._error)
         self._flush()
 
-    def send(self, frame: bytes) -> None:
-        """Send one whole frame, at the end of this turn; nothing once it is closed."""
+    def send(self, frames: bytes, count: int = 1) -> None:
+        """Send whole frames, at the end of this turn; nothing once it is closed."""
         if self.closed:
             return
-        self._out.append(frame)
-        self._queued += len(frame)
+        self._out.append(frames)
+        self._queued += len(frames)
+        self.party.counts.frames_out += count
         if not self._in_turn:
             self._flush()
 
@@ -110,7 +111,6 @@ class StreamConnection(Dialogue):
         out = self._out
         if out and not self._gone:
             data = b"".join(out)
-            self.party.counts.frames_out += len(out)
             self.party.counts.bytes_out += len(data)
             out.clear()
             self._queued = 0

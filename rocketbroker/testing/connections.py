@@ -38,10 +38,16 @@ class RecordedConnection:
         """The frames sent, decoded."""
         return [decode(frame[4:]) for frame in self.frames]
 
-    def send(self, frame: bytes) -> None:
+    def send(self, frames: bytes, count: int = 1) -> None:
         """See L{IConnection.send}."""
-        if not self.closed:
-            self.frames.append(frame)
+        if self.closed:
+            return
+        at = 0
+        for _ in range(count):
+            end = at + 4 + int.from_bytes(frames[at : at + 4], "big")
+            self.frames.append(frames[at:end])
+            at = end
+        assert at == len(frames), "those are not so many frames"
 
     def request(self, command: Command, timeout: float) -> Deferred[Command]:
         """See L{IConnection.request}."""

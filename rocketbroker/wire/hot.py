@@ -180,6 +180,11 @@ def quoted(text: bytes) -> bytes:
     return msgspec.json.encode(text.decode("utf-8", "replace"))[1:-1]
 
 
+def head_of(size: int) -> bytes:
+    """The same for a header of C{size} bytes, be it longer."""
+    return struct.pack(">II", size + 4, size)
+
+
 def frame_of(header: bytes, body: bytes = b"") -> bytes:
     """A whole frame with a JSON header."""
     size = len(header)

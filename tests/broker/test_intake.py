@@ -9,10 +9,18 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.broker import intake
 from rocketbroker.broker.intake import SIZE_BOUNDS, QueueSends
 from rocketbroker.errors import SystemBusy
+from rocketbroker.store.interfaces import Draft
+from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.wire.codes import RequestCode, ResponseCode
+from rocketbroker.wire.hot import MOST_READY_HEADS
 from tests.broker.rig import Rig, send_ext
 
 SEND = RequestCode.SEND_MESSAGE_V2
+
+
+def fail(draft: Draft, code: int) -> None:
+    """Answers nobody."""
+    raise ValueError("nobody is answered")
 
 
 class IntakeTests(SynchronousTestCase):
@@ -48,6 +56,33 @@ class IntakeTests(SynchronousTestCase):
         self.assertEqual(
             [(answer.ext or {})["queueOffset"] for answer in answers], list("12345")
         )
+
+    def test_severalConnections(self) -> None:
+        """Each connection gets its own answers, in whatever order it sent; also where
+        one of the turn cannot be answered."""
+        rig = self.make()
+        connections = [RecordedConnection(port=port) for port in range(3)]
+        for opaque, number in enumerate((0, 0, 1, 0, 2, 2)):
+            rig.connection = connections[number]
+            self.send(rig, opaque)
+        rig.connection = connections[1]
+        self.send(rig, 6, flag=2)
+        # What is no tuple is called.
+        rig.intake.drafts[5].context = fail
+        self.assertRaises(ValueError, rig.intake.flush)
+        self.assertEqual(
+            [[each.opaque for each in one.answers()] for one in connections],
+            [[0, 1, 3], [2], [4]],
+        )
+
+    def test_longAnswer(self) -> None:
+        """An answer for which no head is ready is framed all the same."""
+        rig = self.make(regionId="r" * MOST_READY_HEADS)
+        self.send(rig, 5)
+        rig.intake.flush()
+        (answer,) = rig.answers()[-1:]
+        self.assertEqual(answer.opaque, 5)
+        self.assertEqual((answer.ext or {})["MSG_REGION"], "r" * MOST_READY_HEADS)
 
     def test_nothing(self) -> None:
         """A turn without sends does nothing."""

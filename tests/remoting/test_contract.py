@@ -476,11 +476,10 @@ class ConnectionContract(Case):
         """Frames and bytes are counted in both directions."""
         request = encode(Command(ECHO))
         self.w.feed(request + request)
-        answers = self.w.taken()
-        counts = self.party.counts
-        self.assertEqual((counts.frames_in, counts.frames_out), (2, 2))
-        self.assertEqual(counts.bytes_in, 2 * len(request))
-        self.assertEqual(counts.bytes_out, len(answers))
+        self.connection.send(request * 3, 3)
+        size, counts = len(self.w.taken()), self.party.counts
+        self.assertEqual((counts.frames_in, counts.frames_out), (2, 5))
+        self.assertEqual((counts.bytes_in, counts.bytes_out), (2 * len(request), size))
         self.assertEqual(counts.accepted, 1)
 
 
