@@ -31,6 +31,7 @@ import sys
 from array import array
 from collections.abc import Iterator, Sequence
 from itertools import chain
+from operator import ge
 from typing import Final, final
 
 from rocketbroker.files.interfaces import IFile, IFiles
@@ -65,7 +66,7 @@ _PIECE: Final = 1 << 20
 _COLUMNS: Final = INDEX_ENTRY.size // 4
 _MOST_SECONDS: Final = (1 << 31) - 1
 _IS_LITTLE: Final = sys.byteorder == "little"
-assert array("i").itemsize == 4
+assert array("i").itemsize == array("I").itemsize == 4
 assert array("q").itemsize == 8
 
 
@@ -184,22 +185,20 @@ class IndexFile:
         assert 0 < len(codes) <= self.room
         view = self._slot_view()
         first = self.count
-        before = self._take_slots(view, codes)
-        fresh = before.count(0)
+        before, fresh = self._take_slots(view, codes)
         content = array("i", bytes(len(codes) * INDEX_ENTRY.size))
         content[0::_COLUMNS] = _big_endian(array("i", codes))
         halves = array("i", _big_endian(keys.positions[:]).tobytes())
         content[1::_COLUMNS] = halves[0::2]
         content[2::_COLUMNS] = halves[1::2]
         content[3::_COLUMNS] = _big_endian(self._seconds(keys))
-        content[4::_COLUMNS] = _big_endian(array("i", before))
+        content[4::_COLUMNS] = array("i", before.tobytes())
         at = self._entries + first * INDEX_ENTRY.size
         try:
             self.file.pwrite(content.tobytes(), at)
         except OSError:
-            numbers = _big_endian(array("I", before))
             slots = self._slots
-            for code, number in zip(reversed(codes), reversed(numbers), strict=True):
+            for code, number in zip(reversed(codes), reversed(before), strict=True):
                 view[code % slots] = number
             raise
         if first <= 1:
@@ -226,10 +225,13 @@ class IndexFile:
             self._view = memoryview(self._map)[HEADER.size :].cast("I")
         return self._view
 
-    def _take_slots(self, view: memoryview, codes: Sequence[int]) -> list[int]:
+    def _take_slots(
+        self, view: memoryview, codes: Sequence[int]
+    ) -> tuple[array[int], int]:
         """Enter the coming numbers into the slots.
 
-        @return: what stood there before each; 0 for what cannot be.
+        @return: what stood there before each, as it stood there, and 0 for what cannot
+            be; how often that is 0.
         """
         first = self.count
         slots = self._slots
@@ -240,12 +242,14 @@ class IndexFile:
             slot = code % slots
             add(view[slot])
             view[slot] = number
-        before = _big_endian(array("I", found)).tolist()
-        for at, number in enumerate(before):
-            # Keys of one step may share slots; else the file is broken.
-            if number >= first and number >= first + at:
-                before[at] = 0
-        return before
+        raw = array("I", found)
+        before = _big_endian(raw[:])
+        # Keys of one step may share slots; else the file is broken.
+        if any(map(ge, before, range(first, first + len(codes)))):
+            for at, number in enumerate(before):
+                if number >= first + at:
+                    raw[at] = found[at] = 0
+        return raw, found.count(0)
 
     def _seconds(self, keys: Keys) -> array[int]:
         """For each key the seconds from the begin time to its store time."""
