@@ -108,6 +108,7 @@ POSITION_AT: Final = 28
 
 #: The property with the CRC of the whole record: name, 0x01, ten digits, 0x02.
 CRC_PROPERTY_SIZE: Final = 20
+CRC_BEGINS: Final = names.CRC32.encode("ascii")[0]
 _CRC_PREFIX: Final = names.CRC32.encode("ascii") + b"\x01"
 
 

@@ -120,7 +120,13 @@ class Matching:
         @param store_ms: its store time.
         @return: whether there is an entry for its offset, right or wrong.
         """
-        if offset < self.next and self._aside.get(offset) == entry:
+        if offset == self.next and self._at < len(self._blob):
+            # Nearly always.
+            if ENTRY.unpack_from(self._blob, self._at) == entry:
+                self._at += SIZE
+                self.next += 1
+                return True
+        elif offset < self.next and self._aside.get(offset) == entry:
             del self._aside[offset]
             return True
         position = entry[0]

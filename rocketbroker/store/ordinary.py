@@ -4,7 +4,7 @@
 A start after a crash, and a check of a whole store, may have to read millions of
 records. One at a time, through L{rocketbroker.store.scanning.parse}, costs more than
 twice as much as here, where one loop takes all that are I{ordinary}: of version 1, with
-hosts of 4 bytes, no part of a transaction and no inner batch, whole and with the right
+hosts of 4 bytes, neither half messages nor inner batches, whole and with the right
 CRC, next in their queue, and followed by another magic number. The loop decides nothing
 else. It ends at the first record that is not ordinary, whatever that means, and the
 exact way looks at it.
@@ -17,8 +17,12 @@ from typing import Final, final
 from zlib import crc32
 
 from rocketbroker.records.entries import ENTRY
-from rocketbroker.records.record import CRC_PROPERTY_SIZE, is_crc_property_right
-from rocketbroker.records.sysflags import HOST_MASK, INNER_BATCH, TRANSACTION_MASK
+from rocketbroker.records.record import (
+    CRC_BEGINS,
+    CRC_PROPERTY_SIZE,
+    is_crc_property_right,
+)
+from rocketbroker.records.sysflags import HOST_MASK, INNER_BATCH, TRANSACTION_PREPARED
 from rocketbroker.store.consumequeue import MAGIC_V1
 from rocketbroker.store.scanning import HEAD_V4, code_of, codes
 
@@ -27,10 +31,8 @@ _HEAD_BYTES: Final = HEAD_V4.size
 #: The bytes of a record that are in none of its three parts, nor in the head.
 _LENGTHS: Final = 3
 
-#: Few records have this byte where such a property would begin.
-_CRC_BEGINS: Final = ord("_")
-
-_UNUSUAL: Final = TRANSACTION_MASK | HOST_MASK | INNER_BATCH
+#: Half messages and those that were rolled back, but not committed ones.
+_UNUSUAL: Final = TRANSACTION_PREPARED | HOST_MASK | INNER_BATCH
 
 
 @final
@@ -38,16 +40,16 @@ class Lane:
     """A queue while its records are collected.
 
     @ivar entries: the entries of what was collected, which may have begun before.
+    @ivar append: adds one more.
     @ivar expected: the queue offset of the next record.
-    @ivar floor: records before this position are not ordinary.
     """
 
-    __slots__ = ("entries", "expected", "floor")
+    __slots__ = ("append", "entries", "expected")
 
-    def __init__(self, entries: list[bytes], expected: int, floor: int) -> None:
+    def __init__(self, entries: list[bytes], expected: int) -> None:
         self.entries = entries
+        self.append = entries.append
         self.expected = expected
-        self.floor = floor
 
 
 def collect(
@@ -55,14 +57,14 @@ def collect(
     at: int,
     start: int,
     check_crc: bool,
-    lane_of: Callable[[tuple[bytes, int]], Lane | None],
+    lane_of: Callable[[tuple[bytes, int], int], Lane | None],
     check_own_crc: bool = False,
 ) -> tuple[int, int, int]:
     """Collect the entries of the ordinary records from C{data[at:]} on.
 
     @param start: the position of C{data} in the log.
-    @param lane_of: gives the lane of a topic and queue number, asked once for each;
-        None if its records are not ordinary.
+    @param lane_of: gives the lane of a topic and queue number, asked once for each,
+        with the position of a record; None if that is not ordinary.
     @param check_own_crc: nor is a record with a wrong one in its properties.
     @return: behind the last one taken, how many they were, and its store time.
     """
@@ -86,7 +88,7 @@ def collect(
             break
         if (
             check_own_crc
-            and data[end - CRC_PROPERTY_SIZE] == _CRC_BEGINS
+            and data[end - CRC_PROPERTY_SIZE] == CRC_BEGINS
             and not is_crc_property_right(data, at, end)
         ):
             break
@@ -103,16 +105,16 @@ def collect(
         key = data[topic + 1 : first], number
         lane = recall(key)
         if lane is None:
-            lane = lane_of(key)
+            lane = lane_of(key, said)
             if lane is None:
                 break
             lanes[key] = lane
-        if offset != lane.expected or said < lane.floor:
+        if offset != lane.expected:
             break
         following = unpack(data, end)
         if following[1] != MAGIC_V1:
             break
-        lane.entries.append(pack(said, size, code))
+        lane.append(pack(said, size, code))
         lane.expected = offset + 1
         count += 1
         taken_ms = ms

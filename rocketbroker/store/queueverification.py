@@ -99,11 +99,11 @@ class QueueVerification:
         """
         opened: list[tuple[Matching, Lane]] = []
 
-        def lane_of(key: tuple[bytes, int]) -> Lane | None:
+        def lane_of(key: tuple[bytes, int], position: int) -> Lane | None:
             matching = self._queues.get(key)
             if matching is None or matching.last < 0 or not matching.codes.are_plain:
                 return None
-            lane = Lane([], matching.last + 1, 0)
+            lane = Lane([], matching.last + 1)
             opened.append((matching, lane))
             return lane
 

@@ -33,15 +33,17 @@ def replay(
     """
     opened: list[tuple[Queue, Lane, bool]] = []
 
-    def lane_of(key: tuple[bytes, int]) -> Lane | None:
+    def lane_of(key: tuple[bytes, int], position: int) -> Lane | None:
         queue = known.get(key)
         if queue is None or queue.batch or queue.topic_bytes == SCHEDULE_TOPIC:
+            return None
+        if position < max(queue.from_position, queue.max_position):
             return None
         pending = queue.pending
         expected = queue.max_offset
         if pending:
             expected = queue.pending_offset + len(pending)
-        lane = Lane(pending, expected, max(queue.from_position, queue.max_position))
+        lane = Lane(pending, expected)
         opened.append((queue, lane, not pending))
         return lane
 

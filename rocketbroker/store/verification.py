@@ -24,7 +24,11 @@ from collections.abc import Callable
 from typing import Final, final
 
 from rocketbroker.files.interfaces import IFiles
-from rocketbroker.records.record import is_crc_property_right
+from rocketbroker.records.record import (
+    CRC_BEGINS,
+    CRC_PROPERTY_SIZE,
+    is_crc_property_right,
+)
 from rocketbroker.records.sysflags import HOST_MASK
 from rocketbroker.store.encoding import MAGIC_BLANK
 from rocketbroker.store.faults import Fault, Tell
@@ -182,9 +186,12 @@ class Verification:
                     exact = pause + 1
                 exact -= 1
                 found = parse(data, at, start + at, True)
-                if not is_crc_property_right(data, at, at + found[1]):
+                end = at + found[1]
+                if data[end - CRC_PROPERTY_SIZE] == CRC_BEGINS and (
+                    not is_crc_property_right(data, at, end)
+                ):
                     self._own_crc(segment, found)
-                at += found[1]
+                at = end
                 self.records += 1
                 self.queues.record(found)
         except Blank:

@@ -7,7 +7,12 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.records.entries import ENTRY
 from rocketbroker.records.hashing import tag_code
 from rocketbroker.records.record import encode
-from rocketbroker.records.sysflags import INNER_BATCH, TRANSACTION_PREPARED
+from rocketbroker.records.sysflags import (
+    INNER_BATCH,
+    TRANSACTION_COMMIT,
+    TRANSACTION_PREPARED,
+    TRANSACTION_ROLLBACK,
+)
 from rocketbroker.store.consumequeue import Queue
 from rocketbroker.store.replaying import replay
 from rocketbroker.store.scanning import Blank, Broken, parse, tag_code_of
@@ -76,7 +81,11 @@ class ReplayTests(SynchronousTestCase):
         data = joined(
             {},
             {"queue_id": 1, "queue_offset": 0, "body": b"", "properties": b""},
-            {"queue_offset": 1, "properties": b"k\x01v\x02TAGS\x01a\x02TAGS\x01bb"},
+            {
+                "queue_offset": 1,
+                "sys_flag": TRANSACTION_COMMIT,
+                "properties": b"k\x01v\x02TAGS\x01a\x02TAGS\x01bb",
+            },
             {"queue_offset": 2},
         )
         at, count, ms = self.replay(data)
@@ -110,6 +119,7 @@ class ReplayTests(SynchronousTestCase):
         self.known[b"B", 0] = batch_queue
         unusual: tuple[dict[str, object], ...] = (
             {"sys_flag": TRANSACTION_PREPARED},
+            {"sys_flag": TRANSACTION_ROLLBACK},
             {"sys_flag": INNER_BATCH},
             {"born_host": BORN_HOST_V6},
             {"store_host": BORN_HOST_V6},
