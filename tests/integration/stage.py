@@ -162,8 +162,11 @@ class Stage:
         return until(now, PATIENCE)
 
 
-def shown(messages: Iterable[Any]) -> list[object]:
-    """Messages without what varies, sorted."""
+def shown(messages: Iterable[Any], *left_out: str) -> list[object]:
+    """Messages without what varies, sorted.
+
+    @param left_out: more properties that are not looked at.
+    """
     found = [
         [
             body_of(message)[:40].decode(),
@@ -175,7 +178,7 @@ def shown(messages: Iterable[Any]) -> list[object]:
             {
                 name: "..." if name in VARYING else value
                 for name, value in sorted(message["properties"].items())
-                if name != LEFT_OUT
+                if name not in (LEFT_OUT, *left_out)
             },
         ]
         for message in messages
