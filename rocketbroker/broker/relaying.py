@@ -10,6 +10,7 @@ Rules: the broker sheet, section 21; the admin sheet, sections 2.2 and 2.3.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, final
 
 from twisted.internet.defer import Deferred
@@ -47,6 +48,10 @@ ANSWER_SECONDS: Final = 10.0
 
 #: How long each member has to tell its offsets.
 STATUS_SECONDS: Final = 5.0
+
+#: So many members of a group are asked at once, and the others as these answer. A
+#: silent one keeps its lane: unless so many are silent, all others are heard in time.
+STATUS_LANES: Final = 64
 
 #: The ordinals of V3_0_7_SNAPSHOT and V3_1_8_SNAPSHOT: clients before them do not know
 #: request 221, or 307 and 309.
@@ -203,30 +208,37 @@ class Relay:
         header: GetConsumerStatusRequestHeader,
         members: list[Member],
     ) -> Command:
-        """Ask all at once; who does not answer in order is left out."""
+        """Ask all, some at once; who does not answer in order is left out."""
+        table: dict[str, dict[MessageQueue, int]] = {}
+        waiting = iter(members)
         ext = GetConsumerStatusRequestHeader(
             topic=header.topic, group=header.group
         ).to_ext()
-        code = RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT
-        asked = [
-            Deferred.fromCoroutine(self._offsets(member, Command(code, ext)))
-            for member in members
+        lanes = [
+            Deferred.fromCoroutine(self._lane(waiting, ext, table))
+            for _ in members[:STATUS_LANES]
         ]
-        table = {}
-        for member, answer in zip(members, asked, strict=True):
-            offsets = await answer
-            if offsets is not None:
-                table[member.client_id] = offsets
+        for lane in lanes:
+            await lane
         return with_body(request, {"consumerTable": table, "messageQueueTable": {}})
 
-    async def _offsets(
-        self, member: Member, asked: Command
-    ) -> dict[MessageQueue, int] | None:
-        try:
-            answer = await self._ask(member, asked, STATUS_SECONDS)
-            return offsets_of(answer) if answer.code == 0 else None
-        except RocketbrokerError:
-            return None
+    async def _lane(
+        self,
+        waiting: Iterator[Member],
+        ext: dict[str, str],
+        table: dict[str, dict[MessageQueue, int]],
+    ) -> None:
+        """Ask one member after the other, until one does not answer in time."""
+        code = RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT
+        for member in waiting:
+            try:
+                answer = await self._ask(member, Command(code, ext), STATUS_SECONDS)
+                if answer.code == 0:
+                    table[member.client_id] = offsets_of(answer)
+            except RequestTimeout:
+                return
+            except RocketbrokerError:
+                continue
 
 
 def offsets_of(answer: Command) -> dict[MessageQueue, int]:

@@ -13,6 +13,7 @@ from rocketbroker.broker.relaying import (
     FIRST_WITH_INFO,
     FIRST_WITH_STATUS,
     MOST_ASKED,
+    STATUS_LANES,
     Relay,
 )
 from rocketbroker.errors import (
@@ -215,6 +216,22 @@ class StatusTests(RelayCase):
         with self.assertRaises(SystemFailure):
             self.status()
         self.assertEqual(self.member.requests, [])
+
+    def test_many(self) -> None:
+        """Of a large group some are asked at a time, and silent ones stop no others."""
+        members = [self.member, *(self.join(f"m{n}") for n in range(STATUS_LANES + 9))]
+        answer = self.status()
+        asked = [member for member in members if member.requests]
+        self.assertEqual(len(asked), STATUS_LANES)
+        good = b'{"messageQueueTable":{{"brokerName":"b","queueId":0,"topic":"T"}:7}}'
+        for number, member in enumerate(members):
+            ((_, reply),) = member.requests
+            if number in (3, 8):
+                reply.errback(RequestTimeout("late"))
+            else:
+                reply.callback(Command(0, body=good))
+        self.assertEqual(len(self.table(answer)), len(members) - 2)
+        self.assertEqual(self.relay.asked, 0)
 
     def test_limit(self) -> None:
         """Members beyond the limit are left out."""
