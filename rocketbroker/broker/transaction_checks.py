@@ -49,7 +49,6 @@ from rocketbroker.broker.transaction_messages import (
     parsed_offset,
     question,
     renewed,
-    root_of,
 )
 from rocketbroker.broker.transaction_state import OpenHalves
 from rocketbroker.config.broker import BrokerOptions
@@ -193,6 +192,7 @@ class TransactionChecks:
                 "with what the disk did not have yet",
                 count=self._marks.doubted,
             )
+        firsts: dict[tuple[str, int], int] = {}
         topics: dict[int, str] = {}
         older: list[Over] = []
         offset, left = self._state.base, MOST_LOADED
@@ -201,10 +201,14 @@ class TransactionChecks:
             halves = self._read(self._open_from(offset, half.max_offset, most))
             if not halves:
                 break
-            older += self._older(halves)
             for each, message in halves:
                 if message is not None:
                     topics[each] = message.properties[REAL_TOPIC]
+                    # RocketMQ's copies do not say what they are copies of.
+                    key = message.unique_key or str(each), message.born_ms
+                    if (first := firsts.setdefault(key, each)) != each:
+                        self._state.same(each, first)
+            older += self._older(halves)
             offset = halves[-1][0] + 1
             left -= len(halves)
         if left > 0:
@@ -425,7 +429,7 @@ class TransactionChecks:
             )
             given_up = self._state.given_up(half)
             return [(offset, draft.position) for offset in given_up]
-        self._state.renewed(root_of(half), draft.queue_offset)
+        self._state.renewed(self._state.root(half), draft.queue_offset)
         if what is _ASK:
             self._ask(half, draft)
         return [(half.queue_offset, draft.position)]

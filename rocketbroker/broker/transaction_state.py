@@ -43,6 +43,7 @@ class OpenHalves:
         self._marked = bytearray()
         self._copies: dict[int, int] = {}
         self._outcomes: dict[int, int] = {}
+        self._same: dict[int, int] = {}
         self._blocks: deque[tuple[int, int]] = deque()
 
     def begin(self, base: int) -> None:
@@ -51,6 +52,7 @@ class OpenHalves:
         self._marked.clear()
         self._copies.clear()
         self._outcomes.clear()
+        self._same.clear()
         self._blocks.clear()
 
     # Marks.
@@ -120,13 +122,22 @@ class OpenHalves:
 
     # Transactions.
 
+    def same(self, offset: int, first: int) -> None:
+        """The half at C{offset} is a copy of that at C{first}, and does not say so."""
+        self._same[offset] = first
+
+    def root(self, half: StoredMessage) -> int:
+        """The offset of the half that its transaction began with, as far as known."""
+        root = root_of(half)
+        return self._same.get(root, root)
+
     def found(self, half: StoredMessage) -> int | None:
         """An open half was found on the disk.
 
         @return: the offset of the older one of two halves of its transaction, this or
             another one, which is over.
         """
-        root, offset = root_of(half), half.queue_offset
+        root, offset = self.root(half), half.queue_offset
         other = self._copies.get(root)
         if other is not None and other > offset:
             return offset
@@ -148,7 +159,7 @@ class OpenHalves:
         @return: TRANSACTION_COMMIT, TRANSACTION_ROLLBACK; L{OPEN}; L{GIVEN_UP};
             L{OVER} if only the disk says so: it was ended or given up.
         """
-        root = root_of(half)
+        root = self.root(half)
         known = self._outcomes.get(root)
         if known is not None:
             return known
@@ -160,7 +171,7 @@ class OpenHalves:
 
         @return: the offsets of the halves that have to be marked for it.
         """
-        root, offset = root_of(half), half.queue_offset
+        root, offset = self.root(half), half.queue_offset
         if len(self._outcomes) >= self._most:
             del self._outcomes[next(iter(self._outcomes))]
         self._outcomes[root] = outcome

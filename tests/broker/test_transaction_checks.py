@@ -251,6 +251,28 @@ class ProgressTests(TransactionCase):
         self.assertEqual(self.questions(), [])
         self.assertEqual(len(self.bodies()), 1)
 
+    def test_copiesOfJava(self) -> None:
+        """Those that a killed RocketMQ leaves do not say what they are copies of, but
+        key and birth tell: the last one counts."""
+        first = self.half(b"paid")
+        other = self.half(b"other")
+        half = self.halves()[0]
+        queue = self.rig.store.queue(HALF_TOPIC, 0)
+        for count in (1, 2):
+            draft = renewed(half, queue, count)
+            draft.properties = draft.properties.replace(
+                b"TRAN_PREPARED", b"NOTHING_LIKE"
+            )
+            self.rig.store.append([draft])
+        self.restart(saved=False)
+        self.assertEqual(self.rig.transactions.counts.topics["T"].open, 2)
+        self.assertEqual(self.marks(), [b"0", b"2"])
+        self.assertEqual(self.end(other, COMMIT), 0)
+        self.assertEqual(self.end(first, COMMIT), 0)
+        self.pass_by(3 * ROUND)
+        self.assertEqual(self.questions(), [])
+        self.assertEqual(self.bodies(), [b"other", b"paid"])
+
     def test_twoCopiesLater(self) -> None:
         """Two that the start did not look at are told apart by the rounds."""
         self.half()
