@@ -116,7 +116,7 @@ def store_ls(directory: str, output: str, commit_log: str | None) -> None:
     rows.add("store", {**state, "locked": is_locked(root)})
     for row in inspection.segments(reader):
         rows.add("segment", row)
-    total = inspection.count(reader, reader.topics())
+    total = inspection.count(reader, inspection.topics(reader))
     for row in inspection.queues(reader, watched(total)):
         rows.add("queue", row)
     finish(rows, False)
@@ -130,7 +130,7 @@ def store_stats(directory: str, output: str, commit_log: str | None) -> None:
     """Of each topic: messages, bytes, sizes of records, first and last time."""
     reader = StoreReader(Disk(), os.path.abspath(directory), commit_log)
     rows = printing(output)
-    topics = reader.topics()
+    topics = inspection.topics(reader)
     passed = watched(inspection.count(reader, topics))
     for topic in topics:
         rows.add("topic", inspection.topic_figures(reader, topic, passed))
@@ -193,7 +193,7 @@ def store_cat(
 ) -> None:
     """The messages of TOPIC, queue by queue."""
     reader = StoreReader(Disk(), os.path.abspath(directory), commit_log)
-    found = reader.queues(topic) if "/" not in topic else []
+    found = inspection.queue_ids(reader, topic)
     if not found or (queue is not None and queue not in found):
         raise StoreError(f"{directory} holds no such queue of {topic}.")
     rows = printing(output)
@@ -232,7 +232,7 @@ def all_messages(
 ) -> Iterator[StoredMessage | StoreError]:
     """All messages of some topics."""
     for name in topics:
-        for queue_id in reader.queues(name):
+        for queue_id in inspection.queue_ids(reader, name):
             yield from inspection.messages(reader, name, queue_id, 0, None)
 
 
@@ -262,7 +262,7 @@ def store_grep(
     reader = StoreReader(Disk(), os.path.abspath(directory), commit_log)
     rows = printing(output)
     is_faulty = False
-    topics = [name for name in reader.topics() if topic is None or topic == name]
+    topics = [name for name in inspection.topics(reader) if topic in (None, name)]
     passed = watched(inspection.count(reader, topics))
     for message in all_messages(reader, topics):
         passed(1)

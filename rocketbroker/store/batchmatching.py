@@ -11,17 +11,11 @@ The store sheet, section 9.1.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, final
+from typing import final
 
-from rocketbroker.errors import StoreError
 from rocketbroker.records.queueunits import BATCH_SIZE, BatchUnit, decode_batch
-from rocketbroker.store.batchqueue import FOLDER
+from rocketbroker.store.batchfiles import BatchFiles
 from rocketbroker.store.reader import StoreReader
-
-#: So many units are read at once.
-UNITS_AT_ONCE: Final = 1024
-
-_ZEROS: Final = bytes(BATCH_SIZE)
 
 
 @final
@@ -36,26 +30,19 @@ class BatchMatching:
     """
 
     def __init__(
-        self,
-        reader: StoreReader,
-        topic: str,
-        queue_id: int,
-        lowest: int,
-        most_wrong: int,
+        self, reader: StoreReader, topic: str, queue_id: int, most_wrong: int
     ) -> None:
         """
-        @param lowest: where the log begins: units before are those of deleted batches.
         @param most_wrong: no more of the last two are kept.
         """
-        self._lowest = lowest
-        self.exists = queue_id in reader.queues(topic, FOLDER)
-        self._row = reader.row(FOLDER, topic, queue_id, BATCH_SIZE)
+        self._files = files = BatchFiles(reader, topic, queue_id)
+        self.exists = files.exists
+        self._lowest = files.lowest
         self._most_wrong = most_wrong
-        self._at = self._row.start
+        self._at = files.start
+        self._end = files.end
         self._blob = b""
         self._blob_at = 0
-        end = reader.batch_end(topic, queue_id)
-        self._end = self._last(reader.is_clean) if end is None else end
         self._base = 0
         self.unlisted = 0
         self.missing: list[tuple[int, int]] = []
@@ -63,35 +50,7 @@ class BatchMatching:
 
     def path_of(self, position: int) -> str:
         """The file that holds a byte of the queue."""
-        return self._row.path_of(position)
-
-    def _last(self, is_clean: bool) -> int:
-        """Where the queue ends.
-
-        What a crash has left may be torn at its end: there it ends with the first unit
-        that makes no sense. After a clean stop all counts but zeros.
-        """
-        at = end = self._row.start
-        while at < self._row.end:
-            data = self._read(at)
-            if not data:
-                break
-            for start in range(0, len(data), BATCH_SIZE):
-                at += BATCH_SIZE
-                if decode_batch(data, start).is_valid:
-                    end = at
-                elif not is_clean:
-                    return end
-                elif data[start : start + BATCH_SIZE] != _ZEROS:
-                    end = at
-        return end
-
-    def _read(self, position: int) -> bytes:
-        try:
-            return self._row.read(position, UNITS_AT_ONCE * BATCH_SIZE)
-        except StoreError:
-            # A broker that cleans its store has removed it.
-            return b""
+        return self._files.path_of(position)
 
     def _next(self, ahead: int = 0) -> bytes:
         """The unit that comes next, or so many behind it; empty behind the last."""
@@ -100,7 +59,7 @@ class BatchMatching:
             return b""
         inside = at - self._blob_at
         if not 0 <= inside < len(self._blob):
-            self._blob, self._blob_at, inside = self._read(at), at, 0
+            self._blob, self._blob_at, inside = self._files.read(at), at, 0
         return self._blob[inside : inside + BATCH_SIZE]
 
     def _pass(self, why: str) -> None:

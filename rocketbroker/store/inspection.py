@@ -13,10 +13,15 @@ from typing import TypeAlias
 
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
+from rocketbroker.records.batches import unwrap
 from rocketbroker.records.entries import FILLED_SIZE
+from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.record import StoredMessage, decode
+from rocketbroker.store.batchfiles import BatchFiles
+from rocketbroker.store.batchqueue import FOLDER as BATCHES
 from rocketbroker.store.checkpoint import Checkpoint
 from rocketbroker.store.reader import StoreReader
+from rocketbroker.store.scanning import MOST_OFFSET
 from rocketbroker.store.segments import segment_name
 
 #: One line of an answer.
@@ -26,12 +31,39 @@ Row: TypeAlias = dict[str, object]
 Passed: TypeAlias = Callable[[int], None]
 
 
-def count(reader: StoreReader, topics: Iterable[str]) -> int:
+def topics(reader: StoreReader) -> list[str]:
+    """All topics, with ordinary queues and with batch queues."""
+    return sorted({*reader.topics(), *reader.topics(BATCHES)})
+
+
+def queue_ids(reader: StoreReader, topic: str) -> list[int]:
+    """The numbers of a topic's queues, in order."""
+    if "/" in topic or topic in ("", ".", ".."):
+        return []
+    return sorted({*reader.queues(topic), *reader.queues(topic, BATCHES)})
+
+
+def batches(reader: StoreReader, topic: str, queue_id: int) -> BatchFiles | None:
+    """A queue if it is a batch queue."""
+    if queue_id in reader.queues(topic):
+        return None
+    return BatchFiles(reader, topic, queue_id)
+
+
+def span(reader: StoreReader, topic: str, queue_id: int) -> tuple[int, int]:
+    """The offsets of the first message of a queue, and behind the last one."""
+    found = batches(reader, topic, queue_id)
+    if found is not None:
+        return found.span()
+    return reader.min_offset(topic, queue_id), reader.max_offset(topic, queue_id)
+
+
+def count(reader: StoreReader, some: Iterable[str]) -> int:
     """How many messages topics have, for the time left."""
     return sum(
         between(reader, topic, queue_id, 0, None)
-        for topic in topics
-        for queue_id in reader.queues(topic)
+        for topic in some
+        for queue_id in queue_ids(reader, topic)
     )
 
 
@@ -39,9 +71,8 @@ def between(
     reader: StoreReader, topic: str, queue_id: int, first: int, until: int | None
 ) -> int:
     """The same of a queue, or a part of it; see L{messages}."""
-    end = reader.max_offset(topic, queue_id)
-    start = max(first, reader.min_offset(topic, queue_id))
-    return max(0, (end if until is None else min(end, until)) - start)
+    start, end = span(reader, topic, queue_id)
+    return max(0, (end if until is None else min(end, until)) - max(first, start))
 
 
 def state(files: IFiles, reader: StoreReader, root: str) -> Row:
@@ -75,8 +106,14 @@ def segments(reader: StoreReader) -> Iterator[Row]:
 
 def sizes(
     reader: StoreReader, topic: str, queue_id: int, passed: Passed
-) -> Iterator[int]:
-    """The sizes of a queue's records."""
+) -> Iterator[tuple[int, int]]:
+    """The sizes of a queue's records, and how many messages each has."""
+    found = batches(reader, topic, queue_id)
+    if found is not None:
+        for unit in found.units():
+            yield unit.size, unit.messages
+            passed(unit.messages)
+        return
     at = reader.min_offset(topic, queue_id)
     end = reader.max_offset(topic, queue_id)
     while at < end:
@@ -93,23 +130,24 @@ def sizes(
         at += len(entries)
         for _, size, _ in entries:
             if size != FILLED_SIZE:
-                yield size
+                yield size, 1
         passed(len(entries))
 
 
 def queues(reader: StoreReader, passed: Passed) -> Iterator[Row]:
     """All queues, with what they hold."""
-    for topic in reader.topics():
-        for queue_id in reader.queues(topic):
-            first = reader.min_offset(topic, queue_id)
-            end = reader.max_offset(topic, queue_id)
+    for topic in topics(reader):
+        for queue_id in queue_ids(reader, topic):
+            first, end = span(reader, topic, queue_id)
             yield {
                 "topic": topic,
                 "queue": queue_id,
                 "first": first,
                 "end": end,
                 "messages": end - first,
-                "bytes": sum(sizes(reader, topic, queue_id, passed)),
+                "bytes": sum(
+                    each for each, _ in sizes(reader, topic, queue_id, passed)
+                ),
             }
 
 
@@ -119,34 +157,43 @@ def topic_figures(reader: StoreReader, topic: str, passed: Passed) -> Row:
     Sizes are those of whole records, as they stand in the log. Times are those of the
     first and the last record that can be read.
     """
-    messages = total = most = 0
+    messages = records = total = most = 0
     least = FILLED_SIZE
     times: list[int] = []
-    for queue_id in reader.queues(topic):
-        for size in sizes(reader, topic, queue_id, passed):
-            messages += 1
+    for queue_id in queue_ids(reader, topic):
+        for size, several in sizes(reader, topic, queue_id, passed):
+            records += 1
+            messages += several
             total += size
             least = min(least, size)
             most = max(most, size)
-        first = reader.min_offset(topic, queue_id)
-        end = reader.max_offset(topic, queue_id)
-        for offset in {first, end - 1} if end > first else set():
-            try:
-                piece = reader.read(topic, queue_id, offset, offset + 1)
-            except StoreError:
-                continue
-            times += [decode(record).store_ms for record in piece.records]
+        times += _times(reader, topic, queue_id)
     return {
         "topic": topic,
-        "queues": len(reader.queues(topic)),
+        "queues": len(queue_ids(reader, topic)),
         "messages": messages,
         "bytes": total,
-        "least_size": least if messages else 0,
-        "mean_size": total // messages if messages else 0,
+        "least_size": least if records else 0,
+        "mean_size": total // records if records else 0,
         "most_size": most,
         "first_stored_ms": min(times, default=0),
         "last_stored_ms": max(times, default=0),
     }
+
+
+def _times(reader: StoreReader, topic: str, queue_id: int) -> Iterator[int]:
+    """When the first and the last record of a queue were stored."""
+    found = batches(reader, topic, queue_id)
+    if found is not None:
+        yield from (unit.store_ms for unit in found.units())
+        return
+    first, end = span(reader, topic, queue_id)
+    for offset in {first, end - 1} if end > first else set():
+        try:
+            piece = reader.read(topic, queue_id, offset, offset + 1)
+        except StoreError:
+            continue
+        yield from (decode(record).store_ms for record in piece.records)
 
 
 def messages(
@@ -156,6 +203,11 @@ def messages(
 
     @param until: the offset behind the last; None: to the end of the queue.
     """
+    found = batches(reader, topic, queue_id)
+    if found is not None:
+        stop = MOST_OFFSET if until is None else until
+        yield from _unwrapped(reader, found, f"{topic}/{queue_id}", first, stop)
+        return
     at = max(first, reader.min_offset(topic, queue_id))
     end = reader.max_offset(topic, queue_id)
     if until is not None:
@@ -173,3 +225,25 @@ def messages(
         for record in piece.records:
             yield decode(record)
         at = piece.next_offset
+
+
+def _unwrapped(
+    reader: StoreReader, files: BatchFiles, queue: str, first: int, until: int
+) -> Iterator[StoredMessage | StoreError]:
+    """The messages of batches."""
+    for unit in files.units():
+        if unit.end <= first or unit.base >= until:
+            continue
+        try:
+            whole = decode(reader.record(unit.position, unit.size))
+            parts = unwrap(whole)
+        except (StoreError, Malformed) as error:
+            if unit.position < reader.segments[0].start and not reader.is_clean:
+                # A broker that cleans its store has removed it.
+                continue
+            yield StoreError(
+                f"Messages {unit.base} to {unit.end - 1} of {queue}, at position "
+                f"{unit.position}, cannot be read: {error}."
+            )
+            continue
+        yield from (each for each in parts if first <= each.queue_offset < until)

@@ -84,10 +84,7 @@ class QueueVerification:
     def _batch_matching(self, topic: bytes, queue_id: int) -> BatchMatching:
         matching = self._batches.get((topic, queue_id))
         if matching is None:
-            lowest = self._reader.segments[0].start
-            matching = BatchMatching(
-                self._reader, _name(topic), queue_id, lowest, MOST_TOLD
-            )
+            matching = BatchMatching(self._reader, _name(topic), queue_id, MOST_TOLD)
             self._batches[topic, queue_id] = matching
         return matching
 

@@ -262,10 +262,10 @@ class StoreReader:
 
     def batch_end(self, topic: str, queue_id: int) -> int | None:
         """How many bytes of a batch queue may be read; None if nobody says it."""
-        slot = self._slots.get((topic, queue_id))
-        if self._words is None or slot is None:
+        if self._words is None:
             return None
-        return int(self._words.view[slot + END])
+        slot = self._slots.get((topic, queue_id))
+        return int(self._words.view[slot + END]) if slot is not None else 0
 
     def queue_file_size(self, topic: str, queue_id: int) -> int:
         """The bytes of each file of a queue; 0 without any."""
@@ -444,6 +444,16 @@ class StoreReader:
                 records.append(data)
                 total += size
         return Piece(records, at)
+
+    def record(self, position: int, size: int) -> bytes:
+        """One record, checked.
+
+        @raise StoreError: none of that size stands there; the rest of a sentence.
+        """
+        try:
+            return self._record(position, size)[0]
+        except Broken as error:
+            raise StoreError(str(error)) from None
 
     def offset_by_time(self, topic: str, queue_id: int, ms: int) -> int:
         """The first offset of a message stored at a time or later; else the end."""

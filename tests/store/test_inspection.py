@@ -12,7 +12,16 @@ from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.verification import Verification
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.cleanings import NOW, CleaningCase
-from tests.store.stores import ROOT, SEGMENT, START_MS, Wall, opened, put
+from tests.store.stores import (
+    ROOT,
+    SEGMENT,
+    START_MS,
+    Wall,
+    make,
+    opened,
+    put,
+    put_batches,
+)
 
 
 class InspectionTests(SynchronousTestCase):
@@ -84,6 +93,74 @@ class InspectionTests(SynchronousTestCase):
         damaged, good = inspection.messages(self.reader(), "T", 0, 0, None)
         self.assertIsInstance(damaged, StoreError)
         self.assertEqual(getattr(good, "body", None), b"bb")
+
+
+class BatchTests(SynchronousTestCase):
+    """Batches of two and three messages, and an ordinary topic beside them."""
+
+    def setUp(self) -> None:
+        """Fill it."""
+        self.disk = MemoryDisk()
+        self.store = make(self.disk)
+        self.store.know_topics("B".__eq__)
+        self.store.open()
+        put(self.store, self.store.queue("T", 0), b"alone")
+        queue = self.store.queue("B", 1)
+        self.drafts = put_batches(self.store, queue, [b"a", b"b"], [b"c", b"d", b"e"])
+
+    def reader(self) -> StoreReader:
+        """Open it for reading."""
+        reader = StoreReader(self.disk, ROOT)
+        self.addCleanup(reader.close)
+        return reader
+
+    def seen(self, first: int = 0, until: int | None = None) -> list[object]:
+        """Offsets and bodies; what cannot be read as it is said."""
+        return [
+            (each.queue_offset, each.body)
+            if isinstance(each, StoredMessage)
+            else str(each)
+            for each in inspection.messages(self.reader(), "B", 1, first, until)
+        ]
+
+    def test_figures(self) -> None:
+        """They are counted message by message; sizes are those of batches."""
+        for _ in range(2):
+            reader = self.reader()
+            self.assertEqual(inspection.topics(reader), ["B", "T"])
+            self.assertEqual(inspection.count(reader, ["B"]), 5)
+            passed: list[int] = []
+            first, _ = inspection.queues(reader, passed.append)
+            self.assertEqual(passed, [2, 3, 1])
+            figures = inspection.topic_figures(reader, "B", lambda more: None)
+            self.assertEqual((figures["messages"], figures["queues"]), (5, 1))
+            self.assertEqual(figures["bytes"], first["bytes"])
+            self.assertEqual(figures["first_stored_ms"], START_MS)
+            self.assertEqual((first["queue"], first["first"], first["end"]), (1, 0, 5))
+            self.store.close()
+
+    def test_messages(self) -> None:
+        """Batches are taken apart."""
+        bodies = list(enumerate((b"a", b"b", b"c", b"d", b"e")))
+        self.assertEqual(self.seen(), bodies)
+        self.assertEqual(self.seen(1, 4), bodies[1:4])
+        self.store.close()
+        self.assertEqual(self.seen(3), bodies[3:])
+
+    def test_damaged(self) -> None:
+        """One that cannot be read is said with all its messages."""
+        self.store.close()
+        file = self.disk.open(f"{ROOT}/commitlog/{0:020d}")
+        file.pwrite(b"z", self.drafts[1].position + 90)
+        file.close()
+        *good, bad = self.seen()
+        self.assertEqual(good, [(0, b"a"), (1, b"b")])
+        self.assertIn("Messages 2 to 4 of B/1, at position", str(bad))
+
+    def test_names(self) -> None:
+        """What is no name of a topic has no queues."""
+        for name in ("", "..", "../x", "unknown"):
+            self.assertEqual(inspection.queue_ids(self.reader(), name), [])
 
 
 class CleanedTests(CleaningCase):
