@@ -51,6 +51,11 @@ def add_transactions(samples: Samples, transactions: Transactions) -> None:
             checks.unreadable,
         ),
         (
+            "reopened",
+            "ended transactions whose messages a power loss has taken",
+            transactions.marks.doubted,
+        ),
+        (
             "retries",
             "copies and marks that the store did not take and that are tried again",
             checks.failures + transactions.marks.failures,

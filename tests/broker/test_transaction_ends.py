@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import zlib
 
 from twisted.internet.defer import Deferred
 from twisted.logger import capturedLogs
@@ -16,8 +17,11 @@ from rocketbroker.errors import (
     SystemBusy,
     SystemFailure,
 )
-from rocketbroker.records.names import SCHEDULE_TOPIC
+from rocketbroker.records import record
+from rocketbroker.records.hashing import java_hash
+from rocketbroker.records.names import CHECK_MAX_TIME_TOPIC, SCHEDULE_TOPIC
 from rocketbroker.records.sysflags import (
+    COMPRESSED,
     TRANSACTION_COMMIT,
     TRANSACTION_NONE,
     transaction_type,
@@ -27,6 +31,7 @@ from tests.broker.rig import HOST_TEXT, answered, send_ext
 from tests.broker.transactions import (
     COMMIT,
     END,
+    PREPARED,
     ROLLBACK,
     ROUND,
     SEND,
@@ -88,6 +93,29 @@ class EndTests(TransactionCase):
         self.assertEqual(message.prepared_offset, before.position)
         self.assertEqual(transaction_type(message.sys_flag), TRANSACTION_COMMIT)
         self.assertEqual(message.queue_offset, 0)
+
+    def test_compressed(self) -> None:
+        """A compressed body stays so, and is found by tag, key and its place in order;
+        also in the copy that is asked about, and when it is given up."""
+        own = "TAGS\x01a\x02KEYS\x01k\x02__SHARDINGKEY\x01s\x02"
+        for _ in range(2):
+            self.half(zlib.compress(b"paid"), own, sys_flag=PREPARED | COMPRESSED)
+        self.pass_by(ROUND)
+        question, _ = self.questions()
+        asked = record.decode(question.body)
+        self.assertEqual(asked.plain_body(), b"paid")
+        self.reply(question, COMMIT)
+        self.pass_by(16 * ROUND)
+        (message,) = self.rig.records(1)
+        (given_up,) = self.rig.records(0, CHECK_MAX_TIME_TOPIC)
+        for each in (message, given_up):
+            self.assertEqual(each.plain_body(), b"paid")
+            self.assertEqual(each.properties["__SHARDINGKEY"], "s")
+            self.assertEqual((each.tags, each.properties["KEYS"]), ("a", "k"))
+        self.assertEqual(message.sys_flag, COMPRESSED | TRANSACTION_COMMIT)
+        queue = self.rig.store.queue("T", 1)
+        ((_, _, code),) = self.rig.store.entries(queue, 0, 1)
+        self.assertEqual(code, java_hash("a"))
 
     def test_delayed(self) -> None:
         """A delay level counts from the commit on; what is delivered then does not say

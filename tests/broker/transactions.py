@@ -27,6 +27,9 @@ COMMIT, ROLLBACK, UNKNOWN = (
     TRANSACTION_UNKNOWN,
 )
 
+#: The transaction bits of a half message, as it is sent.
+PREPARED = 4
+
 #: The settings of most tests: a round each 30 s, about what is 6 s old.
 ROUND = 30.0
 
@@ -49,6 +52,7 @@ class Party:
         more: str = "",
         queue_id: int = 1,
         ahead_ms: int = 0,
+        sys_flag: int = PREPARED,
     ) -> Command:
         """Send a half message; its answer.
 
@@ -58,7 +62,7 @@ class Party:
         ext = send_ext(
             queue_id=queue_id,
             properties=f"{properties}\x02{more}",
-            f="4",
+            f=str(sys_flag),
             g=str(self.rig.wall_ms() + ahead_ms),
         )
         answer = self.rig.ask(SEND, ext, body)
@@ -160,13 +164,15 @@ class TransactionCase(SynchronousTestCase):
         more: str = "",
         queue_id: int = 1,
         ahead_ms: int = 0,
+        sys_flag: int = PREPARED,
     ) -> Command:
         """Send a half message; its answer.
 
         @param ahead_ms: how far its producer's clock is.
         """
         self.serial += 1
-        return self.party.half(f"U{self.serial}", body, more, queue_id, ahead_ms)
+        key = f"U{self.serial}"
+        return self.party.half(key, body, more, queue_id, ahead_ms, sys_flag)
 
     def end(self, half: Command, outcome: int, **more: str) -> int | None:
         """As L{Party.end}."""

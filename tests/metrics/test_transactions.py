@@ -41,6 +41,8 @@ class TransactionFamiliesTests(TransactionCase):
         self.pass_by(ROUND)
         values = self.values()
         self.assertEqual(values["rocketbroker_transaction_checks_sent_total", ""], 1)
+        name = "rocketbroker_transaction_reopened_total"
+        self.assertEqual(values[name, ""], 0)
         name = "rocketbroker_transaction_checks_without_producer_total"
         self.assertEqual(values[name, ""], 1)
         self.assertEqual(values["rocketbroker_transaction_marks_waiting", ""], 0)
