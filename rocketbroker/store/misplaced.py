@@ -13,17 +13,26 @@ A record that says another number is one of these:
 What decides is, first, the entry that stood there before the stop; then how many bytes
 before it could not be read; then the next record of that queue. As long as that has not
 come, the record waits here.
+
+The place of one that is lost, entry and all, is kept by a second entry of the record
+before it. Nobody is handed that record twice by us. The reference does not look, and
+its consumers, which know messages by the offsets that these say, take it for one. An
+entry of no record it would not survive: for a size that nothing has it answers each
+pull there with an error, or passes over the rest of the segment.
 """
 
 from __future__ import annotations
 
-from typing import TypeAlias, final
+from typing import Final, TypeAlias, final
 
-from rocketbroker.records.entries import ENTRY, FILLED_SIZE, SIZE
+from rocketbroker.records.entries import ENTRY, FILLED, FILLED_SIZE, SIZE
 from rocketbroker.store.consumequeue import Queue
 from rocketbroker.store.rot import Rot
 from rocketbroker.store.scanning import SMALLEST, Blank, Broken, Found, parse
 from rocketbroker.store.segments import Segments
+
+#: Where nothing was written.
+NOTHING: Final = bytes(SIZE)
 
 #: An offset, and the record that stands there, or only its entry.
 Placed: TypeAlias = tuple[int, Found | bytes]
@@ -111,13 +120,21 @@ class Misplaced:
         placed: list[Placed] = []
         position, offset = found[0], found[4]
         behind = queue.pending_end if queue.pending else queue.max_position
+        if queue.pending:
+            before = queue.pending[-1]
+        else:
+            before = queue.read(expected - 1, 1) if expected > 0 else b""
+        if len(before) < SIZE or before == NOTHING:
+            before = FILLED
         for at in range(expected, offset):
             stood, size = _stands(queue, at)
             if behind <= stood and stood + size <= position:
                 behind = stood + size
-                placed.append((at, queue.read(at, 1)))
+                before = queue.read(at, 1)
+                placed.append((at, before))
             else:
-                placed.append((at, ENTRY.pack(behind, FILLED_SIZE, 0)))
+                stood, size, _ = ENTRY.unpack(before)
+                placed.append((at, ENTRY.pack(stood, size, 0)))
         placed.append((offset, found))
         return placed
 

@@ -22,7 +22,7 @@ from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.records.entries import ENTRY, FILLED_SIZE, SIZE
 from rocketbroker.store.filerow import FileRow
-from rocketbroker.store.scanning import Blank, Broken, Found, parse
+from rocketbroker.store.scanning import Broken, Found, checked
 from rocketbroker.store.segments import Segment, Segments, position_of_name
 from rocketbroker.store.words import (
     COMMITTED,
@@ -365,7 +365,7 @@ class StoreReader:
         at = position - start
         if at >= 0 and at + size <= len(window) and size > 0:
             try:
-                return _checked(window, at, position, size, check_crc)
+                return checked(window, at, position, size, check_crc)
             except Broken:
                 # Perhaps it was written since.
                 pass
@@ -378,7 +378,7 @@ class StoreReader:
         wanted = min(max(size, WINDOW), end - position)
         data = segment.file.pread(wanted, position - segment.start)
         self._window = position, data
-        return _checked(data, 0, position, size, check_crc)
+        return checked(data, 0, position, size, check_crc)
 
     def _find(self, position: int) -> Segment:
         """The segment of a position; the broker may have made it since.
@@ -417,6 +417,7 @@ class StoreReader:
         records: list[bytes] = []
         total = 0
         at = offset
+        before = queue.entries(at - 1, 1)[0][0] if at > queue.first else -1
         while at < until:
             try:
                 entries = queue.entries(at, min(until - at, ENTRIES_AT_ONCE))
@@ -433,6 +434,9 @@ class StoreReader:
                 if size == FILLED_SIZE and position == 0:
                     continue
                 try:
+                    if position == before:
+                        raise Broken("the record before has its place")
+                    before = position
                     data, _ = self._record(position, size)
                 except Broken as error:
                     if records:
@@ -482,19 +486,3 @@ class StoreReader:
     def _close_segments(self) -> None:
         for segment in self._segments.all:
             segment.close()
-
-
-def _checked(
-    data: bytes, at: int, position: int, size: int, check_crc: bool
-) -> tuple[bytes, Found]:
-    """A record and what it says.
-
-    @raise Broken: it is none, or of another size.
-    """
-    try:
-        found = parse(data, at, position, check_crc)
-    except Blank:
-        raise Broken("the segment ends there") from None
-    if found[1] != size:
-        raise Broken(f"it has {found[1]} bytes and its entry says {size}")
-    return data[at : at + size], found

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, final
 
-from rocketbroker.records.entries import ENTRY, FILLED_SIZE
+from rocketbroker.records.entries import ENTRY, FILLED_SIZE, SIZE
 from rocketbroker.store.consumequeue import Queue
 from rocketbroker.store.interfaces import (
     FOUND,
@@ -155,6 +155,8 @@ class CheckedRead:
             data, found = self._read(position, size)
             self._check_place(offset, found)
         except (Blank, Broken) as error:
+            if self._keeps_place(offset, position):
+                return None
             self._rot.note(
                 position,
                 f"Message {offset} of {queue.topic}/{queue.queue_id}, at position "
@@ -201,6 +203,12 @@ class CheckedRead:
             or MULTI_DISPATCH not in properties
         ):
             raise Broken(f"it says that it is of {topic!r}/{queue_id}")
+
+    def _keeps_place(self, offset: int, position: int) -> bool:
+        """Whether an entry is a second one of the record before: its own was lost, as
+        a start has told."""
+        entry = self._queue.read(offset - 1, 1) if offset > 0 else b""
+        return len(entry) == SIZE and bool(ENTRY.unpack(entry)[0] == position)
 
     def _is_shifted(self, offset: int, shift: int) -> bool:
         """Whether the entry beside is as far from where its record says.

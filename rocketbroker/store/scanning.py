@@ -170,6 +170,22 @@ def _why_short(data: bytes, at: int) -> Exception:
     return Broken(NOTHING if size == magic == 0 else "no magic number")
 
 
+def checked(
+    data: bytes, at: int, position: int, size: int, check_crc: bool
+) -> tuple[bytes, Found]:
+    """The record of an entry, and what it says.
+
+    @raise Broken: it is none, or of another size.
+    """
+    try:
+        found = parse(data, at, position, check_crc)
+    except Blank:
+        raise Broken("the segment ends there") from None
+    if found[1] != size:
+        raise Broken(f"it has {found[1]} bytes and its entry says {size}")
+    return data[at : at + size], found
+
+
 @final
 class Scan:
     """A walk through the log.

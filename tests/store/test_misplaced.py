@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.records.entries import ENTRY, FILLED_SIZE, SIZE
+from rocketbroker.errors import StoreError
+from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.store.interfaces import Draft
+from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.segments import segment_name
 from rocketbroker.store.store import Store
 from rocketbroker.testing.files import MemoryDisk
@@ -56,7 +58,7 @@ class MisplacedTests(SynchronousTestCase):
 
     def test_rotten(self) -> None:
         """Those behind a rotten record stay where they were; its place is kept, by its
-        old entry or, without one, by one of no record."""
+        old entry or, without one, by a second one of the record before."""
         for forget in (False, True):
             self.setUp()
             self.change(0, 4, 88, b"?")
@@ -67,15 +69,28 @@ class MisplacedTests(SynchronousTestCase):
             self.check(0, {4})
             self.check(1, set())
             entry = store.queue("T", 0).read(4, 1)
-            (before,) = [each.end for each in self.drafts[0][3:4]]
+            before = ENTRY.unpack(store.queue("T", 0).read(3, 1))[:2]
             size = self.drafts[0][4].end - position
-            kept = (before, FILLED_SIZE, 0) if forget else (position, size, 0)
+            kept = (*before, 0) if forget else (position, size, 0)
             self.assertEqual(ENTRY.unpack(entry), kept)
             self.assertEqual(store.rotten_records, 1)
             self.assertIn(f"at position {position}: the CRC", store.report[0])
             self.assertEqual(store.given_up_bytes, 0)
-            self.again()
+            store = self.again()
             self.check(0, {4})
+            self.assertEqual(store.rotten_records, 1)
+            self.offline(store.queue("T", 0).max_offset)
+
+    def offline(self, end: int) -> None:
+        """Who reads the files is not given the message before for that of offset 4."""
+        self.store.flush()
+        reader = StoreReader(self.disk, ROOT)
+        self.addCleanup(reader.close)
+        for offset in (3, 4):
+            if offset == 3:
+                self.assertEqual(reader.read("T", 0, 3, end).next_offset, 4)
+            error = self.assertRaises(StoreError, reader.read, "T", 0, 4, end)
+            self.assertIn("Message 4 of T/0", str(error))
 
     def test_rottenLast(self) -> None:
         """The place of a queue's last message is kept if others follow in the log."""
