@@ -171,12 +171,12 @@ class SendChecks:
 
     def sys_flag(self, fields: SendFields, config: TopicConfig) -> int:
         """The system flag to store."""
-        group = names.is_retry_topic(fields.b)
-        if group and self._groups.find(names.group_of_retry_topic(fields.b)) is None:
-            raise SubscriptionGroupNotExist(
-                "subscription group not exist, "
-                f"{names.group_of_retry_topic(fields.b)} {_FAQ}"
-            )
+        if names.is_retry_topic(fields.b) and not fields.m:
+            group = names.group_of_retry_topic(fields.b)
+            if self._groups.find(group) is None:
+                raise SubscriptionGroupNotExist(
+                    f"subscription group not exist, {group} {_FAQ}"
+                )
         batches = has_batch_queues(config)
         if batches and not fields.m:
             raise MessageIllegal(

@@ -159,6 +159,8 @@ class CheckTests(SynchronousTestCase):
         self.rig = self.make(autoCreateSubscriptionGroup="false")
         self.rig.topic("%RETRY%G", 1)
         self.refused(SubscriptionGroupNotExist, send_ext("%RETRY%G"))
+        # A batch has no business there anyhow.
+        self.refused(MessageIllegal, send_ext("%RETRY%G", m="true"))
 
     def test_transaction(self) -> None:
         """Half messages are refused if they are not wanted, never stored as ordinary

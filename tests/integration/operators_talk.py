@@ -157,6 +157,7 @@ def resets(side: Side) -> None:
 def relays(side: Side) -> None:
     """What is asked of a member through the broker: 307, 309, 223."""
     make_topic(side, "RelayT")
+    make_group(side, "RelayG")
     at = store(side, "RelayT")
     member = side.connect()
     side.quietly(34, {}, heartbeat("c1", "RelayG", "RelayT"), on=member)

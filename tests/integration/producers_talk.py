@@ -13,7 +13,7 @@ from tests.integration.questions import (
     pull,
     send,
     send_long,
-    visible,
+    settled,
 )
 from tests.integration.sidebyside import SECONDS, Side, answer_to, command_of
 
@@ -91,7 +91,7 @@ def sends(side: Side) -> None:
         key, _, value = entry.partition("=")
         text = properties(**{"UNIQ_KEY": "U", key: value})
         side.ask(f"property {entry}", 310, send("SendT", i=text), b"x")
-    visible(side, "SendT", 37)
+    settled(side)
     side.ask("stored", 11, pull("SendG", "SendT", offset=7))
     side.ask("stored 1", 11, pull("SendG", "SendT", 1))
 
@@ -162,7 +162,7 @@ def batches(side: Side) -> None:
         ("nothing behind", 320, fields("BatchOdd"), part() + b"\0" * 22),
     ):
         side.ask(name, code, ext, body)
-    visible(side, "BatchT", 100)
+    settled(side)
     side.ask("stored", 11, pull("BatchG", "BatchT"))
 
 
@@ -204,6 +204,6 @@ def replies(side: Side) -> None:
         side.note(f"pushed {name}", pushed)
         asker.send(answer_to(pushed, {}, code=1 if name == "refused" else 0))
         side.note(f"told {name}", replier.receive(SECONDS))
-    visible(side, "ReplyT", 3)
+    settled(side)
     side.ask("stored", 11, pull("ReplyG", "ReplyT"))
     side.ask("stored as replies", 11, pull("ReplyG", topic))

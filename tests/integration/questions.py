@@ -158,3 +158,8 @@ def visible(side: Side, topic: str, end: int, queue: int = 0) -> None:
         return int((answer.ext or {}).get("offset", 0)) >= end
 
     side.until(has, 30, topic=topic, queueId=queue)
+
+
+def settled(side: Side) -> None:
+    """Wait until consumers see all that was stored: brokers go by the log."""
+    store(side, "SettledT")

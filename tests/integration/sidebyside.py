@@ -122,8 +122,9 @@ class Side:
     @ivar answers: by the name of the question.
     """
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, names: str) -> None:
         self.address = address
+        self._names = names
         self._lines: list[Line] = []
         self.answers: dict[str, object] = {}
         self._line = self.connect()
@@ -158,6 +159,12 @@ class Side:
         self.note(name, answer)
         return answer
 
+    def begin(self, code: int, ext: Ext) -> Line:
+        """Ask over a connection of its own; the answer comes there."""
+        line = self.connect()
+        line.send(command_of(code, ext, b""))
+        return line
+
     def note(self, name: str, said: Command) -> None:
         """Compare that, too: what the broker has asked, say."""
         assert name not in self.answers, name
@@ -179,12 +186,24 @@ class Side:
         except TimeoutError:
             self.answers[name] = SILENCE
 
-    def until(self, good: Callable[[Command], bool], code: int, **ext: object) -> None:
+    def until(
+        self,
+        good: Callable[[Command], bool],
+        code: int,
+        on: Line | None = None,
+        **ext: object,
+    ) -> None:
         """Ask again and again until the answer is good."""
         end = time.monotonic() + SECONDS
-        while not good(answer := self.quietly(code, ext)):
+        while not good(answer := self.quietly(code, ext, on=on)):
             assert time.monotonic() < end, (code, ext, answer)
             time.sleep(0.01)
+
+    def routed(self, topic: str) -> None:
+        """Wait until the broker's name server knows a topic."""
+        line = Line(self._names)
+        self._lines.append(line)
+        self.until(lambda answer: answer.code == 0, 105, line, topic=topic)
 
     def close(self) -> None:
         """Close all connections."""
@@ -289,7 +308,10 @@ class Pair:
             folder,
             names,
         )
-        self._addresses = f"127.0.0.1:{port}", self.cluster.address
+        self._addresses = (
+            (f"127.0.0.1:{port}", f"127.0.0.1:{names}"),
+            (self.cluster.address, self.cluster.names),
+        )
 
     def start(self) -> None:
         """Start all."""
@@ -302,8 +324,8 @@ class Pair:
     ) -> tuple[dict[str, object], dict[str, object]]:
         """What both have answered, the Java broker first."""
         found = []
-        for address in self._addresses:
-            side = Side(address)
+        for address, names in self._addresses:
+            side = Side(address, names)
             try:
                 conversation(side)
             finally:
