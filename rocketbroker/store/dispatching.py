@@ -238,14 +238,17 @@ class Dispatcher:
         queue.pending_end = position + size
 
     def _add_batch(self, queue: Queue, found: Found) -> None:
-        """Collect the unit of an inner batch.
+        """Collect the unit of an inner batch, or of a message alone in a batch queue.
 
-        A record that is none does not belong into a batch queue, and a batch into no
-        other queue; the reference stores the former, and nobody finds them again.
+        The latter comes of the reference: it stores single messages of such a topic,
+        and makes units of one message of them. A batch fits into no other queue.
         """
-        position, size, _, _, _, sys_flag, store_ms, properties = found
-        batch, place = queue.batch, batch_of(properties)
-        if batch is None or place is None or not sys_flag & INNER_BATCH:
+        position, size, _, _, offset, sys_flag, store_ms, properties = found
+        batch = queue.batch
+        place: tuple[int, int] | None = (offset, 1)
+        if sys_flag & INNER_BATCH:
+            place = batch_of(properties)
+        if batch is None or place is None:
             self.unplaced += 1
             return
         base, messages = place

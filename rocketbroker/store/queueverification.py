@@ -126,10 +126,13 @@ class QueueVerification:
         if not takes_queue_offset(sys_flag):
             return
         if sys_flag & INNER_BATCH:
-            self._batch(found)
+            self._batch(found, batch_of(properties))
             return
         matching = self._queues.get((topic, queue_id))
         if matching is None:
+            if (topic, queue_id) in self._batches:
+                self._batch(found, (offset, 1))
+                return
             matching = self._matching(topic, queue_id)
         last = matching.last
         matching.last = offset
@@ -152,10 +155,12 @@ class QueueVerification:
             if len(matching.missing) < MOST_TOLD:
                 matching.missing.append((position, offset))
 
-    def _batch(self, found: Found) -> None:
-        """Check one inner batch against its queue."""
+    def _batch(self, found: Found, place: tuple[int, int] | None) -> None:
+        """Check one inner batch against its queue, or a message alone in one.
+
+        @param place: the first offset and the number of messages.
+        """
         position, size, topic, queue_id, _, _, store_ms, properties = found
-        place = batch_of(properties)
         if place is None:
             # It stands in no queue.
             return

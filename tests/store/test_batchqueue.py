@@ -275,8 +275,9 @@ class StopTests(BatchCase):
         self.assertEqual(bodies(store, queue), [b"c"])
 
     def test_foreign(self) -> None:
-        """Directories of the wrong kind are left alone and told, and records that do
-        not fit the kind of their topic are in no queue."""
+        """Directories of the wrong kind are left alone and told. Batches of a topic of
+        ordinary queues are in none; messages of one of batches are units of their
+        own."""
         self.fill(3)
         put(self.store, self.store.queue("T", 0), b"x")
         self.store.close()
@@ -290,9 +291,8 @@ class StopTests(BatchCase):
                 for folder in ("consumequeue/T", "batchconsumequeue/B")
             ],
         )
-        for topic in "BT":
-            self.assertEqual(store.queue(topic, 0).max_offset, 0)
-        self.assertEqual(len(self.disk.list(f"{ROOT}/batchconsumequeue")), 1)
+        self.assertEqual([store.queue(topic, 0).max_offset for topic in "BT"], [0, 1])
+        self.assertEqual(self.disk.list(f"{ROOT}/batchconsumequeue"), ["B", "T"])
 
     def test_unknownTopics(self) -> None:
         """A store that nobody has told of topics knows them by their directories."""

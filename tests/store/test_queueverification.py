@@ -23,6 +23,7 @@ from tests.store.stores import (
     START_MS,
     Wall,
     batch,
+    bodies,
     draft,
     make,
     options,
@@ -220,6 +221,37 @@ class BatchTests(QueueCase):
         self.put(batch(self.store.queue("B", 0), b"not entered yet"))
         self.assertEqual(self.faults(), [])
         self.store.close()
+
+
+class SinglesTests(QueueCase):
+    """Messages of a topic of batches that are none, as the reference stores them."""
+
+    def drafts(self) -> list[Draft]:
+        """Three, in the queue of an ordinary topic."""
+        queue = self.store.queue("T", 0)
+        return [draft(queue, b"%d" % number, "A") for number in range(3)]
+
+    def open(self) -> Store:
+        """From the second time on the topic is one of batches."""
+        store = make(self.disk, Wall())
+        if self.records:
+            store.know_topics("T".__eq__)
+        store.open()
+        return store
+
+    def test_units(self) -> None:
+        """They get units of one message, are read, and are no fault."""
+        self.disk.remove(QUEUE)
+        self.disk.remove_dir(os.path.dirname(QUEUE))
+        self.disk.open(os.path.join(ROOT, "abort"), create=True).close()
+        self.store = self.open()
+        queue = self.store.queue("T", 0)
+        self.assertEqual((queue.min_offset, queue.max_offset), (0, 3))
+        self.assertEqual(bodies(self.store, queue), [b"0", b"1", b"2"])
+        self.store.close()
+        self.assertEqual(self.faults(), [])
+        path = os.path.join(ROOT, "batchconsumequeue", "T", "0", segment_name(0))
+        self.expect("entry", path, BATCH_SIZE, BATCH_SIZE + 35, 3)
 
 
 class ExtensionTests(QueueCase):
