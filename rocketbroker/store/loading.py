@@ -14,8 +14,9 @@ that lead into it; what these led to in a file of fillers it would hand out.
 That segments are missing at the end, what was written down at a clean stop tells; where
 there are several directories, so does an entry that leads behind the end. (With one
 directory such an entry is what a power failure leaves of queues that were flushed
-before the log.) That the first ones are missing tells nobody but the clean stop; then
-nothing of the queues is removed that would lead into them.
+before the log; so it is if the last segment does not end as a full one does.) That the
+first ones are missing tells nobody but the clean stop; then nothing of the queues is
+removed that would lead into them.
 
 Where two files have the same position, one was written while the other was away, by a
 start that did not see that it was missing. That counts whose first record is younger;
@@ -154,9 +155,10 @@ def _stand_ins(segments: Segments, first: int, end: int) -> list[Segment]:
     ]
 
 
-def extend(segments: Segments, end: int) -> list[str]:
+def extend(segments: Segments, position: int, end: int) -> list[str]:
     """Put stand-ins behind the last segment.
 
+    @param position: where what can be read ends.
     @param end: where the log ended, by what is known.
     @return: sentences about it.
     """
@@ -165,7 +167,8 @@ def extend(segments: Segments, end: int) -> list[str]:
     words = (
         f"The log ended at position {end} or behind it; now its files end at {first}."
     )
-    if end - first > MOST_MISSING_BEHIND * size:
+    if position < first or end - first > MOST_MISSING_BEHIND * size:
+        # Not a disk that is away: queues were flushed, and the log was not.
         return [words]
     segments.all = segments.all + _stand_ins(segments, first, end)
     return [f"{words} What is stored goes behind those that are missing."]

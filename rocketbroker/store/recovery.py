@@ -117,6 +117,7 @@ class Recovery:
         self._misplaced = Misplaced(segments, rot)
         self._clean = False
         self._missing_bytes = 0
+        self._known_end = 0
         self.begins_late = False
         self.report: list[str] = []
         self.records = 0
@@ -163,6 +164,10 @@ class Recovery:
             self._bound(start, cut=True)
             scan = self._scan(start, False)
         self._dispatcher.misplaced = None
+        if self._known_end > segments.all[-1].end:
+            self.report += extend(segments, scan.position, self._known_end)
+            if not scan.broken:
+                scan.position = segments.all[-1].end
         self._cut_log(scan, self._clean)
         self._finish(start, scan.position)
 
@@ -182,8 +187,7 @@ class Recovery:
             for queue in self._table.all():
                 if queue.min_offset < queue.max_offset:
                     known = max(known, queue.last_place()[0] + 1)
-        if known > segments.all[-1].end:
-            self.report += extend(segments, known)
+        self._known_end = known
         self._missing_bytes = segments.size * sum(map(is_stand_in, segments.all))
 
     def _empty(self) -> None:

@@ -193,6 +193,23 @@ class MissingTests(CleaningCase):
             numbers = [number for number, _ in self.places()]
             self.assertEqual(numbers, sorted(set(numbers)))
 
+    def test_torn(self) -> None:
+        """A log that is torn before its files end goes on there: what entries behind it
+        tell of was not flushed."""
+        self.stop(False)
+        end, away = max(self.places())
+        self.move(away, "/elsewhere")
+        self.disk.rename(f"/elsewhere/{segment_name(0)}", f"/a/{segment_name(0)}")
+        folder = dict(self.places())[end - 1]
+        last = self.disk.open(f"{folder}/{segment_name((end - 1) * SEGMENT)}")
+        last.truncate(40_000)
+        last.truncate(SEGMENT)
+        self.start()
+        self.assertEqual(self.offsets(), list(range(5)))
+        self.assertTrue(self.store.published_position < end * SEGMENT)
+        self.assertEqual(self.queue.next_offset, 5)
+        self.assertIn(f"now its files end at {end * SEGMENT}.", self.store.report[0])
+
     def test_atTheBeginning(self) -> None:
         """While the first ones are away, the queues' entries of them stay, however
         much they are cleaned."""
