@@ -21,6 +21,7 @@ from rocketbroker.records.hashing import index_hash_after
 
 _UNIQUE: Final = b"UNIQ_KEY\x01"
 _KEYS: Final = b"KEYS\x01"
+_MARK: Final = 1
 _END: Final = 2
 _SPACE: Final = 32
 
@@ -98,25 +99,43 @@ def _codes_of_equal(
     """The hashes of the unique keys, and those of the keys, of messages whose
     properties have one length; None if they are not of one shape."""
     rows = b"".join(properties)
-    unique = _columns(rows, properties[0], len(properties), _UNIQUE)
+    marks = _marks(rows, properties[0], len(properties))
+    unique = _columns(rows, properties[0], len(properties), marks, _UNIQUE)
     if unique is None:
         return None
-    keys = _columns(rows, properties[0], len(properties), _KEYS)
+    keys = _columns(rows, properties[0], len(properties), marks, _KEYS)
     if keys is None:
         return None
     return [index_hashes(each, prefixes) for each in (unique, keys) if each]
 
 
-def _columns(rows: bytes, first: bytes, count: int, name: bytes) -> list[bytes] | None:
+def _marks(rows: bytes, first: bytes, count: int) -> list[int]:
+    """Where names end, which they do in all rows at the same places, and nowhere else.
+
+    @return: nothing if it is not so.
+    """
+    size = len(first)
+    places = [place for place, unit in enumerate(first) if unit == _MARK]
+    if rows.count(_MARK) != len(places) * count:
+        return []
+    if all(_is_all(rows[place::size], _MARK) for place in places):
+        return places
+    return []
+
+
+def _columns(
+    rows: bytes, first: bytes, count: int, marks: list[int], name: bytes
+) -> list[bytes] | None:
     """The columns of a property's value, which all rows have at one place.
 
     @param rows: properties of one length, joined.
     @param first: those of the first row.
+    @param marks: see L{_marks}.
     @return: an empty list if no row has the property, or all have an empty one; None
         if it is not so simple.
     """
     size = len(first)
-    start = _start(rows, first, count, name)
+    start = _start(rows, first, count, marks, name)
     if start <= 0:
         return [] if start < 0 else None
     end = first.find(b"\x02", start)
@@ -133,7 +152,7 @@ def _columns(rows: bytes, first: bytes, count: int, name: bytes) -> list[bytes] 
     return columns
 
 
-def _start(rows: bytes, first: bytes, count: int, name: bytes) -> int:
+def _start(rows: bytes, first: bytes, count: int, marks: list[int], name: bytes) -> int:
     """Where in each row the value of a property begins.
 
     @return: -1 if no row has the property; 0 if it is not so simple.
@@ -144,7 +163,12 @@ def _start(rows: bytes, first: bytes, count: int, name: bytes) -> int:
     while at >= 0:
         places.append(at)
         at = first.find(name, at + 1)
-    if rows.count(name) != len(places) * count:
+    # Elsewhere it can only stand before another mark, and only if its first letter is;
+    # to ask that costs less than to look through all rows.
+    length = len(name) - 1
+    others = [mark - length for mark in marks if mark - length not in places]
+    is_near = any(name[0] in rows[place::size] for place in others if place >= 0)
+    if (is_near or not marks) and rows.count(name) != len(places) * count:
         return 0
     for at in places:
         for place, unit in enumerate(name, at):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import chain
+from itertools import chain, product
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -104,6 +104,17 @@ class CodesTests(SynchronousTestCase):
             for unit in (b"\x02", b" ", b"\xff", b"K", b"\x01"):
                 other = rows[13][:at] + unit + rows[13][at + 1 :]
                 self.check(["T"] * 20, [*rows[:13], other, *rows[14:]])
+
+    def test_oneHasAnotherName(self) -> None:
+        """A message among many with the same separators that has another name there,
+        or the same name where they have others."""
+        names = "KEYS", "TAGS", "KEYX", "XEYS"
+        text = "{}\x01{n:05d}\x02UNIQ_KEY\x01{n:06d}\x02{}\x01{n:05d}\x02"
+        for both, others in product(product(names, repeat=2), repeat=2):
+            rows = [text.format(*both, n=n).encode() for n in range(FEW + 1)]
+            for at in (0, FEW - 1):
+                other = text.format(*others, n=77).encode()
+                self.check(["T"] * (FEW + 2), [*rows[:at], other, *rows[at:]])
 
     def test_acrossRows(self) -> None:
         """The end of one message and the start of the next do not make a name."""
