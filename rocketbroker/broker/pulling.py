@@ -371,13 +371,20 @@ class Pulling:
         """A held pull was woken: answer whatever there is."""
         pull = held.request
         assert isinstance(pull, Pull)
-        connection, queue, offset = held.connection, held.queue, held.offset
+        connection, offset = held.connection, held.offset
         if connection.closed:
             return
         if connection.congested:
             # What it has asked for before waits to be sent: let it ask again.
             self._ask_again(pull)
             return
+        try:
+            pull.route, pull.queue = self._checks.check(connection, pull.fields)
+        except BrokerError:
+            # It may not any more: when it asks again it is told why.
+            self._ask_again(pull)
+            return
+        queue = pull.queue
         if self._offsets.resets:
             group, topic = pull.route.group, pull.route.topic
             reset = self._offsets.reset_for_held(

@@ -11,6 +11,7 @@ from rocketbroker.records.record import decode_all
 from rocketbroker.store.interfaces import FOUND, Arrival
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
+from rocketbroker.wire.groups import SubscriptionGroupConfig
 from tests.broker.rig import Rig, answered, pull_ext, send_ext
 
 PULL = RequestCode.PULL_MESSAGE
@@ -273,6 +274,20 @@ class CommitTests(PullCase):
 
 class HeldTests(PullCase):
     """Pulls that wait."""
+
+    def test_notAnyMore(self) -> None:
+        """Who may not pull any more when it is woken gets no message: it is to ask
+        again, and told why then."""
+        off = SubscriptionGroupConfig(group_name="G", consume_enable=False)
+        general = self.rig.begin(PULL, pull_ext(0, sysFlag="6"))
+        self.hold(0)
+        self.rig.groups.put([off])
+        self.send("a")
+        self.rig.clock.advance(0.001)
+        for answer in (*self.rig.answers(), answered(general)):
+            self.assertEqual((answer.code, bodies(answer)), (AGAIN, []))
+            self.assertEqual((answer.ext or {})["nextBeginOffset"], "0")
+        self.assertEqual(answered(self.rig.begin(PULL, pull_ext(0))).code, 16)
 
     def test_message(self) -> None:
         """A message that comes is the answer, however the pull came."""
