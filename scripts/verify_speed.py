@@ -5,11 +5,12 @@
                                     [--queues 8] [--quick]
 
 Makes a store for each size, of ordinary messages with keys and tags, all in the page
-cache, and checks log, queues and index as the command does. Prints MB/s of this
-process's CPU time, the best round of each, and beside it those of zlib.crc32 over the
-same bytes in the same run, as the machine's speed changes from hour to hour. Exit
-status 1 if records of 300 bytes or more are read at less than 150 MB/s. --quick: 32
-MiB, without bars.
+cache, and checks log, queues and index as the command does. Prints MB of the log per
+second of this process's CPU time, the best round of each: of the walk through log and
+queues, of the same with the index, where each message has two entries, and of
+zlib.crc32 over the same bytes in the same run, as the machine's speed changes from hour
+to hour. Exit status 1 if the walk reads records of 300 bytes or more at less than 150
+MB/s. --quick: 32 MiB, without bars.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -92,14 +92,16 @@ def fill(root: Path, mib: int, size: int, queues: int) -> int:
     return written
 
 
-def check(root: Path) -> None:
-    """What the command does."""
+def check(root: Path) -> tuple[float, float]:
+    """What the command does; the seconds of the walk, and those of the index."""
     faults: list[Fault] = []
     files = Disk()
+    begun = time.process_time()
     reader = StoreReader(files, str(root))
     sizes = options(root)
     walk = Verification(files, reader, faults.append, lambda done: None)
     walk.run()
+    walked = time.process_time()
     index = IndexVerification(
         files,
         reader,
@@ -110,23 +112,20 @@ def check(root: Path) -> None:
     )
     index.run()
     reader.close()
+    ended = time.process_time()
     if faults or walk.records != index.entries // 2:
         sys.exit(f"{walk.records} records, {index.entries} keys, {len(faults)} faults")
+    return walked - begun, ended - walked
 
 
-def sum_up(root: Path) -> None:
-    """The least that any check has to do: a checksum of all."""
+def sum_up(root: Path) -> float:
+    """The least that any check has to do: a checksum of all; its seconds."""
+    begun = time.process_time()
     for path in sorted((root / "commitlog").iterdir()):
         with path.open("rb") as file:
             while data := file.read(1 << 20):
                 crc32(data)
-
-
-def rate(work: Callable[[Path], None], root: Path, size: int) -> float:
-    """MB/s of CPU time."""
-    begun = time.process_time()
-    work(root)
-    return size / 1e6 / (time.process_time() - begun)
+    return time.process_time() - begun
 
 
 def main() -> int:
@@ -142,18 +141,17 @@ def main() -> int:
     words = parser.parse_args()
     mib = 32 if words.quick else words.mib
     good = True
-    print(f"{'bytes a record':16}{'verify MB/s':>12}{'crc32 MB/s':>12}{'ratio':>8}")
+    print(f"{'bytes a record':16}{'verify':>10}{'with index':>12}{'crc32':>8}", end="")
+    print(f"{'verify/crc32':>14}   MB/s")
     for size in map(int, words.sizes.split(",")):
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
-            written = fill(root, mib, size, words.queues)
-            ours = plain = 0.0
-            for _ in range(words.rounds):
-                plain = max(plain, rate(sum_up, root, written))
-                ours = max(ours, rate(check, root, written))
-            print(
-                f"{size:14}  {ours:12.0f}{plain:12.0f}{ours / plain:8.2f}", flush=True
-            )
+            megabytes = fill(root, mib, size, words.queues) / 1e6
+            rounds = [(*check(root), sum_up(root)) for _ in range(words.rounds)]
+            walk, index, plain = map(min, zip(*rounds, strict=True))
+            ours = megabytes / walk
+            print(f"{size:14}  {ours:10.0f}{megabytes / (walk + index):12.0f}", end="")
+            print(f"{megabytes / plain:8.0f}{plain / walk:14.2f}")
             if size >= LEAST_SIZE and ours < LEAST_RATE and not words.quick:
                 good = False
     if not good:
