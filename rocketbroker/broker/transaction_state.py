@@ -79,10 +79,12 @@ class OpenHalves:
         """
         found: list[int] = []
         marked = self._marked
-        at = max(0, offset - self.base)
-        while len(found) < most and self.base + at < end:
+        at, stop = max(0, offset - self.base), end - self.base
+        while len(found) < most and at < stop:
             if at < len(marked):
-                at = marked.find(0, at)
+                # Marks may go further: of halves that are in the log, but not in their
+                # queue yet.
+                at = marked.find(0, at, stop)
                 if at < 0:
                     at = len(marked)
                     continue

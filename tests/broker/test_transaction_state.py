@@ -37,6 +37,9 @@ class OpenHalvesTests(SynchronousTestCase):
         self.assertEqual(self.state.open_from(0, 16, 99), [10, 12, 13, 15])
         self.assertEqual(self.state.open_from(12, 16, 2), [12, 13])
         self.assertEqual(self.state.open_from(16, 16, 2), [])
+        # The halves that are marked may be ahead of those that can be read.
+        self.assertEqual(self.state.open_from(11, 12, 99), [])
+        self.assertEqual(self.state.open_from(8, 12, 99), [10])
         self.state.advance(12)
         self.state.advance(5)
         self.assertEqual(self.state.base, 12)
