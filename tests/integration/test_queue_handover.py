@@ -52,9 +52,9 @@ class Asker:
     """Requests to the broker that is up, on one connection."""
 
     def __init__(self, over: HandOver) -> None:
-        self.connection = Connections(Settings(over.cluster.names)).to(
-            over.cluster.address
-        )
+        connections = Connections(Settings(over.cluster.names))
+        self.connection = connections.to(over.cluster.address)
+        self.close = connections.close
 
     def __call__(self, code: int, ext: dict[str, str], body: bytes = b"") -> Command:
         """The answer to a request."""
@@ -152,7 +152,7 @@ class QueueHandOverTests(SynchronousTestCase):
         over = HandOver("5.3.3", **SETTINGS)
         self.addCleanup(over.stop)
         over.java.start()
-        ask = Asker(over)
+        ask = self.asker(over)
         ask.create(PLAIN, "")
         ask.create(PACKS, "+queue.type=BatchCQ")
         self.write(ask, 0)
@@ -160,7 +160,7 @@ class QueueHandOverTests(SynchronousTestCase):
         over.java.stop(how)
 
         over.cluster.broker.start()
-        ask = Asker(over)
+        ask = self.asker(over)
         ask.subscribe()
         self.read(ask, COUNT)
         self.write(ask, COUNT)
@@ -173,13 +173,19 @@ class QueueHandOverTests(SynchronousTestCase):
         self.assertEqual(over.faults(), "")
 
         over.java.start()
-        ask = Asker(over)
+        ask = self.asker(over)
         ask.subscribe()
         self.read(ask, 2 * COUNT)
         self.write(ask, 2 * COUNT)
         self.read(ask, 3 * COUNT)
         over.java.stop(how)
         self.assertEqual(over.faults(), "")
+
+    def asker(self, over: HandOver) -> Asker:
+        """Ask the broker that is up."""
+        ask = Asker(over)
+        self.addCleanup(ask.close)
+        return ask
 
     def write(self, ask: Asker, start: int) -> None:
         """Send messages of each kind to the broker that is up."""
