@@ -180,8 +180,7 @@ class SendChecks:
         batches = has_batch_queues(config)
         if batches and not fields.m:
             raise MessageIllegal(
-                f"topic[{fields.b}] has batch queues: no consumer would find a message "
-                "in them that is not sent in a batch"
+                f"topic[{fields.b}] has batch queues: messages must be sent in batches"
             )
         if batches and fields.f & COMPRESSED:
             raise MessageIllegal("a batch cannot be compressed")

@@ -341,7 +341,7 @@ class Sending:
         if fields.m and fields.f & INNER_BATCH:
             self._checks.check_batch(fields, own, request.body)
             # Without a key, as from 4.9's clients, the reference makes ordinary
-            # messages of the batch, and no consumer finds those.
+            # messages of the batch.
             unique = unique or self._unique_keys.make()
             own.update(self._added, UNIQ_KEY=unique)
             draft = inner_batch(connection, fields, own, request.body, sends.queue)

@@ -39,7 +39,7 @@ SETTINGS = {
 }
 
 #: So many messages of each kind each broker takes, and so many are in a batch.
-COUNT = 1000
+COUNT = 600
 BATCH = 4
 
 #: How long what was sent may take until it is in its queues, in seconds.
