@@ -247,7 +247,6 @@ class Broker:
         self.delaying = Delaying(
             outside.clock,
             self.store,
-            self.topics,
             self._delay_offsets,
             postponing,
             self._lights,

@@ -19,8 +19,8 @@ start looks for the copies (L{resuming}), so that few are. After a clean stop no
 I{What is given up}, and counted: messages whose part of the log has been removed before
 they were due, records that cannot be read or do not say where they belong, and
 messages that cannot be stored whatever room there is (larger than maxMessageSize is
-now, for a topic that has batch queues by now, or for one light queue too many). The
-reference stands still for ever at what it cannot store.
+now, or for one light queue too many). The reference stands still for ever at what it
+cannot store.
 
 Rules: the store sheet, section 18.
 """
@@ -47,7 +47,6 @@ from rocketbroker.broker.lightqueues import LightQueues
 from rocketbroker.broker.message_types import DELAY
 from rocketbroker.broker.postponing import Postponing, delivered, destination
 from rocketbroker.broker.resuming import resumed_offset
-from rocketbroker.broker.topics import TopicTable, has_batch_queues
 from rocketbroker.errors import BrokerError, ServiceNotAvailable
 from rocketbroker.records.names import SCHEDULE_TOPIC
 from rocketbroker.store.interfaces import (
@@ -86,7 +85,6 @@ class Delaying:
         self,
         clock: IReactorTime,
         store: IStore,
-        topics: TopicTable,
         offsets: DelayOffsets,
         postponing: Postponing,
         lights: LightQueues,
@@ -112,7 +110,6 @@ class Delaying:
         self.failures = 0
         self._clock = clock
         self._store = store
-        self._topics = topics
         self._offsets = offsets
         self._postponing = postponing
         self._lights = lights
@@ -317,11 +314,6 @@ class Delaying:
         for offset, message in step.messages:
             place = destination(message)
             assert place is not None
-            config = self._topics.config(place[0])
-            if config is not None and has_batch_queues(config):
-                self._refuse(level, offset, place[0], "it has batch queues")
-                given_up.append(offset)
-                continue
             try:
                 queue = self._store.queue(*place)
             except ServiceNotAvailable:

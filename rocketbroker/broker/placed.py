@@ -2,7 +2,7 @@
 """Drafts whose properties the store completes with their place.
 
 An inner batch is a batch that stays one: one record, which the consumer takes apart.
-Topics with batch queues take nothing else.
+Topics with batch queues take them, besides messages of the ordinary kind.
 
 Rules: the store sheet, section 4.5; the broker sheet, section 10.1.
 """

@@ -120,9 +120,9 @@ class Replies:
             raise self._intake.overload()
         config = self._checks.topic(fields)
         queue_id = self._checks.queue_id(fields, config, connection)
-        # It is no half message either: nobody would ever end its transaction.
-        sys_flag = self._checks.sys_flag(fields, config) & ~TRANSACTION_MASK
         own = properties.parse(fields.i)
+        # It is no half message either: nobody would ever end its transaction.
+        sys_flag = self._checks.sys_flag(fields, config, own) & ~TRANSACTION_MASK
         for name in NOT_FOR_CLIENTS:
             own.pop(name, None)
         own.update(self._added)

@@ -169,27 +169,32 @@ class SendChecks:
             queue_id = self._next_queue % config.write_queue_nums
         return queue_id
 
-    def sys_flag(self, fields: SendFields, config: TopicConfig) -> int:
-        """The system flag to store."""
+    def sys_flag(
+        self, fields: SendFields, config: TopicConfig, own: dict[str, str]
+    ) -> int:
+        """The system flag to store.
+
+        In a topic with batch queues a batch stays one if it has a unique key of its
+        own. What else comes there is stored as in any topic: the batches of clients of
+        4.9 have none, and their consumers could not take it apart.
+
+        @param own: the properties as they came.
+        """
         if names.is_retry_topic(fields.b) and not fields.m:
             group = names.group_of_retry_topic(fields.b)
             if self._groups.find(group) is None:
                 raise SubscriptionGroupNotExist(
                     f"subscription group not exist, {group} {_FAQ}"
                 )
-        batches = has_batch_queues(config)
-        if batches and not fields.m:
-            raise MessageIllegal(
-                f"topic[{fields.b}] has batch queues: messages must be sent in batches"
-            )
-        if batches and fields.f & COMPRESSED:
+        stays = bool(fields.m and own.get("UNIQ_KEY")) and has_batch_queues(config)
+        if stays and fields.f & COMPRESSED:
             raise MessageIllegal("a batch cannot be compressed")
         if config.attributes.get(CLEANUP_POLICY) == COMPACTION:
             # Who relies on the last message of each key would lose it with its age.
             raise SystemFailure(f"topic[{fields.b}]: this broker does not compact")
-        if fields.f & _INNER_BATCH_BITS and not batches:
-            raise MessageIllegal("an inner batch for a topic without batch queues")
-        flag = fields.f & ~_HOST_BITS | (_INNER_BATCH_BITS if batches else 0)
+        if fields.f & _INNER_BATCH_BITS and not stays:
+            raise MessageIllegal("an inner batch that is none")
+        flag = fields.f & ~_HOST_BITS | (_INNER_BATCH_BITS if stays else 0)
         return flag | _MULTI_TAGS if config.topic_filter_type == MULTI_TAG else flag
 
     def check_properties(

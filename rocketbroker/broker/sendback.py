@@ -170,7 +170,7 @@ class SendBack:
     ) -> int:
         """The queue of the group's retry topic whose turn it is; the topic is made."""
         topic = names.retry_topic(header.group)
-        if len(topic) > names.MOST_RETRY_TOPIC_BYTES or self._topics.is_batch(topic):
+        if len(topic) > names.MOST_RETRY_TOPIC_BYTES:
             # It would wait, and be refused when its time has come.
             raise SystemFailure(STATUS_NAMES[MESSAGE_ILLEGAL])
         config = self._topics.config(topic)

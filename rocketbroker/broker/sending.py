@@ -328,7 +328,7 @@ class Sending:
         own = properties.parse(fields.i)
         for name in NOT_FOR_CLIENTS:
             own.pop(name, None)
-        fields.f = self._checks.sys_flag(fields, config)
+        fields.f = self._checks.sys_flag(fields, config, own)
         if is_retry_topic(fields.b) and not fields.m:
             letters = self._dead_letters.topic_instead(fields, request, own)
             if letters is not None:
@@ -338,12 +338,9 @@ class Sending:
         sends = self._sends(fields.b, queue_id, kind)
         unique = own.get("UNIQ_KEY")
         done: Deferred[Command | None] = Deferred()
-        if fields.m and fields.f & INNER_BATCH:
+        if fields.f & INNER_BATCH:
             self._checks.check_batch(fields, own, request.body)
-            # Without a key, as from 4.9's clients, the reference makes ordinary
-            # messages of the batch.
-            unique = unique or self._unique_keys.make()
-            own.update(self._added, UNIQ_KEY=unique)
+            own.update(self._added)
             draft = inner_batch(connection, fields, own, request.body, sends.queue)
         elif fields.m:
             draft = self._batch(connection, fields, config, own, request.body, sends)

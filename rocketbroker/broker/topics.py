@@ -344,7 +344,8 @@ def light_config(name: str) -> TopicConfig | None:
 
 
 def has_batch_queues(config: TopicConfig) -> bool:
-    """Whether a topic's queues hold batches and nothing else (section 11.7)."""
+    """Whether a topic's queues have a unit for each batch, or message that is alone,
+    and not an entry for each message (section 11.7)."""
     return config.attributes.get("queue.type") == "BatchCQ"
 
 

@@ -168,7 +168,7 @@ class CommitLog:
         self._refusal = Refusal(flags, wall_ms, self.make_room)
         self._in_batches = 0
         self._wants_segment = False
-        self._has_placed = False
+        self._without_hint = False
 
     # Append.
 
@@ -216,7 +216,7 @@ class CommitLog:
         for draft in drafts:
             queue = draft.queue
             assert type(queue) is Queue
-            if draft.parts is None:
+            if draft.parts is None and queue.usable:
                 body = len(draft.body)
                 properties = len(draft.properties)
                 size = queue.record_bytes + body + properties
@@ -225,7 +225,7 @@ class CommitLog:
                 if properties > MOST_PROPERTIES:
                     self._fail((draft,), PROPERTIES_SIZE_EXCEEDED)
                     continue
-                if body > most_body or size > most_record or not queue.usable:
+                if body > most_body or size > most_record:
                     self._fail((draft,), MESSAGE_ILLEGAL)
                     continue
                 count = 1
@@ -234,8 +234,8 @@ class CommitLog:
                 if status != PUT_OK:
                     self._fail((draft,), status)
                     continue
-                if type(draft.parts) is Placed:
-                    self._has_placed = True
+                if type(draft.parts) is Placed or not queue.usable:
+                    self._without_hint = True
             if position + size > limit:
                 segment = self._writable(run.segment.end)
                 if segment is None:
@@ -325,9 +325,10 @@ class CommitLog:
         self.appended_messages += len(drafts) + self._in_batches
         self.appended_bytes += end - runs[0].start
         self.published_ms = store_ms
-        if self._has_placed:
-            # Rare, and with rules of their own: the dispatch reads them from the log.
-            self._has_placed = False
+        if self._without_hint:
+            # It has placed drafts, or some for batch queues. They are rare, and with
+            # rules of their own: the dispatch reads them from the log.
+            self._without_hint = False
         elif len(self.hints) < MOST_HINTS and end - view[DISPATCHED] <= MOST_HINTED:
             self.hints.append(hint)
 

@@ -45,7 +45,7 @@ class Queue:
     """A handle on one consume queue. What the hot path needs is an attribute.
 
     @ivar storable: whether a topic of that name can be stored at all.
-    @ivar usable: whether ordinary messages can be stored in it: not in a batch queue.
+    @ivar usable: whether messages get ordinary entries in it: not in a batch queue.
     @ivar batch: the units of a batch queue, which has no entries; None of any other.
     @ivar extension: where the tag codes of entries are, if they are not in them.
     @ivar slot: the index of its first shared word.

@@ -90,7 +90,7 @@ class Draft:
 
     An outer batch is one draft with C{parts}: it becomes as many records with
     consecutive offsets, all or none, all in one segment. An inner batch is one with
-    L{Placed} parts, the only ones that batch queues take.
+    L{Placed} parts, which only batch queues take.
 
     @ivar queue: where it goes.
     @ivar body: the body as sent (of a batch: unused).

@@ -7,6 +7,9 @@ from the log alone. The record of a message that stands in light queues (LMQ) be
 its own carries its offsets there. They are known only when the record gets its place,
 under the lease of the append.
 
+A batch queue takes single messages, too, and outer batches: each message of those is a
+unit of one, whose offset is that of its record.
+
 The store sheet, sections 4.4 to 4.6.
 """
 
@@ -16,6 +19,7 @@ from typing import Final
 
 from rocketbroker.records import names, properties
 from rocketbroker.records.queueunits import MOST_MESSAGES
+from rocketbroker.records.sysflags import INNER_BATCH
 from rocketbroker.store.consumequeue import Queue
 from rocketbroker.store.delays import SCHEDULE_TOPIC
 from rocketbroker.store.encoding import HOST_V4, HOST_V6, MOST_PROPERTIES
@@ -44,7 +48,8 @@ EXEMPT_PREFIXES: Final = (names.RETRY_PREFIX.encode(), names.SYSTEM_PREFIX.encod
 def measure(
     draft: Draft, queue: Queue, most: tuple[int, int, int]
 ) -> tuple[int, int, int]:
-    """How much room a draft takes that has parts; its properties are completed.
+    """How much room a draft takes that has parts, or is for a batch queue; its
+    properties are completed.
 
     @param most: of bytes: of a body, of a record, of the records of a batch.
     @return: L{PUT_OK} or why it cannot be stored, the bytes of its records, and how
@@ -55,7 +60,13 @@ def measure(
     if len(draft.born_host) != HOST_V4:
         each += HOST_V6 - HOST_V4
     parts = draft.parts
-    assert parts is not None
+    if parts is None:
+        size = each + len(draft.body) + len(draft.properties)
+        if len(draft.properties) > MOST_PROPERTIES:
+            return PROPERTIES_SIZE_EXCEEDED, 0, 0
+        if len(draft.body) > most_body or size > most_record or not takes(queue, draft):
+            return MESSAGE_ILLEGAL, 0, 0
+        return PUT_OK, size, 1
     if type(parts) is Placed:
         status = complete(draft, parts, queue)
         sizes = [each + len(draft.body) + len(draft.properties)]
@@ -69,10 +80,20 @@ def measure(
         sizes.append(each + len(body) + len(found))
         if len(body) > most_body or sizes[-1] > most_record:
             return MESSAGE_ILLEGAL, 0, 0
-    if not 0 < sum(sizes) <= most_together or not queue.usable or draft.sys_flag & 12:
+    if not 0 < sum(sizes) <= most_together or draft.sys_flag & 12:
+        return MESSAGE_ILLEGAL, 0, 0
+    if not takes(queue, draft):
         return MESSAGE_ILLEGAL, 0, 0
     draft.positions = sizes
     return PUT_OK, sum(sizes), len(sizes)
+
+
+def takes(queue: Queue, draft: Draft) -> bool:
+    """Whether a queue takes a draft that is no inner batch: one that is for ordinary
+    messages, or a batch queue, where it, or each of its parts, is a unit of one."""
+    if queue.batch is not None and draft.sys_flag & INNER_BATCH:
+        return False
+    return queue.storable
 
 
 def complete(draft: Draft, placed: Placed, queue: Queue) -> int:
@@ -80,13 +101,15 @@ def complete(draft: Draft, placed: Placed, queue: Queue) -> int:
 
     @return: L{PUT_OK}, or why it cannot be stored.
     """
-    if queue.batch is None:
-        if not placed.lights or placed.count != 1 or not queue.usable:
+    if placed.lights:
+        if placed.count != 1 or draft.sys_flag & INNER_BATCH:
             return MESSAGE_ILLEGAL
         offsets = b",".join([b"%d" % light.next_offset for light in placed.lights])
         place = b"%b\x01%b\x02" % (_LIGHT_OFFSETS, offsets)
     else:
-        if placed.lights or not 0 < placed.count <= MOST_MESSAGES:
+        if queue.batch is None or not draft.sys_flag & INNER_BATCH:
+            return MESSAGE_ILLEGAL
+        if not 0 < placed.count <= MOST_MESSAGES:
             return MESSAGE_ILLEGAL
         place = b"%b\x01%d\x02" % (_BASE, queue.next_offset)
     if not queue.storable or draft.sys_flag & 12:

@@ -262,7 +262,6 @@ class Rig:
         self.delaying = Delaying(
             self.clock,
             self.store,
-            self.topics,
             self.delay_offsets,
             postponing,
             self.lights,

@@ -13,13 +13,11 @@ from rocketbroker.broker.delaying import (
 from rocketbroker.records.entries import ENTRY
 from rocketbroker.records.names import SCHEDULE_TOPIC
 from rocketbroker.store.consumequeue import Queue
-from rocketbroker.store.interfaces import (
-    CREATE_MAPPED_FILE_FAILED,
-)
+from rocketbroker.store.interfaces import CREATE_MAPPED_FILE_FAILED, Draft
 from rocketbroker.store.words import MIN
 from rocketbroker.testing.threads import Threads
 from tests.broker.delays import SEND, DelayingCase
-from tests.broker.rig import UNIQUE, Rig, send_ext
+from tests.broker.rig import HOST, UNIQUE, Rig, send_ext
 
 #: A light queue.
 LIGHT = "%LMQ%x"
@@ -119,43 +117,47 @@ class FailureTests(DelayingCase):
         self.assertEqual(events[0]["topic"], "T")
 
     def test_batchQueues(self) -> None:
-        """What waited for a topic that has batch queues by now cannot be stored there:
-        nobody would find it, and the reference would not start again. It counts once,
-        though what is behind it has to be tried again."""
+        """What waited is delivered to a topic that has batch queues by now, if it is
+        no batch itself; of a batch the number of messages is not believed."""
         self.rig.topic("B", 1)
         ext = send_ext("B", properties="DELAY\x011\x02")
         for body in (b"first", b"second"):
             self.rig.ask(SEND, ext, body)
-            self.send(1, body)
+        queue = self.rig.store.queue(SCHEDULE_TOPIC, 0)
+        found = b"REAL_TOPIC\x01B\x02REAL_QID\x010\x02DELAY\x011\x02INNER_NUM\x019\x02"
+        batch = Draft(queue, b"x", found, 0, 0xC0, 0, HOST, 0, 0, None)
+        self.rig.store.append([batch])
         self.rig.topic("B", 1, attributes={"queue.type": "BatchCQ"})
-        store = self.refusing()
-        store.bodies[b"first"] = CREATE_MAPPED_FILE_FAILED
         with capturedLogs():
             self.pass_by(1.5)
-            self.assertEqual(self.bodies(), [b"second"])
-            store.bodies.clear()
-            self.pass_by(0.2)
-        self.assertEqual(self.bodies(), [b"second", b"first"])
-        self.assertEqual(self.rig.delaying.refused, 2)
+        self.assertEqual(self.bodies(topic="B"), [b"first", b"second"])
+        self.assertEqual(self.rig.delaying.refused, 1)
 
     def test_lightQueues(self) -> None:
         """Nor what waited for a light queue that would be one too many by now: neither
-        the start nor what is behind it waits for that."""
+        the start nor what is behind it waits for that. It counts once, though what is
+        before it has to be tried again."""
         self.rig.close()
         lights = {"enableLmq": "true", "enableMultiDispatch": "true"}
         self.at_work(Rig(lights, disk=self.rig.disk))
         ext = send_ext(LIGHT, properties=f"DELAY\x011\x02UNIQ_KEY\x01{UNIQUE}\x02")
-        self.rig.ask(SEND, ext, b"first")
-        self.send(1, b"second")
+        for body in (b"first", b"second"):
+            self.rig.ask(SEND, ext, body)
+            self.send(1, body)
         self.rig.clock.advance(0)
         self.rig.close()
         rig = Rig({**lights, "maxLmqConsumeQueueNum": "0"}, disk=self.rig.disk)
         rig.start_ms += 2000
         with capturedLogs() as events:
             self.at_work(rig)
+            store = self.refusing()
+            store.bodies[b"first"] = CREATE_MAPPED_FILE_FAILED
             self.pass_by(0.2)
-        self.assertEqual(self.bodies(), [b"second"])
-        self.assertEqual((rig.delaying.refused, rig.delaying.failures), (1, 0))
+            self.assertEqual(self.bodies(), [b"second"])
+            store.bodies.clear()
+            self.pass_by(0.2)
+        self.assertEqual(self.bodies(), [b"second", b"first"])
+        self.assertEqual((rig.delaying.refused, rig.delaying.delivered), (2, 2))
         self.assertIn("light message queues", events[0]["reason"])
 
     def test_removed(self) -> None:

@@ -319,11 +319,6 @@ class RefusedTests(SendBackCase):
         self.assertEqual(self.back(position, group=group).code, 0)
         self.refused(SystemFailure, position, group=group, maxReconsumeTimes="0")
 
-    def test_batchTopic(self) -> None:
-        """A retry topic with batch queues takes nothing."""
-        self.rig.topic("%RETRY%G", 1, attributes={"queue.type": "BatchCQ"})
-        self.assertEqual(self.refused(SystemFailure, self.send()), "MESSAGE_ILLEGAL")
-
     def test_tooLong(self) -> None:
         """A message that has no room for more properties is not stored again."""
         position = self.send(0, f"a\x01{'b' * 32600}\x02")

@@ -6,9 +6,16 @@ import errno
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.records.queueunits import BATCH_SIZE, decode_batch
+from rocketbroker.records.hashing import tag_code
+from rocketbroker.records.queueunits import BATCH_SIZE, BatchUnit, decode_batch
 from rocketbroker.records.record import decode
-from rocketbroker.store.interfaces import MESSAGE_ILLEGAL, PUT_OK, Placed
+from rocketbroker.store.interfaces import (
+    MESSAGE_ILLEGAL,
+    PROPERTIES_SIZE_EXCEEDED,
+    PUT_OK,
+    Draft,
+    Placed,
+)
 from rocketbroker.store.segments import segment_name
 from rocketbroker.store.store import Store
 from rocketbroker.testing.files import MemoryDisk
@@ -58,13 +65,17 @@ class BatchCase(SynchronousTestCase):
         return queue.min_offset, queue.max_offset, queue.next_offset
 
     def fill(self, count: int) -> list[tuple[int, bytes]]:
-        """Put batches of 1, 2, 3, 1, 2, 3... messages; what a reader has to find."""
+        """Put batches of 1, 2, 3 messages and one that is alone, again and again; what
+        a reader has to find."""
         wanted = []
         for number in range(count):
-            size = number % 3 + 1
-            given = [b"%d.%d" % (number, each) for each in range(size)]
+            size = number % 4 + 1
+            given = [b"%d.%d" % (number, each) for each in range(size % 4 or 1)]
             wanted += list(enumerate(given, self.queue.next_offset))
-            put_batches(self.store, self.queue, given)
+            if size == 4:
+                put(self.store, self.queue, *given)
+            else:
+                put_batches(self.store, self.queue, given)
         return wanted
 
 
@@ -106,13 +117,16 @@ class EnterTests(BatchCase):
         self.assertIs(arrival.queue, self.queue)
         self.assertEqual(arrival.tag_codes, [0])
 
-    def test_ordinary(self) -> None:
-        """A batch queue takes no other messages, and no other queue takes a batch."""
+    def test_wrong(self) -> None:
+        """No other queue takes a batch, and a batch queue none that does not say that
+        it is one, or says so and has no place, or no number of messages."""
         other = self.store.queue("T", 0)
         wrong = [
-            draft(self.queue),
-            draft(self.queue, parts=[(0, b"x", b"", 0)]),
+            draft(self.queue, sys_flag=0xC0),
+            draft(self.queue, sys_flag=0xC0, parts=[(0, b"x", b"", 0)]),
+            draft(self.queue, sys_flag=4, parts=[(0, b"x", b"", 0)]),
             batch(other, b"a"),
+            batch(self.queue, b"a", sys_flag=0),
             batch(self.queue, b"a", sys_flag=0xC4),
             batch(self.queue, b"a", parts=Placed(b"", 0)),
             batch(self.queue, b"a", parts=Placed(b"", 32768)),
@@ -157,6 +171,99 @@ class EnterTests(BatchCase):
         self.assertEqual(
             unwrapped(self.store, self.queue), [(0, b"a"), (1, b"b"), (2, b"c")]
         )
+
+
+class SinglesTests(BatchCase):
+    """Messages that are no batch: each is a unit of its own, as the reference has
+    them."""
+
+    def drafts(self) -> list[Draft]:
+        """One that is alone, three that came as an outer batch, and an inner batch."""
+        outer = [(0, b"%d" % n, b"", n) for n in range(1, 4)]
+        return [
+            draft(self.queue, b"0", "A"),
+            draft(self.queue, parts=outer),
+            batch(self.queue, b"4", b"5"),
+        ]
+
+    def units(self) -> list[BatchUnit]:
+        """What stands in the queue."""
+        assert self.queue.batch is not None
+        return self.queue.batch.units(0, 100)
+
+    def test_units(self) -> None:
+        """The offset of a unit is that of its record, which has no other place in it;
+        it has the tag code of its message."""
+        drafts = self.drafts()
+        self.store.append(drafts)
+        (arrival,) = self.store.dispatch(100)
+        codes = [tag_code("A"), 0, 0, 0, 0]
+        self.assertEqual(arrival.tag_codes, codes)
+        positions = [drafts[0].position, *drafts[1].positions, drafts[2].position]
+        self.assertEqual(
+            [(u.position, u.tag_code, u.base, u.messages) for u in self.units()],
+            [*zip(positions, codes, range(5), [1, 1, 1, 1, 2], strict=True)],
+        )
+        self.assertEqual({unit.store_ms for unit in self.units()}, {START_MS})
+        self.assertEqual(
+            unwrapped(self.store, self.queue), [(n, b"%d" % n) for n in range(6)]
+        )
+        self.assertEqual(self.offsets(), (0, 6, 6))
+        self.assertEqual(self.store.appended_messages, 6)
+        record = decode(self.store.record_at(drafts[0].position) or b"")
+        self.assertEqual((record.queue_offset, record.sys_flag), (0, 0))
+        self.assertEqual(set(record.properties), {"TAGS", "UNIQ_KEY"})
+
+    def test_committed(self) -> None:
+        """What a transaction has committed stands in the queue; a half message would
+        not."""
+        drafts = [draft(self.queue, sys_flag=4), draft(self.queue, b"x", sys_flag=8)]
+        self.store.append(drafts)
+        self.store.dispatch(100)
+        self.assertEqual([each.status for each in drafts], [PUT_OK] * 2)
+        self.assertEqual(bodies(self.store, self.queue), [b"x"])
+
+    def test_limits(self) -> None:
+        """They may be as large as other messages, and have as long properties."""
+        store = make(MemoryDisk(), max_message_size=1000)
+        store.know_topics(is_b)
+        store.open()
+        queue = store.queue("B", 0)
+        for each, status in (
+            (draft(queue, b"x" * 1000), PUT_OK),
+            (draft(queue, b"x" * 1001), MESSAGE_ILLEGAL),
+            (draft(queue, properties=b"x" * 32767), PUT_OK),
+            (draft(queue, properties=b"x" * 32768), PROPERTIES_SIZE_EXCEEDED),
+            (draft(queue, parts=[(0, b"x" * 1001, b"", 0)]), MESSAGE_ILLEGAL),
+        ):
+            store.append([each])
+            self.assertEqual(each.status, status)
+        self.assertEqual(queue.next_offset, 2)
+
+    def test_refused(self) -> None:
+        """What the disk refused takes no offsets, and what comes then gets them."""
+        self.disk.fail("pwrite", errno.ENOSPC)
+        drafts = self.drafts()
+        self.store.append(drafts)
+        self.assertNotIn(PUT_OK, {each.status for each in drafts})
+        self.assertEqual(self.queue.next_offset, 0)
+        self.wall.now_ms += 1000
+        self.store.append(self.drafts())
+        self.store.dispatch(100)
+        self.assertEqual([unit.base for unit in self.units()], [0, 1, 2, 3, 4])
+
+    def test_crash(self) -> None:
+        """A queue that is made again from the log has the same units."""
+        self.store.append(self.drafts())
+        self.store.dispatch(100)
+        self.store.flush()
+        units = self.units()
+        for name in self.disk.list(FOLDER):
+            self.disk.remove(f"{FOLDER}/{name}")
+        self.disk.crash(keep_all=True)
+        self.start()
+        self.assertEqual(self.units(), units)
+        self.assertEqual(self.offsets(), (0, 6, 6))
 
 
 class StopTests(BatchCase):

@@ -12,7 +12,7 @@ from rocketbroker.store.interfaces import MESSAGE_ILLEGAL, PUT_OK, Draft, IQueue
 from rocketbroker.store.placing import lights_of
 from rocketbroker.store.store import Store
 from rocketbroker.testing.files import MemoryDisk
-from tests.store.stores import ROOT, Wall, batch, bodies, draft, opened
+from tests.store.stores import ROOT, Wall, batch, bodies, draft, make, opened
 
 ON = {"enable_lmq": True, "enable_multi_dispatch": True}
 
@@ -98,6 +98,19 @@ class AppendTests(LightCase):
         arrivals = self.store.dispatch(100)
         self.assertEqual({each.queue for each in arrivals}, {self.queue, self.a})
 
+    def test_batchQueue(self) -> None:
+        """A message of a topic with batch queues may stand in light queues, too."""
+        store = make(MemoryDisk(), self.wall, **ON)
+        store.know_topics("B".__eq__)
+        store.open()
+        queue, light = store.queue("B", 0), store.queue("%LMQ%a", 0)
+        store.append([draft(queue, b"0"), spread(queue, b"1", light)])
+        while store.dispatch(100):
+            pass
+        self.assertEqual(bodies(store, queue), [b"0", b"1"])
+        self.assertEqual(bodies(store, light), [b"1"])
+        self.assertEqual((queue.next_offset, light.next_offset), (2, 1))
+
     def test_refused(self) -> None:
         """What the disk refuses takes no number anywhere."""
         self.put(spread(self.queue, b"0", self.a, self.b))
@@ -116,6 +129,7 @@ class AppendTests(LightCase):
         wrong = [
             spread(self.queue, b"x"),
             spread(self.queue, b"x", self.a, sys_flag=4),
+            spread(self.queue, b"x", self.a, sys_flag=0xC0),
             batch(self.queue, b"x", parts=Placed(b"", 2, (self.a,))),
         ]
         self.store.append(wrong)

@@ -70,7 +70,15 @@ class MixedScript(Script):
             parts = [
                 b"%d.%d" % (self.count, n) for n in range(self.luck.randrange(1, 9))
             ]
+            way = self.luck.randrange(3)
             each = batch(store.queue("B", 0), *parts)
+            if way == 0:
+                # Each message is a unit of its own.
+                outer = [(0, part, b"", 0) for part in parts]
+                each = draft(store.queue("B", 0), parts=outer)
+            elif way == 1:
+                parts = [body]
+                each = draft(store.queue("B", 0), body)
             sent = [(BATCHES, part) for part in parts]
         elif kind == LIGHT:
             each = spread(queue, body, light)
