@@ -19,7 +19,11 @@ from typing import Final
 
 from rocketbroker.records import names, properties
 from rocketbroker.records.queueunits import MOST_MESSAGES
-from rocketbroker.records.sysflags import INNER_BATCH
+from rocketbroker.records.sysflags import (
+    INNER_BATCH,
+    TRANSACTION_MASK,
+    TRANSACTION_PREPARED,
+)
 from rocketbroker.store.consumequeue import Queue
 from rocketbroker.store.delays import SCHEDULE_TOPIC
 from rocketbroker.store.encoding import HOST_V4, HOST_V6, MOST_PROPERTIES
@@ -80,7 +84,7 @@ def measure(
         sizes.append(each + len(body) + len(found))
         if len(body) > most_body or sizes[-1] > most_record:
             return MESSAGE_ILLEGAL, 0, 0
-    if not 0 < sum(sizes) <= most_together or draft.sys_flag & 12:
+    if not 0 < sum(sizes) <= most_together or draft.sys_flag & TRANSACTION_MASK:
         return MESSAGE_ILLEGAL, 0, 0
     if not takes(queue, draft):
         return MESSAGE_ILLEGAL, 0, 0
@@ -102,17 +106,17 @@ def complete(draft: Draft, placed: Placed, queue: Queue) -> int:
     @return: L{PUT_OK}, or why it cannot be stored.
     """
     if placed.lights:
-        if placed.count != 1 or draft.sys_flag & INNER_BATCH:
+        if placed.count != 1 or draft.sys_flag & (INNER_BATCH | TRANSACTION_PREPARED):
             return MESSAGE_ILLEGAL
         offsets = b",".join([b"%d" % light.next_offset for light in placed.lights])
         place = b"%b\x01%b\x02" % (_LIGHT_OFFSETS, offsets)
     else:
         if queue.batch is None or not draft.sys_flag & INNER_BATCH:
             return MESSAGE_ILLEGAL
-        if not 0 < placed.count <= MOST_MESSAGES:
+        if not 0 < placed.count <= MOST_MESSAGES or draft.sys_flag & TRANSACTION_MASK:
             return MESSAGE_ILLEGAL
         place = b"%b\x01%d\x02" % (_BASE, queue.next_offset)
-    if not queue.storable or draft.sys_flag & 12:
+    if not queue.storable:
         return MESSAGE_ILLEGAL
     draft.properties = properties.joined(placed.properties, place)
     if len(draft.properties) > MOST_PROPERTIES:

@@ -9,6 +9,7 @@ from rocketbroker.records.batches import encode_part
 from rocketbroker.records.record import decode_all
 from rocketbroker.wire.command import Command
 from tests.broker.rig import Rig, answered, pull_ext, send_ext
+from tests.broker.transactions import COMMIT, ROLLBACK, Party
 
 SETTINGS = {"enableLmq": "true", "enableMultiDispatch": "true"}
 
@@ -140,6 +141,17 @@ class SendTests(LightCase):
         self.assertEqual(self.pull("%LMQ%a"), [])
         for _ in range(20):
             self.rig.clock.advance(0.1)
+        self.rig.upkeep.dispatch()
+        self.assertEqual(self.pull("%LMQ%a"), [b"1"])
+
+    def test_transactional(self) -> None:
+        """One of a transaction stands in light queues when it is committed."""
+        party = Party(self.rig)
+        more = "INNER_MULTI_DISPATCH\x01%LMQ%a\x02"
+        halves = [party.half(f"k{n}", b"%d" % n, more) for n in range(2)]
+        self.assertEqual(self.pull("%LMQ%a"), [])
+        self.assertEqual(party.end(halves[0], ROLLBACK), 0)
+        self.assertEqual(party.end(halves[1], COMMIT), 0)
         self.rig.upkeep.dispatch()
         self.assertEqual(self.pull("%LMQ%a"), [b"1"])
 

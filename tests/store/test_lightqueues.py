@@ -98,6 +98,12 @@ class AppendTests(LightCase):
         arrivals = self.store.dispatch(100)
         self.assertEqual({each.queue for each in arrivals}, {self.queue, self.a})
 
+    def test_committed(self) -> None:
+        """What a transaction has committed stands in its light queues."""
+        self.put(spread(self.queue, b"x", self.a, sys_flag=8))
+        for queue in (self.queue, self.a):
+            self.assertEqual(bodies(self.store, queue), [b"x"])
+
     def test_batchQueue(self) -> None:
         """A message of a topic with batch queues may stand in light queues, too."""
         store = make(MemoryDisk(), self.wall, **ON)
@@ -129,6 +135,7 @@ class AppendTests(LightCase):
         wrong = [
             spread(self.queue, b"x"),
             spread(self.queue, b"x", self.a, sys_flag=4),
+            spread(self.queue, b"x", self.a, sys_flag=12),
             spread(self.queue, b"x", self.a, sys_flag=0xC0),
             batch(self.queue, b"x", parts=Placed(b"", 2, (self.a,))),
         ]
