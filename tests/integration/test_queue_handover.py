@@ -16,13 +16,14 @@ from rocketbroker.records.batches import encode_part, unwrap
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.records.queueunits import ExtensionUnit, decode_extension
 from rocketbroker.records.record import decode_all
+from rocketbroker.records.sysflags import TRANSACTION_COMMIT, TRANSACTION_PREPARED
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import dumps
 from rocketbroker.wire.heartbeats import ConsumerData, HeartbeatData, SubscriptionData
 from tests.integration.test_handover import HandOver
 
-PLAIN, PACKS, LIGHT = "PlainOnes", "Packs", "%LMQ%light"
+PLAIN, PACKS, LATE, LIGHT = "PlainOnes", "Packs", "LateOnes", "%LMQ%light"
 GROUP = "wants-threes"
 
 #: Small files, so that many begin and end on both sides.
@@ -41,6 +42,9 @@ SETTINGS = {
 #: So many messages of each kind each broker takes, and so many are in a batch.
 COUNT = 600
 BATCH = 4
+
+#: So many wait for a delay level before they stand in a batch queue.
+WAITING = 40
 
 #: How long what was sent may take until it is in its queues, in seconds.
 MOST_SECONDS = 20.0
@@ -96,10 +100,12 @@ class Asker:
         text: str,
         body: bytes,
         code: int = RequestCode.SEND_MESSAGE_V2,
-    ) -> None:
-        """Send a message, or by its code a batch."""
+        flag: int = 0,
+    ) -> Command:
+        """Send a message, or by its code a batch; the answer."""
         ext = {
-            **dict.fromkeys("fhj", "0"),
+            **dict.fromkeys("hj", "0"),
+            "f": str(flag),
             "a": "senders",
             "b": topic,
             "c": "TBW102",
@@ -110,7 +116,34 @@ class Asker:
             "k": "false",
             "m": "true" if code == BATCHES else "false",
         }
-        self.done(code, ext, body)
+        return self.done(code, ext, body)
+
+    def commit(self, topic: str, key: str, body: bytes) -> None:
+        """Send a message as a transaction that succeeds."""
+        text = f"UNIQ_KEY\x01{key}\x02TRAN_MSG\x01true\x02PGROUP\x01senders\x02"
+        half = self.send(topic, text, body, flag=TRANSACTION_PREPARED).ext or {}
+        ext = {
+            "producerGroup": "senders",
+            "tranStateTableOffset": half["queueOffset"],
+            "commitLogOffset": str(int(half["msgId"][16:], 16)),
+            "commitOrRollback": str(TRANSACTION_COMMIT),
+            "fromTransactionCheck": "false",
+            "msgId": key,
+            "transactionId": key,
+        }
+        self.done(RequestCode.END_TRANSACTION, ext)
+
+    def found(self, topic: str, key: str) -> list[bytes]:
+        """The bodies of the messages with a key."""
+        ext = {
+            "topic": topic,
+            "key": key,
+            "maxNum": "10",
+            "beginTimestamp": "0",
+            "endTimestamp": str(1 << 62),
+        }
+        answer = self(RequestCode.QUERY_MESSAGE, ext)
+        return [message.body for message in decode_all(answer.body)]
 
     def pulled(self, topic: str, group: str, flags: int) -> Iterator[tuple[int, bytes]]:
         """All messages of a queue, as a member of a group is given them."""
@@ -149,12 +182,14 @@ class QueueHandOverTests(SynchronousTestCase):
 
         @param how: the signal that ends each broker.
         """
+        self.killed = how == signal.SIGKILL
         over = HandOver("5.3.3", **SETTINGS)
         self.addCleanup(over.stop)
         over.java.start()
         ask = self.asker(over)
         ask.create(PLAIN, "")
-        ask.create(PACKS, "+queue.type=BatchCQ")
+        for topic in (PACKS, LATE):
+            ask.create(topic, "+queue.type=BatchCQ")
         self.write(ask, 0)
         self.read(ask, COUNT)
         over.java.stop(how)
@@ -169,7 +204,7 @@ class QueueHandOverTests(SynchronousTestCase):
         said = over.cluster.broker.log.read_text()
         for word in ("Traceback", "are missing", "is removed", "given up"):
             self.assertNotIn(word, said)
-        self.extensions(over.cluster.store, how == signal.SIGKILL)
+        self.extensions(over.cluster.store, self.killed)
         self.assertEqual(over.faults(), "")
 
         over.java.start()
@@ -194,12 +229,29 @@ class QueueHandOverTests(SynchronousTestCase):
             light = f"INNER_MULTI_DISPATCH\x01{LIGHT}\x02" if n % 2 else ""
             text = f"UNIQ_KEY\x01U{n}\x02TAGS\x01t\x02a\x01{n % 4}\x02{light}"
             ask.send(PLAIN, text, b"%d" % n)
+        for n in range(start, start + WAITING):
+            ask.send(LATE, f"UNIQ_KEY\x01L{n}\x02DELAY\x011\x02", b"%d" % n)
         for first in range(start, start + COUNT, BATCH):
+            self.write_pack(ask, first)
+
+    def write_pack(self, ask: Asker, first: int) -> None:
+        """Send the messages of one batch to a batch queue, in one of the ways in which
+        they can get there: only one of them is an inner batch."""
+        way = first % COUNT // BATCH % 4
+        numbers = range(first, first + BATCH)
+        if way < 2:
             parts = (
-                encode_part(0, b"%d" % n, b"UNIQ_KEY\x01P%d\x02" % n)
-                for n in range(first, first + BATCH)
+                encode_part(0, b"%d" % n, b"UNIQ_KEY\x01P%d\x02" % n) for n in numbers
             )
-            ask.send(PACKS, f"UNIQ_KEY\x01P{first}\x02", b"".join(parts), BATCHES)
+            # Clients of 4.9 give a batch no key.
+            text = f"UNIQ_KEY\x01P{first}\x02" if way == 0 else "WAIT\x01true\x02"
+            ask.send(PACKS, text, b"".join(parts), BATCHES)
+            return
+        for n in numbers:
+            if way == 2:
+                ask.send(PACKS, f"UNIQ_KEY\x01P{n}\x02TAGS\x01t\x02", b"%d" % n)
+            else:
+                ask.commit(PACKS, f"P{n}", b"%d" % n)
 
     def read(self, ask: Asker, count: int) -> None:
         """Each queue holds what it should."""
@@ -219,6 +271,35 @@ class QueueHandOverTests(SynchronousTestCase):
                 offsets = [offset for offset, _ in found]
                 if topic != LIGHT:
                     self.assertEqual(offsets, list(range(count)), topic)
+        self.read_late(ask, count)
+        self.find(ask, count)
+
+    def read_late(self, ask: Asker, count: int) -> None:
+        """What has waited is there: once, or, as long as nobody has written down that
+        it was delivered when its broker was killed, again."""
+        wanted = {
+            b"%d" % (start + n)
+            for start in range(0, count, COUNT)
+            for n in range(WAITING)
+        }
+        found: list[tuple[int, bytes]] = []
+        end = time.monotonic() + MOST_SECONDS
+        while time.monotonic() < end and {body for _, body in found} != wanted:
+            found = list(ask.pulled(LATE, "everybody", 4))
+        self.assertEqual({body for _, body in found}, wanted)
+        self.assertEqual([offset for offset, _ in found], [*range(len(found))])
+        if not self.killed:
+            self.assertEqual(len(found), len(wanted))
+
+    def find(self, ask: Asker, count: int) -> None:
+        """Messages that are alone in batch queues are found by their keys."""
+        for first in range(0, count, COUNT):
+            for n in (first + BATCH, first + 2 * BATCH, first + 3 * BATCH):
+                found: list[bytes] = []
+                end = time.monotonic() + MOST_SECONDS
+                while time.monotonic() < end and not found:
+                    found = ask.found(PACKS, f"P{n}")
+                self.assertEqual(found, [b"%d" % n])
 
     def extensions(self, store: Path, killed: bool) -> None:
         """Both have written the same of the same: units for each entry, whose bit map
