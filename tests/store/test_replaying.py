@@ -14,6 +14,7 @@ from rocketbroker.records.sysflags import (
     TRANSACTION_ROLLBACK,
 )
 from rocketbroker.store.consumequeue import Queue
+from rocketbroker.store.ordinary import Lane, collect
 from rocketbroker.store.replaying import replay
 from rocketbroker.store.scanning import Blank, Broken, parse, tag_code_of
 from tests.store.stores import BORN_HOST, BORN_HOST_V6, START_MS, STORE_HOST, make
@@ -111,6 +112,96 @@ class ReplayTests(SynchronousTestCase):
         self.assertEqual(len(self.touched), 1)
         self.assertEqual(len(self.entries()), 3)
 
+    def exact(self, data: bytes) -> list[tuple[int, int, int]]:
+        """Position, size and tag code of all records, as the exact way has them."""
+        exact = []
+        place = 0
+        while place < len(data):
+            try:
+                found = parse(data, place, START + place, True)
+            except (Blank, Broken):
+                break
+            exact.append((*found[:2], tag_code_of(found[7])))
+            place += found[1]
+        return exact
+
+    def test_tags(self) -> None:
+        """Tags are found wherever they stand, whether or not a record ends as one
+        before it does."""
+        shapes = (
+            b"",
+            b"k\x01v\x02",
+            b"TAGS\x01a\x02",
+            b"TAGS\x01a",
+            b"k\x01v\x02TAGS\x01a\x02",
+            b"k\x01v\x02TAGS\x01a",
+            b"k\x01v\x02TAGS\x01\x02",
+            b"other\x01v\x02TAGS\x01b\x02",
+            b"k\x01v\x02TAGS\x01bb\x02",
+            b"k\x01v\x02TAGS\x01bb\x02last\x01v\x02",
+            b"k\x01v\x02TAGS\x01a\x02TAGS\x01bb\x02",
+            b"k\x01v\x02TAGS\x01a long name of a tag\x02",
+        )
+        for first in shapes:
+            for second in shapes:
+                self.forget()
+                data = joined(
+                    {"properties": first},
+                    {"properties": second},
+                    {"properties": first},
+                    {"properties": second},
+                    {},
+                )
+                self.assertEqual(self.replay(data)[1], 4)
+                self.assertEqual(self.entries(), self.exact(data)[:4], (first, second))
+
+    def test_endBeforeProperties(self) -> None:
+        """A record that ends like another, but not its properties alone, has not that
+        one's tags."""
+        topic = b"x\x02TAGS\x01a"
+        self.known[topic, 0] = self.known[b"T", 1]
+        tail: dict[str, object] = {"properties": b"k\x01v\x02TAGS\x01a\x00\x01b"}
+        other: dict[str, object] = {
+            "topic": topic,
+            "queue_offset": 0,
+            "properties": b"b",
+        }
+        data = joined(tail, other, {"queue_offset": 1})
+        self.assertIn(b"\x02TAGS\x01a\x00\x01b", data[-250:-103])
+        self.assertEqual(self.replay(data)[1], 2)
+        codes = [code for _, _, code in self.entries()]
+        self.assertEqual(codes, [tag_code("a\x00\x01b"), 0])
+
+    def test_insideOfName(self) -> None:
+        """An end that is part of another name is not that of tags."""
+        for first, second in (
+            # What stands before the first one's tags is their length, 7.
+            (b"TAGS\x01a\x02", b"k\x01v\x02\x07TAGS\x01a\x02"),
+            (b"k\x01v\x02TAGS\x01a\x02", b"k\x01v\x02xTAGS\x01a\x02"),
+        ):
+            self.forget()
+            data = joined({"properties": first}, {"properties": second}, {})
+            self.assertEqual(self.replay(data)[1], 1)
+
+    def test_ownCRC(self) -> None:
+        """A wrong CRC of a whole record is noticed if that is wanted, behind records
+        that end as it does, too."""
+        words: dict[str, object] = {
+            "properties": b"k\x01v\x02TAGS\x01a\x02",
+            "append_crc": True,
+        }
+        data = joined(words, words, words, {})
+        size = (len(data) - 103) // 3
+        changed = data[: 2 * size] + data[2 * size :].replace(b"v\x02T", b"w\x02T")
+        copied = data[: 3 * size - 20] + data[2 * size - 20 : 2 * size]
+        copied += data[3 * size :]
+        for given in (changed, copied):
+            for wanted, count in ((True, 2), (False, 3)):
+                lanes = [Lane([], 0)]
+                took = lambda *_: lanes.pop()  # noqa: E731, B023  # asked once
+                found = collect(given, 0, START, True, took, wanted)
+                self.assertEqual(found[1], count)
+
     def test_notOrdinary(self) -> None:
         """At anything unusual it stops."""
         batch_queue = self.store.queue("B", 0)
@@ -175,15 +266,7 @@ class ReplayTests(SynchronousTestCase):
         for at in range(len(data)):
             for value in (0, 1, 0x7F, 0x80, 0xFF):
                 changed = data[:at] + bytes([value]) + data[at + 1 :]
-                exact = []
-                place = 0
-                while place < len(changed):
-                    try:
-                        found = parse(changed, place, START + place, True)
-                    except (Blank, Broken):
-                        break
-                    exact.append((*found[:2], tag_code_of(found[7])))
-                    place += found[1]
+                exact = self.exact(changed)
                 self.forget()
                 end, count, _ = self.replay(changed)
                 taken = self.entries()
