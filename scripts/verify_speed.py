@@ -109,6 +109,7 @@ def check(root: Path) -> tuple[float, float]:
         sizes.max_hash_slot_num,
         sizes.max_index_num,
         faults.append,
+        lambda done: None,
     )
     index.run()
     reader.close()

@@ -27,10 +27,9 @@ from rocketbroker.files.disk import Disk
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.record import StoredMessage
 from rocketbroker.store import inspection
+from rocketbroker.store.check import Check
 from rocketbroker.store.faults import Fault
-from rocketbroker.store.indexverification import IndexVerification
 from rocketbroker.store.reader import StoreReader
-from rocketbroker.store.verification import Verification
 
 #: What asks for an exclusive lock of byte 0, as the Linux kernel takes it.
 _FIRST_BYTE: Final = struct.Struct(
@@ -287,7 +286,10 @@ def store_verify(
     Progress goes to standard error. Not seen: flipped bits in what has no checksum,
     such as times and properties. The index is checked in a store that was stopped
     cleanly, if it has the size that the settings say.
+
+    The rate in the summary is of the log's bytes, in the time that all of it took.
     """
+    begun = time.monotonic()
     files = Disk()
     reader = StoreReader(files, os.path.abspath(directory), commit_log)
     rows = printing(output)
@@ -303,41 +305,37 @@ def store_verify(
             },
         )
 
-    walk = Verification(files, reader, tell, lambda done: progress.reach(done))
+    options = settings(config)
+    check = Check(
+        files,
+        reader,
+        os.path.abspath(directory),
+        (options.max_hash_slot_num, options.max_index_num),
+        tell,
+        lambda done: progress.reach(done),
+    )
     progress = Progress(
-        walk.expected_bytes(),
+        check.expected_bytes(),
         "bytes",
         lambda text: print(text, file=sys.stderr, flush=True),
         time.monotonic,
     )
-    options = settings(config)
-    index = IndexVerification(
-        files,
-        reader,
-        os.path.abspath(directory),
-        options.max_hash_slot_num,
-        options.max_index_num,
-        tell,
-    )
-    begun = time.monotonic()
-    walk.run()
+    check.run()
     seconds = time.monotonic() - begun
-    index.run()
-    faults = walk.faults + index.faults
-    walked = max(0, walk.done)
+    walked = max(0, check.log.done)
     rows.add(
         "summary",
         {
-            "records": walk.records,
+            "records": check.log.records,
             "bytes": walked,
-            "faults": faults,
-            "not_in_queues_yet": walk.queues.unlisted,
-            "without_queue": walk.queues.orphans,
-            "tail_bytes": walk.tail,
-            "index_entries": index.entries,
-            "index_files_of_other_size": len(index.unknown),
+            "faults": check.faults,
+            "not_in_queues_yet": check.log.queues.unlisted,
+            "without_queue": check.log.queues.orphans,
+            "tail_bytes": check.log.tail,
+            "index_entries": check.index.entries,
+            "index_files_of_other_size": len(check.index.unknown),
             "seconds": round(seconds, 3),
             "mb_per_second": round(walked / 1e6 / seconds, 1) if seconds else 0,
         },
     )
-    finish(rows, faults > 0)
+    finish(rows, check.faults > 0)

@@ -54,6 +54,7 @@ L{rocketbroker.store.store} offers it. From the outside in:
 - L{rocketbroker.store.filerow}: the files of one of its queues.
 - L{rocketbroker.store.batchfiles}: one of its batch queues.
 - L{rocketbroker.store.inspection}: what such a directory holds, for operators.
+- L{rocketbroker.store.check}: all of it checked.
 - L{rocketbroker.store.verification}: every record and every entry checked.
 - L{rocketbroker.store.queueverification}: that of the entries.
 - L{rocketbroker.store.faults}: what it finds.

@@ -35,15 +35,13 @@ from rocketbroker.records.hashing import index_hash, unsigned_hash
 from rocketbroker.store.commitlog import Hint
 from rocketbroker.store.diskspace import told
 from rocketbroker.store.flags import WRITE_INDEX_FILE_ERROR, RunningFlags
-from rocketbroker.store.indexfile import IndexFile, Keys, create, file_size
+from rocketbroker.store.indexfile import FOLDER, IndexFile, Keys, create, file_size
 from rocketbroker.store.indexrows import Rows, Share
 from rocketbroker.store.interfaces import KeyResult
 from rocketbroker.store.lookahead import LookAhead
 from rocketbroker.store.scanning import Scan
 from rocketbroker.store.segments import Segments
 from rocketbroker.store.words import DISPATCHED, MIN_POSITION, PUBLISHED, Words
-
-FOLDER: Final = "index"
 
 #: So far behind, in bytes of log, what is handed over is kept; else it is read again.
 MOST_BEHIND: Final = 64 << 20

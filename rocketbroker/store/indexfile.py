@@ -36,6 +36,9 @@ from typing import Final, final
 
 from rocketbroker.files.interfaces import IFile, IFiles
 
+#: The directory of the files in that of the store.
+FOLDER: Final = "index"
+
 HEADER: Final = struct.Struct(
     ">"
     "q"  # begin time
@@ -66,6 +69,8 @@ _PIECE: Final = 1 << 20
 _COLUMNS: Final = INDEX_ENTRY.size // 4
 _MOST_SECONDS: Final = (1 << 31) - 1
 _IS_LITTLE: Final = sys.byteorder == "little"
+#: Where the halves of a number of 64 bits stand.
+_LOW: Final = 0 if _IS_LITTLE else 1
 assert array("i").itemsize == array("I").itemsize == 4
 assert array("q").itemsize == 8
 
@@ -187,11 +192,11 @@ class IndexFile:
         first = self.count
         before, fresh = self._take_slots(view, codes)
         content = array("i", bytes(len(codes) * INDEX_ENTRY.size))
-        content[0::_COLUMNS] = _big_endian(array("i", codes))
-        halves = array("i", _big_endian(keys.positions[:]).tobytes())
+        content[0::_COLUMNS] = big_endian(array("i", codes))
+        halves = array("i", big_endian(keys.positions[:]).tobytes())
         content[1::_COLUMNS] = halves[0::2]
         content[2::_COLUMNS] = halves[1::2]
-        content[3::_COLUMNS] = _big_endian(self._seconds(keys))
+        content[3::_COLUMNS] = big_endian(self._seconds(keys))
         content[4::_COLUMNS] = array("i", before.tobytes())
         at = self._entries + first * INDEX_ENTRY.size
         try:
@@ -243,7 +248,7 @@ class IndexFile:
             add(view[slot])
             view[slot] = number
         raw = array("I", found)
-        before = _big_endian(raw[:])
+        before = big_endian(raw[:])
         # Keys of one step may share slots; else the file is broken.
         if any(map(ge, before, range(first, first + len(codes)))):
             for at, number in enumerate(before):
@@ -335,11 +340,21 @@ class IndexFile:
         self.file.close()
 
 
-def _big_endian(numbers: array[int]) -> array[int]:
+def big_endian(numbers: array[int]) -> array[int]:
     """Turn the bytes of numbers, in place, on a machine that has the others."""
     if _IS_LITTLE:
         numbers.byteswap()
     return numbers
+
+
+def columns(entries: bytes) -> tuple[array[int], array[int], array[int]]:
+    """Hashes, positions, and the numbers of the entries before, of whole entries."""
+    content = big_endian(array("i", entries))
+    halves = array("i", bytes(8 * (len(content) // _COLUMNS)))
+    halves[1 - _LOW :: 2] = content[1::_COLUMNS]
+    halves[_LOW::2] = content[2::_COLUMNS]
+    positions = array("q", halves.tobytes())
+    return content[0::_COLUMNS], positions, content[4::_COLUMNS]
 
 
 def _difference(ms: int, begin_ms: int) -> int:

@@ -25,9 +25,9 @@ from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.records.sysflags import INNER_BATCH
 from rocketbroker.store.batchqueue import FOLDER as BATCHES
+from rocketbroker.store.check import Check
 from rocketbroker.store.copies import Copies, Done
 from rocketbroker.store.faults import Fault
-from rocketbroker.store.indexverification import IndexVerification
 from rocketbroker.store.locating import (
     entries_between,
     file_size_in,
@@ -184,23 +184,21 @@ class Repair:
         )
         faults: list[Fault] = []
         try:
-            walk = Verification(self._files, reader, faults.append, self._progress)
-            self._sized(walk.expected_bytes())
-            walk.run()
             options = self._options
-            index = IndexVerification(
+            check = Check(
                 self._files,
                 reader,
                 self._root,
-                options.max_hash_slot_num,
-                options.max_index_num,
+                (options.max_hash_slot_num, options.max_index_num),
                 faults.append,
+                self._progress,
             )
-            index.run()
-            self._has_other_index = bool(index.unknown)
+            self._sized(check.expected_bytes())
+            check.run()
+            self._has_other_index = bool(check.index.unknown)
         finally:
             reader.close()
-        return walk, faults
+        return check.log, faults
 
     def _lengths(self, dry: bool) -> bool:
         """Give each segment the length that the names say.

@@ -32,16 +32,19 @@ class IndexVerificationTests(SynchronousTestCase):
         while store.build_index(100):
             pass
         store.close()
-        folder = os.path.join(ROOT, "index")
-        names = sorted(self.disk.list(folder))
+        self.folder = os.path.join(ROOT, "index")
+        names = sorted(self.disk.list(self.folder))
         self.assertEqual(len(names), 2)
-        self.first = os.path.join(folder, names[0])
+        self.first = os.path.join(self.folder, names[0])
+        self.read: list[int] = []
 
     def walk(self, slots: int = SLOTS) -> tuple[IndexVerification, list[Fault]]:
         """Verify it."""
         faults: list[Fault] = []
         reader = StoreReader(self.disk, ROOT)
-        walk = IndexVerification(self.disk, reader, ROOT, slots, NUMBERS, faults.append)
+        walk = IndexVerification(
+            self.disk, reader, ROOT, slots, NUMBERS, faults.append, self.read.append
+        )
         walk.run()
         reader.close()
         self.assertEqual(walk.faults, len(faults))
@@ -76,6 +79,43 @@ class IndexVerificationTests(SynchronousTestCase):
             data[bit // 8] ^= 0x80 >> bit % 8
         self.change(at, bytes(data))
         self.assertEqual(self.walk()[1], [])
+
+    def test_reasons(self) -> None:
+        """Each fault says what is wrong, and where."""
+        at = self.entry(7)
+        entry = self.disk.read(self.first)[at : at + INDEX_ENTRY.size]
+        code, position, seconds, before = INDEX_ENTRY.unpack(entry)
+        for wrong, why in (
+            (
+                (-code - 1, position, seconds, before),
+                "its hash or its time is negative",
+            ),
+            ((code, position, -1, before), "its hash or its time is negative"),
+            ((code, 0, seconds, before), "is before the last one's"),
+            ((code, position, seconds, 6), "it names entry 6 before it, not"),
+            ((code, position + 1, seconds, before), "no record stands at position"),
+            ((code, 1 << 40, seconds, before), "the log has no position"),
+            ((code + SLOTS, position, seconds, before), "no key with its hash"),
+        ):
+            self.change(at, INDEX_ENTRY.pack(*wrong))
+            texts = [each.text for each in self.walk()[1] if each.position == at]
+            self.assertTrue(any(why in text for text in texts), (why, texts))
+            self.assertTrue(all(text.startswith("entry 7: ") for text in texts))
+
+    def test_shorter(self) -> None:
+        """A file that becomes shorter while others are read is a fault."""
+        for size in (0, HEADER.size, self.entry(3)):
+            self.setUp()
+            second = os.path.join(ROOT, "index", sorted(self.disk.list(self.folder))[1])
+            faults: list[Fault] = []
+            reader = StoreReader(self.disk, ROOT)
+            file = self.disk.open(second)
+            cut = lambda done, to=size, file=file: file.truncate(to)  # noqa: E731
+            IndexVerification(
+                self.disk, reader, ROOT, SLOTS, NUMBERS, faults.append, cut
+            ).run()
+            self.assertEqual([each.where for each in faults], [second], size)
+            self.assertIn("became shorter", faults[0].text)
 
     def test_slot(self) -> None:
         """A slot that leads elsewhere is told with its place."""

@@ -1,0 +1,61 @@
+# -*- test-case-name: tests.store.test_check -*-
+"""A whole store checked: its log with its queues, then its index."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import final
+
+from rocketbroker.files.interfaces import IFiles
+from rocketbroker.store.faults import Tell
+from rocketbroker.store.indexverification import IndexVerification
+from rocketbroker.store.reader import StoreReader
+from rocketbroker.store.verification import Verification
+
+
+@final
+class Check:
+    """One check.
+
+    @ivar log: the walk through log and queues.
+    @ivar index: that through the index.
+    """
+
+    def __init__(
+        self,
+        files: IFiles,
+        reader: StoreReader,
+        root: str,
+        sizes: tuple[int, int],
+        tell: Tell,
+        progress: Callable[[int], None],
+    ) -> None:
+        """
+        @param sizes: the settings maxHashSlotNum and maxIndexNum.
+        @param tell: is given each fault when it is found.
+        @param progress: is given the bytes of log and index read so far, again and
+            again.
+        """
+        self.log = Verification(files, reader, tell, progress)
+        self.index = IndexVerification(
+            files,
+            reader,
+            root,
+            *sizes,
+            tell,
+            lambda done: progress(self.log.done + done),
+        )
+
+    def expected_bytes(self) -> int:
+        """About how much there is to read of both, for the time left."""
+        return self.log.expected_bytes() + self.index.expected_bytes()
+
+    def run(self) -> None:
+        """Check everything."""
+        self.log.run()
+        self.index.run()
+
+    @property
+    def faults(self) -> int:
+        """How many were told."""
+        return self.log.faults + self.index.faults

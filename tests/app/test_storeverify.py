@@ -1,0 +1,76 @@
+"""C{rocketbroker store verify}."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from click.testing import CliRunner
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.app.command import command
+from rocketbroker.config.store import StoreOptions
+from rocketbroker.files.disk import Disk
+from rocketbroker.store.indexfile import HEADER, SLOT
+from rocketbroker.store.store import Store
+from tests.store.stores import SEGMENT, STORE_HOST, Wall
+from tests.store.test_index import message
+
+SLOTS = 10
+NUMBERS = 50
+
+
+class VerifyTests(SynchronousTestCase):
+    """A small store on the disk, with a small index."""
+
+    def setUp(self) -> None:
+        """Make it: three messages with a key each."""
+        self.root = os.path.abspath(self.mktemp())
+        options = StoreOptions(
+            store_path_root_dir=self.root,
+            mapped_file_size_commit_log=SEGMENT,
+            max_hash_slot_num=SLOTS,
+            max_index_num=NUMBERS,
+        )
+        store = Store(Disk(), options, Wall(), STORE_HOST, memory_bytes=1 << 40)
+        store.open()
+        store.append([message(store, key) for key in ("a", "b", "c")])
+        while store.dispatch(100):
+            pass
+        while store.build_index(100):
+            pass
+        self.end = store.published_position
+        store.close()
+        self.config: str = self.mktemp()
+        with open(self.config, "w", encoding="utf-8") as file:
+            file.write(f"maxHashSlotNum={SLOTS}\nmaxIndexNum={NUMBERS}\n")
+
+    def rows(self, *words: str, status: int = 0) -> list[dict[str, object]]:
+        """The rows that it prints."""
+        all_words = ("store", "verify", self.root, *words, "--output", "jsonl")
+        result = CliRunner().invoke(command, all_words)
+        self.assertEqual(result.exit_code, status, result.output)
+        return [json.loads(line) for line in result.stdout.splitlines()]
+
+    def test_good(self) -> None:
+        """All that was looked at is told."""
+        (row,) = self.rows("-c", self.config)
+        self.assertEqual((row["records"], row["index_entries"]), (3, 3))
+        self.assertEqual((row["bytes"], row["faults"]), (self.end, 0))
+        self.assertEqual(row["index_files_of_other_size"], 0)
+
+    def test_otherIndex(self) -> None:
+        """An index of another size than the settings say is not looked at."""
+        (row,) = self.rows()
+        self.assertEqual(row["index_entries"], 0)
+        self.assertEqual(row["index_files_of_other_size"], 1)
+
+    def test_faultInIndex(self) -> None:
+        """A fault in the index is told like any other, and is in the exit status."""
+        (name,) = os.listdir(os.path.join(self.root, "index"))
+        with open(os.path.join(self.root, "index", name), "r+b") as file:
+            file.seek(HEADER.size + SLOTS * SLOT.size + 20)
+            file.write(b"\x01\x01")
+        *faults, row = self.rows("-c", self.config, status=1)
+        self.assertEqual({fault["fault"] for fault in faults}, {"index"})
+        self.assertEqual(row["faults"], len(faults))
