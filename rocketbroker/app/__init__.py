@@ -9,6 +9,9 @@ The only package that imports the reactor.
   - L{signals}: what they do when their terminal goes away.
   - L{steadiness}: a reactor whose time only goes forward.
   - L{metricsport}: C{/metrics} and C{/healthz} of either.
-  - L{command}: the C{rocketbroker} command.
-  - L{storecommands}: its verbs for a store's directory; L{rows}: how they print.
+  - L{command}: the C{rocketbroker} command; L{lazycommands}: verbs that are imported
+    when they are wanted.
+  - L{storecommands}: its verbs for a store's directory; L{storeverify},
+    L{storerepair}: two of them; L{storeoptions}: what they are told; L{rows}: how they
+    print; L{progress}: how far they are.
 """

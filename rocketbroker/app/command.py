@@ -7,15 +7,14 @@ is quick and works without the extras.
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 import time
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 import click
 
+from rocketbroker.app.lazycommands import LazyCommands
 from rocketbroker.errors import ConfigurationError, RocketbrokerError
 
 if TYPE_CHECKING:
@@ -24,47 +23,37 @@ if TYPE_CHECKING:
 #: What a shell says of a program that was interrupted.
 INTERRUPTED = 130
 
-#: And of one whose output nobody reads any more.
-CUT_OFF = 141
-
 
 def own_version() -> str:
     """The version of this package; of a checkout that is not installed, unknown."""
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version("rocketbroker")
     except PackageNotFoundError:
         return "unknown"
 
 
-class LazyCommands(click.Group):
-    """Verbs of which some are imported when they are wanted."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """See L{click.Group.list_commands}."""
-        return sorted([*super().list_commands(ctx), "store"])
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """See L{click.Group.get_command}."""
-        if cmd_name != "store":
-            return super().get_command(ctx, cmd_name)
-        from rocketbroker.app.storecommands import store
-
-        return store
-
-    def invoke(self, ctx: click.Context) -> object:
-        """See L{click.Group.invoke}, which would end with status 1 if nobody reads any
-        more what is printed: that has another meaning here."""
-        try:
-            return super().invoke(ctx)
-        except BrokenPipeError:
-            # Nothing that is still held may follow, or be said of it at the end.
-            for stream in (sys.stdout, sys.stderr):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-            sys.exit(CUT_OFF)
+def print_version(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> None:
+    """Say the version, and end."""
+    if is_wanted and not ctx.resilient_parsing:
+        click.echo(f"rocketbroker, version {own_version()}")
+        ctx.exit()
 
 
-@click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(own_version(), prog_name="rocketbroker")
+@click.group(
+    cls=LazyCommands,
+    places={"store": "rocketbroker.app.storecommands:store"},
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=print_version,
+    help="Show the version and exit.",
+)
 def command() -> None:
     """A message broker that speaks Apache RocketMQ's protocol, and its tools."""
 
@@ -154,6 +143,8 @@ def export_run(
 
 def run_export(given: dict[str, str], root: str, cores: int) -> int:
     """Run an export; its exit status."""
+    import logging
+
     try:
         from rocketbroker.export.runs import Job, Run, SparkCopying, check_root
         from rocketbroker.files.disk import Disk

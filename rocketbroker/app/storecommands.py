@@ -2,8 +2,9 @@
 """C{rocketbroker store}: a store's directory looked at without a broker.
 
 Nothing is written, whoever made the directory and whether or not a broker uses it; but
-by C{repair} (L{rocketbroker.app.storerepair}). Exit status: 0 fine, 1 something is
-wrong with the store, 2 wrong use.
+by C{repair} (L{rocketbroker.app.storerepair}). C{verify} is in
+L{rocketbroker.app.storeverify}. Exit status: 0 fine, 1 something is wrong with the
+store, 2 wrong use.
 """
 
 from __future__ import annotations
@@ -19,16 +20,15 @@ from typing import Final, TextIO
 
 import click
 
-from rocketbroker.app.progress import Progress, on_terminal
-from rocketbroker.app.rows import FORMATS, Rows
-from rocketbroker.app.storerepair import CONFIG, settings, store_repair
+from rocketbroker.app.lazycommands import LazyCommands
+from rocketbroker.app.progress import on_terminal
+from rocketbroker.app.rows import Rows
+from rocketbroker.app.storeoptions import COMMIT_LOG, DIRECTORY, OUTPUT
 from rocketbroker.errors import StoreError
 from rocketbroker.files.disk import Disk
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.record import StoredMessage
 from rocketbroker.store import inspection
-from rocketbroker.store.check import Check
-from rocketbroker.store.faults import Fault
 from rocketbroker.store.reader import StoreReader
 
 #: What asks for an exclusive lock of byte 0, as the Linux kernel takes it.
@@ -41,18 +41,14 @@ _FIRST_BYTE: Final = struct.Struct(
     "4x"
 )
 
-DIRECTORY = click.argument(
-    "directory", metavar="DIR", type=click.Path(exists=True, file_okay=False)
-)
-OUTPUT = click.option(
-    "--output", type=click.Choice(FORMATS), default="table", show_default=True
-)
-COMMIT_LOG = click.option(
-    "--commit-log", metavar="DIR", help="Where the log is, if not in DIR/commitlog."
-)
 
-
-@click.group()
+@click.group(
+    cls=LazyCommands,
+    places={
+        "repair": "rocketbroker.app.storerepair:store_repair",
+        "verify": "rocketbroker.app.storeverify:store_verify",
+    },
+)
 def store() -> None:
     """A store's directory, looked at without a broker.
 
@@ -62,9 +58,6 @@ def store() -> None:
     published.
     Exit status: 0 fine, 1 something is wrong with the store, 2 wrong use.
     """
-
-
-store.add_command(store_repair)
 
 
 def finish(rows: Rows, is_faulty: bool) -> None:
@@ -271,71 +264,3 @@ def store_grep(
         elif matches(message):
             rows.add("message", message_row(message, "text"))
     finish(rows, is_faulty)
-
-
-@store.command("verify")
-@DIRECTORY
-@CONFIG
-@OUTPUT
-@COMMIT_LOG
-def store_verify(
-    directory: str, config: str | None, output: str, commit_log: str | None
-) -> None:
-    """Check every record of DIR, every entry of its queues, and its index.
-
-    Progress goes to standard error. Not seen: flipped bits in what has no checksum,
-    such as times and properties. The index is checked in a store that was stopped
-    cleanly, if it has the size that the settings say.
-
-    The rate in the summary is of the log's bytes, in the time that all of it took.
-    """
-    begun = time.monotonic()
-    files = Disk()
-    reader = StoreReader(files, os.path.abspath(directory), commit_log)
-    rows = printing(output)
-
-    def tell(fault: Fault) -> None:
-        rows.add(
-            "fault",
-            {
-                "fault": fault.kind,
-                "position": fault.position,
-                "where": fault.where,
-                "text": fault.text,
-            },
-        )
-
-    options = settings(config)
-    check = Check(
-        files,
-        reader,
-        os.path.abspath(directory),
-        (options.max_hash_slot_num, options.max_index_num),
-        tell,
-        lambda done: progress.reach(done),
-    )
-    progress = Progress(
-        check.expected_bytes(),
-        "bytes",
-        lambda text: print(text, file=sys.stderr, flush=True),
-        time.monotonic,
-    )
-    check.run()
-    seconds = time.monotonic() - begun
-    walked = max(0, check.log.done)
-    rows.add(
-        "summary",
-        {
-            "records": check.log.records,
-            "bytes": walked,
-            "faults": check.faults,
-            "not_in_queues_yet": check.log.queues.unlisted,
-            "without_queue": check.log.queues.orphans,
-            "tail_bytes": check.log.tail,
-            "index_entries": check.index.entries,
-            "index_files_of_other_size": len(check.index.unknown),
-            "seconds": round(seconds, 3),
-            "mb_per_second": round(walked / 1e6 / seconds, 1) if seconds else 0,
-        },
-    )
-    finish(rows, check.faults > 0)

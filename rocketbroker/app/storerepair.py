@@ -17,9 +17,14 @@ import attrs
 import click
 
 from rocketbroker.app.progress import Progress
-from rocketbroker.app.rows import FORMATS, Rows
-from rocketbroker.config.properties import parse
-from rocketbroker.config.store import StoreOptions
+from rocketbroker.app.rows import Rows
+from rocketbroker.app.storeoptions import (
+    COMMIT_LOG,
+    CONFIG,
+    DIRECTORY,
+    OUTPUT,
+    settings,
+)
 from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.files.disk import Disk
 from rocketbroker.files.interfaces import IFiles
@@ -27,21 +32,6 @@ from rocketbroker.files.jsonfile import JsonFile
 from rocketbroker.store.copies import Done
 from rocketbroker.store.repair import Keeping, Repair
 from rocketbroker.wire import fastjson
-
-CONFIG = click.option(
-    "-c",
-    "--config",
-    type=click.Path(exists=True, dir_okay=False),
-    help="The broker's settings: delay levels and the sizes of the index.",
-)
-
-
-def settings(config: str | None) -> StoreOptions:
-    """The store's settings in a broker's file; the usual ones without a file."""
-    if config is None:
-        return StoreOptions()
-    with open(config, encoding="utf-8") as file:
-        return StoreOptions.from_properties(parse(file.read()), config)
 
 
 def is_json(content: bytes) -> bool:
@@ -103,17 +93,11 @@ class Walks:
 
 
 @click.command("repair")
-@click.argument(
-    "directory", metavar="DIR", type=click.Path(exists=True, file_okay=False)
-)
+@DIRECTORY
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 @CONFIG
-@click.option(
-    "--output", type=click.Choice(FORMATS), default="table", show_default=True
-)
-@click.option(
-    "--commit-log", metavar="DIR", help="Where the log is, if not in DIR/commitlog."
-)
+@OUTPUT
+@COMMIT_LOG
 def store_repair(
     directory: str,
     dry_run: bool,

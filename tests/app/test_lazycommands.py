@@ -1,0 +1,60 @@
+"""Commands of which some are imported when they are wanted."""
+
+from __future__ import annotations
+
+import click
+from click.testing import CliRunner
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.app.lazycommands import LazyCommands
+
+PLACE = "tests.app.test_lazycommands:away"
+
+
+@click.command("away")
+def away() -> None:
+    """Stands elsewhere."""
+    click.echo("gone")
+
+
+@click.group(cls=LazyCommands, places={"away": PLACE})
+def group() -> None:
+    """Two verbs."""
+
+
+@group.command("here")
+def here() -> None:
+    """Stands in the group."""
+    click.echo("stayed")
+
+
+class LazyCommandsTests(SynchronousTestCase):
+    """A group with a verb of each kind."""
+
+    def call(self, *words: str) -> tuple[int, str]:
+        """Exit status and output."""
+        result = CliRunner().invoke(group, words)
+        return result.exit_code, result.output
+
+    def test_verbs(self) -> None:
+        """Both are listed, and run."""
+        status, text = self.call("--help")
+        self.assertEqual(status, 0)
+        self.assertIn("away  Stands elsewhere.", text)
+        self.assertIn("here  Stands in the group.", text)
+        self.assertEqual(self.call("away"), (0, "gone\n"))
+        self.assertEqual(self.call("here"), (0, "stayed\n"))
+
+    def test_unknown(self) -> None:
+        """Another is refused."""
+        status, text = self.call("there")
+        self.assertEqual(status, 2)
+        self.assertIn("No such command 'there'", text)
+
+    def test_late(self) -> None:
+        """What another verb needs is not imported."""
+        places = {"away": "tests.app.nowhere:away"}
+        lazy = LazyCommands("lazy", commands=[here], places=places)
+        self.assertEqual(CliRunner().invoke(lazy, ["here"]).output, "stayed\n")
+        result = CliRunner().invoke(lazy, ["away"])
+        self.assertIsInstance(result.exception, ModuleNotFoundError)
