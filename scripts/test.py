@@ -69,7 +69,7 @@ def run(python: Path, names: list[str]) -> int:
         if timed := re.match(r"\(([\d.]+) secs\)$", line):
             times.append((float(timed[1]), name))
             continue
-        if begun := re.match(r"\s+(\w+) \.\.\.", line):
+        if begun := re.match(r"(tests(?:\.\w+)+) \.\.\. ", line):
             # What the test prints may stand between its name and its time.
             name = begun[1]
         print(line, end="", flush=True)
