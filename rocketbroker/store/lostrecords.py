@@ -35,6 +35,7 @@ from rocketbroker.records.record import (
     own_crc,
     record_size,
 )
+from rocketbroker.records.sysflags import INNER_BATCH, NEED_UNWRAP
 from rocketbroker.store.consumequeue import MAGIC_V1, MAGIC_V2, MOST_TOPIC_V1
 from rocketbroker.store.encoding import (
     FILLER,
@@ -59,8 +60,8 @@ MOST_DEAD: Final = 4 << 20
 NOBODY: Final = bytes(8)
 SMALLEST_DEAD: Final = record_size(0, len(DEAD_TOPIC), 0)
 
-#: Compressed or not, and how: means nothing without a body.
-_COMPRESSION: Final = 0x701
+#: Compressed or not, and how, or an inner batch: means nothing without a body.
+_NOT_EMPTY: Final = 0x701 | INNER_BATCH | NEED_UNWRAP
 
 _RECORD_CRC: Final = re.compile(rb"(?:^|(?<=\x02))__CRC32#\x01[^\x02]*(?:\x02|$)")
 
@@ -70,18 +71,28 @@ Read: TypeAlias = Callable[[int, int], bytes]
 
 @final
 class Slot:
-    """A record as its queue knows it."""
+    """A record as its queue knows it.
 
-    __slots__ = ("position", "queue_id", "queue_offset", "size", "topic")
+    @ivar messages: how many messages it is: a batch queue may know it as several.
+    """
+
+    __slots__ = ("messages", "position", "queue_id", "queue_offset", "size", "topic")
 
     def __init__(
-        self, position: int, size: int, topic: bytes, queue_id: int, queue_offset: int
+        self,
+        position: int,
+        size: int,
+        topic: bytes,
+        queue_id: int,
+        queue_offset: int,
+        messages: int = 1,
     ) -> None:
         self.position = position
         self.size = size
         self.topic = topic
         self.queue_id = queue_id
         self.queue_offset = queue_offset
+        self.messages = messages
 
 
 @final
@@ -198,7 +209,10 @@ class Filling:
             self.mended.append(slot)
             self._bury(slot.position + slot.size, room)
             return
-        record = self._empty(slot, data, room - slot.position)
+        record = None
+        if slot.messages == 1:
+            # A batch without messages is none, and its queue may have gaps.
+            record = self._empty(slot, data, room - slot.position)
         if record is None:
             self._bury(slot.position, room)
             return
@@ -240,7 +254,7 @@ class Filling:
             was.store_ms,
             hosts[1],
             was.flag,
-            was.sys_flag & ~_COMPRESSION,
+            was.sys_flag & ~_NOT_EMPTY,
             was.reconsume_times,
             was.prepared_offset,
         )

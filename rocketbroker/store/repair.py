@@ -33,6 +33,7 @@ from rocketbroker.store.locating import (
     file_size_in,
     queues_in,
     segment_at,
+    slots_of_batches,
     written_from,
 )
 from rocketbroker.store.lostrecords import Filling, Slot
@@ -166,7 +167,7 @@ class Repair:
             reader.close()
         rebuild = bool(faults)
         index = any(fault.kind == "index" for fault in faults)
-        batches = queues_in(self._files, os.path.join(self._root, BATCHES))
+        batches = self._batch_queues()
         if filling.emptied or filling.dead:
             self._damaged |= batches
         self._set_aside(rebuild, index or bool(filling.dead))
@@ -280,10 +281,15 @@ class Repair:
                         break
                     name = topic.encode()
                     found.append(Slot(position, size, name, queue_id, offset))
+        for topic, queue_id in sorted(self._batch_queues()):
+            found += slots_of_batches(reader, topic, queue_id, start, end)
         if not found:
             # The queue has lost it too; perhaps the record itself can be read.
             found += self._own_slot(reader, start, end)
         return found
+
+    def _batch_queues(self) -> set[tuple[str, int]]:
+        return queues_in(self._files, os.path.join(self._root, BATCHES))
 
     def _missing(
         self, filling: Filling, faults: list[Fault], start: int, end: int

@@ -391,3 +391,66 @@ class OtherQueuesTests(SynchronousTestCase):
         self.assertEqual(after, before)
         self.assertEqual(store.report, [])
         store.close()
+
+
+class BatchQueueTests(SynchronousTestCase):
+    """A store with a batch queue, in which most messages are alone."""
+
+    def repaired(self, *hits: tuple[int, int], bodies: str = "") -> dict[int, bytes]:
+        """Damage records of ten messages, and repair the store.
+
+        @param hits: of each, its number, and the place of the byte in it.
+        @param bodies: what of these is a batch of so many messages, other than 0.
+        @return: the bodies that the queue has then, by offset.
+        """
+        disk = MemoryDisk()
+        store = start(disk, Wall())
+        queue = store.queue("B", 0)
+        drafts = []
+        for number, size in enumerate(map(int, bodies or "0" * 10)):
+            body = b"%d" % number * 200
+            each = batch(queue, *[body] * size) if size else draft(queue, body, "A")
+            drafts.append(each)
+        store.append(drafts)
+        store.dispatch(100)
+        store.close()
+        for number, at in hits:
+            log = disk.open(LOG)
+            log.pwrite(b"\x11", drafts[number].position + at)
+            log.close()
+        repair = Repair(
+            disk,
+            options(),
+            Wall(),
+            lambda done: None,
+            lambda done: None,
+            lambda size: None,
+            lambda keeping: [],
+        )
+        repair.run(False)
+        self.assertEqual(repair.left, 0)
+        store = start(disk, Wall())
+        self.assertEqual(store.report, [])
+        found = contents(store)[1][1]
+        self.assertEqual(store.queue("B", 0).max_offset, max(found) + 1)
+        store.close()
+        return found
+
+    def test_heads(self) -> None:
+        """Numbers that the queue knows are set right, of batches, too."""
+        wanted = {n: b"%d" % n * 200 for n in range(10)}
+        for at in (0, 4, 20, 28):
+            self.assertEqual(self.repaired((3, at), (4, at), (9, at)), wanted)
+        found = self.repaired((1, 0), bodies="03000")
+        wanted = {n: b"%d" % m * 200 for n, m in enumerate([0, 1, 1, 1, 2, 3, 4])}
+        self.assertEqual(found, wanted)
+
+    def test_bodies(self) -> None:
+        """A message that is lost keeps its place, also as a batch of one; not a batch
+        of several."""
+        both = (3, 0), (3, 200)
+        found = self.repaired(*both, (4, 200), (9, 0), (9, 200))
+        wanted = {n: b"%d" % n * 200 for n in range(10)}
+        self.assertEqual(found, {**wanted, 3: b"", 4: b"", 9: b""})
+        found = self.repaired((1, 200), (2, 200), bodies="0120")
+        self.assertEqual(found, {0: b"0" * 200, 1: b"", 4: b"3" * 200})
