@@ -7,11 +7,13 @@ The store sheet, section 9.1.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final, final
 
 from rocketbroker.errors import StoreError
 from rocketbroker.records.queueunits import BATCH_SIZE, BatchUnit, decode_batch
 from rocketbroker.store.batchqueue import FOLDER
+from rocketbroker.store.ordered import first_that
 from rocketbroker.store.reader import StoreReader
 
 #: So many units are read at once.
@@ -72,9 +74,18 @@ class BatchFiles:
         except StoreError:
             return b""
 
-    def units(self) -> Iterator[BatchUnit]:
-        """The units of all batches that may still be in the log."""
+    def units(self, position: int = -1) -> Iterator[BatchUnit]:
+        """The units of all batches that may still be in the log.
+
+        @param position: leave out those before the first that begins there or later.
+        """
         at = self.start
+        if position > self.lowest:
+            at = BATCH_SIZE * first_that(
+                at // BATCH_SIZE,
+                self.end // BATCH_SIZE,
+                partial(self._begins, position),
+            )
         while at < self.end and self._row.size:
             data = self.read(at)[: self.end - at]
             # A file that was removed is passed over.
@@ -83,6 +94,11 @@ class BatchFiles:
                 unit = decode_batch(data, start)
                 if unit.is_valid and unit.position >= self.lowest:
                     yield unit
+
+    def _begins(self, position: int, number: int) -> bool:
+        """Whether a batch begins at a position of the log, or behind it, or is none."""
+        data = self.read(number * BATCH_SIZE)
+        return len(data) < BATCH_SIZE or decode_batch(data).position >= position
 
     def span(self) -> tuple[int, int]:
         """The offsets of the first message, and behind the last one."""

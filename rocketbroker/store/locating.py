@@ -9,7 +9,6 @@ from typing import Final
 
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
-from rocketbroker.records.queueunits import BATCH_SIZE, decode_batch
 from rocketbroker.store.batchfiles import BatchFiles
 from rocketbroker.store.lostrecords import Slot
 from rocketbroker.store.reader import StoreReader
@@ -88,22 +87,9 @@ def slots_of_batches(
 ) -> Iterator[Slot]:
     """The records that a batch queue knows in a region."""
     name = topic.encode()
-    queue = BatchFiles(reader, topic, queue_id)
-    low, high = queue.start // BATCH_SIZE, queue.end // BATCH_SIZE
-    while low < high:
-        middle = (low + high) // 2
-        data = queue.read(middle * BATCH_SIZE)
-        if len(data) >= BATCH_SIZE and decode_batch(data).position < start:
-            low = middle + 1
-        else:
-            high = middle
-    at = low * BATCH_SIZE
-    while at < queue.end and (data := queue.read(at)[: queue.end - at]):
-        for begin in range(0, len(data), BATCH_SIZE):
-            unit = decode_batch(data, begin)
-            position, size, _, _, base, messages = unit
-            if unit.is_valid and position >= end:
-                return
-            if unit.is_valid and position >= start:
-                yield Slot(position, size, name, queue_id, base, messages)
-        at += len(data)
+    for unit in BatchFiles(reader, topic, queue_id).units(start):
+        position, size, _, _, base, messages = unit
+        if position >= end:
+            return
+        if position >= start:
+            yield Slot(position, size, name, queue_id, base, messages)
