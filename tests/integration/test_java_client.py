@@ -11,6 +11,10 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.integration.javacase import JavaCase, fresh, until
 from tests.integration.javaclient import JavaClient, JavaError, body_of, encoded
 from tests.integration.servers import Cluster
+from tests.integration.test_queue_handover import Asker
+
+#: How a transaction ends, as a producer of the test says.
+COMMITTED = "COMMIT_MESSAGE"
 
 
 class SendAndReceive(JavaCase):
@@ -188,6 +192,33 @@ class SendAndReceive(JavaCase):
         )
         for message in got:
             self.assertEqual((message["keys"], message["tags"]), ("k", "t"))
+
+    def test_batchQueues(self) -> None:
+        """A topic with batch queues takes batches and messages that are alone, in
+        whatever way they are sent; consumers get each message as it was, in order."""
+        topic, name = fresh("B"), self.producer(compressOver=1000)
+        ask = Asker(self.cluster)
+        self.addCleanup(ask.close)
+        ask.create(topic, "+queue.type=BatchCQ")
+        committing = fresh("P")
+        self.java("transactionalProducer", name=committing, group=committing)
+        self.addCleanup(self.java, "stop", name=committing)
+        everything = self.consumer(topic, orderly=True)
+        some = self.consumer(topic, tags="A")
+        self.java.send(name, topic, b"alone", tags="A")
+        self.java.send(name, topic, b"large " * 1000, tags="B")
+        batch = [{"body": encoded(b"%d" % n), "tags": "AB"[n % 2]} for n in range(4)]
+        self.java("sendBatch", name=name, topic=topic, messages=batch)
+        words = {"body": encoded(b"committed"), "properties": {"local": COMMITTED}}
+        self.java("sendInTransaction", name=committing, topic=topic, tags="A", **words)
+        self.assertEqual(len(self.java.received(everything, 7)), 7)
+        self.java.send(name, topic, b"late", tags="A", delayLevel=1)
+        got = self.java.received(everything, 8)
+        wanted = [b"alone", b"large " * 1000, b"0", b"1", b"2", b"3", b"committed"]
+        self.assertEqual([body_of(message) for message in got], [*wanted, b"late"])
+        self.assertEqual([message["offset"] for message in got], [*range(8)])
+        tagged = {body_of(message) for message in self.java.received(some, 5)}
+        self.assertEqual(tagged, {b"alone", b"0", b"2", b"committed", b"late"})
 
     def test_pushWithTags(self) -> None:
         """A subscription to two tags gets those two and no other."""

@@ -21,6 +21,7 @@ from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import dumps
 from rocketbroker.wire.heartbeats import ConsumerData, HeartbeatData, SubscriptionData
+from tests.integration.servers import Cluster
 from tests.integration.test_handover import HandOver
 
 PLAIN, PACKS, LATE, LIGHT = "PlainOnes", "Packs", "LateOnes", "%LMQ%light"
@@ -55,9 +56,9 @@ BATCHES = RequestCode.SEND_BATCH_MESSAGE
 class Asker:
     """Requests to the broker that is up, on one connection."""
 
-    def __init__(self, over: HandOver) -> None:
-        connections = Connections(Settings(over.cluster.names))
-        self.connection = connections.to(over.cluster.address)
+    def __init__(self, cluster: Cluster) -> None:
+        connections = Connections(Settings(cluster.names))
+        self.connection = connections.to(cluster.address)
         self.close = connections.close
 
     def __call__(self, code: int, ext: dict[str, str], body: bytes = b"") -> Command:
@@ -218,7 +219,7 @@ class QueueHandOverTests(SynchronousTestCase):
 
     def asker(self, over: HandOver) -> Asker:
         """Ask the broker that is up."""
-        ask = Asker(over)
+        ask = Asker(over.cluster)
         self.addCleanup(ask.close)
         return ask
 
