@@ -8,8 +8,9 @@ are wanted.
 
 A batch has a tag code only if its sender has given it tags as a whole, which official
 clients do not. The reference then gives it to no consumer that asks for tags; here such
-a consumer gets it, and looks at each message, as clients do anyway. A filter on
-properties sees those of the batch as a whole.
+a consumer gets it, and looks at each message, as clients do anyway. A message that is
+alone in the queue and has no tags is not for it. A filter on properties sees those of
+the batch as a whole.
 
 Every record is checked, as L{rocketbroker.store.rot} says: for so many messages at once
 that costs little.
@@ -111,7 +112,7 @@ def _collect(
                 return at
             collector.offset = unit.base
             entry = ENTRY.pack(unit.position, unit.size, unit.tag_code)
-            if look.takes(unit.position, unit.size, unit.tag_code or None) and (
+            if look.takes(unit.position, unit.size, look.code_of(unit)) and (
                 not collector.collect(entry, 1, None)
             ):
                 return at

@@ -18,6 +18,7 @@ from typing import Final, final
 
 from rocketbroker.records import record, sysflags
 from rocketbroker.records.entries import ENTRY, SIZE
+from rocketbroker.records.queueunits import BatchUnit
 from rocketbroker.store.extension import Extension, is_address
 from rocketbroker.store.interfaces import ReadResult, Wanted
 from rocketbroker.store.rot import CheckedRead
@@ -34,6 +35,9 @@ SMALL: Final = 4096
 
 #: From the start to the length of the body, with the longest hosts.
 _HEAD: Final = 88 + 24
+
+#: Where the system flag of a record stands.
+_FLAG_AT: Final = 36
 
 
 @final
@@ -102,6 +106,20 @@ class Look:
         self.spent += len(properties) + wanted.cost * (len(properties) // SMALL)
         return matches(properties)
 
+    def code_of(self, unit: BatchUnit) -> int | None:
+        """The tag code of what a batch queue has a unit of, for L{takes}.
+
+        @return: None for a batch without one, whose messages may have their own.
+        """
+        position, size, code, *_ = unit
+        if code or unit.messages > 1 or self._wanted.codes is None:
+            return code or None
+        if not self._lowest <= position <= self._published - size:
+            return None
+        self.spent += record.I32.size
+        flag = self._segments.read(position + _FLAG_AT, record.I32.size, self._cold)
+        return None if int.from_bytes(flag, "big") & sysflags.INNER_BATCH else 0
+
     def _properties(self, position: int, size: int) -> bytes | None:
         """The properties string of a record; None if there is no such record."""
         if (
@@ -117,7 +135,7 @@ class Look:
         said, magic = record.SIZE_AND_MAGIC.unpack_from(data)
         if said != size or magic not in (record.MAGIC_V1, record.MAGIC_V2):
             return None
-        flag = record.I32.unpack_from(data, 36)[0]
+        flag = record.I32.unpack_from(data, _FLAG_AT)[0]
         body_at = 88
         body_at += 12 if flag & sysflags.BORN_HOST_V6 else 0
         body_at += 12 if flag & sysflags.STORE_HOST_V6 else 0

@@ -15,7 +15,7 @@ from rocketbroker.store.interfaces import (
     Placed,
 )
 from rocketbroker.store.segments import segment_name
-from tests.store.stores import ROOT, START_MS, batch, put_batches
+from tests.store.stores import ROOT, START_MS, batch, put, put_batches
 from tests.store.test_batchqueue import FOLDER, BatchCase
 
 
@@ -72,7 +72,8 @@ class ReadTests(BatchCase):
             self.assertEqual((result.status, result.next_offset), (status, onward))
 
     def test_tags(self) -> None:
-        """A batch with a tag is given to who wants it, one without to everybody."""
+        """A batch with a tag is given to who wants it, one without to everybody: its
+        messages may have tags, also if it is one."""
         tagged = Placed(b"TAGS\x01A\x02INNER_NUM\x011\x02", 1)
         self.store.append([batch(self.queue, b"0", parts=tagged)])
         self.store.dispatch(10)
@@ -83,6 +84,19 @@ class ReadTests(BatchCase):
         put_batches(self.store, self.queue, [b"1", b"2"])
         result = read(self.queue, 0, 32, 1000, lambda code: code == 66)
         self.assertEqual((result.count, result.next_offset), (2, 3))
+
+    def test_tagsOfSingles(self) -> None:
+        """A message that is alone is given to those who want its tag, and without one
+        to those who want everything."""
+        put(self.store, self.queue, b"0", tags="A")
+        put(self.store, self.queue, b"1")
+        put_batches(self.store, self.queue, [b"2"])
+        for code, wanted in ((65, [0, 2]), (66, [2]), (None, [0, 1, 2])):
+            matches = None if code is None else code.__eq__
+            result = self.store.read(self.queue, 0, 32, 1000, matches)
+            found = decode_all(b"".join(result.records))
+            self.assertEqual([message.queue_offset for message in found], wanted)
+            self.assertEqual(result.next_offset, 3)
 
     def test_warm(self) -> None:
         """The short way leaves batches to the long one."""
