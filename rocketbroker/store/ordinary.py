@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Final, final
+from typing import Final, TypeAlias, final
 from zlib import crc32
 
 from rocketbroker.records.entries import ENTRY
@@ -47,6 +47,7 @@ _STORE_TIME: Final = struct.Struct(">56xq")
 #: The lengths of a topic and of properties: one byte and two.
 _LENGTHS: Final = 3
 
+_OWN_CRC: Final = CRC_PROPERTY_SIZE
 _TAGS: Final = b"TAGS\x01"
 
 #: Half messages and those that were rolled back, but not committed ones.
@@ -71,34 +72,96 @@ class Lane:
         self.first = self.expected = expected
 
 
+#: Gives the lane of a topic and queue number, with the position of a record.
+LaneOf: TypeAlias = Callable[[tuple[bytes, int], int], Lane | None]
+
+
+@final
+class _Lanes:
+    """All lanes of one call.
+
+    @ivar places: by what stands before the properties, length included, and by queue
+        number: the lane, and that length.
+    """
+
+    def __init__(self, lane_of: LaneOf) -> None:
+        self.places: dict[bytes, dict[int, tuple[Lane, int]]] = {}
+        self._lanes: dict[tuple[bytes, int], Lane] = {}
+        self._lane_of = lane_of
+
+    def place(self, mark: bytes, number: int, said: int) -> tuple[Lane, int] | None:
+        """What is to stand in C{places} for a record; None if it is not ordinary."""
+        key = mark[1:-2], number
+        lane = self._lanes.get(key) or self._lane_of(key, said)
+        if lane is None:
+            return None
+        self._lanes[key] = lane
+        place = lane, int.from_bytes(mark[-2:], "big")
+        self.places.setdefault(mark, {})[number] = place
+        return place
+
+    def count(self) -> int:
+        """How many records were collected."""
+        return sum(lane.expected - lane.first for lane in self._lanes.values())
+
+
+@final
+class _Codes:
+    """The codes of tags, by the separator before them, their name, and themselves with
+    the separator behind.
+
+    @ivar last: of tags that are the last property, where the separator may be missing.
+    @ivar inner: of others.
+    """
+
+    def __init__(self) -> None:
+        self.last: dict[bytes, int] = {}
+        self.inner: dict[bytes, int] = {}
+
+    def find(self, data: bytes, first: int, end: int) -> tuple[int | None, int, bool]:
+        """The tags of the properties C{data[first:end]}.
+
+        @return: their code, None if it takes a closer look; the length of what stands
+            in C{last} or C{inner} now; and whether it is the former.
+        """
+        tags = data.rfind(_TAGS, first, end)
+        if tags < 0:
+            return 0, 0, True
+        if tags == first:
+            return tag_code_of(data[tags:end]), 0, True
+        if data[tags - 1] != 2:
+            return None, 0, True
+        behind = data.find(b"\x02", tags, end) + 1 or end
+        known = self.last if behind == end else self.inner
+        piece = data[tags - 1 : behind]
+        code = known.get(piece)
+        if code is None:
+            code = known[piece] = tag_code_of(piece[1:])
+        return code, len(piece), behind == end
+
+
 def collect(
     data: bytes,
     at: int,
     start: int,
     check_crc: bool,
-    lane_of: Callable[[tuple[bytes, int], int], Lane | None],
+    lane_of: LaneOf,
     check_own_crc: bool = False,
 ) -> tuple[int, int, int]:
     """Collect the entries of the ordinary records from C{data[at:]} on.
 
-    What stands between the body and the properties, and the end of these from the tags
-    on, is the same in most records of a queue: both are looked up as they are, and only
-    taken apart the first time.
+    What stands between the body and the properties is the same in most records of a
+    queue, and so are the tags of many, whether they are the last property or not: both
+    are looked up as they are, and only taken apart the first time.
 
     @param start: the position of C{data} in the log.
-    @param lane_of: gives the lane of a topic and queue number, asked once for each,
-        with the position of a record; None if that is not ordinary.
+    @param lane_of: asked once for each queue; None if that is not ordinary.
     @param check_own_crc: nor is a record with a wrong one in its properties.
     @return: behind the last one taken, how many they were, and its store time.
     """
-    lanes: dict[tuple[bytes, int], Lane] = {}
-    # By what stands before the properties, with the length that it says they have, and
-    # queue number: a lane, and that length.
-    known: dict[bytes, dict[int, tuple[Lane, int]]] = {}
-    # Tag codes by the ends of records, of which the latest was so long.
-    endings: dict[bytes, int] = {}
-    ending = 0
-    unpack, pack, crc_of, remembered = _HEAD.unpack_from, ENTRY.pack, crc32, endings.get
+    lanes, codes = _Lanes(lane_of), _Codes()
+    span, is_last, remembered, places = 0, True, codes.last.get, lanes.places
+    unpack, pack, crc_of, find = _HEAD.unpack_from, ENTRY.pack, crc32, data.rfind
     latest = at
     if at > (last := len(data) - _HEAD_BYTES):
         return at, 0, 0
@@ -114,23 +177,28 @@ def collect(
         first = topic + data[topic] + _LENGTHS
         mark = data[topic:first]
         try:
-            lane, left = known[mark][number]
+            lane, left = places[mark][number]
         except KeyError:
-            key = mark[1:-2], number
-            place = _place(lanes.get(key) or lane_of(key, said), mark)
+            place = lanes.place(mark, number, said)
             if place is None:
                 break
-            lane, left = known.setdefault(mark, {})[number] = place
-            lanes[key] = lane
+            lane, left = place
         if first + left != end or offset != lane.expected:
             break
-        code = remembered(data[end - ending : end]) if ending < left else None
+        code = None
+        if is_last:
+            if span <= left:
+                code = remembered(data[end - span : end])
+        elif data[end - _OWN_CRC] != CRC_BEGINS:
+            tags = find(_TAGS, first, end) - 1
+            code = remembered(data[tags : tags + span])
         if code is None:
             if check_own_crc and not is_crc_property_right(data, at, end):
                 break
-            code, ending = _ending(data, first, end, endings)
+            code, span, is_last = codes.find(data, first, end)
             if code is None:
                 break
+            remembered = codes.last.get if is_last else codes.inner.get
         following = unpack(data, end)
         if following[1] != MAGIC_V1:
             break
@@ -139,33 +207,5 @@ def collect(
         latest = at
         at = end
         size, magic, crc, number, offset, said, flags, length = following
-    count = sum(lane.expected - lane.first for lane in lanes.values())
-    return at, count, _STORE_TIME.unpack_from(data, latest)[0] if count else 0
-
-
-def _place(lane: Lane | None, mark: bytes) -> tuple[Lane, int] | None:
-    """A lane with the length that properties have behind this; None without a lane."""
-    return None if lane is None else (lane, int.from_bytes(mark[-2:], "big"))
-
-
-def _ending(
-    data: bytes, first: int, end: int, endings: dict[bytes, int]
-) -> tuple[int | None, int]:
-    """The tag code of the properties C{data[first:end]}.
-
-    @param endings: the codes of ends from the separator before the tags on. Only those
-        are added that are no CRC, nor hold one: it would be another for each record.
-    @return: the code, None if it takes a closer look; and the length of such an end.
-    """
-    tags = data.rfind(_TAGS, first, end)
-    if tags < 0:
-        return 0, 0
-    if data[tags - 1] != 2 and tags != first:
-        return None, 0
-    ending = data[tags - 1 : end]
-    code = endings.get(ending)
-    if code is None:
-        code = tag_code_of(data[tags:end])
-        if tags != first and data[end - CRC_PROPERTY_SIZE] != CRC_BEGINS:
-            endings[ending] = code
-    return code, len(ending)
+    taken_ms = 0 if latest == at else _STORE_TIME.unpack_from(data, latest)[0]
+    return at, lanes.count(), taken_ms

@@ -141,6 +141,7 @@ class ReplayTests(SynchronousTestCase):
             b"k\x01v\x02TAGS\x01bb\x02last\x01v\x02",
             b"k\x01v\x02TAGS\x01a\x02TAGS\x01bb\x02",
             b"k\x01v\x02TAGS\x01a long name of a tag\x02",
+            b"TAGS\x01bb\x02" + 247 * b"x" + b"\x01v\x02",
         )
         for first in shapes:
             for second in shapes:
@@ -154,6 +155,17 @@ class ReplayTests(SynchronousTestCase):
                 )
                 self.assertEqual(self.replay(data)[1], 4)
                 self.assertEqual(self.entries(), self.exact(data)[:4], (first, second))
+
+    def test_tagsThatBegin(self) -> None:
+        """Tags that begin with those of a record before, whose properties end there,
+        are others."""
+        names = b"ab", b"c\x02last\x01v\x02", b"abc\x02last\x01v\x02"
+        records: list[dict[str, object]] = [
+            {"properties": b"k\x01v\x02TAGS\x01" + name} for name in names
+        ]
+        data = joined(*records, {})
+        self.assertEqual(self.replay(data)[1], 3)
+        self.assertEqual(self.entries(), self.exact(data)[:3])
 
     def test_endBeforeProperties(self) -> None:
         """A record that ends like another, but not its properties alone, has not that
