@@ -7,6 +7,7 @@ is quick and works without the extras.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import time
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocketbroker.app.lazycommands import LazyCommands
+from rocketbroker.app.lazycommands import CUT_OFF, LazyCommands, drop_output
+from rocketbroker.app.rows import OutputError, flush
 from rocketbroker.errors import ConfigurationError, RocketbrokerError
 
 if TYPE_CHECKING:
@@ -174,17 +176,50 @@ def display() -> Display:
     return LineDisplay(sys.stdout, time.monotonic)
 
 
+def open_streams() -> None:
+    """Give the standard streams that the caller has closed a place where all is lost.
+
+    Otherwise the next file that is opened would be taken for one. What a terminal has
+    no characters for is escaped.
+    """
+    for number, mode in ((0, "r"), (1, "w"), (2, "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest number that is free, which is this one.
+            opened = os.fdopen(os.open(os.devnull, os.O_RDWR), mode)
+            setattr(sys, ("stdin", "stdout", "stderr")[number], opened)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
 def main() -> None:
     """Run the command; what goes wrong is one sentence and exit status 1."""
+    open_streams()
     try:
-        command.main(standalone_mode=False)
+        try:
+            command.main(standalone_mode=False)
+        finally:
+            flush(sys.stdout)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        drop_output()
+        sys.exit(CUT_OFF)
+    except OutputError as error:
+        print(f"rocketbroker: {error}", file=sys.stderr)
+        drop_output()
+        sys.exit(1)
     except RocketbrokerError as error:
         print(f"rocketbroker: {error}", file=sys.stderr)
+        sys.exit(1)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"rocketbroker: {where}{error.strerror}", file=sys.stderr)
         sys.exit(1)
 
 

@@ -15,6 +15,12 @@ import click
 CUT_OFF: Final = 141
 
 
+def drop_output() -> None:
+    """Let nothing that is still held follow, nor anything be said of it at the end."""
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
 @final
 class LazyCommands(click.Group):
     """A group with verbs that only stand in it by name."""
@@ -47,7 +53,5 @@ class LazyCommands(click.Group):
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            # Nothing that is still held may follow, or be said of it at the end.
-            for stream in (sys.stdout, sys.stderr):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            drop_output()
             sys.exit(CUT_OFF)

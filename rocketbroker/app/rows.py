@@ -6,13 +6,21 @@ from __future__ import annotations
 import json
 from typing import Final, TextIO, final
 
+from rocketbroker.errors import RocketbrokerError
+
 FORMATS: Final = ("table", "json", "jsonl")
+
+_UNWRITABLE: Final = "the output cannot be written: {}"
 
 #: So many rows are held to find the width of their columns.
 ROWS_AT_ONCE: Final = 500
 
 #: No cell of a table is wider; JSON has the whole.
 MOST_WIDTH: Final = 200
+
+
+class OutputError(RocketbrokerError):
+    """What is printed cannot be written, as the disk behind it is full."""
 
 
 def cell(value: object) -> str:
@@ -23,6 +31,19 @@ def cell(value: object) -> str:
             each if each.isprintable() else repr(each)[1:-1] for each in text
         )
     return text if len(text) <= MOST_WIDTH else text[: MOST_WIDTH - 3] + "..."
+
+
+def flush(out: TextIO) -> None:
+    """Write what is held of an output.
+
+    @raise OutputError: it cannot be written.
+    """
+    try:
+        out.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(_UNWRITABLE.format(error.strerror)) from error
 
 
 @final
@@ -51,7 +72,7 @@ class Rows:
                 text = ("[" if self._count == 1 else ",\n") + text
             else:
                 text += "\n"
-            self._out.write(text)
+            self._write(text)
             return
         if kind != self._kind or len(self._held) >= ROWS_AT_ONCE:
             self._flush()
@@ -61,9 +82,17 @@ class Rows:
     def close(self) -> None:
         """Write what is held, and the end."""
         if self._output == "json":
-            self._out.write("]\n" if self._count else "[]\n")
+            self._write("]\n" if self._count else "[]\n")
         self._flush()
-        self._out.flush()
+        flush(self._out)
+
+    def _write(self, text: str) -> None:
+        try:
+            self._out.write(text)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputError(_UNWRITABLE.format(error.strerror)) from error
 
     def _flush(self) -> None:
         if not self._held:
@@ -77,6 +106,6 @@ class Rows:
                 each.rjust(width) if is_number else each.ljust(width)
                 for each, width, is_number in zip(line, widths, numeric, strict=True)
             )
-            self._out.write(text.rstrip() + "\n")
-        self._out.write("\n")
+            self._write(text.rstrip() + "\n")
+        self._write("\n")
         self._held.clear()

@@ -252,9 +252,11 @@ def store_grep(
         raise click.UsageError(f"PATTERN is no regular expression: {error}") from None
     matches = matcher(compiled, key, tag)
     reader = StoreReader(Disk(), os.path.abspath(directory), commit_log)
+    topics = [name for name in inspection.topics(reader) if topic in (None, name)]
+    if topic is not None and not topics:
+        raise StoreError(f"{directory} holds no topic {topic}.")
     rows = printing(output)
     is_faulty = False
-    topics = [name for name in inspection.topics(reader) if topic in (None, name)]
     passed = watched(inspection.count(reader, topics))
     for message in all_messages(reader, topics):
         passed(1)

@@ -7,6 +7,7 @@ import io
 import os
 import sys
 
+import click
 from click.testing import CliRunner, Result
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -105,6 +106,17 @@ class MainTests(SynchronousTestCase):
         self.assertEqual(
             said, f"rocketbroker: {os.path.abspath(path)} is not a directory\n"
         )
+
+    def test_refused(self) -> None:
+        """What the system refuses is said with what was refused."""
+        path = self.mktemp()
+        refused = click.Command("refused", callback=lambda: os.stat(path))
+        assert isinstance(command, click.Group)
+        command.add_command(refused)
+        self.addCleanup(command.commands.pop, "refused")
+        code, said = self.status("refused")
+        self.assertEqual(code, 1)
+        self.assertEqual(said, f"rocketbroker: {path}: No such file or directory\n")
 
     def test_wrongUse(self) -> None:
         """Wrong use ends with 2, and says what is right."""

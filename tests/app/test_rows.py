@@ -2,12 +2,39 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.app.rows import MOST_WIDTH, ROWS_AT_ONCE, Rows, cell
+from rocketbroker.app.rows import (
+    FORMATS,
+    MOST_WIDTH,
+    ROWS_AT_ONCE,
+    OutputError,
+    Rows,
+    cell,
+)
+
+
+class FullOutput(io.StringIO):
+    """An output that takes so many characters."""
+
+    def __init__(self, room: int, error: OSError) -> None:
+        super().__init__()
+        self.room = room
+        self.error = error
+
+    def write(self, text: str) -> int:
+        """See L{io.StringIO.write}."""
+        self.room -= len(text)
+        return super().write(text)
+
+    def flush(self) -> None:
+        """See L{io.StringIO.flush}."""
+        if self.room < 0:
+            raise self.error
 
 
 class RowsTests(SynchronousTestCase):
@@ -52,3 +79,18 @@ class RowsTests(SynchronousTestCase):
         row: dict[str, object] = {"n": 1}
         said = self.written("table", *[("a", row)] * (ROWS_AT_ONCE + 1))
         self.assertEqual(said.count("n\n"), 2)
+
+    def test_full(self) -> None:
+        """An output that takes no more is told as such; a reader who has gone is not
+        that."""
+        full = OSError(errno.ENOSPC, "No space left on device")
+        for output in FORMATS:
+            sink = Rows(FullOutput(1, full), output)
+            sink.add("a", {"n": 5})
+            error = self.assertRaises(OutputError, sink.close)
+            self.assertEqual(
+                str(error), "the output cannot be written: No space left on device"
+            )
+            gone = Rows(FullOutput(1, BrokenPipeError()), output)
+            gone.add("a", {"n": 5})
+            self.assertRaises(BrokenPipeError, gone.close)

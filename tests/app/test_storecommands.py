@@ -99,6 +99,8 @@ class StoreCommandTests(SynchronousTestCase):
         rows = self.rows("grep", self.root, "", "--topic", "U", "--key", "0" * 32)
         self.assertEqual([row["body"] for row in rows], ["nut"])
         self.assertEqual(self.rows("grep", self.root, "", "--key", "other"), [])
+        result = self.call("grep", self.root, "", "--topic", "Nowhere")
+        self.assertIn("holds no topic Nowhere", str(result.exception))
 
     def test_verify(self) -> None:
         """0 for a good store, 1 and the places of what is not."""
