@@ -17,6 +17,7 @@ from typing import Final, final
 from rocketbroker.records.entries import ENTRY, FILLED_SIZE
 from rocketbroker.records.queueunits import BatchUnit
 from rocketbroker.records.sysflags import INNER_BATCH
+from rocketbroker.store.batchqueue import BatchUnits
 from rocketbroker.store.commitlog import CommitLog, Hint
 from rocketbroker.store.consumequeue import Queue
 from rocketbroker.store.delays import SCHEDULE_TOPIC, delivery_ms
@@ -25,7 +26,7 @@ from rocketbroker.store.flags import WRITE_LOGICS_QUEUE_ERROR, RunningFlags
 from rocketbroker.store.interfaces import Arrival, Draft, Placed
 from rocketbroker.store.lookahead import LookAhead
 from rocketbroker.store.misplaced import Misplaced
-from rocketbroker.store.placing import LIGHT_MARK, batch_of, lights_of
+from rocketbroker.store.placing import LIGHT_MARK, lights_of, place_of
 from rocketbroker.store.replaying import replay
 from rocketbroker.store.scanning import Found, Scan, tag_code_of
 from rocketbroker.store.words import COMMITTED, DISPATCHED, FLUSHED, Words
@@ -243,14 +244,25 @@ class Dispatcher:
         The latter comes of the reference: it stores single messages of such a topic,
         and makes units of one message of them. A batch fits into no other queue.
         """
-        position, size, _, _, offset, sys_flag, store_ms, properties = found
-        batch = queue.batch
-        place: tuple[int, int] | None = (offset, 1)
-        if sys_flag & INNER_BATCH:
-            place = batch_of(properties)
+        batch, place = queue.batch, place_of(found)
         if batch is None or place is None:
             self.unplaced += 1
             return
+        expected = batch.pending_next if batch.pending else queue.max_offset
+        if self.misplaced is None or place[0] == expected:
+            self._add_unit_of(queue, batch, found, place)
+            return
+        for each in self.misplaced.decide_unit(queue, found, place, expected):
+            self._add_unit_of(queue, batch, each, place_of(each) or place)
+
+    def _add_unit_of(
+        self, queue: Queue, batch: BatchUnits, found: Found, place: tuple[int, int]
+    ) -> None:
+        """Collect a unit.
+
+        @param place: its first offset and its number of messages.
+        """
+        position, size, _, _, _, _, store_ms, properties = found
         base, messages = place
         expected = batch.pending_next if batch.pending else queue.max_offset
         if batch.pending and base < expected:

@@ -19,6 +19,11 @@ before it. Nobody is handed that record twice by us. The reference does not look
 its consumers, which know messages by the offsets that these say, take it for one. An
 entry of no record it would not survive: for a size that nothing has it answers each
 pull there with an error, or passes over the rest of the segment.
+
+The units of a batch queue need not be dense, so there a greater number does no harm. A
+smaller one would end the queue before messages that are there; it is believed if it is
+0, if the record before says a number that is too great, of its place or of its
+messages, or if the next record goes on from it.
 """
 
 from __future__ import annotations
@@ -26,7 +31,9 @@ from __future__ import annotations
 from typing import Final, TypeAlias, final
 
 from rocketbroker.records.entries import ENTRY, FILLED, FILLED_SIZE, SIZE
+from rocketbroker.records.queueunits import decode_batch
 from rocketbroker.store.consumequeue import Queue
+from rocketbroker.store.placing import place_of
 from rocketbroker.store.rot import Rot
 from rocketbroker.store.scanning import SMALLEST, Blank, Broken, Found, parse
 from rocketbroker.store.segments import Segments
@@ -50,6 +57,8 @@ class Misplaced:
         self._segments = segments
         self._rot = rot
         self._waiting: dict[Queue, tuple[Found, int]] = {}
+        self._behind: dict[Queue, Found] = {}
+        self._leaps: dict[Queue, tuple[int, int]] = {}
         self._confirmed: set[Queue] = set()
         self.lost_bytes = 0
         self.gaps = 0
@@ -57,6 +66,8 @@ class Misplaced:
     def begin(self) -> None:
         """Nothing was scanned yet."""
         self._waiting.clear()
+        self._behind.clear()
+        self._leaps.clear()
         self._confirmed.clear()
         self.lost_bytes = 0
         self.gaps = 0
@@ -93,12 +104,42 @@ class Misplaced:
         self._waiting[queue] = found, expected
         return []
 
+    def decide_unit(
+        self, queue: Queue, found: Found, place: tuple[int, int], expected: int
+    ) -> list[Found]:
+        """The same for a batch queue.
+
+        @param place: the offset of its first message, and how many it has.
+        @return: the records to enter as they say.
+        """
+        base, messages = place
+        before = self._behind.pop(queue, None)
+        if before is not None:
+            if _end_of(before) == base:
+                return [before, found]
+            self._pass(queue, before)
+        if base > expected:
+            self._leaps[queue] = base + messages, expected + messages
+            return [found]
+        if base == 0 or self._leaps.get(queue) == (expected, base):
+            return [found]
+        batch = queue.batch
+        assert batch is not None
+        last = decode_batch(batch.pending[-1]) if batch.pending else batch.last()
+        if last is not None and last.base < base:
+            return [found]
+        self._behind[queue] = found
+        return []
+
     def end(self, again: bool) -> None:
         """Decide on what still waits, as no other record comes.
 
         @param again: whether more of the log can be scanned; C{gaps} tells if that is
             to be done.
         """
+        for queue, found in self._behind.items():
+            self._pass(queue, found)
+        self._behind.clear()
         waiting, self._waiting = self._waiting, {}
         for queue, (found, expected) in waiting.items():
             if found[4] > expected and again:
@@ -187,6 +228,12 @@ class Misplaced:
         except (Blank, Broken):
             return False
         return found[1:5] == (size, queue.topic_bytes, queue.queue_id, offset)
+
+
+def _end_of(found: Found) -> int:
+    """The offset behind the last message of a record in a batch queue."""
+    base, messages = place_of(found) or (-1, 0)
+    return base + messages
 
 
 def _stands(queue: Queue, offset: int) -> tuple[int, int]:

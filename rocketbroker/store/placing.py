@@ -34,6 +34,7 @@ from rocketbroker.store.interfaces import (
     Draft,
     Placed,
 )
+from rocketbroker.store.scanning import Found
 from rocketbroker.store.words import NEXT
 
 _NUMBER = properties.INNER_NUM.encode()
@@ -163,6 +164,12 @@ def lights_of(topic: bytes, found: bytes) -> list[tuple[bytes, int]]:
         for name, number in zip(each, numbers, strict=True)
         if name.startswith(LIGHT_PREFIX) and number.isdigit() and len(number) < 19
     ]
+
+
+def place_of(found: Found) -> tuple[int, int] | None:
+    """Where a record says that it stands in a batch queue: its first offset and its
+    number of messages, one for all but inner batches; None if it does not say it."""
+    return batch_of(found[7]) if found[5] & INNER_BATCH else (found[4], 1)
 
 
 def batch_of(found: bytes) -> tuple[int, int] | None:

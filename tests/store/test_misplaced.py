@@ -11,7 +11,18 @@ from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.segments import segment_name
 from rocketbroker.store.store import Store
 from rocketbroker.testing.files import MemoryDisk
-from tests.store.stores import ROOT, SEGMENT, Wall, opened, placed, put
+from tests.store.stores import (
+    ROOT,
+    SEGMENT,
+    Wall,
+    batch,
+    draft,
+    make,
+    opened,
+    placed,
+    put,
+    unwrapped,
+)
 from tests.store.test_recovery import log_file
 
 
@@ -190,3 +201,80 @@ class MisplacedTests(SynchronousTestCase):
         self.again()
         self.check(0, set())
         self.assertEqual(self.store.rotten_records, 0)
+
+
+class UnitsTests(SynchronousTestCase):
+    """A store with a batch queue of ten units, each of one message, that is killed."""
+
+    def check(
+        self, *damage: tuple[int, int, bytes], batches: str = "", without: set[int]
+    ) -> None:
+        """Start after damage to records; all messages but some are there.
+
+        @param damage: the number of a record, where in it, and what.
+        @param batches: which of them are inner batches; the others are alone.
+        """
+        disk, wall = MemoryDisk(), Wall()
+        store = make(disk, wall)
+        store.know_topics("B".__eq__)
+        store.open()
+        queue = store.queue("B", 0)
+        drafts = []
+        for number in range(10):
+            body = b"%d" % number
+            is_batch = str(number) in batches
+            drafts.append(batch(queue, body) if is_batch else draft(queue, body))
+        store.append(drafts)
+        while store.dispatch(100):
+            pass
+        disk.crash(keep_all=True)
+        for number, at, content in damage:
+            at += drafts[number].position if at >= 0 else drafts[number].end
+            disk.open(log_file()).pwrite(content, at)
+        store = make(disk, wall)
+        store.know_topics("B".__eq__)
+        store.open()
+        self.assertEqual(
+            dict(unwrapped(store, store.queue("B", 0))),
+            {n: b"%d" % n for n in range(10) if n not in without},
+        )
+
+    def test_smaller(self) -> None:
+        """One that says a smaller number takes no other with it, wherever it stands."""
+        for number in (3, 9):
+            self.check((number, 27, b"\x01"), without={number})
+            # The end of a batch's properties: its first offset.
+            self.check((number, -2, b"1"), batches="39", without={number})
+
+    def test_greater(self) -> None:
+        """Nor does one that says a greater number."""
+        for number in (3, 8):
+            self.check((number, 27, b"\x7f"), without={number})
+
+    def test_count(self) -> None:
+        """Nor a batch that says more messages than it has."""
+        found = b"INNER_NUM\x019\x02INNER_BASE\x01%d\x02"
+        for number in (3, 8):
+            content = found % number
+            damage = number, -len(content), content
+            self.check(damage, batches=str(number), without={number})
+
+    def test_newTopic(self) -> None:
+        """Those of a topic that was made again are believed, though the first of them
+        is lost: they go on."""
+        disk, wall = MemoryDisk(), Wall()
+        store = make(disk, wall)
+        store.know_topics("B".__eq__)
+        store.open()
+        queue = store.queue("B", 0)
+        put(store, queue, *[b"old"] * 5)
+        store.delete_topic("B")
+        (first, *_) = put(store, queue, *[b"new"] * 3)
+        disk.crash(keep_all=True)
+        disk.open(log_file()).pwrite(b"!", first.position + 88)
+        store = make(disk, wall)
+        store.know_topics("B".__eq__)
+        store.open()
+        found = unwrapped(store, store.queue("B", 0))
+        self.assertEqual(found[-2:], [(1, b"new"), (2, b"new")])
+        self.assertEqual(store.queue("B", 0).next_offset, 3)
