@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from rocketbroker.app.rows import FORMATS
-from rocketbroker.config.properties import parse
+from rocketbroker.config.properties import read
 from rocketbroker.config.store import StoreOptions
+from rocketbroker.errors import ConfigurationError, StoreError
+from rocketbroker.files.interfaces import IFiles
+from rocketbroker.store.claim import log_files, log_folders
 
 DIRECTORY = click.argument(
     "directory", metavar="DIR", type=click.Path(exists=True, file_okay=False)
@@ -26,9 +31,51 @@ CONFIG = click.option(
 )
 
 
+def _known() -> set[str]:
+    """What may stand in a broker's file."""
+    # Only who gives a file waits for these.
+    from rocketbroker.config.broker import BrokerOptions
+    from rocketbroker.config.remoting import (
+        RemotingClientOptions,
+        RemotingServerOptions,
+    )
+
+    remoting = {*RemotingServerOptions.keys(), *RemotingClientOptions.keys()}
+    return {*StoreOptions.keys(), *BrokerOptions.keys(), *remoting}
+
+
 def settings(config: str | None) -> StoreOptions:
-    """The store's settings in a broker's file; the usual ones without a file."""
+    """The store's settings in a broker's file; the usual ones without a file.
+
+    @raise ConfigurationError: it cannot be read, says nothing that a broker knows, or
+        a value that cannot be; one sentence.
+    """
     if config is None:
         return StoreOptions()
-    with open(config, encoding="utf-8") as file:
-        return StoreOptions.from_properties(parse(file.read()), config)
+    found = read(config)
+    if found and _known().isdisjoint(found):
+        raise ConfigurationError(
+            f"{config} is no file of a broker's settings: no line of it sets one."
+        )
+    return StoreOptions.from_properties(found, config)
+
+
+def place_of_log(
+    files: IFiles, root: str, commit_log: str | None, options: StoreOptions
+) -> str:
+    """The directories of the log, without symbolic links, separated by commas.
+
+    What the settings say of it is not followed: they are often those of the broker from
+    whose directory this one was copied.
+
+    @param commit_log: what was given for it.
+    @raise StoreError: it is not in the root, and the settings name another place.
+    """
+    folders = log_folders(root, commit_log)
+    said = options.store_path_commit_log
+    if not commit_log and said and not log_files(files, folders):
+        raise StoreError(
+            f"There is no log in {folders[0]}; the settings say {said}. If the log of "
+            f"{root} is there, give --commit-log {said}."
+        )
+    return ",".join(os.path.realpath(each) for each in folders)

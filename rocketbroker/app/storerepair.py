@@ -23,6 +23,7 @@ from rocketbroker.app.storeoptions import (
     CONFIG,
     DIRECTORY,
     OUTPUT,
+    place_of_log,
     settings,
 )
 from rocketbroker.errors import RemoteProtocolError
@@ -108,19 +109,22 @@ def store_repair(
     """Make DIR good again, as far as that can be.
 
     \b
-    No broker may use it. What is changed is kept as it was in DIR/repair-<time>.
+    No broker may use it, nor its log. Nothing outside of DIR is changed but the log
+    that --commit-log names, whatever the settings say. What is changed is kept as it
+    was in DIR/repair-<time>.
     Messages whose body is lost keep their place, without a body and with the
     property ROCKETBROKER_LOST_BYTES. Queues and index are made again from the log.
     Exit status: 0 nothing to do, or done; 1 something could not be repaired.
     """
     files = Disk()
     rows = Rows(sys.stdout, output)
-    root = os.path.abspath(directory)
+    root = os.path.realpath(directory)
     options = settings(config)
     options = attrs.evolve(
         options,
         store_path_root_dir=root,
-        store_path_commit_log=commit_log or options.store_path_commit_log,
+        store_path_commit_log=place_of_log(files, root, commit_log, options),
+        read_only_commit_log_store_paths=None,
     )
 
     def tell(done: Done) -> None:

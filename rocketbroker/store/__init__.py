@@ -59,6 +59,8 @@ L{rocketbroker.store.store} offers it. From the outside in:
 - L{rocketbroker.store.queueverification}: that of the entries.
 - L{rocketbroker.store.faults}: what it finds.
 - L{rocketbroker.store.repair}: a damaged directory made good, as far as that can be.
+- L{rocketbroker.store.claim}: which locks a repair takes.
+- L{rocketbroker.store.replacing}: what it writes where no record can be read.
 - L{rocketbroker.store.lostrecords}: what takes the place of lost records.
 - L{rocketbroker.store.copies}: what a repair changes, kept as it was.
 - L{rocketbroker.store.indexverification}: the index checked.

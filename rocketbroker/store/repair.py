@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final, TypeAlias, final
 
 import attrs
@@ -23,33 +23,27 @@ import attrs
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFile, IFiles
-from rocketbroker.records.sysflags import INNER_BATCH
 from rocketbroker.store.batchqueue import FOLDER as BATCHES
 from rocketbroker.store.check import Check
+from rocketbroker.store.claim import Claim
 from rocketbroker.store.copies import Copies, Done
 from rocketbroker.store.faults import Fault
 from rocketbroker.store.locating import (
-    entries_between,
     file_size_in,
     queues_in,
     segment_at,
-    slots_of_batches,
     written_from,
 )
-from rocketbroker.store.lostrecords import Filling, Slot
+from rocketbroker.store.lostrecords import Filling
 from rocketbroker.store.queueverification import SHARED_PREFIX
 from rocketbroker.store.reader import StoreReader
-from rocketbroker.store.scanning import Blank, Broken, parse
+from rocketbroker.store.replacing import Plan
 from rocketbroker.store.segments import position_of_name
 from rocketbroker.store.store import Store
 from rocketbroker.store.verification import Verification
 
 #: What a repair needs beside the copies: queue files, words, blocks ahead of the log.
 SPARE: Final = 160 << 20
-
-#: So many missing offsets are tried for a record that no queue knows: it was followed
-#: soon by the next one of its queue, or it was the last.
-MOST_TRIED: Final = 1000
 
 #: Queues of a topic are in one of these.
 QUEUE_FOLDERS: Final = ("consumequeue", "consumequeue_ext", BATCHES)
@@ -109,9 +103,10 @@ class Repair:
         @raise StoreError: a broker uses the store, or there is no room for the copies;
             nothing has changed then. Or the disk refused in the middle.
         """
-        lock = self._locked(dry)
+        claim = Claim(self._files, self._root, self._options.store_path_commit_log)
         try:
-            self._run(dry, lock)
+            claim.take(dry)
+            self._run(dry, claim)
         except OSError as error:
             raise StoreError(
                 f"The repair of {self._root} stopped: {error.strerror}. What was "
@@ -120,20 +115,9 @@ class Repair:
         finally:
             if self._copies is not None:
                 self._copies.close()
-            if lock is not None:
-                lock.close()
+            claim.release()
 
-    def _locked(self, dry: bool) -> IFile | None:
-        path = os.path.join(self._root, "lock")
-        if dry and not self._files.exists(path):
-            return None
-        lock = self._files.open(path, create=not dry)
-        if not lock.lock():
-            lock.close()
-            raise StoreError(f"The store {self._root} is used by a broker.")
-        return lock
-
-    def _run(self, dry: bool, lock: IFile | None) -> None:
+    def _run(self, dry: bool, claim: Claim) -> None:
         for done in self._others(None if dry else self._keeping):
             self.faults += 1
             self.left += dry or done.kind == "unrepaired"
@@ -141,7 +125,6 @@ class Repair:
         resized = self._lengths(dry)
         walk, faults = self._walk()
         self.faults += len(faults)
-        regions = [fault.region for fault in faults if fault.region != (0, 0)]
         unclean = self._files.exists(os.path.join(self._root, "abort"))
         if not (faults or walk.queues.unlisted or walk.tail or unclean or resized):
             return
@@ -149,12 +132,9 @@ class Repair:
             self._files, self._root, self._options.store_path_commit_log
         )
         try:
-            filling = self._plan(reader, regions, faults)
-            self._damaged |= {each.queue for each in faults if each.queue is not None}
-            self._damaged |= {
-                (each.topic.decode("utf-8", "replace"), each.queue_id)
-                for each in filling.emptied
-            }
+            plan = Plan(self._files, self._root, reader, faults, self._wall_ms())
+            filling = plan.filling
+            self._damaged = plan.damaged
             self._report(filling, walk, reader)
             if dry:
                 self._report_queues()
@@ -171,9 +151,8 @@ class Repair:
         if filling.emptied or filling.dead:
             self._damaged |= batches
         self._set_aside(rebuild, index or bool(filling.dead))
-        if lock is not None:
-            # The store takes it itself.
-            lock.close()
+        # The store takes its lock itself.
+        claim.release_root()
         self._restart(options, {topic for topic, _ in batches})
         self._compare()
 
@@ -242,108 +221,8 @@ class Repair:
             file.close()
         return resized
 
-    def _plan(
-        self, reader: StoreReader, regions: list[tuple[int, int]], faults: list[Fault]
-    ) -> Filling:
-        def read(position: int, size: int) -> bytes:
-            segment = segment_at(reader, position)
-            return segment.file.pread(size, position - segment.start)
-
-        filling = Filling(read, self._wall_ms())
-        last = reader.segments[-1] if reader.segments else None
-        for start, end in sorted(regions):
-            slots = self._slots(reader, start, end)
-            slots = slots or list(self._missing(filling, faults, start, end))
-            segment = segment_at(reader, start)
-            if segment is last and end == segment.end:
-                # The log goes on there: what no message stood in becomes zeros again.
-                end = max((each.position + each.size for each in slots), default=start)
-            filling.fill(start, end, slots, end == segment.end)
-        self._misplaced(reader, filling, faults)
-        mended = {slot.position for slot in filling.mended}
-        for fault in faults:
-            if fault.kind == "crc" and fault.position not in mended:
-                filling.seal(*fault.offsets)
-        filling.patches.sort()
-        return filling
-
-    def _slots(self, reader: StoreReader, start: int, end: int) -> list[Slot]:
-        """The records that queues know in a region."""
-        found = []
-        for topic in reader.topics():
-            for queue_id in reader.queues(topic):
-                for offset, position, size in entries_between(
-                    reader, topic, queue_id, start, end
-                ):
-                    if topic.startswith(SHARED_PREFIX):
-                        # Another topic's record, which may become shorter.
-                        self._damaged.add((topic, queue_id))
-                        break
-                    name = topic.encode()
-                    found.append(Slot(position, size, name, queue_id, offset))
-        for topic, queue_id in sorted(self._batch_queues()):
-            found += slots_of_batches(reader, topic, queue_id, start, end)
-        if not found:
-            # The queue has lost it too; perhaps the record itself can be read.
-            found += self._own_slot(reader, start, end)
-        return found
-
     def _batch_queues(self) -> set[tuple[str, int]]:
         return queues_in(self._files, os.path.join(self._root, BATCHES))
-
-    def _missing(
-        self, filling: Filling, faults: list[Fault], start: int, end: int
-    ) -> Iterator[Slot]:
-        """The record of a region that no queue knows: the first offset that is missing
-        behind it and makes it whole again, as its CRC tells."""
-        tried = 0
-        for fault in faults:
-            first, behind = fault.offsets
-            if fault.kind != "order" or behind - first != 1 or fault.position < end:
-                continue
-            assert fault.queue is not None
-            topic, queue_id = fault.queue
-            slot = Slot(start, end - start, topic.encode(), queue_id, first)
-            if filling.would_mend(slot):
-                yield slot
-                return
-            tried += 1
-            if tried == MOST_TRIED:
-                return
-
-    def _own_slot(self, reader: StoreReader, start: int, end: int) -> Iterator[Slot]:
-        segment = segment_at(reader, start)
-        data = segment.file.pread(min(end - start, 64 << 20), start - segment.start)
-        try:
-            found = parse(data, 0, start, False)
-        except (Broken, Blank):
-            return
-        # A batch without messages is none, and its queue may have gaps.
-        if found[5] & 0xC in (0, 8) and not found[5] & INNER_BATCH:
-            yield Slot(start, found[1], found[2], found[3], found[4])
-
-    def _misplaced(
-        self, reader: StoreReader, filling: Filling, faults: list[Fault]
-    ) -> None:
-        """Records that are whole, but say another queue or offset than the entry that
-        stands in order between its neighbours."""
-        seen = {position for position, _ in filling.patches}
-        for fault in faults:
-            if fault.kind != "entry" or fault.queue is None:
-                continue
-            topic, queue_id = fault.queue
-            offset = fault.offsets[0]
-            around = [
-                entry
-                for at in (offset - 1, offset, offset + 1)
-                for entry in reader.entries(topic, queue_id, at)[:1]
-            ]
-            if len(around) < 3 or not around[0][0] < around[1][0] < around[2][0]:
-                continue
-            position, size, _ = around[1]
-            if position in seen:
-                continue
-            filling.correct(Slot(position, size, topic.encode(), queue_id, offset))
 
     # Saying.
 

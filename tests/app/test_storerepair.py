@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 
 from click.testing import CliRunner
 from twisted.trial.unittest import SynchronousTestCase
@@ -100,3 +101,59 @@ class RepairCommandTests(SynchronousTestCase):
         self.assertIn("used by a broker", result.output + str(result.exception))
         self.assertNotEqual(result.exit_code, 0)
         file.close()
+
+    def fails(self, *words: str) -> str:
+        """Run it; the one sentence that it ends with."""
+        result = CliRunner().invoke(command, ("store", "repair", *words))
+        self.assertNotEqual(result.exit_code, 0)
+        return result.output + str(result.exception)
+
+    def test_settingsOfAnother(self) -> None:
+        """Of a copy, only the copy is repaired, though the settings name the log of the
+        broker that it is from."""
+        copy = os.path.realpath(self.mktemp())
+        shutil.copytree(self.root, copy)
+        log = os.path.join(self.root, "commitlog")
+        settings: str = self.mktemp()
+        self.write(settings, f"storePathRootDir={self.root}\nstorePathCommitLog={log}")
+        for folder in (self.root, copy):
+            with open(os.path.join(folder, "commitlog", "0" * 20), "r+b") as file:
+                file.seek(88)
+                file.write(b"b")
+        path = os.path.join(log, "0" * 20)
+        with open(path, "rb") as file:
+            before = file.read()
+        root, self.root = self.root, copy
+        kinds = list(self.rows("-c", settings))
+        self.assertEqual(kinds, ["emptied", "moved", "summary"])
+        with open(path, "rb") as file:
+            self.assertEqual(file.read(), before)
+        self.assertEqual(os.listdir(os.path.join(copy, "commitlog")), ["0" * 20])
+        shutil.rmtree(os.path.join(copy, "commitlog"))
+        said = self.fails(copy, "-c", settings)
+        self.assertIn(f"--commit-log {log}", said)
+        self.assertNotIn("repair-", " ".join(os.listdir(root)))
+
+    def test_logInUse(self) -> None:
+        """One sentence, if a broker uses the log that is named, also through a link."""
+        copy = os.path.realpath(self.mktemp())
+        shutil.copytree(self.root, copy)
+        file = Disk().open(os.path.join(self.root, "lock"), create=True)
+        self.assertTrue(file.lock())
+        link: str = self.mktemp()
+        log = os.path.join(self.root, "commitlog")
+        os.symlink(log, link)
+        for each in (log, link):
+            said = self.fails(copy, "--commit-log", each)
+            self.assertIn(f"{self.root} is used by a broker", said)
+        said = self.fails(copy, "--commit-log", link, "--dry-run")
+        self.assertIn("used by a broker", said)
+        file.close()
+
+    def test_noStore(self) -> None:
+        """One sentence, if there is no store; nothing is left behind."""
+        for folder in (self.mktemp(), os.path.join(self.root, "commitlog")):
+            os.makedirs(folder, exist_ok=True)
+            before = os.listdir(folder)
+            self.assertIn("There is no store in", self.fails(folder))
+            self.assertEqual(os.listdir(folder), before)

@@ -1,0 +1,156 @@
+# -*- test-case-name: tests.store.test_repair -*-
+"""What a repair writes in place of what cannot be read in the log: decided here.
+
+For each region without a good record, all that is known of what stood there is asked:
+queues and batch queues, also what these hold beyond what can be read of them; the
+record's own head; the queue offsets that are missing behind it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Final, final
+
+from rocketbroker.files.interfaces import IFiles
+from rocketbroker.records.sysflags import INNER_BATCH
+from rocketbroker.store.batchqueue import FOLDER as BATCHES
+from rocketbroker.store.faults import Fault
+from rocketbroker.store.locating import (
+    entries_between,
+    queues_in,
+    segment_at,
+    slots_of_batches,
+)
+from rocketbroker.store.lostrecords import Filling, Slot
+from rocketbroker.store.queueverification import SHARED_PREFIX
+from rocketbroker.store.reader import StoreReader
+from rocketbroker.store.scanning import Blank, Broken, parse
+
+#: So many missing offsets are tried for a record that no queue knows: it was followed
+#: soon by the next one of its queue, or it was the last.
+MOST_TRIED: Final = 1000
+
+
+@final
+class Plan:
+    """What is written where.
+
+    @ivar filling: in the log.
+    @ivar damaged: the queues that have to be made again.
+    """
+
+    def __init__(
+        self,
+        files: IFiles,
+        root: str,
+        reader: StoreReader,
+        faults: Sequence[Fault],
+        store_ms: int,
+    ) -> None:
+        """
+        @param store_ms: the store time of records whose own cannot be read.
+        """
+        self._reader = reader
+        self._faults = faults
+        self._batches = sorted(queues_in(files, os.path.join(root, BATCHES)))
+        self.filling = Filling(self._read, store_ms)
+        self.damaged = {each.queue for each in faults if each.queue is not None}
+        regions = [fault.region for fault in faults if fault.region != (0, 0)]
+        for start, end in sorted(regions):
+            self._fill(start, end)
+        self._misplaced()
+        filling = self.filling
+        mended = {slot.position for slot in filling.mended}
+        for fault in faults:
+            if fault.kind == "crc" and fault.position not in mended:
+                filling.seal(*fault.offsets)
+        filling.patches.sort()
+        self.damaged |= {
+            (each.topic.decode("utf-8", "replace"), each.queue_id)
+            for each in filling.emptied
+        }
+
+    def _read(self, position: int, size: int) -> bytes:
+        segment = segment_at(self._reader, position)
+        return segment.file.pread(size, position - segment.start)
+
+    def _fill(self, start: int, end: int) -> None:
+        slots = self._slots(start, end) or list(self._missing(start, end))
+        segment = segment_at(self._reader, start)
+        if segment is self._reader.segments[-1] and end == segment.end:
+            # The log goes on there: what no message stood in becomes zeros again.
+            end = max((each.position + each.size for each in slots), default=start)
+        self.filling.fill(start, end, slots, end == segment.end)
+
+    def _slots(self, start: int, end: int) -> list[Slot]:
+        """The records that queues know in a region."""
+        reader = self._reader
+        found = []
+        for topic in reader.topics():
+            for queue_id in reader.queues(topic):
+                for offset, position, size in entries_between(
+                    reader, topic, queue_id, start, end
+                ):
+                    if topic.startswith(SHARED_PREFIX):
+                        # Another topic's record, which may become shorter.
+                        self.damaged.add((topic, queue_id))
+                        break
+                    name = topic.encode()
+                    found.append(Slot(position, size, name, queue_id, offset))
+        for topic, queue_id in self._batches:
+            found += slots_of_batches(reader, topic, queue_id, start, end)
+        if not found:
+            # The queue has lost it too; perhaps the record itself can be read.
+            found += self._own_slot(start, end)
+        return found
+
+    def _missing(self, start: int, end: int) -> Iterator[Slot]:
+        """The record of a region that no queue knows: the first offset that is missing
+        behind it and makes it whole again, as its CRC tells."""
+        tried = 0
+        for fault in self._faults:
+            first, behind = fault.offsets
+            if fault.kind != "order" or behind - first != 1 or fault.position < end:
+                continue
+            assert fault.queue is not None
+            topic, queue_id = fault.queue
+            slot = Slot(start, end - start, topic.encode(), queue_id, first)
+            if self.filling.would_mend(slot):
+                yield slot
+                return
+            tried += 1
+            if tried == MOST_TRIED:
+                return
+
+    def _own_slot(self, start: int, end: int) -> Iterator[Slot]:
+        data = self._read(start, min(end - start, 64 << 20))
+        try:
+            found = parse(data, 0, start, False)
+        except (Broken, Blank):
+            return
+        # A batch without messages is none, and its queue may have gaps.
+        if found[5] & 0xC in (0, 8) and not found[5] & INNER_BATCH:
+            yield Slot(start, found[1], found[2], found[3], found[4])
+
+    def _misplaced(self) -> None:
+        """Records that are whole, but say another queue or offset than the entry that
+        stands in order between its neighbours."""
+        reader = self._reader
+        seen = {position for position, _ in self.filling.patches}
+        for fault in self._faults:
+            if fault.kind != "entry" or fault.queue is None:
+                continue
+            topic, queue_id = fault.queue
+            offset = fault.offsets[0]
+            around = [
+                entry
+                for at in (offset - 1, offset, offset + 1)
+                for entry in reader.entries(topic, queue_id, at)[:1]
+            ]
+            if len(around) < 3 or not around[0][0] < around[1][0] < around[2][0]:
+                continue
+            position, size, _ = around[1]
+            if position in seen:
+                continue
+            self.filling.correct(Slot(position, size, topic.encode(), queue_id, offset))
