@@ -119,6 +119,8 @@ class StoreOptions(KeyedOptions):
         "max_message_size": "most bytes of a body",
         "max_filter_message_size": "bytes of queue entries that one pull looks at",
         "check_crc_on_recover": "check bodies when recovering",
+        "enabled_append_prop_crc": "give each record a CRC of all of it",
+        "force_verify_prop_crc": "check that, too, when recovering",
         "max_transfer_bytes_on_message_in_memory": "most bytes of a pull",
         "max_transfer_count_on_message_in_memory": "most messages of a pull",
         "max_transfer_bytes_on_message_in_disk": "the same of old messages",

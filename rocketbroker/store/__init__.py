@@ -16,6 +16,7 @@ L{rocketbroker.store.store} offers it. From the outside in:
 - L{rocketbroker.store.cleaning}: what is removed, when, and in which order.
 - L{rocketbroker.store.refusal}: why the log takes nothing, and until when.
 - L{rocketbroker.store.encoding}: drafts to records, for the append.
+- L{rocketbroker.store.sealing}: records with a CRC of their own.
 - L{rocketbroker.store.placing}: drafts of several messages, and such that say where
   they stand.
 - L{rocketbroker.store.dispatching}: from the log into the queues.

@@ -48,6 +48,7 @@ from rocketbroker.store.lease import Lease
 from rocketbroker.store.placing import advance, measure, retreat
 from rocketbroker.store.refusal import Refusal
 from rocketbroker.store.room import Room
+from rocketbroker.store.sealing import encode_sealed, make_room_for_crc
 from rocketbroker.store.segments import Segment, Segments
 from rocketbroker.store.words import (
     APPENDING,
@@ -84,6 +85,12 @@ def by_queue(drafts: Sequence[Draft]) -> Sequence[Draft]:
     one for each, which halves what a pull costs.
     """
     return drafts if len(drafts) == 1 else sorted(drafts, key=_SLOT)
+
+
+def _roomy_by_queue(drafts: Sequence[Draft]) -> Sequence[Draft]:
+    """The same, each record with room for a CRC of its own."""
+    make_room_for_crc(drafts)
+    return by_queue(drafts)
 
 
 @final
@@ -141,10 +148,12 @@ class CommitLog:
         room: Room,
         pool: BufferPool | None = None,
         holds_back: bool = False,
+        append_crc: bool = False,
     ) -> None:
         """
         @param pool: the transient store pool, where there is one.
         @param holds_back: whether what is published waits for a commit.
+        @param append_crc: whether each record ends with a CRC of its own.
         """
         assert len(store_host) in (HOST_V4, HOST_V6), store_host
         self.segments = segments
@@ -165,6 +174,9 @@ class CommitLog:
         self._most = most_body, self._most_record, most
         self._pool = pool
         self._holds_back = holds_back
+        # Decided here once, so that nobody else pays for it.
+        self._encode = encode_sealed if append_crc else encode
+        self._arranged = _roomy_by_queue if append_crc else by_queue
         self._refusal = Refusal(flags, wall_ms, self.make_room)
         self._in_batches = 0
         self._wants_segment = False
@@ -180,7 +192,7 @@ class CommitLog:
             if self._flags.bits and not self._refusal.allows(store_ms):
                 self._fail(drafts, SERVICE_NOT_AVAILABLE)
                 return
-            runs = self._reserve(by_queue(drafts))
+            runs = self._reserve(self._arranged(drafts))
             if not runs:
                 return
             try:
@@ -301,7 +313,7 @@ class CommitLog:
             start = run.segment.start
             position = run.start
             for drafts in _chunks(run):
-                content = b"".join(encode(drafts, store_ms, self._store_host))
+                content = b"".join(self._encode(drafts, store_ms, self._store_host))
                 run.segment.file.pwrite(content, position - start)
                 position += len(content)
             if run.filler:

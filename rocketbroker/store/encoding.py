@@ -52,6 +52,9 @@ FILLER: Final = struct.Struct(
 FILLER_BYTES: Final = 8
 assert FILLER.size == FILLER_BYTES
 
+#: So many pieces make a record: head, body, topic, length of properties, properties.
+PIECES: Final = 5
+
 #: The length of a host: address and port.
 HOST_V4: Final = 8
 HOST_V6: Final = 20

@@ -105,6 +105,7 @@ class Parts:
             Room(self.segments, words, options),
             self.pool,
             holds_back(options),
+            options.enabled_append_prop_crc,
         )
         self.flushing = Flushing(self.log, words, holds_back(options))
         self.search = TimeSearch(self.segments, words)

@@ -35,6 +35,7 @@ from rocketbroker.store.interfaces import (
     Placed,
 )
 from rocketbroker.store.scanning import Found
+from rocketbroker.store.sealing import split_room
 from rocketbroker.store.words import NEXT
 
 _NUMBER = properties.INNER_NUM.encode()
@@ -119,7 +120,8 @@ def complete(draft: Draft, placed: Placed, queue: Queue) -> int:
         place = b"%b\x01%d\x02" % (_BASE, queue.next_offset)
     if not queue.storable:
         return MESSAGE_ILLEGAL
-    draft.properties = properties.joined(placed.properties, place)
+    found, room = split_room(placed.properties)
+    draft.properties = properties.joined(found, place) + room
     if len(draft.properties) > MOST_PROPERTIES:
         return PROPERTIES_SIZE_EXCEEDED
     return PUT_OK
