@@ -9,9 +9,10 @@ from typing import Final
 
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
+from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.store.batchfiles import BatchFiles
 from rocketbroker.store.lostrecords import Slot
-from rocketbroker.store.reader import StoreReader
+from rocketbroker.store.reader import ENTRIES_AT_ONCE, StoreReader
 from rocketbroker.store.segments import Segment, position_of_name
 
 #: So much is read at once.
@@ -80,6 +81,25 @@ def entries_between(
                 return
             yield low, position, size
             low += 1
+
+
+def entries_behind(
+    reader: StoreReader, topic: str, queue_id: int, start: int, end: int
+) -> Iterator[tuple[int, int, int]]:
+    """The same of the entries behind the last one that can be read: those of records
+    whose heads are damaged, if no good record of the queue follows."""
+    offset = reader.max_offset(topic, queue_id)
+    row = reader.row("consumequeue", topic, queue_id, SIZE)
+    while True:
+        data = row.read(offset * SIZE, ENTRIES_AT_ONCE * SIZE)
+        if len(data) < SIZE:
+            return
+        for position, size, _ in ENTRY.iter_unpack(data):
+            if size <= 0:
+                return
+            if start <= position < end:
+                yield offset, position, size
+            offset += 1
 
 
 def slots_of_batches(

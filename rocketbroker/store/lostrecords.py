@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeAlias, final
 
 from rocketbroker.records.entries import FILLED_SIZE
@@ -35,7 +35,7 @@ from rocketbroker.records.record import (
     own_crc,
     record_size,
 )
-from rocketbroker.records.sysflags import INNER_BATCH, NEED_UNWRAP
+from rocketbroker.records.sysflags import HOST_MASK, INNER_BATCH, NEED_UNWRAP
 from rocketbroker.store.consumequeue import MAGIC_V1, MAGIC_V2, MOST_TOPIC_V1
 from rocketbroker.store.encoding import (
     FILLER,
@@ -293,10 +293,33 @@ def _mended(slot: Slot, data: bytes) -> bytes | None:
     fixed[:8] = struct.pack(">ii", slot.size, magic)
     fixed[12:16] = slot.queue_id.to_bytes(4, "big")
     fixed[20:36] = struct.pack(">qq", slot.queue_offset, slot.position)
-    try:
-        found = parse(bytes(fixed), 0, slot.position, True)
-    except (Broken, Blank):
-        return None
-    if found[1] != slot.size or found[2] != slot.topic:
-        return None
-    return bytes(fixed)
+    for length in (None, *_body_lengths(slot, fixed)):
+        if length is not None:
+            at = _body_of(fixed)
+            fixed[at - 4 : at] = length.to_bytes(4, "big")
+        try:
+            found = parse(bytes(fixed), 0, slot.position, True)
+        except (Broken, Blank):
+            continue
+        if found[1] == slot.size and found[2] == slot.topic:
+            return bytes(fixed)
+    return None
+
+
+def _body_of(record: bytes | bytearray) -> int:
+    """Where the body of a record begins."""
+    return 88 + 12 * (record[39] & HOST_MASK).bit_count()
+
+
+def _body_lengths(slot: Slot, record: bytes | bytearray) -> Iterator[int]:
+    """How long the body may be by what follows it: the topic, and as many bytes of
+    properties as are left."""
+    topic = slot.topic
+    head = len(topic).to_bytes(1 if len(topic) <= MOST_TOPIC_V1 else 2, "big") + topic
+    body = _body_of(record)
+    at = record.find(head, body)
+    while at >= 0:
+        end = at + len(head) + 2
+        if int.from_bytes(record[end - 2 : end], "big") == slot.size - end:
+            yield at - body
+        at = record.find(head, at + 1)

@@ -135,14 +135,15 @@ class Repair:
             plan = Plan(self._files, self._root, reader, faults, self._wall_ms())
             filling = plan.filling
             self._damaged = plan.damaged
-            self._report(filling, walk, reader)
+            rest = (walk.tail_position, walk.tail) if walk.tail else plan.rest
+            self._report(filling, rest, reader)
             if dry:
                 self._report_queues()
                 self.left += len(faults)
                 return
             self._check_room(filling)
             options = self._sizes(reader)
-            self._change(reader, filling, walk)
+            self._change(reader, filling, rest)
         finally:
             reader.close()
         rebuild = bool(faults)
@@ -227,7 +228,7 @@ class Repair:
     # Saying.
 
     def _report(
-        self, filling: Filling, walk: Verification, reader: StoreReader
+        self, filling: Filling, rest: tuple[int, int], reader: StoreReader
     ) -> None:
         for kind, slots, text in (
             ("mended", filling.mended, "its head was wrong and is set right"),
@@ -246,11 +247,12 @@ class Repair:
             path = segment_at(reader, start).path
             text = f"no message can be made of bytes {start} to {end - 1}"
             self._tell(Done("given-up", path, start, end - start, text))
-        if walk.tail:
-            path = segment_at(reader, walk.tail_position).path
-            written = written_from(reader, walk.tail_position)
-            text = "what the last stop left behind the last record"
-            self._tell(Done("given-up", path, walk.tail_position, written, text))
+        end, behind = rest
+        if behind:
+            path = segment_at(reader, end).path
+            written = written_from(reader, end)
+            text = "no message can be made of what stands behind the last record"
+            self._tell(Done("given-up", path, end, written, text))
 
     def _report_queues(self) -> None:
         for topic, queue_id in sorted(self._damaged):
@@ -274,7 +276,7 @@ class Repair:
             )
 
     def _change(
-        self, reader: StoreReader, filling: Filling, walk: Verification
+        self, reader: StoreReader, filling: Filling, rest: tuple[int, int]
     ) -> None:
         """Write what replaces lost records, and zeros behind the last one."""
         copies = self._keeping()
@@ -285,11 +287,11 @@ class Repair:
                 opened[segment.path] = self._files.open(segment.path)
             file = opened[segment.path]
             copies.keep(segment.path, file, position - segment.start, len(data))
-        if walk.tail:
-            segment = segment_at(reader, walk.tail_position)
-            at = walk.tail_position - segment.start
-            length = written_from(reader, walk.tail_position)
-            copies.keep(segment.path, segment.file, at, length)
+        end, behind = rest
+        if behind:
+            segment = segment_at(reader, end)
+            length = written_from(reader, end)
+            copies.keep(segment.path, segment.file, end - segment.start, length)
         copies.sync()
         for position, data in filling.patches:
             segment = segment_at(reader, position)

@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.store.test_repair -*-
+# -*- test-case-name: tests.store.test_replacing -*-
 """What a repair writes in place of what cannot be read in the log: decided here.
 
 For each region without a good record, all that is known of what stood there is asked:
@@ -8,6 +8,7 @@ record's own head; the queue offsets that are missing behind it.
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator, Sequence
 from typing import Final, final
@@ -17,13 +18,15 @@ from rocketbroker.records.sysflags import INNER_BATCH
 from rocketbroker.store.batchqueue import FOLDER as BATCHES
 from rocketbroker.store.faults import Fault
 from rocketbroker.store.locating import (
+    entries_behind,
     entries_between,
     queues_in,
     segment_at,
     slots_of_batches,
+    written_from,
 )
 from rocketbroker.store.lostrecords import Filling, Slot
-from rocketbroker.store.queueverification import SHARED_PREFIX
+from rocketbroker.store.queueverification import MOST_RECORD, SHARED_PREFIX
 from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.scanning import Blank, Broken, parse
 
@@ -38,6 +41,7 @@ class Plan:
 
     @ivar filling: in the log.
     @ivar damaged: the queues that have to be made again.
+    @ivar rest: where the log ends, and how many bytes of something follow it.
     """
 
     def __init__(
@@ -55,6 +59,7 @@ class Plan:
         self._faults = faults
         self._batches = sorted(queues_in(files, os.path.join(root, BATCHES)))
         self.filling = Filling(self._read, store_ms)
+        self.rest = 0, 0
         self.damaged = {each.queue for each in faults if each.queue is not None}
         regions = [fault.region for fault in faults if fault.region != (0, 0)]
         for start, end in sorted(regions):
@@ -76,11 +81,17 @@ class Plan:
         return segment.file.pread(size, position - segment.start)
 
     def _fill(self, start: int, end: int) -> None:
-        slots = self._slots(start, end) or list(self._missing(start, end))
+        slots = [
+            each
+            for each in self._slots(start, end) or self._missing(start, end)
+            if each.position + each.size <= end
+        ]
         segment = segment_at(self._reader, start)
         if segment is self._reader.segments[-1] and end == segment.end:
             # The log goes on there: what no message stood in becomes zeros again.
             end = max((each.position + each.size for each in slots), default=start)
+            if end < segment.end:
+                self.rest = end, written_from(self._reader, end)
         self.filling.fill(start, end, slots, end == segment.end)
 
     def _slots(self, start: int, end: int) -> list[Slot]:
@@ -89,8 +100,9 @@ class Plan:
         found = []
         for topic in reader.topics():
             for queue_id in reader.queues(topic):
-                for offset, position, size in entries_between(
-                    reader, topic, queue_id, start, end
+                where = reader, topic, queue_id, start, end
+                for offset, position, size in itertools.chain(
+                    entries_between(*where), entries_behind(*where)
                 ):
                     if topic.startswith(SHARED_PREFIX):
                         # Another topic's record, which may become shorter.
@@ -135,7 +147,7 @@ class Plan:
 
     def _misplaced(self) -> None:
         """Records that are whole, but say another queue or offset than the entry that
-        stands in order between its neighbours."""
+        stands in order with its neighbours."""
         reader = self._reader
         seen = {position for position, _ in self.filling.patches}
         for fault in self._faults:
@@ -143,14 +155,32 @@ class Plan:
                 continue
             topic, queue_id = fault.queue
             offset = fault.offsets[0]
+            first = max(offset - 1, reader.min_offset(topic, queue_id))
             around = [
                 entry
-                for at in (offset - 1, offset, offset + 1)
+                for at in range(first, offset + 2)
                 for entry in reader.entries(topic, queue_id, at)[:1]
             ]
-            if len(around) < 3 or not around[0][0] < around[1][0] < around[2][0]:
+            positions = [entry[0] for entry in around]
+            if len(around) <= offset - first or positions != sorted(set(positions)):
                 continue
-            position, size, _ = around[1]
-            if position in seen:
+            position, size, _ = around[offset - first]
+            if position in seen or self._is_where_it_says(position):
                 continue
             self.filling.correct(Slot(position, size, topic.encode(), queue_id, offset))
+
+    def _is_where_it_says(self, position: int) -> bool:
+        """Whether the entry that a record says to be its own leads to it: then it is
+        another entry that is wrong."""
+        segment = segment_at(self._reader, position)
+        size = int.from_bytes(self._read(position, 4), "big")
+        data = self._read(position, min(size, MOST_RECORD, segment.end - position))
+        try:
+            found = parse(data, 0, position, False)
+        except (Broken, Blank):
+            return False
+        topic = found[2].decode("utf-8", "replace")
+        if topic not in self._reader.topics():
+            return False
+        entries = self._reader.entries(topic, found[3], found[4])[:1]
+        return any(entry[0] == position for entry in entries)

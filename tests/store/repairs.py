@@ -1,0 +1,108 @@
+"""A store that is damaged and repaired."""
+
+from __future__ import annotations
+
+import os
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.records.entries import SIZE
+from rocketbroker.records.record import StoredMessage, decode
+from rocketbroker.store.copies import Done
+from rocketbroker.store.faults import Fault
+from rocketbroker.store.lostrecords import LOST
+from rocketbroker.store.reader import StoreReader
+from rocketbroker.store.repair import Repair
+from rocketbroker.store.segments import segment_name
+from rocketbroker.store.verification import Verification
+from rocketbroker.testing.files import MemoryDisk
+from tests.store.stores import ROOT, Wall, opened, options, put
+
+LOG = os.path.join(ROOT, "commitlog", segment_name(0))
+QUEUE = os.path.join(ROOT, "consumequeue", "T", "0", segment_name(0))
+
+
+class DamagedStore(SynchronousTestCase):
+    """A store of 80 messages in two queues, over two segments, stopped cleanly."""
+
+    def setUp(self) -> None:
+        """Fill it."""
+        self.disk = MemoryDisk()
+        self.store = opened(self.disk)
+        for number in range(40):
+            put(self.store, self.store.queue("T", 0), b"%02d" % number * 600, tags="A")
+            put(self.store, self.store.queue("T", 1), b"x" * 300)
+        self.store.close()
+        self.told: list[Done] = []
+
+    def change(self, path: str, position: int, data: bytes) -> None:
+        """Overwrite bytes of a file."""
+        file = self.disk.open(path)
+        file.pwrite(data, position)
+        file.close()
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Where a message of the first queue stands, and its size."""
+        entry = self.disk.read(QUEUE)[offset * SIZE : offset * SIZE + 12]
+        return int.from_bytes(entry[:8], "big"), int.from_bytes(entry[8:], "big")
+
+    def repair(self, dry: bool = False, left: int | None = 0) -> Repair:
+        """Repair it.
+
+        @param left: how many faults are to be left; None: whatever there are.
+        """
+        self.told.clear()
+        repair = Repair(
+            self.disk,
+            options(),
+            Wall(),
+            self.told.append,
+            lambda done: None,
+            lambda size: None,
+            lambda keeping: [],
+        )
+        repair.run(dry)
+        if left is not None:
+            self.assertEqual(repair.left, left, [each.text for each in self.told])
+        return repair
+
+    def faults(self) -> list[Fault]:
+        """What is wrong now."""
+        faults: list[Fault] = []
+        reader = StoreReader(self.disk, ROOT)
+        Verification(self.disk, reader, faults.append, lambda done: None).run()
+        reader.close()
+        return faults
+
+    def messages(self, queue_id: int = 0) -> list[StoredMessage]:
+        """The messages of a queue as a broker hands them out; offsets are dense."""
+        store = opened(self.disk)
+        queue = store.queue("T", queue_id)
+        self.assertEqual(store.report, [])
+        found: list[StoredMessage] = []
+        while len(found) < queue.max_offset:
+            result = store.read(queue, len(found), 32, 1 << 20, None)
+            data = b"".join(result.records)
+            while data:
+                found.append(decode(data))
+                data = data[found[-1].size :]
+        store.close()
+        self.assertEqual([m.queue_offset for m in found], list(range(len(found))))
+        return found
+
+    def kinds(self) -> list[str]:
+        """What was told."""
+        return sorted({done.kind for done in self.told})
+
+    def expect_lost(self, *offsets: int) -> None:
+        """All messages are there, and those have no body and say so."""
+        found = self.messages()
+        self.assertEqual(len(found), 40)
+        for number, message in enumerate(found):
+            if number in offsets:
+                self.assertEqual(message.body, b"")
+                self.assertIn(LOST, message.properties)
+            else:
+                self.assertEqual(message.body, b"%02d" % number * 600)
+                self.assertNotIn(LOST, message.properties)
+        self.assertEqual([m.body for m in self.messages(1)], [b"x" * 300] * 40)

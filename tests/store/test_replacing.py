@@ -1,0 +1,95 @@
+"""What is written in place of lost records, by what is known of them."""
+
+from __future__ import annotations
+
+import os
+
+from rocketbroker.records.entries import ENTRY, SIZE
+from rocketbroker.store.segments import segment_name
+from tests.store.repairs import LOG, QUEUE, DamagedStore
+from tests.store.stores import ROOT, SEGMENT
+
+LAST_LOG = os.path.join(ROOT, "commitlog", segment_name(SEGMENT))
+LAST_QUEUE = os.path.join(ROOT, "consumequeue", "T", "1", segment_name(0))
+
+
+class LastRecordTests(DamagedStore):
+    """The end of a log that was stopped cleanly: its last two records, 39 of both
+    queues."""
+
+    def setUp(self) -> None:
+        """Find them."""
+        super().setUp()
+        self.ends = [
+            ENTRY.unpack(self.disk.read(path)[39 * SIZE : 40 * SIZE])[0] - SEGMENT
+            for path in (QUEUE, LAST_QUEUE)
+        ]
+
+    def test_heads(self) -> None:
+        """One bit of a head is wrong: it is set right from what the queue knows, though
+        no record follows, and nothing is lost."""
+        for at in (0, 3, 4, 7, 12, 15, 20, 27, 28, 35, 84, 87):
+            self.setUp()
+            for start in self.ends:
+                was = self.disk.read(LAST_LOG)[start + at]
+                self.change(LAST_LOG, start + at, bytes([was ^ 1]))
+            self.repair(dry=True, left=None)
+            self.assertIn("mended", self.kinds())
+            self.repair()
+            self.assertEqual(self.kinds(), ["mended", "moved"])
+            self.expect_lost()
+            self.assertEqual(self.faults(), [])
+
+    def test_headAndBody(self) -> None:
+        """What cannot be set right keeps its place, without a body; what is behind the
+        last record is kept and given up."""
+        start = self.ends[0]
+        before = self.disk.read(LAST_LOG)
+        self.change(LAST_LOG, start, b"\xaa" * 2000)
+        repair = self.repair()
+        self.assertEqual(self.kinds(), ["emptied", "given-up", "moved", "start"])
+        self.assertEqual([m.body for m in self.messages()][38:], [b"38" * 600, b""])
+        self.assertEqual([m.body for m in self.messages(1)][38:], [b"x" * 300, b""])
+        kept = self.disk.read(os.path.join(repair.copies, "before.bin"))
+        self.assertIn(b"\xaa" * (2000 - len(before[start:].rstrip(b"\0"))), kept)
+        self.assertEqual(self.faults(), [])
+
+    def test_nobodyKnows(self) -> None:
+        """Where the queue has lost it, too, its bytes are kept, and it is told."""
+        start = self.ends[1]
+        self.change(LAST_LOG, start, b"\xaa")
+        record = self.disk.read(LAST_LOG)[start:].rstrip(b"\0")
+        self.change(LAST_QUEUE, 39 * SIZE, bytes(SIZE))
+        repair = self.repair()
+        self.assertIn("given-up", self.kinds())
+        kept = self.disk.read(os.path.join(repair.copies, "before.bin"))
+        self.assertIn(record, kept)
+        self.assertEqual(len(self.messages(1)), 39)
+
+    def test_wrongSize(self) -> None:
+        """An entry behind the last one that leads beyond the log is not believed."""
+        self.change(LAST_LOG, self.ends[1], b"\xaa")
+        entry = ENTRY.pack(self.ends[1] + SEGMENT, SEGMENT, 0)
+        self.change(LAST_QUEUE, 39 * SIZE, entry)
+        self.repair()
+        self.assertEqual(len(self.messages(1)), 39)
+        self.assertEqual(self.disk.size(LAST_LOG), SEGMENT)
+
+
+class PlaceTests(DamagedStore):
+    """Records that say another place than the entry that leads to them."""
+
+    def test_entries(self) -> None:
+        """If it is the entry that is wrong, records are left as they are."""
+        data = self.disk.read(LAST_QUEUE)
+        for number in (0, 20, 39):
+            self.setUp()
+            # The entry of another message of the other queue, of the same size.
+            position = ENTRY.unpack(data[number * SIZE : (number + 1) * SIZE])[0]
+            log = self.disk.read(LOG)
+            entry = ENTRY.pack(position, self.position(number)[1], 0)
+            self.change(QUEUE, number * SIZE, entry)
+            self.repair()
+            self.assertNotIn("mended", self.kinds())
+            self.assertEqual(self.disk.read(LOG), log)
+            self.expect_lost()
