@@ -317,7 +317,7 @@ class Dispatcher:
             queue.pending_end = position + size
 
     def replay(
-        self, data: bytes, at: int, start: int, check_crc: bool
+        self, data: bytes, at: int, start: int, check_crc: int
     ) -> tuple[int, int, int]:
         """Collect the entries of many records; see L{replaying.replay}."""
         if self.extends or self.lights:

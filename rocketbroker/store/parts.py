@@ -35,6 +35,7 @@ from rocketbroker.store.reading import Reading
 from rocketbroker.store.recovery import Recovery
 from rocketbroker.store.room import Room
 from rocketbroker.store.rot import Rot
+from rocketbroker.store.scanning import BODY_CRC, NO_CRC, RECORD_CRC
 from rocketbroker.store.segments import Segments
 from rocketbroker.store.timesearch import TimeSearch
 from rocketbroker.store.words import MIN_POSITION, Words
@@ -43,6 +44,13 @@ from rocketbroker.store.words import MIN_POSITION, Words
 def physical_memory() -> int:
     """The bytes of this machine's memory."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _crcs_to_check(options: StoreOptions) -> int:
+    """Which CRCs recovery looks at."""
+    if not options.check_crc_on_recover:
+        return NO_CRC
+    return RECORD_CRC if options.force_verify_prop_crc else BODY_CRC
 
 
 @final
@@ -222,7 +230,7 @@ class Parts:
             self._words,
             self.checkpoint,
             self.dispatcher,
-            self._options.check_crc_on_recover,
+            _crcs_to_check(self._options),
             self._rot,
             self.ends,
             doubt,

@@ -24,6 +24,9 @@ Where this differs from the reference, on purpose:
   - When the records before one are missing in its queue, everything is built again from
     the first segment, so a queue whose files were lost comes back.
   - It does not end at a rotten record that others follow; the reference loses these.
+  - With C{forceVerifyPropCRC} a record without a CRC of its own counts by that of its
+    body; for the reference the log ends there, with all that was written before the
+    setting.
   - A short file is extended; the reference refuses to start. A file that is too long
     was made with another setting: we too. Missing files keep their places
     (L{rocketbroker.store.loading}).
@@ -89,13 +92,14 @@ class Recovery:
         words: Words,
         checkpoint: Checkpoint,
         dispatcher: Dispatcher,
-        check_crc: bool,
+        check_crc: int,
         rot: Rot,
         ends: Ends,
         doubt: Callable[[], None],
         zeroed: bool,
     ) -> None:
         """
+        @param check_crc: which CRCs of a record are looked at; see L{scanning.parse}.
         @param doubt: called after a clean stop, before anything is changed.
         @param zeroed: whether zeros alone stood behind the log's end when somebody
             last began to write there.

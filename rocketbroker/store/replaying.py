@@ -11,13 +11,14 @@ from rocketbroker.records.entries import ENTRY
 from rocketbroker.store.consumequeue import Queue
 from rocketbroker.store.delays import SCHEDULE_TOPIC
 from rocketbroker.store.ordinary import Lane, collect
+from rocketbroker.store.scanning import NO_CRC, RECORD_CRC
 
 
 def replay(
     data: bytes,
     at: int,
     start: int,
-    check_crc: bool,
+    check_crc: int,
     known: dict[tuple[bytes, int], Queue],
     touched: list[Queue],
 ) -> tuple[int, int, int]:
@@ -27,6 +28,7 @@ def replay(
     Records that are entered already, or of a topic that was deleted, are not ordinary.
 
     @param start: the position of C{data} in the log.
+    @param check_crc: which CRCs are looked at; see L{scanning.parse}.
     @param known: queues by topic and number; a record of another is not ordinary.
     @param touched: where queues are noted that had nothing pending.
     @return: behind the last one taken, how many they were, and its store time.
@@ -47,7 +49,8 @@ def replay(
         opened.append((queue, lane, not pending))
         return lane
 
-    found = collect(data, at, start, check_crc, lane_of)
+    check_own = check_crc == RECORD_CRC
+    found = collect(data, at, start, check_crc != NO_CRC, lane_of, check_own)
     for queue, lane, was_empty in opened:
         if not lane.entries:
             continue

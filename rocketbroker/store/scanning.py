@@ -2,8 +2,9 @@
 """Reading the log from one record to the next, and telling records from rubbish.
 
 Recovery checks all: magic, CRC of the body, the sum of the lengths, and that the record
-says the position where it stands. So do look-ups of single records; the dispatch leaves
-out the CRC, as the reference does.
+says the position where it stands; the CRC of the whole record only if it is told to
+(C{forceVerifyPropCRC}). So do look-ups of single records; the dispatch leaves out the
+CRC, as the reference does.
 
 The store sheet, sections 3 and 15.6.
 """
@@ -17,6 +18,7 @@ from zlib import crc32
 
 from rocketbroker.records.entries import SIZE as ENTRY_BYTES
 from rocketbroker.records.hashing import tag_code
+from rocketbroker.records.record import is_crc_property_right
 from rocketbroker.records.sysflags import BORN_HOST_V6, HOST_MASK, STORE_HOST_V6
 from rocketbroker.store.consumequeue import MAGIC_V1, MAGIC_V2
 from rocketbroker.store.encoding import HOST_V4, HOST_V6, MAGIC_BLANK
@@ -30,6 +32,12 @@ SMALLEST: Final = 91
 
 #: No message has a higher number in its queue: its entry could not be found by it.
 MOST_OFFSET: Final = (1 << 63) // ENTRY_BYTES - 1
+
+#: Which CRCs of a record are looked at: none, that of the body, or that of the whole
+#: record, too, if it has one.
+NO_CRC: Final = 0
+BODY_CRC: Final = 1
+RECORD_CRC: Final = 2
 
 #: Why a walk ends where nobody has written yet.
 NOTHING: Final = "nothing was written"
@@ -100,9 +108,10 @@ class Blank(Exception):
     """The rest of the segment is a filler."""
 
 
-def parse(data: bytes, at: int, position: int, check_crc: bool) -> Found:
+def parse(data: bytes, at: int, position: int, check_crc: int) -> Found:
     """The record at C{data[at:]}, which is in the log at C{position}.
 
+    @param check_crc: L{NO_CRC}, L{BODY_CRC} or L{RECORD_CRC}.
     @raise Blank: it is a filler.
     @raise Broken: it is not whole, or no record.
     """
@@ -145,6 +154,8 @@ def parse(data: bytes, at: int, position: int, check_crc: bool) -> Found:
         raise Broken("its topic is longer than the record")
     if properties + (data[topic_end] << 8) + data[topic_end + 1] != end:
         raise Broken("its lengths do not add up")
+    if check_crc == RECORD_CRC and not is_crc_property_right(data, at, end):
+        raise Broken("its own CRC is another")
     return (
         position,
         size,
@@ -199,7 +210,7 @@ class Scan:
         segments: Segments,
         start: int,
         end: int,
-        check_crc: bool,
+        check_crc: int,
         take: Callable[[bytes, int, int], int] | None = None,
     ) -> None:
         """

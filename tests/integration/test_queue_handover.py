@@ -13,6 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.blocking.connections import Connections
 from rocketbroker.blocking.settings import Settings
 from rocketbroker.records.batches import encode_part, unwrap
+from rocketbroker.records.checking import BLANK, GOOD, check
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.records.queueunits import ExtensionUnit, decode_extension
 from rocketbroker.records.record import decode_all
@@ -39,6 +40,9 @@ SETTINGS = {
     "mappedFileSizeConsumeQueueExt": EXTENSION_BYTES,
     "mapperFileSizeBatchConsumeQueue": 46 * 100,
 }
+
+#: Each record has a CRC of its own, and recovery looks at it.
+CRCS = {"enabledAppendPropCRC": "true", "forceVerifyPropCRC": "true"}
 
 #: So many messages of each kind each broker takes, and so many are in a batch.
 COUNT = 600
@@ -178,13 +182,15 @@ class Asker:
 class QueueHandOverTests(SynchronousTestCase):
     """From a Java broker to ours, and back."""
 
-    def hand_over(self, how: int) -> None:
+    def hand_over(self, how: int, **more: object) -> HandOver:
         """Each serves what the other one has written, and writes more.
 
         @param how: the signal that ends each broker.
+        @param more: settings of both.
+        @return: what it was done with; neither is up.
         """
         self.killed = how == signal.SIGKILL
-        over = HandOver("5.3.3", **SETTINGS)
+        over = HandOver("5.3.3", **SETTINGS, **more)
         self.addCleanup(over.stop)
         over.java.start()
         ask = self.asker(over)
@@ -216,6 +222,25 @@ class QueueHandOverTests(SynchronousTestCase):
         self.read(ask, 3 * COUNT)
         over.java.stop(how)
         self.assertEqual(over.faults(), "")
+        return over
+
+    def with_crcs(self, how: int) -> None:
+        """The same with a CRC in each record, without which Java ends the log."""
+        over = self.hand_over(how, **CRCS)
+        for word in ("not found CRC", "failed to check message CRC"):
+            self.assertNotIn(word, over.java.said())
+        records = 0
+        for path in (over.cluster.store / "commitlog").iterdir():
+            data = memoryview(path.read_bytes())
+            at = 0
+            while any(data[at : at + 8]):
+                found = check(data, at, require_record_crc=True)
+                if found.result == BLANK:
+                    break
+                self.assertEqual(found.result, GOOD, f"{path.name} at {at}")
+                records += 1
+                at += found.size
+        self.assertGreater(records, 3 * COUNT)
 
     def asker(self, over: HandOver) -> Asker:
         """Ask the broker that is up."""
@@ -334,3 +359,11 @@ class QueueHandOverTests(SynchronousTestCase):
     def test_killed(self) -> None:
         """Between kills."""
         self.hand_over(signal.SIGKILL)
+
+    def test_stoppedWithCrcs(self) -> None:
+        """Between clean stops, with a CRC in each record."""
+        self.with_crcs(signal.SIGTERM)
+
+    def test_killedWithCrcs(self) -> None:
+        """Between kills, with a CRC in each record."""
+        self.with_crcs(signal.SIGKILL)

@@ -13,9 +13,12 @@ from rocketbroker.store.interfaces import (
     Draft,
     Placed,
 )
+from rocketbroker.store.segments import segment_name
+from rocketbroker.store.store import Store
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import (
     BORN_HOST_V6,
+    ROOT,
     Wall,
     bodies,
     draft,
@@ -189,3 +192,67 @@ class SealTests(SealedCase):
         self.assertEqual([each["INNER_BASE"] for each in found], ["0", "2"])
         wanted = [(0, b"a"), (1, b"b"), (2, b"c")]
         self.assertEqual(unwrapped(self.store, self.packs), wanted)
+
+
+class VerifyTests(SealedCase):
+    """What recovery makes of it with C{forceVerifyPropCRC}."""
+
+    def restart(self, position: int, tags: bytes, **changes: object) -> Store:
+        """Turn the tags of a record into others, crash, and start again."""
+        record = self.store.record_at(position)
+        assert record is not None
+        self.disk.crash(keep_all=True)
+        file = self.disk.open(f"{ROOT}/commitlog/{segment_name(0)}")
+        file.pwrite(record.replace(b"TAGS\x01t", b"TAGS\x01" + tags), position)
+        file.datasync()
+        file.close()
+        given: dict[str, object] = {**ON, "force_verify_prop_crc": True, **changes}
+        return opened(self.disk, Wall(), **given)
+
+    def fill(self) -> list[Draft]:
+        """Some messages."""
+        return put(self.store, self.queue, b"0", b"1", b"2", b"3", tags="t")
+
+    def test_right(self) -> None:
+        """Whose CRC is right is entered."""
+        store = self.restart(self.fill()[1].position, b"t")
+        self.assertEqual(store.report, [])
+        self.assertEqual(store.queue("T", 0).max_offset, 4)
+
+    def test_wrong(self) -> None:
+        """A record whose properties are others is told; it keeps its place, and those
+        behind it are there. Its body is right, and its entry was written before: so it
+        is handed out."""
+        drafts = self.fill()
+        store = self.restart(drafts[1].position, b"u")
+        self.assertIn("its own CRC is another", "".join(store.report))
+        self.assertEqual(bodies(store, store.queue("T", 0)), [b"0", b"1", b"2", b"3"])
+
+    def test_wrongAtTheEnd(self) -> None:
+        """The last record is given up, and its place is free again."""
+        drafts = self.fill()
+        store = self.restart(drafts[3].position, b"u")
+        self.assertIn("its own CRC is another", "".join(store.report))
+        self.assertEqual(store.published_position, drafts[3].position)
+        self.assertEqual(store.queue("T", 0).next_offset, 3)
+
+    def test_without(self) -> None:
+        """Records without one, as a store has them from before the setting, count by
+        the CRC of their body: they were acknowledged like any other."""
+        self.disk = MemoryDisk()
+        self.store = opened(self.disk)
+        self.queue = self.store.queue("T", 0)
+        store = self.restart(self.fill()[1].position, b"u")
+        self.assertEqual(store.report, [])
+        self.assertEqual(store.queue("T", 0).max_offset, 4)
+
+    def test_notAsked(self) -> None:
+        """Without the setting, or without checks of recovery, it is not looked at."""
+        for changes in (
+            {"force_verify_prop_crc": False},
+            {"check_crc_on_recover": False},
+        ):
+            self.setUp()
+            store = self.restart(self.fill()[1].position, b"u", **changes)
+            self.assertEqual(store.report, [])
+            self.assertEqual(store.queue("T", 0).max_offset, 4)
