@@ -39,6 +39,7 @@ L{rocketbroker.store.store} offers it. From the outside in:
 - L{rocketbroker.store.batchqueue}: the units of one that holds batches.
 - L{rocketbroker.store.extension}: what does not fit into the entries of a queue.
 - L{rocketbroker.store.queuefiles}: the files of a queue.
+- L{rocketbroker.store.queueloading}: the same, as a start finds them.
 - L{rocketbroker.store.index}: messages by their keys.
 - L{rocketbroker.store.indexfile}: one file of it.
 - L{rocketbroker.store.indexrows}: messages on their way into it.

@@ -75,6 +75,15 @@ class Checkpoint:
         """What was stored up to then is in the log and in the queues on the disk."""
         return max(0, min(self.physic_ms, self.logics_ms) - MARGIN_MS)
 
+    def doubt(self) -> None:
+        """I{Blocking.} Vouch for nothing of log and queues any more.
+
+        @raise OSError: the disk refused.
+        """
+        if self.safe_ms:
+            self.physic_ms = self.logics_ms = 0
+            self.save()
+
     def save(self) -> None:
         """I{Blocking.} Write and sync it."""
         file = self._file

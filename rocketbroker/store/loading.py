@@ -215,13 +215,15 @@ def _time(files: IFiles, path: str, start: int, size: int) -> int:
     return files.modified_ms(path)
 
 
-def set_aside(files: IFiles, path: str) -> str:
-    """I{Blocking.} Take a segment out of the log, and keep it.
+def set_aside(files: IFiles, path: str, folder: str = "") -> str:
+    """I{Blocking.} Take a segment out of the log, or a file out of its queue, and keep
+    it.
 
+    @param folder: where; by default beside the directory that it is in.
     @return: where it is.
     @raise OSError: it cannot be kept there.
     """
-    folder = beside(os.path.dirname(path), GIVEN_UP)
+    folder = folder or beside(os.path.dirname(path), GIVEN_UP)
     files.make_dirs(folder)
     name = kept = os.path.join(folder, os.path.basename(path))
     number = 1

@@ -12,12 +12,11 @@ from __future__ import annotations
 import os
 from typing import final
 
-from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.store.debt import Debt, Owed, over
 from rocketbroker.store.diskspace import NO_ROOM
 from rocketbroker.store.pages import is_due
-from rocketbroker.store.segments import position_of_name, segment_name
+from rocketbroker.store.segments import segment_name
 
 
 @final
@@ -86,6 +85,7 @@ class QueueFiles:
 
     @ivar folder: their directory.
     @ivar size: the bytes of each.
+    @ivar setting: what says that.
     @ivar all: those there are, by their first byte, in order and without gaps.
     """
 
@@ -95,10 +95,10 @@ class QueueFiles:
         "_flushed",
         "_owed",
         "_reading",
-        "_setting",
         "_unnamed",
         "all",
         "folder",
+        "setting",
         "size",
     )
 
@@ -118,47 +118,13 @@ class QueueFiles:
         self._owed: Owed | None = None
         self._files = files
         self._reading: QueueFile | None = None
-        self._setting = setting
+        self.setting = setting
         self._unnamed = False
         #: Where the queue ended at its last flush.
         self._flushed = 0
         self.folder = folder
         self.size = size
         self.all: list[QueueFile] = []
-
-    def load(self) -> list[str]:
-        """Open what is there.
-
-        A file that is too short, as a crash leaves one, is extended. Of files with a
-        gap between them only the last run is used.
-
-        @return: sentences about what was not right.
-        @raise StoreError: a file was made for another size.
-        """
-        said = []
-        found: list[QueueFile] = []
-        for name in self._files.list(self.folder):
-            path = os.path.join(self.folder, name)
-            start = position_of_name(name)
-            if start < 0 or self._files.is_dir(path):
-                said.append(f"{path} is not a file of a consume queue; it is ignored.")
-                continue
-            length = self._files.size(path)
-            if start % self.size or length > self.size:
-                raise StoreError(
-                    f"{path} ({length} bytes) does not fit {self._setting}, "
-                    f"which is {self.size}."
-                )
-            queue_file = QueueFile(self._files, start, path)
-            if length < self.size:
-                queue_file.file.truncate(self.size)
-                said.append(f"{path} had {length} bytes; it has {self.size} now.")
-            if found and found[-1].start + self.size != start:
-                said.append(f"Files before {path} are missing; older ones are ignored.")
-                found = []
-            found.append(queue_file)
-        self.all = found
-        return said
 
     def find(self, position: int) -> QueueFile | None:
         """The file that holds a byte."""

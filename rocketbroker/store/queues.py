@@ -26,6 +26,7 @@ from rocketbroker.store.debt import Debt
 from rocketbroker.store.extension import FOLDER as EXTENSION_FOLDER
 from rocketbroker.store.extension import Extension
 from rocketbroker.store.queuefiles import QueueFiles
+from rocketbroker.store.queueloading import QueueLoading
 from rocketbroker.store.words import Words
 
 FOLDER = "consumequeue"
@@ -185,16 +186,29 @@ class QueueTable:
         """All handles."""
         return list(self._queues.values())
 
-    def load(self) -> list[str]:
+    def load(self, clean: bool, doubt: Callable[[], None]) -> list[str]:
         """Make a handle for each queue that has a directory, and open its files.
 
+        @param clean: see L{QueueLoading}.
+        @param doubt: the same.
         @return: sentences about what was not right.
+        @raise StoreError: they were made for another size.
         """
-        return self._load(self._folder, False) + self._load(self._batch_folder, True)
+        loading = QueueLoading(self._files, clean, doubt)
+        queues = self._find(self._folder, False, loading.said)
+        others = self._find(self._batch_folder, True, loading.said)
+        loading.load(
+            [
+                ([each.files for each in queues], SIZE),
+                ([each.extension.files for each in queues if each.extension], 1),
+                ([each.batch.files for each in others if each.batch], BATCH_SIZE),
+            ]
+        )
+        return loading.said
 
-    def _load(self, parent: str, is_batch: bool) -> list[str]:
+    def _find(self, parent: str, is_batch: bool, said: list[str]) -> list[Queue]:
         """The queues of one kind."""
-        said = []
+        found = []
         for topic in self._files.list(parent):
             folder = os.path.join(parent, topic)
             if not self._files.is_dir(folder) or not is_usable(topic):
@@ -209,12 +223,8 @@ class QueueTable:
                 if not number or str(int(name)) != name or not self._files.is_dir(path):
                     said.append(f"{path} is not a queue's directory; it is ignored.")
                     continue
-                queue = self.get(topic, int(name))
-                files = queue.files if queue.batch is None else queue.batch.files
-                said += files.load()
-                if queue.extension is not None:
-                    said += queue.extension.files.load()
-        return said
+                found.append(self.get(topic, int(name)))
+        return found
 
     def of_topic(self, topic: str) -> list[Queue]:
         """All handles of a topic."""

@@ -27,9 +27,11 @@ Where this differs from the reference, on purpose:
   - With C{forceVerifyPropCRC} a record without a CRC of its own counts by that of its
     body; for the reference the log ends there, with all that was written before the
     setting.
-  - A short file is extended; the reference refuses to start. A file that is too long
-    was made with another setting: we too. Missing files keep their places
+  - A short file of the log is extended; the reference refuses to start. One that is too
+    long was made with another setting: we too. Missing files keep their places
     (L{rocketbroker.store.loading}).
+  - Where files of a queue have a wrong length, or are missing between others, all
+    queues are made again (L{rocketbroker.store.queueloading}).
   - A whole segment of records behind the end is set aside, not deleted.
   - What was given up is overwritten with zeros, so that the next start need not ask
     whether whole records behind a rotten one are older than the log.
@@ -41,6 +43,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import Final, final
 
 from rocketbroker.files.interfaces import IFiles
@@ -135,11 +138,11 @@ class Recovery:
         """
         segments = self._segments
         self.report += load_segments(self._files, segments)
-        self.report += self._table.load()
+        self._checkpoint.load()
+        self.report += self._table.load(clean, partial(self._disbelieve, clean))
         if self._table.lights:
             # Whether messages are still to get into them or not.
             self._dispatcher.lights = True
-        self._checkpoint.load()
         self._ends.load()
         if not segments.all:
             self._ends.forget()
@@ -152,7 +155,7 @@ class Recovery:
         if clean:
             # What is changed now, and not finished, the next start must not believe.
             self._doubt()
-        start = self._bound_clean() if clean else -1
+        start = self._bound_clean() if clean and self._believed else -1
         if start < 0:
             start = self._start_of_unclean() if self._believed else first
             self._bound(start, cut=True)
@@ -164,6 +167,7 @@ class Recovery:
                 f"Queue entries before position {start} are missing; they are made "
                 f"again from position {first}."
             )
+            self._disbelieve(clean)
             start = first
             self._bound(start, cut=True)
             scan = self._scan(start, False)
@@ -174,6 +178,14 @@ class Recovery:
                 scan.position = segments.all[-1].end
         self._cut_log(scan, self._clean)
         self._finish(start, scan.position)
+
+    def _disbelieve(self, clean: bool) -> None:
+        """Make all queues again: now or, if this start is killed, by the next one."""
+        if self._believed:
+            self._believed = False
+            if clean:
+                self._doubt()
+            self._checkpoint.doubt()
 
     def _miss(self, clean: bool) -> None:
         """See which segments are missing before and behind those that are there."""
@@ -245,7 +257,7 @@ class Recovery:
         missing = self._ends.missing(last.max_position, self._table.all())
         if missing:
             self.report.append(missing)
-            self._believed = False
+            self._disbelieve(True)
             return -1
         return last.max_position
 

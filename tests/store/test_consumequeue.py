@@ -9,6 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.records.entries import ENTRY, FILLED
 from rocketbroker.store.consumequeue import Queue, is_usable
 from rocketbroker.store.queuefiles import QueueFiles
+from rocketbroker.store.queueloading import QueueLoading
 from rocketbroker.store.segments import segment_name
 from rocketbroker.store.words import Words
 from rocketbroker.testing.files import MemoryDisk
@@ -36,7 +37,7 @@ class QueueCase(SynchronousTestCase):
     def make(self) -> Queue:
         """A handle over what is on the disk."""
         files = QueueFiles(self.disk, FOLDER, SIZE)
-        files.load()
+        QueueLoading(self.disk, True, self.fail).load([([files], 20)])
         return Queue("T", 0, self.words, files, False, True)
 
     def enter(self, offset: int, *numbers: int) -> None:
@@ -135,7 +136,7 @@ class QueueTests(QueueCase):
         self.enter(15, 15)
         self.disk.crash()
         files = QueueFiles(self.disk, FOLDER, SIZE)
-        self.assertEqual(files.load(), [])
+        QueueLoading(self.disk, False, self.fail).load([([files], 20)])
         self.assertEqual(files.read(14 * 20, 40), entry(14) + bytes(20))
 
     def test_leastPages(self) -> None:

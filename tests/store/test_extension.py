@@ -11,6 +11,7 @@ from rocketbroker.records.entries import ENTRY
 from rocketbroker.records.hashing import tag_code
 from rocketbroker.store.extension import Extension, is_address
 from rocketbroker.store.queuefiles import QueueFiles
+from rocketbroker.store.queueloading import QueueLoading
 from rocketbroker.store.segments import segment_name
 from rocketbroker.store.store import Store
 from rocketbroker.testing.files import MemoryDisk
@@ -38,7 +39,7 @@ class UnitTests(SynchronousTestCase):
     def make(self) -> Extension:
         """The extension that is on the disk."""
         files = QueueFiles(self.disk, "/s/ext", SIZE)
-        files.load()
+        QueueLoading(self.disk, True, self.fail).load([([files], 1)])
         return Extension(files)
 
     def enter(self, *bit_maps: bytes) -> list[bytes]:

@@ -6,69 +6,12 @@ import errno
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.errors import StoreError
 from rocketbroker.store.queuefiles import QueueFiles
 from rocketbroker.store.segments import segment_name
 from rocketbroker.testing.files import MemoryDisk
 
 SIZE = 200
 FOLDER = "/s/consumequeue/T/0"
-
-
-class LoadTests(SynchronousTestCase):
-    """What is found in a queue's directory."""
-
-    def setUp(self) -> None:
-        """A directory with one full file."""
-        self.disk = MemoryDisk()
-        self.disk.make_dirs(FOLDER)
-        self.put(segment_name(0), SIZE)
-
-    def put(self, name: str, size: int) -> None:
-        """A file of zeros."""
-        self.disk.open(f"{FOLDER}/{name}", create=True).truncate(size)
-
-    def load(self) -> tuple[list[str], list[int]]:
-        """What is said, and the files that are used."""
-        files = QueueFiles(self.disk, FOLDER, SIZE)
-        said = files.load()
-        return said, [file.start for file in files.all]
-
-    def test_foreign(self) -> None:
-        """Files with other names are left alone, and told."""
-        self.put("notes.txt", 5)
-        self.disk.make_dirs(f"{FOLDER}/{segment_name(SIZE)}")
-        said, used = self.load()
-        self.assertEqual(used, [0])
-        self.assertEqual(len(said), 2)
-        self.assertIn(
-            f"{FOLDER}/notes.txt is not a file of a consume queue; it is ignored.", said
-        )
-
-    def test_short(self) -> None:
-        """A file that a crash left short is extended."""
-        self.put(segment_name(SIZE), 30)
-        said, used = self.load()
-        self.assertEqual(used, [0, SIZE])
-        self.assertEqual(len(said), 1)
-        self.assertEqual(self.disk.size(f"{FOLDER}/{segment_name(SIZE)}"), SIZE)
-
-    def test_otherSize(self) -> None:
-        """Files made with another setting are not touched: one sentence."""
-        self.put(segment_name(SIZE), SIZE + 20)
-        error = self.assertRaises(StoreError, self.load)
-        self.assertIn("does not fit mappedFileSizeConsumeQueue", str(error))
-        self.disk.remove(f"{FOLDER}/{segment_name(SIZE)}")
-        self.put(segment_name(SIZE - 20), 20)
-        self.assertRaises(StoreError, self.load)
-
-    def test_gap(self) -> None:
-        """Only files without a gap before the last one are used."""
-        self.put(segment_name(2 * SIZE), SIZE)
-        self.put(segment_name(3 * SIZE), SIZE)
-        said, used = self.load()
-        self.assertEqual(used, [2 * SIZE, 3 * SIZE])
-        self.assertEqual(len(said), 1)
 
 
 class FlushTests(SynchronousTestCase):

@@ -1,0 +1,197 @@
+# -*- test-case-name: tests.store.test_queueloading -*-
+"""The files of the queues, as a start finds them.
+
+Each should be as long as the settings say, and none be missing between two others. On a
+bad disk, or in a copy that was not complete, that may not be so. Then nothing of what
+the queues hold is believed, and all of it is made again from the log, as far as that
+reaches. Only the numbers matter that files and entries have: a queue goes on where it
+was, though all of its records may be gone.
+
+So a file of a wrong length is cut or extended in its place, and one that is missing is
+made. What nobody knows any more has the entry before it, as have the places of rotten
+records (L{rocketbroker.store.misplaced}), until the log gives the right one. With many
+missing, what is before is of another time, and is set aside. So it is in batch queues,
+whose units have no fixed places, and in extensions, which are of no use in pieces.
+
+One case is not odd: an empty last file after a crash. A process died, or the power was
+lost, while it was made, and nothing was in it yet.
+
+A setting that was changed looks much the same. But then most files do not fit it; that
+is refused.
+
+The reference refuses to start when a length is wrong, and stops at what is missing.
+
+The store sheet, section 2.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias, final
+
+from rocketbroker.errors import StoreError
+from rocketbroker.files.interfaces import IFiles
+from rocketbroker.records.entries import ENTRY, FILLED, FILLED_SIZE, SIZE
+from rocketbroker.store.diskspace import NO_ROOM
+from rocketbroker.store.loading import GIVEN_UP, set_aside
+from rocketbroker.store.queuefiles import QueueFile, QueueFiles
+from rocketbroker.store.segments import beside, position_of_name, segment_name
+
+#: So many missing files in a row are made again: with RocketMQ's setting 96 MB.
+MOST_MISSING: Final = 16
+
+#: Start, path and length of a file.
+_Seen: TypeAlias = tuple[int, str, int]
+
+
+@final
+class QueueLoading:
+    """One start.
+
+    @ivar said: sentences about what was not right.
+    """
+
+    def __init__(self, files: IFiles, clean: bool, doubt: Callable[[], None]) -> None:
+        """
+        @param clean: whether the last stop was a clean one.
+        @param doubt: called before something is changed of queues that are not to be
+            believed.
+        """
+        self._files = files
+        self._clean = clean
+        self._doubt = doubt
+        self.said: list[str] = []
+
+    def load(self, kinds: Sequence[tuple[Sequence[QueueFiles], int]]) -> None:
+        """Open what is there.
+
+        @param kinds: the files of all queues of one kind, and of how many bytes each
+            unit is that they have.
+        @raise StoreError: those of a kind were made for another size; nothing was
+            changed.
+        """
+        seen = [([(r, self._look(r)) for r in rows], unit) for rows, unit in kinds]
+        for found, unit in seen:
+            _check(found, unit)
+        for found, unit in seen:
+            for row, files in found:
+                row.all = self._row(row, files, unit)
+
+    def _look(self, row: QueueFiles) -> list[_Seen]:
+        """What is in the directory of a queue."""
+        found = []
+        for name in self._files.list(row.folder):
+            path = os.path.join(row.folder, name)
+            start = position_of_name(name)
+            if start < 0 or self._files.is_dir(path):
+                self.said.append(
+                    f"{path} is not a file of a consume queue; it is ignored."
+                )
+                continue
+            found.append((start, path, self._files.size(path)))
+        return found
+
+    def _row(self, row: QueueFiles, found: list[_Seen], unit: int) -> list[QueueFile]:
+        """The files of a queue, without gaps."""
+        kept: list[QueueFile] = []
+        for start, path, length in found:
+            if start % row.size:
+                self._doubt()
+                self._put_away(path, "does not fit between the files of its queue")
+                continue
+            if kept and kept[-1].start + row.size != start:
+                self._doubt()
+                kept = self._bridge(row, kept, start, unit)
+            kept.append(QueueFile(self._files, start, path))
+            if length != row.size:
+                is_last = path == found[-1][1]
+                if length or not is_last or self._clean:
+                    self._doubt()
+                self._resize(row.size, kept[-1], length, length - length % unit)
+                if length < row.size and not is_last and unit == SIZE:
+                    self._fill(row, kept, length - length % unit)
+        return kept
+
+    def _resize(self, size: int, file: QueueFile, length: int, whole: int) -> None:
+        """Give a file the length that it should have.
+
+        @param whole: how many bytes of it are whole units.
+        """
+        file.file.truncate(min(whole, size))
+        file.file.truncate(size)
+        file.unsynced = True
+        self.said.append(f"{file.path} had {length} bytes; it has {size} now.")
+
+    def _bridge(
+        self, row: QueueFiles, kept: list[QueueFile], until: int, unit: int
+    ) -> list[QueueFile]:
+        """Go on at a position behind files, with others between or without what is
+        before."""
+        end = kept[-1].start + row.size
+        path = os.path.join(row.folder, segment_name(end))
+        if unit != SIZE or until - end > MOST_MISSING * row.size:
+            for each in kept:
+                each.close()
+                self._put_away(each.path, f"is before {path}, which is missing")
+            return []
+        for start in range(end, until, row.size):
+            path = os.path.join(row.folder, segment_name(start))
+            file = self._files.open(path, create=True)
+            file.truncate(row.size)
+            made = QueueFile(self._files, start, path, file)
+            made.unsynced = True
+            kept.append(made)
+            self._fill(row, kept, 0)
+            self.said.append(f"{path} was missing; it is made again.")
+        return kept
+
+    def _fill(self, row: QueueFiles, kept: list[QueueFile], at: int) -> None:
+        """Let the rest of the last file lead to the record before it."""
+        before = b""
+        if at:
+            before = kept[-1].file.pread(SIZE, at - SIZE)
+        elif len(kept) > 1:
+            before = kept[-2].file.pread(SIZE, row.size - SIZE)
+        position, size, _ = ENTRY.unpack(before or FILLED)
+        entry = ENTRY.pack(position, size, 0) if 0 < size < FILLED_SIZE else FILLED
+        try:
+            kept[-1].file.pwrite(entry * ((row.size - at) // SIZE), at)
+        except OSError as error:
+            # The entries themselves find room later, or are kept in memory.
+            if error.errno not in NO_ROOM:
+                raise
+
+    def _put_away(self, path: str, why: str) -> None:
+        """Take a file out of its queue, and keep it."""
+        folder = os.path.dirname(path)
+        topic, number = os.path.split(folder)
+        parent, topic = os.path.split(topic)
+        kept = os.path.join(beside(parent, GIVEN_UP), topic, number)
+        try:
+            now = set_aside(self._files, path, kept)
+        except OSError as error:
+            # The directory of all queues may be a file system of its own.
+            now = f"removed, as it cannot be kept elsewhere: {error.strerror}"
+            self._files.remove(path)
+        self.said.append(f"{path} {why}; it is now {now}.")
+
+
+def _check(seen: list[tuple[QueueFiles, list[_Seen]]], unit: int) -> None:
+    """See whether files were made with another setting, not damaged.
+
+    @raise StoreError: most of them seem to be.
+    """
+    fitting = 0
+    others: list[str] = []
+    for row, found in seen:
+        size, setting = row.size, row.setting
+        for start, path, length in found:
+            if start % size == 0 and length <= size:
+                fitting += length == size
+            elif length % unit == 0 and start % unit == 0:
+                others.append(
+                    f"{path} ({length} bytes) does not fit {setting}, which is {size}."
+                )
+    if len(others) > fitting:
+        raise StoreError(others[0])
