@@ -60,6 +60,16 @@ def settings(config: str | None) -> StoreOptions:
     return StoreOptions.from_properties(found, config)
 
 
+def size_of_log(config: str | None, options: StoreOptions) -> int:
+    """How long each file of the log is by a broker's file; 0 if that does not say it.
+
+    @param options: the settings in it.
+    """
+    if config is None or "mappedFileSizeCommitLog" not in read(config):
+        return 0
+    return options.mapped_file_size_commit_log
+
+
 def place_of_log(
     files: IFiles, root: str, commit_log: str | None, options: StoreOptions
 ) -> str:

@@ -25,6 +25,7 @@ from rocketbroker.app.storeoptions import (
     OUTPUT,
     place_of_log,
     settings,
+    size_of_log,
 )
 from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.files.disk import Disk
@@ -125,6 +126,7 @@ def store_repair(
         store_path_root_dir=root,
         store_path_commit_log=place_of_log(files, root, commit_log, options),
         read_only_commit_log_store_paths=None,
+        mapped_file_size_commit_log=size_of_log(config, options),
     )
 
     def tell(done: Done) -> None:

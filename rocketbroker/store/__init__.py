@@ -62,6 +62,8 @@ L{rocketbroker.store.store} offers it. From the outside in:
 - L{rocketbroker.store.faults}: what it finds.
 - L{rocketbroker.store.repair}: a damaged directory made good, as far as that can be.
 - L{rocketbroker.store.claim}: which locks a repair takes.
+- L{rocketbroker.store.lengths}: how long the files of the log should be for it.
+- L{rocketbroker.store.rawqueues}: what stands in queues, whether it leads anywhere.
 - L{rocketbroker.store.replacing}: what it writes where no record can be read.
 - L{rocketbroker.store.lostrecords}: what takes the place of lost records.
 - L{rocketbroker.store.copies}: what a repair changes, kept as it was.

@@ -13,7 +13,6 @@ was interrupted can be run again: the store then looks as after a crash.
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Callable
 from typing import Final, TypeAlias, final
@@ -28,6 +27,7 @@ from rocketbroker.store.check import Check
 from rocketbroker.store.claim import Claim
 from rocketbroker.store.copies import Copies, Done
 from rocketbroker.store.faults import Fault
+from rocketbroker.store.lengths import Lengths
 from rocketbroker.store.locating import (
     file_size_in,
     queues_in,
@@ -38,7 +38,6 @@ from rocketbroker.store.lostrecords import Filling
 from rocketbroker.store.queueverification import SHARED_PREFIX
 from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.replacing import Plan
-from rocketbroker.store.segments import position_of_name
 from rocketbroker.store.store import Store
 from rocketbroker.store.verification import Verification
 
@@ -73,7 +72,8 @@ class Repair:
         others: Callable[[Keeping | None], list[Done]],
     ) -> None:
         """
-        @param options: paths and delay levels; sizes are those of the files.
+        @param options: paths and delay levels; sizes are those of the files, but that
+            of the log's if it is not 0.
         @param progress: is given the bytes walked so far.
         @param sized: is given, before each walk, how long it is.
         @param others: repairs what is not the store's, or with None only says what.
@@ -122,11 +122,20 @@ class Repair:
             self.faults += 1
             self.left += dry or done.kind == "unrepaired"
             self._tell(done)
-        resized = self._lengths(dry)
+        lengths = self._lengths(dry)
+        if lengths.missing or lengths.differ:
+            self._leave(lengths)
+            return
         walk, faults = self._walk()
         self.faults += len(faults)
         unclean = self._files.exists(os.path.join(self._root, "abort"))
-        if not (faults or walk.queues.unlisted or walk.tail or unclean or resized):
+        if not (
+            faults or walk.queues.unlisted or walk.tail or unclean or lengths.wrong
+        ):
+            return
+        if not lengths.size:
+            self.left += len(faults)
+            self._leave(lengths)
             return
         reader = StoreReader(
             self._files, self._root, self._options.store_path_commit_log
@@ -142,7 +151,7 @@ class Repair:
                 self.left += len(faults)
                 return
             self._check_room(filling)
-            options = self._sizes(reader)
+            options = self._sizes(reader, lengths.size)
             self._change(reader, filling, rest)
         finally:
             reader.close()
@@ -181,46 +190,31 @@ class Repair:
             reader.close()
         return check.log, faults
 
-    def _lengths(self, dry: bool) -> bool:
-        """Give each segment the length that the names say.
-
-        @return: whether one had another.
-        """
-        folders = self._options.store_path_commit_log or os.path.join(
-            self._root, "commitlog"
+    def _lengths(self, dry: bool) -> Lengths:
+        """Give each file of the log the length that it should have, if none is
+        missing."""
+        options = self._options
+        lengths = Lengths(
+            self._files,
+            self._root,
+            options.store_path_commit_log,
+            options.mapped_file_size_commit_log,
         )
-        found: dict[int, str] = {}
-        for folder in folders.split(","):
-            for name in self._files.list(folder):
-                if position_of_name(name) >= 0:
-                    found[position_of_name(name)] = os.path.join(folder, name)
-        starts = sorted(found)
-        resized = False
-        if len(starts) < 2:
-            return resized
-        size = min(after - before for before, after in itertools.pairwise(starts))
-        for start in starts:
-            path = found[start]
-            length = self._files.size(path)
-            if length == size or (length == 0 and start == starts[-1]):
-                continue
-            resized = True
-            text = f"it has {length} bytes and should have {size}"
-            self._tell(
-                Done("changed", path, min(length, size), abs(length - size), text)
-            )
-            if dry:
-                continue
-            file = self._files.open(path)
-            if length > size:
-                self._keeping().keep(path, file, size, length - size)
-                self._keeping().sync()
-            else:
-                self._keeping().keep(path, file, length, 0)
-            file.truncate(size)
-            file.datasync()
-            file.close()
-        return resized
+        if lengths.wrong:
+            if not dry:
+                lengths.mend(self._keeping())
+            for done in lengths.changes():
+                self.faults += 1
+                self.left += dry
+                self._tell(done)
+        return lengths
+
+    def _leave(self, lengths: Lengths) -> None:
+        """Tell what nothing can be done about."""
+        for done in lengths.unrepaired(self._files, self._root):
+            self.faults += 1
+            self.left += 1
+            self._tell(done)
 
     def _batch_queues(self) -> set[tuple[str, int]]:
         return queues_in(self._files, os.path.join(self._root, BATCHES))
@@ -321,9 +315,8 @@ class Repair:
             self._files.open(abort, create=True).close()
             self._files.sync_dir(self._root)
 
-    def _sizes(self, reader: StoreReader) -> StoreOptions:
+    def _sizes(self, reader: StoreReader, log_size: int) -> StoreOptions:
         """The settings with the sizes that the files have."""
-        first = reader.segments[0]
         # An index of another size than the settings say would be left alone, and one of
         # that size made beside it.
         has_index = self._options.message_index_enable and not self._has_other_index
@@ -349,7 +342,7 @@ class Repair:
             mapper_file_size_batch_consume_queue=(
                 batch or options.mapper_file_size_batch_consume_queue
             ),
-            mapped_file_size_commit_log=first.end - first.start,
+            mapped_file_size_commit_log=log_size,
             mapped_file_size_consume_queue=(
                 size or self._options.mapped_file_size_consume_queue
             ),

@@ -64,6 +64,8 @@ class Plan:
         regions = [fault.region for fault in faults if fault.region != (0, 0)]
         for start, end in sorted(regions):
             self._fill(start, end)
+        if reader.is_clean and reader.segments:
+            self._lost_end()
         self._misplaced()
         filling = self.filling
         mended = {slot.position for slot in filling.mended}
@@ -93,6 +95,26 @@ class Plan:
             if end < segment.end:
                 self.rest = end, written_from(self._reader, end)
         self.filling.fill(start, end, slots, end == segment.end)
+
+    def _lost_end(self) -> None:
+        """After a clean stop entries lead behind the end of the log, into zeros: what
+        stood there is lost without a trace."""
+        reader = self._reader
+        last = reader.segments[-1]
+        start = last.start
+        is_lost = False
+        # Their last records are there, and their entries are wrong.
+        wrong = {each.queue for each in self._faults if each.kind == "missing"}
+        for topic in reader.topics():
+            for queue_id in reader.queues(topic):
+                end = reader.max_offset(topic, queue_id)
+                for position, size, _ in reader.entries(topic, queue_id, end - 1)[:1]:
+                    start = max(start, position + size)
+                where = reader, topic, queue_id, last.start, last.end
+                if (topic, queue_id) not in wrong and any(entries_behind(*where)):
+                    is_lost = True
+        if is_lost and start < last.end and not written_from(reader, start):
+            self._fill(start, last.end)
 
     def _slots(self, start: int, end: int) -> list[Slot]:
         """The records that queues know in a region."""

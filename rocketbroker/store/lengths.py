@@ -1,0 +1,185 @@
+# -*- test-case-name: tests.store.test_lengths -*-
+"""How long the files of a log should be, and which are missing, for a repair.
+
+The length of all is that of the settings, if these are given, else that of most files;
+all names must be multiples of it. The distance between two names alone says nothing: a
+file between them may be missing.
+
+What is missing is not made: it may be on a disk that is not mounted, and then what was
+put in its place would be in the way. After a clean stop it is known where the log
+ended: C{rocketbroker.ends} says it, if nobody else has appended since, and so do the
+last entries of the queues (two of them: one alone may be rotten). After a crash queues
+may have been flushed before the log.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections import Counter
+from typing import final
+
+from rocketbroker.files.interfaces import IFiles
+from rocketbroker.store.claim import log_files, log_folders
+from rocketbroker.store.copies import Copies, Done
+from rocketbroker.store.ends import Ends
+from rocketbroker.store.loading import MOST_MISSING_BEHIND
+from rocketbroker.store.pages import PAGE
+from rocketbroker.store.rawqueues import RawQueue, raw_queues
+
+
+@final
+class Lengths:
+    """The files of one log.
+
+    @ivar size: how long each should be; 0 if nothing tells.
+    @ivar wrong: start, path and length of those that are not, if none is missing.
+    @ivar missing: from where to where files are missing.
+    """
+
+    def __init__(
+        self, files: IFiles, root: str, commit_log: str | None, said: int
+    ) -> None:
+        """
+        @param said: the length by the settings; 0 if these are not given.
+        """
+        self._files = files
+        self._said = said
+        found = log_files(files, log_folders(root, commit_log))
+        self._found = sorted(
+            (start, path, files.size(path))
+            for start, paths in found.items()
+            for path in paths
+        )
+        self._first = -1
+        self.size = self._size()
+        self.missing: list[tuple[int, int]] = []
+        self.wrong: list[tuple[int, str, int]] = []
+        if not self.size:
+            return
+        known = 0
+        if not files.exists(os.path.join(root, "abort")):
+            queues = raw_queues(files, root)
+            known = self._known_end(Ends(files, root), queues)
+        self._miss(sorted(found), known)
+        last = max(found)
+        self.wrong = [
+            (start, path, length)
+            for start, path, length in self._found
+            if length != self.size
+            and (length or start != last or known > start)
+            and not self.missing
+        ]
+
+    # What is known.
+
+    def _fits(self, size: int) -> bool:
+        return all(start % size == 0 for start, _, _ in self._found)
+
+    def _size(self) -> int:
+        lengths = [length for _, _, length in self._found if length]
+        if self._said:
+            # With other settings than these the files would be too long.
+            is_likely = self._fits(self._said) and max(lengths, default=0) < (
+                2 * self._said
+            )
+            return self._said if is_likely else 0
+        starts = [start for start, _, _ in self._found]
+        steps = {after - before for before, after in itertools.pairwise(starts)}
+        counted = sorted(((n, size) for size, n in Counter(lengths).items()))
+        for count, size in reversed(counted):
+            if self._fits(size) and (
+                count > 1 or size in steps or (len(lengths) == 1 and size % PAGE == 0)
+            ):
+                return size
+        return 0
+
+    def _known_end(self, ends: Ends, queues: list[RawQueue]) -> int:
+        """Where the log ended when it was stopped, as far as that is known."""
+        ends.load()
+        limit = self._found[-1][0] + (1 + MOST_MISSING_BEHIND) * self.size
+        said = []
+        for queue in queues:
+            for offset in range(max(queue.start, queue.end - 2), queue.end):
+                position, size = queue.place(offset)
+                if size > 0 and position + size <= limit:
+                    said.append(position + size)
+        by_queues = sorted(said)[-2] if len(said) > 1 else 0
+        if by_queues <= ends.published <= limit:
+            self._first = ends.first
+            return ends.published
+        return by_queues
+
+    def _miss(self, starts: list[int], known: int) -> None:
+        size = self.size
+        if 0 <= self._first < starts[0]:
+            self.missing.append((self._first // size * size, starts[0]))
+        for before, after in itertools.pairwise(starts):
+            if before + size < after:
+                self.missing.append((before + size, after))
+        end = starts[-1] + size
+        if known > end:
+            self.missing.append((end, -(-known // size) * size))
+
+    @property
+    def differ(self) -> bool:
+        """Whether nothing tells the length, and the files are no help: there are
+        several, or one that the settings do not fit."""
+        return not self.size and (len(self._found) > 1 or self._said > 0)
+
+    # What is told and done.
+
+    def unrepaired(self, files: IFiles, root: str) -> list[Done]:
+        """What a repair cannot do anything about: files that are missing, with the
+        messages in them; nothing that tells the length."""
+        told = []
+        folder = os.path.dirname(self._found[0][1])
+        if not self.size:
+            lengths = sorted({length for _, _, length in self._found})
+            text = f"the files of the log have {', '.join(map(str, lengths))} bytes; "
+            if self._said:
+                text += f"mappedFileSizeCommitLog, which is {self._said}, does not fit"
+            else:
+                text += "give -c with the broker's mappedFileSizeCommitLog"
+            told.append(Done("unrepaired", folder, 0, 0, text))
+        for start, end in self.missing:
+            text = f"the files of the log from position {start} to {end} are missing; "
+            text += "nothing is changed while they are"
+            told.append(Done("unrepaired", folder, start, end - start, text))
+            for queue in raw_queues(files, root):
+                first, behind = queue.within(start, end)
+                if first < behind:
+                    where = f"{queue.topic}/{queue.queue_id} offsets {first} to "
+                    where += str(behind - 1)
+                    text = f"{behind - first} messages stand in what is missing"
+                    told.append(Done("unrepaired", where, start, 0, text))
+        return told
+
+    def changes(self) -> list[Done]:
+        """What L{mend} does."""
+        size = self.size
+        return [
+            Done(
+                "changed",
+                path,
+                min(length, size),
+                abs(length - size),
+                f"it has {length} bytes and should have {size}",
+            )
+            for _, path, length in self.wrong
+        ]
+
+    def mend(self, copies: Copies) -> None:
+        """I{Blocking.} Give each file its length; what is cut off is kept.
+
+        @raise OSError: the disk refused.
+        """
+        for _, path, length in self.wrong:
+            file = self._files.open(path)
+            try:
+                copies.keep(path, file, self.size, max(0, length - self.size))
+                copies.sync()
+                file.truncate(self.size)
+                file.datasync()
+            finally:
+                file.close()
