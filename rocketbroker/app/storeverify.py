@@ -18,10 +18,18 @@ from rocketbroker.app.storeoptions import (
     OUTPUT,
     settings,
 )
+from rocketbroker.config.properties import read
 from rocketbroker.files.disk import Disk
 from rocketbroker.store.check import Check
 from rocketbroker.store.faults import Fault
 from rocketbroker.store.reader import StoreReader
+
+
+def log_size_in(config: str | None) -> int:
+    """The size that a broker's settings give the files of the log; 0 if they do not."""
+    if config is None or "mappedFileSizeCommitLog" not in read(config):
+        return 0
+    return settings(config).mapped_file_size_commit_log
 
 
 @click.command("verify")
@@ -43,7 +51,8 @@ def store_verify(
     begun = time.monotonic()
     files = Disk()
     root = os.path.abspath(directory)
-    reader = StoreReader(files, root, commit_log)
+    options = settings(config)
+    reader = StoreReader(files, root, commit_log, log_size_in(config))
     rows = Rows(sys.stdout, output)
 
     def tell(fault: Fault) -> None:
@@ -57,7 +66,6 @@ def store_verify(
             },
         )
 
-    options = settings(config)
     sizes = options.max_hash_slot_num, options.max_index_num
     check = Check(files, reader, root, sizes, tell, lambda done: progress.reach(done))
     progress = Progress(

@@ -53,12 +53,16 @@ L{rocketbroker.store.store} offers it. From the outside in:
 - L{rocketbroker.store.words}: the numbers that processes share.
 - L{rocketbroker.store.lease}: who may append now.
 - L{rocketbroker.store.reader}: a directory opened for reading only, for exports.
-- L{rocketbroker.store.filerow}: the files of one of its queues.
+- L{rocketbroker.store.unreadable}: what its disk refuses to read.
+- L{rocketbroker.store.logfiles}: the files of its log, whatever has become of them.
+- L{rocketbroker.store.queuereader}: one of its queues.
+- L{rocketbroker.store.filerow}: the files of one of these.
 - L{rocketbroker.store.batchfiles}: one of its batch queues.
 - L{rocketbroker.store.inspection}: what such a directory holds, for operators.
 - L{rocketbroker.store.check}: all of it checked.
 - L{rocketbroker.store.verification}: every record and every entry checked.
 - L{rocketbroker.store.queueverification}: that of the entries.
+- L{rocketbroker.store.fileverification}: that of the files by themselves.
 - L{rocketbroker.store.faults}: what it finds.
 - L{rocketbroker.store.repair}: a damaged directory made good, as far as that can be.
 - L{rocketbroker.store.claim}: which locks a repair takes.

@@ -34,7 +34,7 @@ class BatchFiles:
 
     def __init__(self, reader: StoreReader, topic: str, queue_id: int) -> None:
         self.exists = queue_id in reader.queues(topic, FOLDER)
-        self.lowest = reader.segments[0].start if reader.segments else 0
+        self.lowest = reader.lowest
         # Before the files are listed: up to there they exist, whatever comes.
         end = reader.batch_end(topic, queue_id)
         self._row = reader.row(FOLDER, topic, queue_id, BATCH_SIZE)

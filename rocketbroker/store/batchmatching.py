@@ -98,9 +98,16 @@ class BatchMatching:
                 if not behind or decode_batch(behind).position > unit.position:
                     break
             self._pass("no batch of the queue begins there")
+        self.miss(unit.position, unit.base, self._most_wrong)
+
+    def miss(self, position: int, offset: int, most: int) -> None:
+        """A batch has no unit.
+
+        @param most: so many are kept.
+        """
         self.unlisted += 1
-        if len(self.missing) < self._most_wrong:
-            self.missing.append((unit.position, unit.base))
+        if len(self.missing) < most:
+            self.missing.append((position, offset))
 
     def rest(self) -> Iterator[tuple[int, int, str]]:
         """The walk is over: what is wrong with units; see L{wrong}."""

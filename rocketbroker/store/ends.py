@@ -78,6 +78,10 @@ class Ends:
         if self._files.exists(self._path):
             self._files.remove(self._path)
 
+    def end_of(self, topic: str, queue_id: int) -> int:
+        """Where a queue ended by what it says; 0 if it did not know it."""
+        return self._ends.get((topic, queue_id), 0)
+
     def missing(self, published: int, queues: Sequence[Queue]) -> str:
         """A sentence about a queue that has lost entries; empty if none is known to.
 

@@ -12,14 +12,16 @@ class Fault:
     """Something that is wrong.
 
     @ivar kind: C{body}, C{record}, C{crc} (of a whole record), C{entry} (of a queue, or
-        a unit of a batch queue), C{extension}, C{order}, C{missing}, C{file}, C{index}.
+        a unit of a batch queue), C{extension}, C{order}, C{missing}, C{file}, C{index},
+        C{unreadable} (the disk refuses to read it).
     @ivar where: the file.
     @ivar position: of the first byte concerned, in the log, the queue or its extension,
         over all files of these; of C{index} in the file.
     @ivar text: what is wrong, in words.
     @ivar region: of C{body} and C{record}: from where to where the log holds no good
         record; of others (0, 0).
-    @ivar queue: of C{entry}, C{extension}, C{order} and C{missing}: topic and queue id.
+    @ivar queue: of C{entry}, C{extension}, C{order} and C{missing}, and of files of a
+        queue: topic and queue id.
     @ivar offsets: of C{entry}: its number and the one behind, but of batch queues; of
         C{order}: the first offset that has no record, and the one behind the last; of
         C{crc}: from where to where the record goes.

@@ -9,11 +9,13 @@ The store sheet, section 2.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import final
 
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
+from rocketbroker.store.logfiles import size_of_files
 from rocketbroker.store.segments import position_of_name
 
 
@@ -21,37 +23,39 @@ from rocketbroker.store.segments import position_of_name
 class FileRow:
     """What is in one directory.
 
-    @ivar size: the bytes of each file; 0 without any.
+    @ivar lengths: how long the files are, by their first byte.
+    @ivar size: how long each should be (one that is short reads as zeros behind its
+        end); 0 without any.
     @ivar start: the first byte.
     @ivar end: the byte behind the last file.
     """
 
-    __slots__ = ("_files", "_paths", "end", "size", "start")
+    __slots__ = ("_files", "_paths", "end", "lengths", "size", "start")
 
     def __init__(self, files: IFiles, folder: str, unit: int) -> None:
         """
         @param unit: what the bytes come in; the size of files is a multiple of it.
         """
         self._files = files
-        found = {}
+        self.lengths: dict[int, int] = {}
+        paths = {}
         for name in files.list(folder):
-            if position_of_name(name) >= 0:
-                found[position_of_name(name)] = os.path.join(folder, name)
-        sizes = []
-        for start, path in list(found.items()):
-            try:
-                sizes.append(files.size(path))
-            except FileNotFoundError:
-                # A broker that cleans its store has removed it meanwhile.
-                del found[start]
-        #: The longest: one that a crash left short reads as zeros behind its end.
-        self.size = max(sizes, default=0)
-        self.size -= self.size % unit
+            start = position_of_name(name)
+            path = os.path.join(folder, name)
+            if start >= 0 and not files.is_dir(path):
+                # A broker that cleans its store may have removed it meanwhile.
+                with contextlib.suppress(FileNotFoundError):
+                    self.lengths[start] = files.size(path)
+                    paths[start] = path
+        whole = {at: length - length % unit for at, length in self.lengths.items()}
+        self.size = size_of_files(whole)
         self._paths: dict[int, str] = {}
-        for start in sorted(found, reverse=True):
+        for start in sorted(paths, reverse=True):
+            if self.size and start % self.size:
+                continue
             if self._paths and start + self.size not in self._paths:
                 break
-            self._paths[start] = found[start]
+            self._paths[start] = paths[start]
         self.start = min(self._paths, default=0)
         self.end = max(self._paths, default=0) + self.size
 

@@ -209,7 +209,7 @@ class IndexVerification:
             if segment.start <= position < segment.end:
                 break
         else:
-            gone = position < self._reader.segments[0].start
+            gone = position < self._reader.lowest
             return "" if gone else f"the log has no position {position}"
         at = position - segment.start
         head = segment.file.pread(4, at)

@@ -86,7 +86,7 @@ def state(files: IFiles, reader: StoreReader, root: str) -> Row:
         "stopped": "cleanly" if reader.is_clean else "not stopped, or by a crash",
         "abort": files.exists(abort),
         "owner": owner,
-        "log_start": reader.segments[0].start if reader.segments else 0,
+        "log_start": reader.lowest,
         "log_end": reader.log_end() if reader.is_live else None,
         "log_flushed_ms": checkpoint.physic_ms,
         "queues_flushed_ms": checkpoint.logics_ms,
@@ -238,7 +238,7 @@ def _unwrapped(
             whole = decode(reader.record(unit.position, unit.size))
             parts = unwrap(whole)
         except (StoreError, Malformed) as error:
-            if unit.position < reader.segments[0].start and not reader.is_clean:
+            if unit.position < reader.lowest and not reader.is_clean:
                 # A broker that cleans its store has removed it.
                 continue
             yield StoreError(

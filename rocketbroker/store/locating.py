@@ -68,7 +68,7 @@ def entries_between(
     """The entries of a queue whose records begin in a region: offset, position, size.
     Positions grow with offsets."""
     low = reader.min_offset(topic, queue_id)
-    high = stop = reader.max_offset(topic, queue_id)
+    high = stop = reader.whole_end(topic, queue_id)
     while low < high:
         middle = (low + high) // 2
         if reader.entries(topic, queue_id, middle)[0][0] < start:
@@ -88,7 +88,7 @@ def entries_behind(
 ) -> Iterator[tuple[int, int, int]]:
     """The same of the entries behind the last one that can be read: those of records
     whose heads are damaged, if no good record of the queue follows."""
-    offset = reader.max_offset(topic, queue_id)
+    offset = reader.whole_end(topic, queue_id)
     row = reader.row("consumequeue", topic, queue_id, SIZE)
     while True:
         data = row.read(offset * SIZE, ENTRIES_AT_ONCE * SIZE)

@@ -47,6 +47,7 @@ class Matching:
         "_aside",
         "_at",
         "_blob",
+        "_lowest",
         "_queue_id",
         "_reader",
         "_topic",
@@ -67,10 +68,12 @@ class Matching:
         self._topic = topic
         self._queue_id = queue_id
         self.exists = queue_id in reader.queues(topic)
-        self.first = self.end = 0
+        self.first = self.end = self._lowest = 0
         if self.exists:
             self.first = reader.min_offset(topic, queue_id)
             self.end = reader.max_offset(topic, queue_id)
+            if reader.is_clean:
+                self._lowest = reader.start_offset(topic, queue_id)
         self.codes = TagCodes(reader, topic, queue_id)
         self.wrong: list[tuple[int, str, int, str]] = []
         self.last = -1
@@ -148,7 +151,16 @@ class Matching:
                     self._tell_code(offset, why)
                 return True
             self._keep(passed, found)
-        return offset < self.end
+        return self._lowest <= offset < self.end
+
+    def miss(self, position: int, offset: int, most: int) -> None:
+        """A record has no entry.
+
+        @param most: so many are kept.
+        """
+        self.unlisted += 1
+        if len(self.missing) < most:
+            self.missing.append((position, offset))
 
     def rest(self) -> Iterator[tuple[int, Entry]]:
         """The entries that no record fits, with their offsets."""

@@ -10,6 +10,7 @@ The store sheet, section 7.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, final
 
 from rocketbroker.errors import StoreError
@@ -54,12 +55,17 @@ class QueueVerification:
     @ivar orphans: how many records belong to queues that do not exist (any more).
     """
 
-    def __init__(self, reader: StoreReader, tell: Tell) -> None:
+    def __init__(
+        self, reader: StoreReader, tell: Tell, is_lost: Callable[[str, int], bool]
+    ) -> None:
         """
         @param tell: is given each fault when it is found.
+        @param is_lost: when the walk is over, whether a queue that has no directory
+            should have one.
         """
         self._reader = reader
         self._tell_fault = tell
+        self._is_lost = is_lost
         self._queues: dict[tuple[bytes, int], Matching] = {}
         self._batches: dict[tuple[bytes, int], BatchMatching] = {}
         self.unlisted = 0
@@ -110,6 +116,7 @@ class QueueVerification:
             first = matching.last + 1
             if not matching.exists:
                 self.orphans += len(entries)
+                matching.unlisted += len(entries)
                 matching.last += len(entries)
             elif first >= matching.end and not self._reader.is_clean:
                 matching.unlisted += len(entries)
@@ -148,12 +155,11 @@ class QueueVerification:
             matching.missing.clear()
         if not matching.exists:
             self.orphans += 1
+            matching.miss(position, offset, 1)
             return
         entry = position, size, tag_code_of(properties)
         if not matching.meet(offset, entry, store_ms):
-            matching.unlisted += 1
-            if len(matching.missing) < MOST_TOLD:
-                matching.missing.append((position, offset))
+            matching.miss(position, offset, MOST_TOLD)
 
     def _batch(self, found: Found, place: tuple[int, int] | None) -> None:
         """Check one inner batch against its queue, or a message alone in one.
@@ -170,6 +176,7 @@ class QueueVerification:
             matching.meet(BatchUnit(position, size, code, store_ms, *place))
         else:
             self.orphans += 1
+            matching.miss(position, place[0], 1)
 
     def _tell_record(
         self,
@@ -233,7 +240,14 @@ class QueueVerification:
     ) -> None:
         """The records that have no entry; after a crash the next start makes them."""
         if not self._reader.is_clean:
-            self.unlisted += matching.unlisted
+            self.unlisted += matching.unlisted if matching.exists else 0
+            return
+        if not matching.exists:
+            if matching.missing and self._is_lost(_name(topic), queue_id):
+                position, offset = matching.missing[0]
+                text = f"the queue has no directory; the log has {matching.unlisted} "
+                text += f"records of it, from offset {offset} on"
+                self._tell_record("missing", topic, queue_id, position, text)
             return
         for position, offset in matching.missing:
             text = f"the record of offset {offset} has no entry in the queue"
@@ -260,7 +274,7 @@ class QueueVerification:
         try:
             segment = segment_at(self._reader, position)
         except StoreError:
-            if position < self._reader.segments[0].start and not self._reader.is_clean:
+            if position < self._reader.lowest and not self._reader.is_clean:
                 # A broker that cleans its store has removed the record.
                 return ""
             return "the log has no such position"

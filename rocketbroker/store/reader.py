@@ -14,16 +14,18 @@ the queues is not seen; the next start of a broker enters it.
 
 from __future__ import annotations
 
-import contextlib
 import os
 from typing import Final, final
 
 from rocketbroker.errors import StoreError
-from rocketbroker.files.interfaces import IFile, IFiles
-from rocketbroker.records.entries import ENTRY, FILLED_SIZE, SIZE
+from rocketbroker.files.interfaces import IFiles
+from rocketbroker.records.entries import FILLED_SIZE
 from rocketbroker.store.filerow import FileRow
+from rocketbroker.store.logfiles import LogFiles
+from rocketbroker.store.queuereader import QueueReader
 from rocketbroker.store.scanning import Broken, Found, checked
-from rocketbroker.store.segments import Segment, Segments, position_of_name
+from rocketbroker.store.segments import Segment
+from rocketbroker.store.unreadable import ReadFiles
 from rocketbroker.store.words import (
     COMMITTED,
     END,
@@ -67,62 +69,41 @@ class Piece:
 
 
 @final
-class QueueReader:
-    """The files of one queue, and what can be read of it."""
-
-    __slots__ = ("_row", "end", "file_size", "first", "start")
-
-    def __init__(self, files: IFiles, folder: str) -> None:
-        self._row = FileRow(files, folder, SIZE)
-        self.file_size = self._row.size
-        self.start = self._row.start // SIZE
-        self.first = self.start
-        self.end = self.start
-
-    def path_of(self, offset: int) -> str:
-        """The file that holds an entry; empty if none does."""
-        return self._row.path_of(offset * SIZE)
-
-    def limit(self) -> int:
-        """The number of the entry that would stand behind the last file."""
-        return self._row.end // SIZE
-
-    def entries(self, offset: int, most: int) -> list[tuple[int, int, int]]:
-        """Entries from an offset on, to the end of one file at the most.
-
-        @raise StoreError: the file was removed meanwhile; one sentence.
-        """
-        return list(ENTRY.iter_unpack(self.read(offset, most)))
-
-    def read(self, offset: int, most: int) -> bytes:
-        """The same as they stand in the file."""
-        return self._row.read(offset * SIZE, most * SIZE)
-
-
-@final
 class StoreReader:
     """One directory.
 
+    @ivar root: where it is.
+    @ivar files: the disk, and what of it cannot be read.
+    @ivar log: the files of the log.
     @ivar is_live: whether a broker of ours uses it now.
     @ivar is_clean: whether no broker uses it and the last one stopped cleanly.
     """
 
-    def __init__(self, files: IFiles, root: str, commit_log: str | None = None) -> None:
+    def __init__(
+        self,
+        files: IFiles,
+        root: str,
+        commit_log: str | None = None,
+        log_size: int = 0,
+    ) -> None:
         """
         @param commit_log: where the log is, if not in the root; several directories are
             separated by commas.
+        @param log_size: the bytes of each of its files, if that is known.
         @raise StoreError: there is no store, or it cannot be read; one sentence.
         """
-        self._files = files
-        self._root = root
+        self.files = files = ReadFiles(files)
+        self.root = root
         self._words: ReadWords | None = None
         self._window = (0, b"")
         self._slots: dict[tuple[str, int], int] = {}
         self._queues: dict[tuple[str, int], QueueReader] = {}
         folders = (commit_log or os.path.join(root, "commitlog")).split(",")
         try:
-            self._segments = self._open_segments([each for each in folders if each])
             self.is_clean = not files.exists(os.path.join(root, "abort"))
+            self.log = LogFiles(files, [each for each in folders if each], log_size)
+            if not self.log.paths:
+                raise StoreError(f"There is no store in {root}.")
             self._open_words()
         except OSError as error:
             raise StoreError(
@@ -130,51 +111,21 @@ class StoreReader:
             ) from error
         self.is_live = self._words is not None
 
-    def _open_segments(self, folders: list[str]) -> Segments:
-        found = {}
-        for folder in folders:
-            for name in self._files.list(folder):
-                if position_of_name(name) >= 0:
-                    path = os.path.join(folder, name)
-                    found[position_of_name(name)] = path
-        if not found:
-            raise StoreError(f"There is no store in {self._root}.")
-        files: dict[int, IFile] = {}
-        for start, path in sorted(found.items()):
-            # One that a broker has removed meanwhile is left out.
-            with contextlib.suppress(FileNotFoundError):
-                files[start] = self._files.open_readonly(path)
-        sizes = {start: file.size() for start, file in files.items()}
-        size = max(sizes.values(), default=0)
-        segments = Segments(self._files, folders, size)
-        opened: list[Segment] = []
-        for start, file in files.items():
-            if sizes[start] < size:
-                # Only the last one may be short; it is just being made.
-                break
-            if opened and opened[-1].end != start:
-                for segment in opened:
-                    segment.close()
-                opened.clear()
-            opened.append(Segment(start, size, found[start], file))
-        segments.all = opened
-        return segments
-
     def _open_words(self) -> None:
         """Use the numbers of a running broker, if they are those of this one."""
-        abort = os.path.join(self._root, "abort")
-        path = os.path.join(self._root, WORDS_NAME)
-        if not self._files.exists(path) or self.is_clean:
+        abort = os.path.join(self.root, "abort")
+        path = os.path.join(self.root, WORDS_NAME)
+        if not self.files.exists(path) or self.is_clean:
             return
-        words = ReadWords(self._files.open_readonly(path))
-        owner = self._files.read(abort)
+        words = ReadWords(self.files.open_readonly(path))
+        owner = self.files.read(abort)
         if not owner.isdigit() or not words.belongs_to(
-            int(owner), self._files.modified_ms(abort)
+            int(owner), self.files.modified_ms(abort)
         ):
             words.close()
             return
         self._words = words
-        names = self._files.read(os.path.join(self._root, QUEUES_NAME))
+        names = self.files.read(os.path.join(self.root, QUEUES_NAME))
         lines = names.decode("utf-8", "surrogatepass").split("\n")[:-1]
         for number, line in enumerate(lines[: words.view[QUEUES]]):
             topic, _, queue_id = line.rpartition("/")
@@ -186,12 +137,17 @@ class StoreReader:
 
     @property
     def segments(self) -> list[Segment]:
-        """The files of the log, in order, without a gap."""
-        return self._segments.all
+        """The files of the log, in order; some between them may be missing."""
+        return self.log.segments
+
+    @property
+    def lowest(self) -> int:
+        """The first position of the log."""
+        return self.log.segments[0].start if self.log.segments else 0
 
     def log_end(self) -> int:
         """Where the log is not to be read: what is committed, or the files, end."""
-        end = self._segments.all[-1].end if self._segments.all else 0
+        end = self.log.segments[-1].end if self.log.segments else 0
         if self._words is not None:
             return min(end, self._words.view[COMMITTED])
         return end
@@ -219,8 +175,8 @@ class StoreReader:
         @param kind: the name of their directory in the root.
         @param unit: what their bytes come in.
         """
-        folder = os.path.join(self._root, kind, topic, str(queue_id))
-        return FileRow(self._files, folder, unit)
+        folder = os.path.join(self.root, kind, topic, str(queue_id))
+        return FileRow(self.files, folder, unit)
 
     def queue_path(self, topic: str, queue_id: int, offset: int) -> str:
         """The file that holds an entry; empty if none does."""
@@ -237,7 +193,7 @@ class StoreReader:
         if not queue.file_size:
             return BEHIND_ALL
         first = max(offset, queue.first)
-        lowest = self._segments.all[0].start if self._segments.all else 0
+        lowest = self.lowest
         while not self.is_clean and first < queue.end:
             # The log goes before its entries.
             entries = self.entries(topic, queue_id, first)
@@ -248,15 +204,15 @@ class StoreReader:
 
     def topics(self, kind: str = "consumequeue") -> list[str]:
         """All topics that have queues of a kind."""
-        folder = os.path.join(self._root, kind)
-        return [name for name in self._files.list(folder) if self.queues(name, kind)]
+        folder = os.path.join(self.root, kind)
+        return [name for name in self.files.list(folder) if self.queues(name, kind)]
 
     def queues(self, topic: str, kind: str = "consumequeue") -> list[int]:
         """The numbers of a topic's queues, in order."""
-        folder = os.path.join(self._root, kind, topic)
+        folder = os.path.join(self.root, kind, topic)
         return sorted(
             int(name)
-            for name in self._files.list(folder)
+            for name in self.files.list(folder)
             if name.isascii() and name.isdigit()
         )
 
@@ -271,6 +227,10 @@ class StoreReader:
         """The bytes of each file of a queue; 0 without any."""
         return self._queue(topic, queue_id).file_size
 
+    def start_offset(self, topic: str, queue_id: int) -> int:
+        """The number of the first entry of the first file; see L{min_offset}."""
+        return self._queue(topic, queue_id).start
+
     def min_offset(self, topic: str, queue_id: int) -> int:
         """The first offset that can be read."""
         return self._queue(topic, queue_id).first
@@ -279,16 +239,24 @@ class StoreReader:
         """One more than the last offset that can be read, when it was first asked."""
         return self._queue(topic, queue_id).end
 
+    def whole_end(self, topic: str, queue_id: int) -> int:
+        """The offset behind the last entry that leads to a record, which may be rotten
+        after a clean stop; L{max_offset} counts those behind it then."""
+        queue = self._queue(topic, queue_id)
+        if queue.whole_end < 0:
+            queue.whole_end = self._whole_end(queue, queue.end)
+        return queue.whole_end if self.is_clean else queue.end
+
     def _queue(self, topic: str, queue_id: int) -> QueueReader:
         queue = self._queues.get((topic, queue_id))
         if queue is None:
             if "/" in topic or topic in ("", ".", ".."):
                 raise StoreError(f"{topic!r} is not the name of a topic.")
-            folder = os.path.join(self._root, "consumequeue", topic, str(queue_id))
+            folder = os.path.join(self.root, "consumequeue", topic, str(queue_id))
             # Before the files are listed: up to there they exist, whatever comes.
             words = self._words_of(topic, queue_id)
             try:
-                queue = QueueReader(self._files, folder)
+                queue = QueueReader(self.files, folder)
                 if words is None:
                     self._bound(queue)
                 else:
@@ -322,10 +290,11 @@ class StoreReader:
             else:
                 high = middle
         end = low
-        while end > queue.start and not self._is_whole(queue, end - 1):
-            end -= 1
+        if not self.is_clean:
+            # After a clean stop all of them count: what one leads to was there.
+            end = self._whole_end(queue, end)
         low, high = queue.start, end
-        lowest = self._segments.all[0].start if self._segments.all else 0
+        lowest = self.lowest
         while low < high:
             middle = (low + high) // 2
             position, size, _ = queue.entries(middle, 1)[0]
@@ -336,14 +305,19 @@ class StoreReader:
         queue.first = low
         queue.end = end
 
+    def _whole_end(self, queue: QueueReader, end: int) -> int:
+        while end > queue.start and not self._is_whole(queue, end - 1):
+            end -= 1
+        return end
+
     def _is_whole(self, queue: QueueReader, offset: int) -> bool:
         """Whether an entry is one of those before the first, or points to a record.
 
-        After a clean stop, one with another CRC is rotten, and its entry stands: who
-        reads it is told. Else it may never have been written whole.
+        After a clean stop, one with another CRC is rotten. Else it may never have been
+        written whole.
         """
         position, size, _ = queue.entries(offset, 1)[0]
-        lowest = self._segments.all[0].start if self._segments.all else 0
+        lowest = self.lowest
         if size == FILLED_SIZE or position < lowest:
             return True
         try:
@@ -385,11 +359,10 @@ class StoreReader:
 
         @raise Broken: there is none.
         """
-        segment = self._segments.find(position)
-        if segment is None and position >= 0:
-            self._close_segments()
-            self._segments = self._open_segments(self._segments.folders)
-            segment = self._segments.find(position)
+        segment = self.log.find(position)
+        if segment is None and position >= 0 and not self.is_clean:
+            self.log = self.log.again()
+            segment = self.log.find(position)
         if segment is None:
             raise Broken("there is no file")
         return segment
@@ -478,11 +451,7 @@ class StoreReader:
 
     def close(self) -> None:
         """Close all files."""
-        self._close_segments()
+        self.log.close()
         if self._words is not None:
             self._words.close()
             self._words = None
-
-    def _close_segments(self) -> None:
-        for segment in self._segments.all:
-            segment.close()

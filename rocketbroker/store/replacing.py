@@ -107,7 +107,7 @@ class Plan:
         wrong = {each.queue for each in self._faults if each.kind == "missing"}
         for topic in reader.topics():
             for queue_id in reader.queues(topic):
-                end = reader.max_offset(topic, queue_id)
+                end = reader.whole_end(topic, queue_id)
                 for position, size, _ in reader.entries(topic, queue_id, end - 1)[:1]:
                     start = max(start, position + size)
                 where = reader, topic, queue_id, last.start, last.end

@@ -18,7 +18,6 @@ each other.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
 from typing import Final, final
@@ -32,6 +31,7 @@ from rocketbroker.records.record import (
 from rocketbroker.records.sysflags import HOST_MASK
 from rocketbroker.store.encoding import MAGIC_BLANK
 from rocketbroker.store.faults import Fault, Tell
+from rocketbroker.store.fileverification import FileVerification
 from rocketbroker.store.queueverification import MOST_RECORD, QueueVerification
 from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.scanning import (
@@ -42,7 +42,7 @@ from rocketbroker.store.scanning import (
     Found,
     parse,
 )
-from rocketbroker.store.segments import Segment, position_of_name
+from rocketbroker.store.segments import Segment
 
 #: How much of the log is read at once: the calls cost nothing then, and it still fits
 #: the processor's cache in part.
@@ -79,11 +79,13 @@ class Verification:
         @param tell: is given each fault when it is found.
         @param progress: is given the bytes walked so far, after each piece.
         """
-        self._files = files
         self._reader = reader
         self._tell_fault = tell
         self._progress = progress
-        self.queues = QueueVerification(reader, self._tell)
+        self._names = FileVerification(reader, self._tell)
+        self.queues = QueueVerification(reader, self._tell, self._names.is_lost)
+        self._good_end = 0
+        self._reached = 0
         self.records = 0
         self.done = 0
         self.faults = 0
@@ -105,8 +107,8 @@ class Verification:
 
     def run(self) -> None:
         """Check everything."""
+        self._names.before()
         self.queues.open()
-        self._files_of_log()
         end = self._reader.log_end()
         segments = [each for each in self._reader.segments if each.start < end]
         while len(segments) > 1 and not self._reader.is_live:
@@ -117,6 +119,7 @@ class Verification:
         for segment in segments:
             is_last = segment is segments[-1]
             self._segment(segment, min(segment.end, end), is_last)
+        self._names.after(self._good_end, self._reached)
         self.queues.rest(end)
 
     def _tell(self, fault: Fault) -> None:
@@ -124,20 +127,6 @@ class Verification:
         self._tell_fault(fault)
 
     # The log.
-
-    def _files_of_log(self) -> None:
-        """Files that do not continue those before, or are too short."""
-        segments = self._reader.segments
-        if not segments:
-            return
-        opened = {segment.start for segment in segments}
-        folder = os.path.dirname(segments[0].path)
-        for name in self._files.list(folder):
-            start = position_of_name(name)
-            if start >= 0 and start not in opened and start < segments[-1].start:
-                path = os.path.join(folder, name)
-                text = "the file behind it is missing"
-                self._tell(Fault("file", path, start, text))
 
     def _segment(self, segment: Segment, stop: int, is_last: bool) -> None:
         position = segment.start
@@ -154,6 +143,8 @@ class Verification:
             position, is_broken = self._piece(data, position, segment)
             used = position - before
             self.done += used
+            if used:
+                self._good_end = self._reached = position
             if is_broken:
                 left = len(data) - used
                 size = int.from_bytes(data[used : used + 4], "big")
@@ -165,6 +156,7 @@ class Verification:
                         wanted = size
                         continue
                 broken = position
+                self._reached = stop
                 position = self._broken(segment, broken, stop, is_last)
                 self.done += position - broken
             self._progress(self.done)
@@ -280,6 +272,7 @@ class Verification:
         reader = self._reader
         if is_last and not reader.is_live:
             if why == NOTHING and is_zero:
+                self._reached = position
                 self.done -= stop - position
                 return stop
             if not reader.is_clean:

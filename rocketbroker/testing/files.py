@@ -42,6 +42,7 @@ class _Node:
     @ivar unsynced: the blocks written since the last sync.
     @ivar kept: the content of the blocks that a crash leaves.
     @ivar kept_size: the length that a crash leaves.
+    @ivar spoiled: what cannot be read.
     """
 
     def __init__(self, now_ms: int) -> None:
@@ -54,6 +55,7 @@ class _Node:
         self.kept_size = 0
         self.modified_ms = now_ms
         self.locked_by: object = None
+        self.spoiled: list[tuple[int, int]] = []
 
     def block(self, number: int) -> bytes:
         """The content of a block now."""
@@ -126,7 +128,11 @@ class MemoryFile:
 
     def pread(self, size: int, position: int) -> bytes:
         """See L{IFile.pread}."""
-        return os.pread(self._open("pread").fd, size, position)
+        node = self._open("pread")
+        for start, end in node.spoiled:
+            if start < position + size and position < end:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return os.pread(node.fd, size, position)
 
     def pwrite(self, data: bytes, position: int) -> int:
         """See L{IFile.pwrite}."""
@@ -221,9 +227,16 @@ class MemoryDisk:
         first = self.calls.get(call, 0) + after + 1
         self._failures.append((call, first, first + times, error))
 
+    def spoil(self, path: str, start: int, end: int) -> None:
+        """Let nobody read a range of a file: whoever reads one byte of it gets EIO."""
+        self._file(path).spoiled.append((start, end))
+
     def heal(self) -> None:
         """Let nothing fail any more."""
         self._failures.clear()
+        for node in self._names.values():
+            if node is not None:
+                node.spoiled.clear()
 
     def crash(self, luck: random.Random | None = None, keep_all: bool = False) -> None:
         """The machine stops: open files are gone, and what was not synced with them.
@@ -430,8 +443,7 @@ class MemoryDisk:
     def read(self, path: str) -> bytes:
         """See L{IFiles.read}."""
         self.count("read")
-        node = self._file(path)
-        return os.pread(node.fd, node.size, 0)
+        return MemoryFile(self, self._file(path), False).pread(self.size(path), 0)
 
     def usage(self, path: str) -> tuple[int, int]:
         """See L{IFiles.usage}."""

@@ -94,6 +94,19 @@ class FaultTests(SynchronousTestCase):
         file.datasync()
         self.assertEqual(self.disk.calls["datasync"], 4)
 
+    def test_spoil(self) -> None:
+        """What is spoiled cannot be read, and all else can; healed, it can again."""
+        file = self.disk.open("/d/a", create=True)
+        file.pwrite(b"0123456789", 0)
+        self.disk.spoil("/d/a", 4, 6)
+        for position, size in ((0, 10), (0, 5), (5, 1), (5, 10)):
+            error = self.assertRaises(OSError, file.pread, size, position)
+            self.assertEqual(error.errno, errno.EIO)
+        self.assertRaises(OSError, self.disk.read, "/d/a")
+        self.assertEqual((file.pread(4, 0), file.pread(9, 6)), (b"0123", b"6789"))
+        self.disk.heal()
+        self.assertEqual(self.disk.read("/d/a"), b"0123456789")
+
     def test_crashLosesContent(self) -> None:
         """What was not synced is not there after a crash."""
         file = self.disk.open("/d/a", create=True)

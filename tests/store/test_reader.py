@@ -177,7 +177,8 @@ class StoppedTests(SynchronousTestCase):
         )
 
     def test_tornTail(self) -> None:
-        """Entries at the end whose records are not whole are not there."""
+        """Entries at the end whose records are not whole are not there after a crash.
+        After a clean stop each of them says that it cannot be read."""
         reader = StoreReader(self.disk, ROOT)
         record = reader.read("T", 0, 247, 248).records[0]
         position = int.from_bytes(record[28:36], "big")
@@ -185,9 +186,15 @@ class StoppedTests(SynchronousTestCase):
         file = self.disk.open(f"{ROOT}/commitlog/{segment_name(start)}")
         file.truncate(position - start + 50)
         file.truncate(SEGMENT)
+        self.disk.open(f"{ROOT}/abort", create=True).close()
         reader = StoreReader(self.disk, ROOT)
         self.assertEqual(reader.max_offset("T", 0), 247)
         self.assertEqual(read_all(reader, "T", 0), self.bodies[:247])
+        self.disk.remove(f"{ROOT}/abort")
+        reader = StoreReader(self.disk, ROOT)
+        self.assertEqual(reader.max_offset("T", 0), 250)
+        for offset in range(247, 250):
+            self.assertRaises(StoreError, reader.read, "T", 0, offset, 250)
 
 
 class LiveTests(SynchronousTestCase):

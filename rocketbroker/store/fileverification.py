@@ -1,0 +1,161 @@
+# -*- test-case-name: tests.store.test_fileverification -*-
+"""The files of a store by themselves: which are missing, or have another length, and
+which queues have lost their directory.
+
+Of some the names of the others tell; of others what was written down at the last clean
+stop (L{rocketbroker.store.ends}), unless somebody has appended to the log since. A
+queue without a directory may be one of a topic that was deleted: then it is not in the
+broker's C{config/topics.json}, and if that is not there nothing is said.
+
+In a store in use, or after a crash, the last file of the log may be short, and the
+queues may be anything: the next start deals with that.
+
+The store sheet, sections 2, 7 and 15.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from collections import Counter
+from typing import Final, final
+
+from rocketbroker.files.jsonfile import JsonFile
+from rocketbroker.records.entries import SIZE
+from rocketbroker.records.queueunits import BATCH_SIZE
+from rocketbroker.store.batchqueue import FOLDER as BATCHES
+from rocketbroker.store.ends import Ends
+from rocketbroker.store.faults import Fault, Tell
+from rocketbroker.store.filerow import FileRow
+from rocketbroker.store.reader import StoreReader
+from rocketbroker.store.segments import segment_name
+
+#: The directories of queues, and what the bytes in their files come in.
+QUEUES: Final = (("consumequeue", SIZE), (BATCHES, BATCH_SIZE))
+
+
+@final
+class FileVerification:
+    """One look at them."""
+
+    def __init__(self, reader: StoreReader, tell: Tell) -> None:
+        """
+        @param tell: is given each fault when it is found.
+        """
+        self._reader = reader
+        self._tell = tell
+        self._ends = Ends(reader.files, reader.root)
+        self._topics: frozenset[str] | None = None
+        self._good_end = 0
+
+    def before(self) -> None:
+        """The walk is to begin: tell what is wrong with names and lengths."""
+        self._log()
+        if self._reader.is_clean:
+            for kind, unit in QUEUES:
+                self._rows(kind, unit)
+
+    def _log(self) -> None:
+        log = self._reader.log
+        last = log.segments[-1].start if log.segments else -1
+        for odd in log.odd:
+            is_short = odd.length < log.size
+            if odd.start == last and is_short and not self._reader.is_clean:
+                continue
+            position = odd.start + min(odd.length, log.size)
+            text = f"it has {odd.length} bytes and should have {log.size}"
+            self._tell(Fault("file", odd.path, position, text))
+        for odd in log.astray:
+            text = f"no file of {log.size} bytes begins at position {odd.start}"
+            self._tell(Fault("file", odd.path, odd.start, text))
+        for start, end, path in log.gaps():
+            text = f"the log is missing from here to position {end}"
+            self._tell(Fault("file", path, start, text))
+
+    def _rows(self, kind: str, unit: int) -> None:
+        """The files of all queues of a kind."""
+        reader = self._reader
+        rows: dict[tuple[str, int], FileRow] = {}
+        votes: Counter[int] = Counter()
+        for topic in reader.topics(kind):
+            for queue_id in reader.queues(topic, kind):
+                row = rows[topic, queue_id] = reader.row(kind, topic, queue_id, unit)
+                votes[row.size] += len(row.lengths)
+        size = max(votes, key=lambda size: (votes[size], size), default=0)
+        for (topic, queue_id), row in rows.items():
+            folder = os.path.join(reader.root, kind, topic, str(queue_id))
+            self._row(row, folder, size, (topic, queue_id))
+
+    def _row(
+        self, row: FileRow, folder: str, size: int, queue: tuple[str, int]
+    ) -> None:
+        last = max(row.lengths, default=0)
+        for start, length in sorted(row.lengths.items()):
+            path = os.path.join(folder, segment_name(start))
+            if length != size and (length or start != last):
+                text = f"it has {length} bytes, and others of the queues have {size}"
+                position = start + min(length, size)
+                self._tell(Fault("file", path, position, text, queue=queue))
+        for before, behind in itertools.pairwise(sorted(row.lengths)):
+            end = before + (row.size or size)
+            if end < behind:
+                path = os.path.join(folder, segment_name(end))
+                text = f"the queue is missing from here to its byte {behind}"
+                self._tell(Fault("file", path, end, text, queue=queue))
+
+    def after(self, good_end: int, reached: int) -> None:
+        """The walk is over: tell what is missing before and behind what is there.
+
+        @param good_end: behind the last record that could be read.
+        @param reached: behind all that is more than zeros.
+        """
+        reader, ends = self._reader, self._ends
+        if not reader.is_clean:
+            return
+        self._topics = self._listed()
+        self._good_end = good_end
+        ends.load()
+        if good_end > ends.published:
+            return
+        folder = os.path.dirname(reader.log.paths[0])
+        if 0 <= ends.first < reader.lowest:
+            text = "the log began here when the store was stopped; now its files "
+            text += f"begin at {reader.lowest}"
+            path = os.path.join(folder, segment_name(ends.first))
+            self._tell(Fault("file", path, ends.first, text))
+        short = {odd.path for odd in reader.log.odd}
+        if reached < ends.published:
+            text = "the log ends here; when the store was stopped it ended at "
+            text += f"{ends.published}"
+            path = os.path.join(folder, segment_name(reached))
+            for segment in reader.segments:
+                if segment.start <= reached < segment.end:
+                    path = segment.path
+            if path in short:
+                # That says it.
+                return
+            self._tell(Fault("file", path, reached, text))
+
+    def is_lost(self, topic: str, queue_id: int) -> bool:
+        """Whether a queue without a directory should have one; after the walk."""
+        if self._topics is None or topic not in self._topics:
+            return False
+        ended = self._ends.end_of(topic, queue_id)
+        return self._good_end > self._ends.published or ended > 0
+
+    def _listed(self) -> frozenset[str] | None:
+        """The topics that the broker knows; None if that cannot be read."""
+        path = os.path.join(self._reader.root, "config", "topics.json")
+
+        def parse(content: bytes) -> frozenset[str]:
+            try:
+                return frozenset(json.loads(content)["topicConfigTable"])
+            except (TypeError, KeyError, RecursionError):
+                raise ValueError("it is no table of topics") from None
+
+        try:
+            content = JsonFile(self._reader.files, path).load(parse)
+            return parse(content) if content else None
+        except ValueError:
+            return None

@@ -1,0 +1,247 @@
+# -*- test-case-name: tests.store.test_unreadable -*-
+"""A disk of which some blocks cannot be read, for who reads a store all the same.
+
+Where a read is refused, its halves are read, and theirs, down to one block. The blocks
+that cannot be read are zeros then, and it is noted which ones they are; they are not
+tried again, as a bad disk may take seconds for each. What cannot even be opened ends in
+one sentence. Nothing is written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import mmap
+import os
+from collections.abc import Iterator
+from typing import Final, NoReturn, final
+
+from zope.interface import implementer
+
+from rocketbroker.errors import StoreError
+from rocketbroker.files.interfaces import IFile, IFiles
+
+#: What the kernel reads at once at least; where one byte cannot be read, nor can all of
+#: these.
+BLOCK: Final = 4096
+
+
+@final
+class Unread:
+    """Bytes of a file that cannot be read.
+
+    @ivar start: the first.
+    @ivar end: the one behind.
+    @ivar why: what the system said.
+    """
+
+    __slots__ = ("end", "path", "start", "why")
+
+    def __init__(self, path: str, start: int, end: int, why: str) -> None:
+        self.path = path
+        self.start = start
+        self.end = end
+        self.why = why
+
+
+@contextlib.contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Say of which file the system refused what; but not that it is gone.
+
+    @raise StoreError: one sentence.
+    """
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def _refuse() -> NoReturn:
+    raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+
+@final
+@implementer(IFile)
+class ReadFile:
+    """One open file.
+
+    @ivar length: at least so many bytes can be read: zeros behind its end.
+    """
+
+    def __init__(self, file: IFile, path: str, files: ReadFiles) -> None:
+        self._file = file
+        self._path = path
+        self._files = files
+        self.length = 0
+
+    def pread(self, size: int, position: int) -> bytes:
+        """See L{IFile.pread}. Zeros where it cannot be read."""
+        if self._files.why(self._path, position, size):
+            data = self._by_blocks(size, position)
+        else:
+            try:
+                data = self._file.pread(size, position)
+            except OSError:
+                data = self._by_blocks(size, position)
+        behind = min(self.length - position, size) - len(data)
+        return data if behind <= 0 else data + bytes(behind)
+
+    def _by_blocks(self, size: int, position: int) -> bytes:
+        pieces = []
+        left = [(position, min(position + size, self._file.size()))]
+        while left:
+            start, end = left.pop()
+            last = (end - 1) // BLOCK * BLOCK
+            known = self._files.why(self._path, start, end - start)
+            if not known and start < end:
+                try:
+                    pieces.append(self._file.pread(end - start, start))
+                    continue
+                except OSError as error:
+                    if last <= start:
+                        self._files.note(self._path, last, error)
+            if last > start:
+                middle = -(-(start + end) // 2 // BLOCK) * BLOCK
+                middle = max(min(middle, last), (start // BLOCK + 1) * BLOCK)
+                left += [(middle, end), (start, middle)]
+            elif start < end:
+                pieces.append(bytes(end - start))
+        return b"".join(pieces)
+
+    def pwrite(self, data: bytes, position: int) -> int:
+        """Refused."""
+        _refuse()
+
+    def allocate(self, position: int, size: int) -> None:
+        """Refused."""
+        _refuse()
+
+    def truncate(self, size: int) -> None:
+        """Refused."""
+        _refuse()
+
+    def size(self) -> int:
+        """See L{IFile.size}."""
+        return self._file.size()
+
+    def datasync(self) -> None:
+        """Refused."""
+        _refuse()
+
+    def map(self, size: int, writable: bool) -> mmap.mmap:
+        """See L{IFile.map}."""
+        return self._file.map(size, writable)
+
+    def lock(self) -> bool:
+        """Refused."""
+        _refuse()
+
+    def close(self) -> None:
+        """See L{IFile.close}."""
+        self._file.close()
+
+
+@final
+@implementer(IFiles)
+class ReadFiles:
+    """A file system that is only read.
+
+    @ivar unread: what could not be read so far, in the order of the attempts.
+    """
+
+    def __init__(self, files: IFiles) -> None:
+        self._files = files
+        self._blocks: dict[str, dict[int, str]] = {}
+        self.unread: list[Unread] = []
+
+    def note(self, path: str, start: int, error: OSError) -> None:
+        """A block cannot be read.
+
+        @raise StoreError: that is not the disk's fault.
+        """
+        if error.errno in (errno.EBADF, errno.EISDIR, errno.EINVAL):
+            raise StoreError(f"{path} cannot be read: {error.strerror}.") from error
+        why = error.strerror or "it cannot be read"
+        self._blocks.setdefault(path, {})[start // BLOCK] = why
+        if self.unread:
+            last = self.unread[-1]
+            if (last.path, last.end, last.why) == (path, start, why):
+                last.end = start + BLOCK
+                return
+        self.unread.append(Unread(path, start, start + BLOCK, why))
+
+    def why(self, path: str, start: int, size: int) -> str:
+        """What the system said of some bytes of a file; empty if they could be read, or
+        nobody has tried."""
+        blocks = self._blocks.get(path)
+        if not blocks:
+            return ""
+        for block in range(start // BLOCK, -(-(start + size) // BLOCK)):
+            if block in blocks:
+                return blocks[block]
+        return ""
+
+    def open(self, path: str, create: bool = False) -> IFile:
+        """Refused."""
+        _refuse()
+
+    def open_readonly(self, path: str) -> ReadFile:
+        """See L{IFiles.open_readonly}."""
+        with naming(path):
+            return ReadFile(self._files.open_readonly(path), path, self)
+
+    def exists(self, path: str) -> bool:
+        """See L{IFiles.exists}."""
+        with naming(path):
+            return self._files.exists(path)
+
+    def size(self, path: str) -> int:
+        """See L{IFiles.size}."""
+        with naming(path):
+            return self._files.size(path)
+
+    def modified_ms(self, path: str) -> int:
+        """See L{IFiles.modified_ms}."""
+        with naming(path):
+            return self._files.modified_ms(path)
+
+    def list(self, path: str) -> list[str]:
+        """See L{IFiles.list}."""
+        with naming(path):
+            return self._files.list(path)
+
+    def is_dir(self, path: str) -> bool:
+        """See L{IFiles.is_dir}."""
+        with naming(path):
+            return self._files.is_dir(path)
+
+    def make_dirs(self, path: str) -> None:
+        """Refused."""
+        _refuse()
+
+    def remove(self, path: str) -> None:
+        """Refused."""
+        _refuse()
+
+    def remove_dir(self, path: str) -> None:
+        """Refused."""
+        _refuse()
+
+    def rename(self, old: str, new: str) -> None:
+        """Refused."""
+        _refuse()
+
+    def sync_dir(self, path: str) -> None:
+        """Refused."""
+        _refuse()
+
+    def read(self, path: str) -> bytes:
+        """See L{IFiles.read}."""
+        with naming(path):
+            return self._files.read(path)
+
+    def usage(self, path: str) -> tuple[int, int]:
+        """See L{IFiles.usage}."""
+        return self._files.usage(path)
