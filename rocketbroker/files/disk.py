@@ -15,6 +15,7 @@ from typing import TypeAlias, final
 from zope.interface import implementer
 
 from rocketbroker.files.interfaces import IFile, IFiles
+from rocketbroker.files.reasons import located
 
 #: The command for a lock of the open file; None where the system has none.
 _OPEN_FILE_LOCK: int | None = getattr(fcntl, "F_OFD_SETLK", None)
@@ -63,17 +64,21 @@ class DiskFile:
 
     def pread(self, size: int, position: int) -> bytes:
         """See L{IFile.pread}."""
-        data = os.pread(self._fd, size, position)
-        if len(data) == size or not data:
-            return data
-        pieces = [data]
-        got = len(data)
-        while got < size:
-            data = os.pread(self._fd, size - got, position + got)
-            if not data:
-                break
-            pieces.append(data)
-            got += len(data)
+        got = 0
+        try:
+            data = os.pread(self._fd, size, position)
+            if len(data) == size or not data:
+                return data
+            pieces = [data]
+            got = len(data)
+            while got < size:
+                data = os.pread(self._fd, size - got, position + got)
+                if not data:
+                    break
+                pieces.append(data)
+                got += len(data)
+        except OSError as error:
+            raise located(error, self._path, position + got) from error
         return b"".join(pieces)
 
     def pwrite(self, data: bytes, position: int) -> int:
@@ -231,7 +236,10 @@ class Disk:
     def read(self, path: str) -> bytes:
         """See L{IFiles.read}."""
         with open(path, "rb") as file:
-            return file.read()
+            try:
+                return file.read()
+            except OSError as error:
+                raise located(error, path, 0) from error
 
     def usage(self, path: str) -> tuple[int, int]:
         """See L{IFiles.usage}. What is kept for the system counts as not there."""

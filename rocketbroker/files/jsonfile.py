@@ -41,16 +41,17 @@ class JsonFile:
         @return: L{None} if there is neither, or both are empty.
         @raise ValueError: C{check}'s, about C{.bak}, or about the file if there is no
             C{.bak}.
+        @raise OSError: the disk refused C{.bak}, or the file if there is no C{.bak}.
         """
-        wrong: ValueError | None = None
-        content = self._read(self._path)
-        if content:
-            try:
+        wrong: OSError | ValueError | None = None
+        try:
+            content = self._read(self._path)
+            if content:
                 if check is not None:
                     check(content)
                 return content
-            except ValueError as error:
-                wrong = error
+        except (OSError, ValueError) as error:
+            wrong = error
         self._current_is_bad = True
         content = self._read(self._path + ".bak")
         if not content:

@@ -47,6 +47,7 @@ from functools import partial
 from typing import Final, final
 
 from rocketbroker.files.interfaces import IFiles
+from rocketbroker.files.reasons import reason
 from rocketbroker.records.entries import SIZE
 from rocketbroker.store.checkpoint import Checkpoint
 from rocketbroker.store.consumequeue import MAGIC_V1, Queue
@@ -138,12 +139,11 @@ class Recovery:
         """
         segments = self._segments
         self.report += load_segments(self._files, segments)
-        self._checkpoint.load()
+        self._load_marks()
         self.report += self._table.load(clean, partial(self._disbelieve, clean))
         if self._table.lights:
             # Whether messages are still to get into them or not.
             self._dispatcher.lights = True
-        self._ends.load()
         if not segments.all:
             self._ends.forget()
             self._empty()
@@ -178,6 +178,16 @@ class Recovery:
                 scan.position = segments.all[-1].end
         self._cut_log(scan, self._clean)
         self._finish(start, scan.position)
+
+    def _load_marks(self) -> None:
+        """Read what an earlier process has written down; without it all is checked."""
+        for load in (self._checkpoint.load, self._ends.load):
+            try:
+                load()
+            except OSError as error:
+                self.report.append(
+                    f"What the last stop left is not known: {reason(error)}."
+                )
 
     def _disbelieve(self, clean: bool) -> None:
         """Make all queues again: now or, if this start is killed, by the next one."""

@@ -18,6 +18,7 @@ from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import ServiceNotAvailable, StoreError
 from rocketbroker.files.directories import make_lasting
 from rocketbroker.files.interfaces import IFiles
+from rocketbroker.files.reasons import reason
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.store.batchreading import BatchReading
 from rocketbroker.store.cleaning import Cleaner
@@ -126,8 +127,7 @@ class Store:
         except OSError as error:
             self._owner.release()
             raise StoreError(
-                f"The store {self._root} cannot be used: {error.strerror}"
-                + (f" ({error.filename})." if error.filename else ".")
+                f"The store {self._root} cannot be used: {reason(error)}."
             ) from error
         except StoreError:
             self._owner.release()

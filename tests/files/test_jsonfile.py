@@ -51,6 +51,16 @@ class JsonFileTests(SynchronousTestCase):
         JsonFile(self.disk, "/store/other/a.json").save(b"{}")
         self.assertEqual(self.disk.list("/store/other"), ["a.json"])
 
+    def test_badDisk(self) -> None:
+        """So is one that the disk cannot read; without .bak that is an error."""
+        self.write(PATH, b"{}")
+        self.disk.fail("read", errno.EIO)
+        self.assertRaises(OSError, JsonFile(self.disk, PATH).load)
+        self.write(PATH + ".bak", b"[]")
+        self.disk.fail("read", errno.EIO)
+        file = JsonFile(self.disk, PATH)
+        self.assertEqual((file.load(), file.fallbacks), (b"[]", 1))
+
     def test_fallBack(self) -> None:
         """A missing, empty or unreadable file is replaced by .bak."""
         self.write(PATH + ".bak", b"{}")

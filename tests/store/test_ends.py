@@ -106,3 +106,15 @@ class EndsTests(SynchronousTestCase):
         store = opened(self.disk)
         self.assertEqual(bodies(store, store.queue("T", 0)), [])
         self.assertEqual(store.report, [])
+
+    def test_badDisk(self) -> None:
+        """A disk that does not let it be read, or the checkpoint, is no reason not to
+        start; it is told."""
+        for after in range(2):
+            self.setUp()
+            self.disk.fail("read", errno.EIO, after)
+            store = opened(self.disk)
+            self.assertEqual(bodies(store, store.queue("T", 0)), self.first)
+            self.assertEqual(len(store.report), 1)
+            self.assertIn("Input/output error", store.report[0])
+            store.close()
