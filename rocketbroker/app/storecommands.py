@@ -60,9 +60,13 @@ def store() -> None:
     """
 
 
-def finish(rows: Rows, is_faulty: bool) -> None:
-    """End the output, and the command."""
+def finish(rows: Rows, reader: StoreReader, is_faulty: bool) -> None:
+    """End the output, and the command; tell what the disk has refused to read."""
     rows.close()
+    for each in reader.files.taken():
+        is_faulty = True
+        text = f"{each.path}: bytes {each.start} to {each.end - 1} cannot be read: "
+        print(f"rocketbroker: {text}{each.why}.", file=sys.stderr)
     sys.exit(1 if is_faulty else 0)
 
 
@@ -100,18 +104,17 @@ def is_locked(root: str) -> bool | None:
 @COMMIT_LOG
 def store_ls(directory: str, output: str, commit_log: str | None) -> None:
     """How DIR was left, the files of its log, its queues."""
-    files = Disk()
     root = os.path.abspath(directory)
-    reader = StoreReader(files, root, commit_log)
+    reader = StoreReader(Disk(), root, commit_log)
     rows = printing(output)
-    state = inspection.state(files, reader, root)
+    state = inspection.state(reader)
     rows.add("store", {**state, "locked": is_locked(root)})
     for row in inspection.segments(reader):
         rows.add("segment", row)
     total = inspection.count(reader, inspection.topics(reader))
     for row in inspection.queues(reader, watched(total)):
         rows.add("queue", row)
-    finish(rows, False)
+    finish(rows, reader, False)
 
 
 @store.command("stats")
@@ -126,7 +129,7 @@ def store_stats(directory: str, output: str, commit_log: str | None) -> None:
     passed = watched(inspection.count(reader, topics))
     for topic in topics:
         rows.add("topic", inspection.topic_figures(reader, topic, passed))
-    finish(rows, False)
+    finish(rows, reader, False)
 
 
 def plain(message: StoredMessage) -> bytes:
@@ -201,7 +204,7 @@ def store_cat(
                 print(f"rocketbroker: {message}", file=sys.stderr)
                 continue
             rows.add("message", message_row(message, body))
-    finish(rows, is_faulty)
+    finish(rows, reader, is_faulty)
 
 
 def matcher(
@@ -265,4 +268,4 @@ def store_grep(
             print(f"rocketbroker: {message}", file=sys.stderr)
         elif matches(message):
             rows.add("message", message_row(message, "text"))
-    finish(rows, is_faulty)
+    finish(rows, reader, is_faulty)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Iterator
 
 import click
 
@@ -18,7 +19,9 @@ from rocketbroker.app.storeoptions import (
     OUTPUT,
     settings,
 )
+from rocketbroker.app.storerepair import is_json
 from rocketbroker.config.properties import read
+from rocketbroker.errors import StoreError
 from rocketbroker.files.disk import Disk
 from rocketbroker.store.check import Check
 from rocketbroker.store.faults import Fault
@@ -32,6 +35,23 @@ def log_size_in(config: str | None) -> int:
     return settings(config).mapped_file_size_commit_log
 
 
+def wrong_settings(reader: StoreReader) -> Iterator[Fault]:
+    """What is wrong with the broker's JSON files; after a crash the next start takes
+    their C{.bak}."""
+    folder = os.path.join(reader.root, "config")
+    for name in reader.files.list(folder) if reader.is_clean else ():
+        path = os.path.join(folder, name)
+        if not name.endswith(".json") or reader.files.is_dir(path):
+            continue
+        try:
+            content = reader.files.read(path)
+        except StoreError as error:
+            yield Fault("unreadable", path, 0, str(error))
+        else:
+            if not is_json(content):
+                yield Fault("file", path, 0, "it is no JSON object")
+
+
 @click.command("verify")
 @DIRECTORY
 @CONFIG
@@ -40,7 +60,8 @@ def log_size_in(config: str | None) -> int:
 def store_verify(
     directory: str, config: str | None, output: str, commit_log: str | None
 ) -> None:
-    """Check every record of DIR, every entry of its queues, and its index.
+    """Check every record of DIR, every entry of its queues, its index and its JSON
+    files.
 
     Progress goes to standard error. Not seen: flipped bits in what has no checksum,
     such as times and properties. The index is checked in a store that was stopped
@@ -67,14 +88,23 @@ def store_verify(
         )
 
     sizes = options.max_hash_slot_num, options.max_index_num
-    check = Check(files, reader, root, sizes, tell, lambda done: progress.reach(done))
+    check = Check(reader, sizes, tell, lambda done: progress.reach(done))
     progress = Progress(
         check.expected_bytes(),
         "bytes",
         lambda text: print(text, file=sys.stderr, flush=True),
         time.monotonic,
     )
-    check.run()
+    others = 0
+    try:
+        for fault in wrong_settings(reader):
+            others += 1
+            tell(fault)
+        check.run()
+    except StoreError:
+        # What was found until then is printed.
+        rows.close()
+        raise
     seconds = time.monotonic() - begun
     walked = max(0, check.log.done)
     rows.add(
@@ -82,7 +112,7 @@ def store_verify(
         {
             "records": check.log.records,
             "bytes": walked,
-            "faults": check.faults,
+            "faults": check.faults + others,
             "not_in_queues_yet": check.log.queues.unlisted,
             "without_queue": check.log.queues.orphans,
             "tail_bytes": check.log.tail,
@@ -93,4 +123,4 @@ def store_verify(
         },
     )
     rows.close()
-    sys.exit(1 if check.faults else 0)
+    sys.exit(1 if check.faults + others else 0)

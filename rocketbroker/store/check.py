@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import final
 
-from rocketbroker.files.interfaces import IFiles
 from rocketbroker.store.faults import Tell
 from rocketbroker.store.indexverification import IndexVerification
 from rocketbroker.store.reader import StoreReader
@@ -23,9 +22,7 @@ class Check:
 
     def __init__(
         self,
-        files: IFiles,
         reader: StoreReader,
-        root: str,
         sizes: tuple[int, int],
         tell: Tell,
         progress: Callable[[int], None],
@@ -36,11 +33,9 @@ class Check:
         @param progress: is given the bytes of log and index read so far, again and
             again.
         """
-        self.log = Verification(files, reader, tell, progress)
+        self.log = Verification(reader, tell, progress)
         self.index = IndexVerification(
-            files,
             reader,
-            root,
             *sizes,
             tell,
             lambda done: progress(self.log.done + done),
@@ -54,6 +49,7 @@ class Check:
         """Check everything."""
         self.log.run()
         self.index.run()
+        self.log.tell_unread()
 
     @property
     def faults(self) -> int:

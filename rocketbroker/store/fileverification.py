@@ -21,10 +21,13 @@ import os
 from collections import Counter
 from typing import Final, final
 
+from rocketbroker.errors import StoreError
 from rocketbroker.files.jsonfile import JsonFile
 from rocketbroker.records.entries import SIZE
 from rocketbroker.records.queueunits import BATCH_SIZE
 from rocketbroker.store.batchqueue import FOLDER as BATCHES
+from rocketbroker.store.checkpoint import NAME as CHECKPOINT
+from rocketbroker.store.ends import NAME as ENDS
 from rocketbroker.store.ends import Ends
 from rocketbroker.store.faults import Fault, Tell
 from rocketbroker.store.filerow import FileRow
@@ -52,9 +55,19 @@ class FileVerification:
     def before(self) -> None:
         """The walk is to begin: tell what is wrong with names and lengths."""
         self._log()
+        self._small(CHECKPOINT)
         if self._reader.is_clean:
             for kind, unit in QUEUES:
                 self._rows(kind, unit)
+
+    def _small(self, name: str) -> None:
+        """A small file that has to be readable if it is there."""
+        path = os.path.join(self._reader.root, name)
+        try:
+            if self._reader.files.exists(path):
+                self._reader.files.read(path)
+        except StoreError as error:
+            self._tell(Fault("unreadable", path, 0, str(error)))
 
     def _log(self) -> None:
         log = self._reader.log
@@ -115,7 +128,11 @@ class FileVerification:
             return
         self._topics = self._listed()
         self._good_end = good_end
-        ends.load()
+        try:
+            ends.load()
+        except StoreError as error:
+            path = os.path.join(reader.root, ENDS)
+            self._tell(Fault("unreadable", path, 0, str(error)))
         if good_end > ends.published:
             return
         folder = os.path.dirname(reader.log.paths[0])
@@ -157,5 +174,5 @@ class FileVerification:
         try:
             content = JsonFile(self._reader.files, path).load(parse)
             return parse(content) if content else None
-        except ValueError:
+        except (ValueError, StoreError):
             return None

@@ -19,7 +19,8 @@ from array import array
 from collections.abc import Callable, Iterator
 from typing import Final, final
 
-from rocketbroker.files.interfaces import IFile, IFiles
+from rocketbroker.errors import StoreError
+from rocketbroker.files.interfaces import IFile
 from rocketbroker.records.hashing import unsigned_hash
 from rocketbroker.store.faults import Fault, Tell
 from rocketbroker.store.indexfile import (
@@ -59,9 +60,7 @@ class IndexVerification:
 
     def __init__(
         self,
-        files: IFiles,
         reader: StoreReader,
-        root: str,
         slots: int,
         numbers: int,
         tell: Tell,
@@ -73,9 +72,9 @@ class IndexVerification:
         @param tell: is given each fault when it is found.
         @param progress: is given the bytes read so far, after each piece.
         """
-        self._files = files
+        self._files = reader.files
         self._reader = reader
-        self._folder = os.path.join(root, FOLDER)
+        self._folder = os.path.join(reader.root, FOLDER)
         self._slots = slots
         self._numbers = numbers
         self._begin = HEADER.size + slots * SLOT.size
@@ -90,7 +89,10 @@ class IndexVerification:
         """How much there is to read, for the time left."""
         total = 0
         for path in self._paths():
-            file = self._files.open_readonly(path)
+            try:
+                file = self._files.open_readonly(path)
+            except StoreError:
+                continue
             total += self._begin + self._count(file) * INDEX_ENTRY.size
             file.close()
         return total
@@ -99,13 +101,20 @@ class IndexVerification:
         """Check everything. Only in a store that was stopped cleanly: in one that runs
         the last file changes, and after a crash the next start makes it again."""
         for path in self._paths():
-            file = self._files.open_readonly(path)
+            try:
+                file = self._files.open_readonly(path)
+            except StoreError as error:
+                self._tell("unreadable", path, 0, str(error))
+                continue
             try:
                 for position, text in self._file(file):
-                    self.faults += 1
-                    self._tell_fault(Fault("index", path, position, text))
+                    self._tell("index", path, position, text)
             finally:
                 file.close()
+
+    def _tell(self, kind: str, path: str, position: int, text: str) -> None:
+        self.faults += 1
+        self._tell_fault(Fault(kind, path, position, text))
 
     def _paths(self) -> list[str]:
         """The files that can be checked."""
@@ -214,6 +223,9 @@ class IndexVerification:
         at = position - segment.start
         head = segment.file.pread(4, at)
         size = min(max(8, int.from_bytes(head, "big")), segment.end - position)
+        if self._reader.unread(position, size):
+            # That is told by itself.
+            return ""
         try:
             found = parse(segment.file.pread(size, at), 0, position, False)
         except (Broken, Blank) as error:

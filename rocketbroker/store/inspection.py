@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
 from rocketbroker.errors import StoreError
-from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.batches import unwrap
 from rocketbroker.records.entries import FILLED_SIZE
 from rocketbroker.records.malformed import Malformed
@@ -75,8 +74,9 @@ def between(
     return max(0, (end if until is None else min(end, until)) - max(first, start))
 
 
-def state(files: IFiles, reader: StoreReader, root: str) -> Row:
+def state(reader: StoreReader) -> Row:
     """How the directory was left, and up to when all is on the disk."""
+    files, root = reader.files, reader.root
     checkpoint = Checkpoint(files, root)
     checkpoint.load()
     abort = os.path.join(root, "abort")
@@ -129,7 +129,7 @@ def sizes(
             break
         at += len(entries)
         for _, size, _ in entries:
-            if size != FILLED_SIZE:
+            if 0 < size != FILLED_SIZE:
                 yield size, 1
         passed(len(entries))
 

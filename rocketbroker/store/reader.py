@@ -19,7 +19,7 @@ from typing import Final, final
 
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
-from rocketbroker.records.entries import FILLED_SIZE
+from rocketbroker.records.entries import FILLED_SIZE, SIZE
 from rocketbroker.store.filerow import FileRow
 from rocketbroker.store.logfiles import LogFiles
 from rocketbroker.store.queuereader import QueueReader
@@ -285,7 +285,7 @@ class StoreReader:
         while low < high:
             middle = (low + high) // 2
             _, size, _ = queue.entries(middle, 1)[0]
-            if size > 0:
+            if size > 0 or self._unread_entry(queue, middle):
                 low = middle + 1
             else:
                 high = middle
@@ -298,7 +298,8 @@ class StoreReader:
         while low < high:
             middle = (low + high) // 2
             position, size, _ = queue.entries(middle, 1)[0]
-            if size == FILLED_SIZE or position < lowest:
+            is_before = position < lowest and not self._unread_entry(queue, middle)
+            if size == FILLED_SIZE or is_before:
                 low = middle + 1
             else:
                 high = middle
@@ -335,6 +336,32 @@ class StoreReader:
 
         @raise Broken: there is none of that size.
         """
+        try:
+            return self._read_record(position, size, check_crc)
+        finally:
+            if self.files.is_bad and (why := self.unread(position, size)):
+                raise Broken(why)
+
+    def unread(self, position: int, size: int) -> str:
+        """What the disk says of bytes of the log; empty if it has read them."""
+        segment = self.log.find(position)
+        if segment is None or not self.files.is_bad:
+            return ""
+        return self.files.why(segment.path, position - segment.start, size)
+
+    def unread_entry(self, topic: str, queue_id: int, offset: int) -> str:
+        """The same of an entry of a queue."""
+        return self._unread_entry(self._queue(topic, queue_id), offset)
+
+    def _unread_entry(self, queue: QueueReader, offset: int) -> str:
+        if not self.files.is_bad or not queue.file_size:
+            return ""
+        at = offset * SIZE % queue.file_size
+        return self.files.why(queue.path_of(offset), at, SIZE)
+
+    def _read_record(
+        self, position: int, size: int, check_crc: bool
+    ) -> tuple[bytes, Found]:
         start, window = self._window
         at = position - start
         if at >= 0 and at + size <= len(window) and size > 0:
@@ -407,6 +434,8 @@ class StoreReader:
                 if size == FILLED_SIZE and position == 0:
                     continue
                 try:
+                    if size <= 0 and (why := self._unread_entry(queue, at - 1)):
+                        raise Broken(f"its entry: {why}")
                     if position == before:
                         raise Broken("the record before has its place")
                     before = position

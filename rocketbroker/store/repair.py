@@ -176,9 +176,7 @@ class Repair:
         try:
             options = self._options
             check = Check(
-                self._files,
                 reader,
-                self._root,
                 (options.max_hash_slot_num, options.max_index_num),
                 faults.append,
                 self._progress,

@@ -101,7 +101,7 @@ class ReadFile:
                     continue
                 except OSError as error:
                     if last <= start:
-                        self._files.note(self._path, last, error)
+                        self._note(last, error)
             if last > start:
                 middle = -(-(start + end) // 2 // BLOCK) * BLOCK
                 middle = max(min(middle, last), (start // BLOCK + 1) * BLOCK)
@@ -109,6 +109,10 @@ class ReadFile:
             elif start < end:
                 pieces.append(bytes(end - start))
         return b"".join(pieces)
+
+    def _note(self, start: int, error: OSError) -> None:
+        end = max(min(start + BLOCK, self._file.size()), start + 1)
+        self._files.note(self._path, start, end, error)
 
     def pwrite(self, data: bytes, position: int) -> int:
         """Refused."""
@@ -148,15 +152,21 @@ class ReadFile:
 class ReadFiles:
     """A file system that is only read.
 
-    @ivar unread: what could not be read so far, in the order of the attempts.
+    @ivar is_bad: whether there is something that could not be read.
     """
 
     def __init__(self, files: IFiles) -> None:
         self._files = files
         self._blocks: dict[str, dict[int, str]] = {}
-        self.unread: list[Unread] = []
+        self._unread: list[Unread] = []
+        self.is_bad = False
 
-    def note(self, path: str, start: int, error: OSError) -> None:
+    def taken(self) -> list[Unread]:
+        """What could not be read since this was asked, in the order of the attempts."""
+        found, self._unread = self._unread, []
+        return found
+
+    def note(self, path: str, start: int, end: int, error: OSError) -> None:
         """A block cannot be read.
 
         @raise StoreError: that is not the disk's fault.
@@ -165,12 +175,13 @@ class ReadFiles:
             raise StoreError(f"{path} cannot be read: {error.strerror}.") from error
         why = error.strerror or "it cannot be read"
         self._blocks.setdefault(path, {})[start // BLOCK] = why
-        if self.unread:
-            last = self.unread[-1]
+        self.is_bad = True
+        if self._unread:
+            last = self._unread[-1]
             if (last.path, last.end, last.why) == (path, start, why):
-                last.end = start + BLOCK
+                last.end = end
                 return
-        self.unread.append(Unread(path, start, start + BLOCK, why))
+        self._unread.append(Unread(path, start, end, why))
 
     def why(self, path: str, start: int, size: int) -> str:
         """What the system said of some bytes of a file; empty if they could be read, or

@@ -18,11 +18,11 @@ each other.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from typing import Final, final
 
-from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.record import (
     CRC_BEGINS,
     CRC_PROPERTY_SIZE,
@@ -42,7 +42,7 @@ from rocketbroker.store.scanning import (
     Found,
     parse,
 )
-from rocketbroker.store.segments import Segment
+from rocketbroker.store.segments import Segment, position_of_name
 
 #: How much of the log is read at once: the calls cost nothing then, and it still fits
 #: the processor's cache in part.
@@ -54,6 +54,21 @@ _MAGIC: Final = re.compile(rb"\xda\xa3\x20[\xa7\xab]|\xcb\xd4\x31\x94", re.DOTAL
 #: After records that are not ordinary, so many more are looked at one by one at most
 #: before ordinary ones are looked for again.
 MOST_EXACT: Final = 31
+
+
+def _body_of(record: bytes) -> tuple[int, int]:
+    """Where the body of a record begins in it, and how long it is."""
+    flags = int.from_bytes(record[36:40], "big")
+    body = 88 + 12 * (flags & HOST_MASK).bit_count()
+    return body, int.from_bytes(record[body - 4 : body], "big")
+
+
+def queue_of(path: str) -> tuple[str, int] | None:
+    """The queue that a file belongs to, by its path in the root; None if to none."""
+    parts = path.split(os.sep)
+    if len(parts) != 4 or parts[0] == "commitlog" or not parts[2].isdigit():
+        return None
+    return parts[1], int(parts[2])
 
 
 @final
@@ -70,7 +85,6 @@ class Verification:
 
     def __init__(
         self,
-        files: IFiles,
         reader: StoreReader,
         tell: Tell,
         progress: Callable[[int], None],
@@ -114,6 +128,8 @@ class Verification:
         while len(segments) > 1 and not self._reader.is_live:
             if any(segments[-1].file.pread(8, 0)):
                 break
+            if self._reader.unread(segments[-1].start, 8):
+                break
             # Made ahead of the writer, as the reference does.
             segments.pop()
         for segment in segments:
@@ -121,6 +137,17 @@ class Verification:
             self._segment(segment, min(segment.end, end), is_last)
         self._names.after(self._good_end, self._reached)
         self.queues.rest(end)
+        self.tell_unread()
+
+    def tell_unread(self) -> None:
+        """Tell what the disk has refused to read since this was called."""
+        root = self._reader.root
+        for each in self._reader.files.taken():
+            start = max(position_of_name(os.path.basename(each.path)), 0)
+            queue = queue_of(os.path.relpath(each.path, root))
+            text = f"{each.end - each.start} bytes cannot be read: {each.why}"
+            where = "unreadable", each.path, start + each.start, text
+            self._tell(Fault(*where, queue=queue))
 
     def _tell(self, fault: Fault) -> None:
         self.faults += 1
@@ -159,6 +186,7 @@ class Verification:
                 self._reached = stop
                 position = self._broken(segment, broken, stop, is_last)
                 self.done += position - broken
+            self.tell_unread()
             self._progress(self.done)
 
     def _piece(self, data: bytes, start: int, segment: Segment) -> tuple[int, bool]:
@@ -169,6 +197,9 @@ class Verification:
         at = 0
         size = len(data)
         exact = pause = 0
+        is_bad = self._reader.unread(start, size) != ""
+        if is_bad:
+            exact = size
         try:
             while at < size:
                 if not exact:
@@ -179,6 +210,8 @@ class Verification:
                 exact -= 1
                 found = parse(data, at, start + at, True)
                 end = at + found[1]
+                if is_bad and (why := self._reader.unread(start + at, found[1])):
+                    raise Broken(why)
                 if data[end - CRC_PROPERTY_SIZE] == CRC_BEGINS and (
                     not is_crc_property_right(data, at, end)
                 ):
@@ -213,8 +246,11 @@ class Verification:
 
     def _why(self, segment: Segment, position: int, stop: int) -> str:
         """What is wrong with a record, as it is now; empty if nothing is."""
+        data = self._read(segment, position, stop)
+        if why := self._reader.unread(position, len(data)):
+            return why
         try:
-            parse(self._read(segment, position, stop), 0, position, True)
+            parse(data, 0, position, True)
         except Blank:
             return ""
         except Broken as error:
@@ -230,13 +266,9 @@ class Verification:
         if not why:
             return position
         data = self._read(segment, position, stop)
-        try:
-            found = parse(data, 0, position, False)
-        except (Broken, Blank):
-            pass
-        else:
-            body = 88 + 12 * (found[5] & HOST_MASK).bit_count()
-            length = int.from_bytes(data[body - 4 : body], "big")
+        found = self._all_but_body(data, position)
+        if found is not None:
+            body, length = _body_of(data)
             queue = f"{found[2].decode('utf-8', 'replace')}/{found[3]}"
             text = f"message {found[4]} of {queue}, record at {position}: {why} "
             text += f"({length} bytes)"
@@ -255,6 +287,20 @@ class Verification:
                 return after
             return position
         return self._end(segment, position, stop, is_last, is_zero, why)
+
+    def _all_but_body(self, data: bytes, position: int) -> Found | None:
+        """What a record says in all but its body; None if something of that is
+        damaged."""
+        try:
+            found = parse(data, 0, position, False)
+        except (Broken, Blank):
+            return None
+        unread = self._reader.unread
+        body, length = _body_of(data)
+        behind = body + length
+        if unread(position, body) or unread(position + behind, found[1] - behind):
+            return None
+        return found
 
     def _end(
         self,

@@ -65,6 +65,30 @@ class VerifyTests(SynchronousTestCase):
         self.assertEqual(row["index_entries"], 0)
         self.assertEqual(row["index_files_of_other_size"], 1)
 
+    def test_settings(self) -> None:
+        """A JSON file of the broker's that cannot be read is a fault; after a crash the
+        next start deals with it."""
+        folder = os.path.join(self.root, "config")
+        os.mkdir(folder)
+        with open(os.path.join(folder, "topics.json"), "w", encoding="utf-8") as file:
+            file.write('{"torn')
+        fault, row = self.rows("-c", self.config, status=1)
+        self.assertEqual((fault["fault"], fault["where"]), ("file", file.name))
+        self.assertEqual(row["faults"], 1)
+        with open(os.path.join(self.root, "abort"), "wb"):
+            pass
+        self.assertEqual(len(self.rows("-c", self.config)), 1)
+
+    def test_size(self) -> None:
+        """The settings tell how long the only file of the log should be."""
+        log = os.path.join(self.root, "commitlog", "0" * 20)
+        os.truncate(log, SEGMENT - 8192)
+        self.assertEqual(len(self.rows("-c", self.config)), 1)
+        with open(self.config, "a", encoding="utf-8") as file:
+            file.write(f"mappedFileSizeCommitLog={SEGMENT}\n")
+        fault, _ = self.rows("-c", self.config, status=1)
+        self.assertEqual((fault["fault"], fault["where"]), ("file", log))
+
     def test_faultInIndex(self) -> None:
         """A fault in the index is told like any other, and is in the exit status."""
         (name,) = os.listdir(os.path.join(self.root, "index"))

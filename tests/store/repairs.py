@@ -70,7 +70,7 @@ class DamagedStore(SynchronousTestCase):
         """What is wrong now."""
         faults: list[Fault] = []
         reader = StoreReader(self.disk, ROOT)
-        Verification(self.disk, reader, faults.append, lambda done: None).run()
+        Verification(reader, faults.append, lambda done: None).run()
         reader.close()
         return faults
 

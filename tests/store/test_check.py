@@ -39,9 +39,7 @@ class CheckTests(SynchronousTestCase):
     def check(self) -> Check:
         """Check it."""
         reader = StoreReader(self.disk, ROOT)
-        check = Check(
-            self.disk, reader, ROOT, SIZES, self.faults.append, self.told.append
-        )
+        check = Check(reader, SIZES, self.faults.append, self.told.append)
         self.expected = check.expected_bytes()
         check.run()
         reader.close()

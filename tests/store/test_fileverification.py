@@ -59,7 +59,7 @@ class FileVerificationTests(SynchronousTestCase):
         """Verify it."""
         faults: list[Fault] = []
         reader = StoreReader(self.disk, ROOT, log_size=size)
-        walk = Verification(self.disk, reader, faults.append, lambda done: None)
+        walk = Verification(reader, faults.append, lambda done: None)
         walk.expected_bytes()
         walk.run()
         reader.close()

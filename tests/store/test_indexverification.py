@@ -43,7 +43,7 @@ class IndexVerificationTests(SynchronousTestCase):
         faults: list[Fault] = []
         reader = StoreReader(self.disk, ROOT)
         walk = IndexVerification(
-            self.disk, reader, ROOT, slots, NUMBERS, faults.append, self.read.append
+            reader, slots, NUMBERS, faults.append, self.read.append
         )
         walk.run()
         reader.close()
@@ -111,9 +111,7 @@ class IndexVerificationTests(SynchronousTestCase):
             reader = StoreReader(self.disk, ROOT)
             file = self.disk.open(second)
             cut = lambda done, to=size, file=file: file.truncate(to)  # noqa: E731
-            IndexVerification(
-                self.disk, reader, ROOT, SLOTS, NUMBERS, faults.append, cut
-            ).run()
+            IndexVerification(reader, SLOTS, NUMBERS, faults.append, cut).run()
             self.assertEqual([each.where for each in faults], [second], size)
             self.assertIn("became shorter", faults[0].text)
 

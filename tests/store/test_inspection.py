@@ -44,12 +44,12 @@ class InspectionTests(SynchronousTestCase):
 
     def test_state(self) -> None:
         """Whether it is in use, by whom, and how far it is written."""
-        row = inspection.state(self.disk, self.reader(), ROOT)
+        row = inspection.state(self.reader())
         self.assertTrue(row["abort"])
         self.assertTrue(str(row["owner"]).isdigit())
         self.assertEqual(row["log_end"], self.store.published_position)
         self.store.close()
-        row = inspection.state(self.disk, self.reader(), ROOT)
+        row = inspection.state(self.reader())
         self.assertEqual((row["stopped"], row["abort"]), ("cleanly", False))
         self.assertEqual(row["log_flushed_ms"], START_MS + 5)
 
@@ -216,7 +216,7 @@ class CleanedTests(CleaningCase):
                     self.clean()
 
             reader = StoreReader(self.disk, ROOT)
-            walk = Verification(self.disk, reader, faults.append, progress)
+            walk = Verification(reader, faults.append, progress)
             walk.expected_bytes()
             if not when:
                 self.clean()
@@ -229,7 +229,7 @@ class CleanedTests(CleaningCase):
         """Nor when the whole topic goes."""
         self.assertEqual(inspection.count(self.reader, ["T"]), 40)
         faults: list[Fault] = []
-        walk = Verification(self.disk, self.reader, faults.append, lambda done: None)
+        walk = Verification(self.reader, faults.append, lambda done: None)
         walk.expected_bytes()
         self.store.delete_topic("T")
         self.assertEqual(list(inspection.messages(self.reader, "T", 0, 0, None)), [])

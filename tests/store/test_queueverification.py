@@ -82,7 +82,7 @@ class QueueCase(SynchronousTestCase):
         """What is wrong now."""
         faults: list[Fault] = []
         reader = StoreReader(self.disk, ROOT)
-        walk = Verification(self.disk, reader, faults.append, lambda done: None)
+        walk = Verification(reader, faults.append, lambda done: None)
         walk.run()
         reader.close()
         self.assertEqual(walk.records, self.records)
@@ -179,7 +179,7 @@ class BatchTests(QueueCase):
         abort = os.path.join(ROOT, "abort")
         self.disk.open(abort, create=True).close()
         reader = StoreReader(self.disk, ROOT)
-        walk = Verification(self.disk, reader, faults.append, lambda done: None)
+        walk = Verification(reader, faults.append, lambda done: None)
         walk.run()
         reader.close()
         self.assertEqual((walk.faults, walk.queues.unlisted), (0, 3))

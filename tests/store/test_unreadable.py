@@ -41,7 +41,7 @@ class UnreadableTests(SynchronousTestCase):
         before = self.disk.calls.get("pread", 0)
         self.assertEqual(file.pread(2 * SIZE, 0), self.content)
         self.assertEqual(self.disk.calls["pread"] - before, 1)
-        self.assertEqual(self.files.unread, [])
+        self.assertEqual((self.files.taken(), self.files.is_bad), ([], False))
 
     def test_blocks(self) -> None:
         """One bad byte makes its block zeros, and no other, from wherever one reads;
@@ -62,12 +62,12 @@ class UnreadableTests(SynchronousTestCase):
         file = self.files.open_readonly(PATH)
         self.assertEqual(file.pread(SIZE, 0), wanted)
         found = [
-            (each.path, each.start, each.end, each.why) for each in self.files.unread
+            (each.path, each.start, each.end, each.why) for each in self.files.taken()
         ]
         why = "Input/output error"
         self.assertEqual(
             found,
-            [(PATH, 3 * BLOCK, 5 * BLOCK, why), (PATH, 10 * BLOCK, 11 * BLOCK, why)],
+            [(PATH, 3 * BLOCK, 5 * BLOCK, why), (PATH, 10 * BLOCK, SIZE, why)],
         )
 
     def test_notAgain(self) -> None:
@@ -78,7 +78,8 @@ class UnreadableTests(SynchronousTestCase):
         file = self.files.open_readonly(PATH)
         self.assertEqual(file.pread(100, BLOCK + 50), bytes(100))
         self.assertEqual(self.disk.calls["pread"], before)
-        self.assertEqual(len(self.files.unread), 1)
+        self.assertEqual(len(self.files.taken()), 1)
+        self.assertEqual((self.files.taken(), self.files.is_bad), ([], True))
         self.assertEqual(self.files.why(PATH, 0, BLOCK), "")
         self.assertEqual(self.files.why(PATH, BLOCK - 1, 2), "Input/output error")
 

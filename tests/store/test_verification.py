@@ -64,7 +64,7 @@ class VerificationTests(SynchronousTestCase):
         faults: list[Fault] = []
         told: list[int] = []
         reader = StoreReader(self.disk, ROOT)
-        walk = Verification(self.disk, reader, faults.append, told.append)
+        walk = Verification(reader, faults.append, told.append)
         expected = walk.expected_bytes()
         walk.run()
         if not faults and not walk.queues.orphans and not walk.tail:
@@ -288,7 +288,7 @@ class VerificationTests(SynchronousTestCase):
         position, _ = self.position(9)
         file.truncate(position)
         file.close()
-        Verification(self.disk, reader, faults.append, lambda done: None).run()
+        Verification(reader, faults.append, lambda done: None).run()
         reader.close()
         self.assertEqual((faults[0].kind, faults[0].position), ("file", position))
 
