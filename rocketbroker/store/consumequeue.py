@@ -204,6 +204,19 @@ class Queue:
         if there == first or (files and first * SIZE < files[0].start):
             view[self.slot + MIN] = offset
 
+    def go_on_at(self, offset: int) -> None:
+        """Be empty, and let the next message get a number, as all before it were given
+        to messages whose records are gone.
+
+        @raise OSError: the disk refused.
+        """
+        per_file = self.files.size // SIZE
+        start = offset - offset % per_file
+        if self.files.all:
+            start = max(self.max_offset, self.files.all[0].start // SIZE)
+        self.files.write(start * SIZE, FILLED * (offset - start))
+        self.set_offsets(offset, offset)
+
     def read(self, offset: int, most: int) -> bytes:
         """Entries from C{offset} on, to the end of one file at the most."""
         return self.files.read(offset * SIZE, most * SIZE)
@@ -250,7 +263,7 @@ class Queue:
             self.max_position = min(position + size, before)
         elif end == low:
             # No entry at all: what comes next says where the queue goes on.
-            begin = end = 0
+            begin = end = 0 if cut else low
         self.set_offsets(begin, end)
 
     def begins_before(self, lowest: int) -> bool:

@@ -90,7 +90,7 @@ class Ends:
         if published > self.published:
             return ""
         for queue in queues:
-            end = self._ends.get((queue.topic, queue.queue_id), 0)
+            end = self.end_of(queue.topic, queue.queue_id)
             if queue.has_files and queue.max_offset < end:
                 return (
                     f"{queue.topic}/{queue.queue_id} ends at offset "

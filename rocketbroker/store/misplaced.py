@@ -167,7 +167,10 @@ class Misplaced:
             before = queue.read(expected - 1, 1) if expected > 0 else b""
         if len(before) < SIZE or before == NOTHING:
             before = FILLED
-        for at in range(expected, offset):
+        files = queue.files.all
+        # Nothing is kept before the first file: these records are gone from the log.
+        first = files[0].start // SIZE if files else 0
+        for at in range(max(expected, first), offset):
             stood, size = _stands(queue, at)
             if behind <= stood and stood + size <= position:
                 behind = stood + size

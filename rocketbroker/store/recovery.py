@@ -159,7 +159,6 @@ class Recovery:
         if start < 0:
             start = self._start_of_unclean() if self._believed else first
             self._bound(start, cut=True)
-        self._ends.forget()
         self._dispatcher.misplaced = self._misplaced
         scan = self._scan(start, start > first)
         if (self._misplaced.gaps or self._dispatcher.gaps) and start > first:
@@ -178,6 +177,7 @@ class Recovery:
                 scan.position = segments.all[-1].end
         self._cut_log(scan, self._clean)
         self._finish(start, scan.position)
+        self._ends.forget()
 
     def _load_marks(self) -> None:
         """Read what an earlier process has written down; without it all is checked."""
@@ -449,6 +449,17 @@ class Recovery:
         self.given_up_bytes += segment.end - segment.start
         self.report.append(f"The segment from {segment.start} on is now {path}.")
 
+    def _keep_number(self, queue: Queue, end: int) -> None:
+        """Let an empty queue, all of whose records are gone, go on where it was.
+
+        @param end: where the log ends.
+        """
+        number = queue.files.all[0].start // SIZE
+        if self._ends.published == end:
+            number = max(number, self._ends.end_of(queue.topic, queue.queue_id))
+        if queue.min_offset == queue.max_offset < number:
+            queue.go_on_at(number)
+
     def _finish(self, start: int, end: int) -> None:
         view = self._words.view
         for queue in self._table.all():
@@ -456,6 +467,7 @@ class Recovery:
                 queue.doubt_names()
             if not self._clean and queue.batch is None and queue.files.all:
                 keep_places(queue, end)
+                self._keep_number(queue, end)
                 queue.files.cut(queue.max_offset * SIZE)
             view[queue.slot + NEXT] = queue.trusted_from = queue.max_offset
         view[PUBLISHED] = view[COMMITTED] = end

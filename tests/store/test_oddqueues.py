@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import errno
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import StoreError
+from rocketbroker.records.hashing import tag_code
 from rocketbroker.store.ends import NAME
 from rocketbroker.store.segments import segment_name
 from rocketbroker.store.store import Store
@@ -18,10 +20,14 @@ from tests.store.stores import (
     ROOT,
     SEGMENT,
     Wall,
+    bodies,
     opened,
     placed,
     put,
+    put_batches,
+    unwrapped,
 )
+from tests.store.test_lightqueues import spread
 from tests.store.test_recovery import restored, snapshot
 
 SIZE = QUEUE_ENTRIES * 20
@@ -152,3 +158,151 @@ class OddQueueTests(SynchronousTestCase):
                         disk.heal()
                         disk.crash(keep_all=True)
                         self.start(disk)
+
+
+class CleanedTests(SynchronousTestCase):
+    """Queues whose first records are gone from the log with its first segments, and
+    their files with them."""
+
+    def setUp(self) -> None:
+        """All records of U/0 are gone, and those of T/0 before number 200, with which a
+        segment begins and a file of the queue."""
+        self.disk = MemoryDisk()
+        store = opened(self.disk)
+        put(store, store.queue("U", 0), *[b"u"] * 105, b"x" * 50_000)
+        queue = store.queue("T", 0)
+        self.bodies = [b"%03d" % number + b"x" * 1150 for number in range(450)]
+        for each in self.bodies:
+            put(store, queue, each)
+        begin = store.entries(queue, 200, 1)[0][0]
+        self.assertEqual(begin % SEGMENT, 0)
+        store.close()
+        for start in range(0, begin, SEGMENT):
+            self.disk.remove(f"{ROOT}/commitlog/{segment_name(start)}")
+        self.disk.remove(path(0))
+        self.disk.remove(path(SIZE))
+        self.empty = [path(at).replace("/T/", "/U/") for at in (0, SIZE)]
+
+    def start(self) -> Store:
+        """Start, and look at T/0."""
+        store = opened(self.disk)
+        queue = store.queue("T", 0)
+        self.assertEqual((queue.min_offset, queue.max_offset), (200, 450))
+        self.assertEqual(bodies(store, queue), self.bodies[200:])
+        self.assertEqual(queue.files.all[0].start, 2 * SIZE)
+        return store
+
+    def test_begin(self) -> None:
+        """What is made again begins where it did: nothing is made for numbers whose
+        records are gone."""
+        for start, length in ((2 * SIZE, 0), (3 * SIZE, 100), (4 * SIZE, SIZE + 1)):
+            self.setUp()
+            resized(start, length)(self.disk)
+            self.start().close()
+            self.start()
+
+    def test_numbers(self) -> None:
+        """A queue without a message goes on where it was, whatever is left of its
+        files, and does so after the next stop."""
+        for change in (
+            lambda file, _: file.truncate(41),
+            lambda file, _: file.truncate(0),
+            lambda file, _: file.truncate(SIZE + 1),
+            lambda _, file: file.truncate(0),
+            lambda _, file: file.truncate(20),
+            lambda _, file: file.truncate(2 * SIZE),
+        ):
+            self.setUp()
+            change(*map(self.disk.open, self.empty))
+            for _ in range(3):
+                store = self.start()
+                queue = store.queue("U", 0)
+                self.assertEqual((queue.min_offset, queue.next_offset), (106, 106))
+                store.close()
+            store = self.start()
+            queue = store.queue("U", 0)
+            put(store, queue, b"next")
+            self.assertEqual(placed(store, queue), {106: b"next"})
+
+    def test_nameOnly(self) -> None:
+        """Where nobody knows more, it goes on behind what the names of files tell."""
+        self.disk.remove(f"{ROOT}/{NAME}")
+        self.disk.open(self.empty[1]).truncate(0)
+        for _ in range(3):
+            store = self.start()
+            self.assertTrue(100 <= store.queue("U", 0).next_offset <= 106)
+            store.close()
+
+
+class OtherKindsTests(SynchronousTestCase):
+    """Queues that are not ordinary ones."""
+
+    def change(self, disk: MemoryDisk, folder: str, how: str) -> None:
+        """Damage the second file in a directory."""
+        found = f"{folder}/{disk.list(folder)[1]}"
+        if how == "gone":
+            disk.remove(found)
+        else:
+            file = disk.open(found)
+            file.truncate({"short": 7, "empty": 0, "long": file.size() + 1}[how])
+
+    def test_batches(self) -> None:
+        """Batch queues are made again, too."""
+        for how in ("gone", "short", "empty", "long"):
+            disk = MemoryDisk()
+            store = opened(disk)
+            disk.make_dirs(f"{ROOT}/batchconsumequeue/B")
+            put_batches(store, store.queue("B", 0), *[[b"1", b"2", b"3"]] * 45)
+            there = unwrapped(store, store.queue("B", 0))
+            self.assertEqual(len(there), 135)
+            store.close()
+            self.change(disk, f"{ROOT}/batchconsumequeue/B/0", how)
+            store = opened(disk)
+            self.assertTrue(store.report)
+            self.assertEqual(unwrapped(store, store.queue("B", 0)), there)
+            self.assertEqual(store.queue("B", 0).next_offset, 135)
+            store.close()
+            self.assertEqual(opened(disk).report, [])
+
+    def test_extensions(self) -> None:
+        """So are extensions, and the tags in them are found."""
+        for how in ("gone", "short", "empty", "long"):
+            disk = MemoryDisk()
+            settings: dict[str, Any] = {
+                "enable_consume_queue_ext": True,
+                "mapped_file_size_consume_queue_ext": 200,
+            }
+            store = opened(disk, **settings)
+            for number in range(60):
+                put(store, store.queue("T", 0), b"%d" % number, tags="AB"[number % 2])
+            store.close()
+            self.change(disk, f"{ROOT}/consumequeue_ext/T/0", how)
+            store = opened(disk, **settings)
+            self.assertTrue(store.report)
+            queue = store.queue("T", 0)
+            self.assertEqual(len(bodies(store, queue)), 60)
+            found = store.read(queue, 0, 100, 1 << 20, tag_code("A").__eq__)
+            self.assertEqual(found.count, 30)
+            store.close()
+            self.assertEqual(opened(disk, **settings).report, [])
+
+    def test_lights(self) -> None:
+        """So are light queues."""
+        for how in ("gone", "short", "empty", "long"):
+            disk = MemoryDisk()
+            settings: dict[str, Any] = {
+                "enable_lmq": True,
+                "enable_multi_dispatch": True,
+            }
+            store = opened(disk, **settings)
+            queue, light = store.queue("T", 0), store.queue("%LMQ%a", 0)
+            store.append([spread(queue, b"%d" % n, light) for n in range(250)])
+            while store.dispatch(1000):
+                pass
+            there = bodies(store, light)
+            store.close()
+            self.change(disk, f"{ROOT}/consumequeue/%LMQ%a/0", how)
+            store = opened(disk, **settings)
+            self.assertEqual(bodies(store, store.queue("%LMQ%a", 0)), there)
+            self.assertEqual(store.queue("%LMQ%a", 0).next_offset, 250)
+            store.close()
