@@ -68,6 +68,8 @@ L{rocketbroker.store.store} offers it. From the outside in:
 - L{rocketbroker.store.claim}: which locks a repair takes.
 - L{rocketbroker.store.lengths}: how long the files of the log should be for it.
 - L{rocketbroker.store.rawqueues}: what stands in queues, whether it leads anywhere.
+- L{rocketbroker.store.losses}: which messages it gives up.
+- L{rocketbroker.store.madeagain}: what it moves away, to be made again.
 - L{rocketbroker.store.replacing}: what it writes where no record can be read.
 - L{rocketbroker.store.lostrecords}: what takes the place of lost records.
 - L{rocketbroker.store.copies}: what a repair changes, kept as it was.

@@ -103,6 +103,7 @@ class Filling:
     @ivar mended: of records that are whole again, their slots.
     @ivar emptied: of messages without a body now, their slots.
     @ivar sealed: from where to where records stand whose own CRC is made again.
+    @ivar buried: of messages that have lost their places, their slots.
     @ivar dead: from where to where dead records and fillers stand.
     """
 
@@ -117,6 +118,7 @@ class Filling:
         self.emptied: list[Slot] = []
         self.sealed: list[tuple[int, int]] = []
         self.dead: list[tuple[int, int]] = []
+        self.buried: list[Slot] = []
 
     def fill(
         self, start: int, end: int, slots: Sequence[Slot], ends_segment: bool
@@ -214,6 +216,7 @@ class Filling:
             # A batch without messages is none, and its queue may have gaps.
             record = self._empty(slot, data, room - slot.position)
         if record is None:
+            self.buried.append(slot)
             self._bury(slot.position, room)
             return
         self.patches.append((slot.position, record))
@@ -288,6 +291,8 @@ def _apart(start: int, end: int, slots: Sequence[Slot]) -> list[Slot]:
 
 def _mended(slot: Slot, data: bytes) -> bytes | None:
     """A record with the numbers that its queue knows; None if that does not do."""
+    if not record_size(0, len(slot.topic), 0) <= slot.size <= len(data):
+        return None
     fixed = bytearray(data)
     magic = MAGIC_V1 if len(slot.topic) <= MOST_TOPIC_V1 else MAGIC_V2
     fixed[:8] = struct.pack(">ii", slot.size, magic)

@@ -34,7 +34,8 @@ from rocketbroker.store.locating import (
     segment_at,
     written_from,
 )
-from rocketbroker.store.lostrecords import Filling
+from rocketbroker.store.losses import Losses, name_of, other_tags
+from rocketbroker.store.madeagain import MadeAgain
 from rocketbroker.store.queueverification import SHARED_PREFIX
 from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.replacing import Plan
@@ -43,10 +44,6 @@ from rocketbroker.store.verification import Verification
 
 #: What a repair needs beside the copies: queue files, words, blocks ahead of the log.
 SPARE: Final = 160 << 20
-
-#: Queues of a topic are in one of these.
-QUEUE_FOLDERS: Final = ("consumequeue", "consumequeue_ext", BATCHES)
-
 
 #: Makes the directory for copies, when the first is needed.
 Keeping: TypeAlias = Callable[[], Copies]
@@ -87,7 +84,6 @@ class Repair:
         self._sized = sized
         self._others = others
         self._copies: Copies | None = None
-        self._damaged: set[tuple[str, int]] = set()
         self._has_other_index = False
         self.faults = 0
         self.left = 0
@@ -109,8 +105,9 @@ class Repair:
             self._run(dry, claim)
         except OSError as error:
             raise StoreError(
-                f"The repair of {self._root} stopped: {error.strerror}. What was "
-                f"changed until then is in {self.copies or 'no file'}."
+                f"The repair of {self._root} stopped: {error.strerror}"
+                + (f" ({error.filename}). " if error.filename else ". ")
+                + self._changed()
             ) from error
         finally:
             if self._copies is not None:
@@ -118,11 +115,8 @@ class Repair:
             claim.release()
 
     def _run(self, dry: bool, claim: Claim) -> None:
-        for done in self._others(None if dry else self._keeping):
-            self.faults += 1
-            self.left += dry or done.kind == "unrepaired"
-            self._tell(done)
-        lengths = self._lengths(dry)
+        lengths = self._lengths()
+        self._first_changes(lengths, dry)
         if lengths.missing or lengths.differ:
             self._leave(lengths)
             return
@@ -137,41 +131,43 @@ class Repair:
             self.left += len(faults)
             self._leave(lengths)
             return
-        reader = StoreReader(
-            self._files, self._root, self._options.store_path_commit_log
-        )
+        reader = self._reader()
         try:
             plan = Plan(self._files, self._root, reader, faults, self._wall_ms())
-            filling = plan.filling
-            self._damaged = plan.damaged
-            rest = (walk.tail_position, walk.tail) if walk.tail else plan.rest
-            self._report(filling, rest, reader)
+            if walk.tail:
+                plan.rest = walk.tail_position, walk.tail
+            losses = Losses(self._files, self._root, reader)
+            told = self._told(plan, reader) + other_tags(reader, faults)
+            again = self._again(plan, bool(faults), unclean)
             if dry:
-                self._report_queues()
+                self._tell_all(told + losses.expected(plan.filling) + again.expected())
                 self.left += len(faults)
                 return
-            self._check_room(filling)
+            self._check_room(sum(len(data) for _, data in plan.filling.patches))
             options = self._sizes(reader, lengths.size)
-            self._change(reader, filling, rest)
+            self._change(reader, plan)
+            losses.keep(self._keeping())
+            self._keeping().sync()
         finally:
             reader.close()
-        rebuild = bool(faults)
-        index = any(fault.kind == "index" for fault in faults)
-        batches = self._batch_queues()
-        if filling.emptied or filling.dead:
-            self._damaged |= batches
-        self._set_aside(rebuild, index or bool(filling.dead))
+        self._tell_all(told)
+        self._set_aside(again, bool(faults))
         # The store takes its lock itself.
         claim.release_root()
-        self._restart(options, {topic for topic, _ in batches})
-        self._compare()
+        self._restart(options, {topic for topic, _ in self._batch_queues()})
+        self._compare(losses)
+
+    def _tell_all(self, told: list[Done]) -> None:
+        for done in told:
+            self._tell(done)
+
+    def _reader(self) -> StoreReader:
+        return StoreReader(self._files, self._root, self._options.store_path_commit_log)
 
     # Looking.
 
     def _walk(self) -> tuple[Verification, list[Fault]]:
-        reader = StoreReader(
-            self._files, self._root, self._options.store_path_commit_log
-        )
+        reader = self._reader()
         faults: list[Fault] = []
         try:
             options = self._options
@@ -188,24 +184,32 @@ class Repair:
             reader.close()
         return check.log, faults
 
-    def _lengths(self, dry: bool) -> Lengths:
-        """Give each file of the log the length that it should have, if none is
-        missing."""
+    def _lengths(self) -> Lengths:
         options = self._options
-        lengths = Lengths(
+        return Lengths(
             self._files,
             self._root,
             options.store_path_commit_log,
             options.mapped_file_size_commit_log,
         )
-        if lengths.wrong:
-            if not dry:
+
+    def _first_changes(self, lengths: Lengths, dry: bool) -> None:
+        """Repair what is not the store's, and give each file of the log the length that
+        it should have, if none is missing."""
+        others = self._others(None)
+        is_changed = any(done.kind != "unrepaired" for done in others)
+        if not dry and (is_changed or lengths.wrong):
+            self._check_room(
+                sum(done.length for done in others)
+                + sum(abs(length - lengths.size) for _, _, length in lengths.wrong)
+            )
+            others = self._others(self._keeping) if is_changed else others
+            if lengths.wrong:
                 lengths.mend(self._keeping())
-            for done in lengths.changes():
-                self.faults += 1
-                self.left += dry
-                self._tell(done)
-        return lengths
+        for done in others + lengths.changes():
+            self.faults += 1
+            self.left += dry or done.kind == "unrepaired"
+            self._tell(done)
 
     def _leave(self, lengths: Lengths) -> None:
         """Tell what nothing can be done about."""
@@ -219,37 +223,46 @@ class Repair:
 
     # Saying.
 
-    def _report(
-        self, filling: Filling, rest: tuple[int, int], reader: StoreReader
-    ) -> None:
+    def _told(self, plan: Plan, reader: StoreReader) -> list[Done]:
+        """What is changed in the log."""
+        filling = plan.filling
+        told = []
         for kind, slots, text in (
             ("mended", filling.mended, "its head was wrong and is set right"),
             ("emptied", filling.emptied, "its body is lost; an empty message is left"),
+            ("given-up", filling.buried, "it is lost, and so is its place"),
         ):
             for slot in slots:
-                name = slot.topic.decode("utf-8", "replace")
-                where = f"{name}/{slot.queue_id} offset {slot.queue_offset}"
-                self._tell(Done(kind, where, slot.position, slot.size, text))
+                where = name_of(slot)
+                told.append(Done(kind, where, slot.position, slot.size, text))
         for start, end in filling.sealed:
             path = segment_at(reader, start).path
             text = "its head or its properties were changed, and may be wrong; its "
             text += "body is right; its own CRC is made again"
-            self._tell(Done("changed", path, start, end - start, text))
+            told.append(Done("changed", path, start, end - start, text))
         for start, end in filling.dead:
             path = segment_at(reader, start).path
             text = f"no message can be made of bytes {start} to {end - 1}"
-            self._tell(Done("given-up", path, start, end - start, text))
-        end, behind = rest
+            told.append(Done("given-up", path, start, end - start, text))
+        end, behind = plan.rest
         if behind:
             path = segment_at(reader, end).path
             written = written_from(reader, end)
             text = "no message can be made of what stands behind the last record"
-            self._tell(Done("given-up", path, end, written, text))
+            told.append(Done("given-up", path, end, written, text))
+        return told
 
-    def _report_queues(self) -> None:
-        for topic, queue_id in sorted(self._damaged):
-            text = "its entries are made again from the log"
-            self._tell(Done("moved", f"{topic}/{queue_id}", 0, 0, text))
+    def _again(self, plan: Plan, rebuild: bool, unclean: bool) -> MadeAgain:
+        """What is made again."""
+        filling = plan.filling
+        damaged = set(plan.damaged)
+        if filling.emptied or filling.dead:
+            damaged |= self._batch_queues()
+        again = MadeAgain(self._files, self._root)
+        again.queues(damaged)
+        if (rebuild or unclean) and not self._has_other_index:
+            again.index(0 if rebuild else self._options.max_index_num)
+        return again
 
     # Changing.
 
@@ -258,53 +271,47 @@ class Repair:
             self._copies = Copies(self._files, self._root, self._wall_ms())
         return self._copies
 
-    def _check_room(self, filling: Filling) -> None:
-        needed = SPARE + sum(len(data) for _, data in filling.patches)
+    def _check_room(self, size: int) -> None:
+        needed = SPARE + size
         usable = self._files.usage(self._root)[1]
         if usable < needed:
             raise StoreError(
                 f"The repair of {self._root} needs {needed >> 20} MiB for copies and "
-                f"new files; {usable >> 20} MiB are free. Nothing was changed."
+                f"new files; {usable >> 20} MiB are free. {self._changed()}"
             )
 
-    def _change(
-        self, reader: StoreReader, filling: Filling, rest: tuple[int, int]
-    ) -> None:
-        """Write what replaces lost records, and zeros behind the last one."""
+    def _changed(self) -> str:
+        if self._copies is None:
+            return "Nothing was changed."
+        return f"What was changed until then is in {self.copies}, as it was."
+
+    def _change(self, reader: StoreReader, plan: Plan) -> None:
+        """Write what replaces lost records."""
         copies = self._keeping()
         opened: dict[str, IFile] = {}
-        for position, data in filling.patches:
+        for position, data in plan.filling.patches:
             segment = segment_at(reader, position)
             if segment.path not in opened:
                 opened[segment.path] = self._files.open(segment.path)
             file = opened[segment.path]
             copies.keep(segment.path, file, position - segment.start, len(data))
-        end, behind = rest
+        end, behind = plan.rest
         if behind:
             segment = segment_at(reader, end)
             length = written_from(reader, end)
             copies.keep(segment.path, segment.file, end - segment.start, length)
         copies.sync()
-        for position, data in filling.patches:
+        for position, data in plan.filling.patches:
             segment = segment_at(reader, position)
             opened[segment.path].pwrite(data, position - segment.start)
         for file in opened.values():
             file.datasync()
             file.close()
 
-    def _set_aside(self, rebuild: bool, index: bool) -> None:
+    def _set_aside(self, again: MadeAgain, rebuild: bool) -> None:
         """Move away what is made again, and let the store find that it crashed."""
         copies = self._keeping()
-        for topic, queue_id in sorted(self._damaged):
-            for folder in QUEUE_FOLDERS:
-                path = os.path.join(self._root, folder, topic, str(queue_id))
-                if self._files.exists(path):
-                    text = f"made again from the log; as it was: {copies.move(path)}"
-                    self._tell(Done("moved", path, 0, 0, text))
-        path = os.path.join(self._root, "index")
-        if index and not self._has_other_index and self._files.list(path):
-            text = f"made again from the log; as it was: {copies.move(path)}"
-            self._tell(Done("moved", path, 0, 0, text))
+        self._tell_all(again.move(copies))
         checkpoint = os.path.join(self._root, "checkpoint")
         if rebuild and self._files.exists(checkpoint):
             copies.move(checkpoint)
@@ -360,8 +367,13 @@ class Repair:
             pass
         store.close()
 
-    def _compare(self) -> None:
-        """See what is left."""
+    def _compare(self, losses: Losses) -> None:
+        """See what is lost, and what is left."""
+        reader = self._reader()
+        try:
+            self._tell_all(losses.found(reader))
+        finally:
+            reader.close()
         _, faults = self._walk()
         self.left += len(faults)
         for fault in faults:

@@ -28,7 +28,7 @@ from rocketbroker.store.locating import (
 from rocketbroker.store.lostrecords import Filling, Slot
 from rocketbroker.store.queueverification import MOST_RECORD, SHARED_PREFIX
 from rocketbroker.store.reader import StoreReader
-from rocketbroker.store.scanning import Blank, Broken, parse
+from rocketbroker.store.scanning import SMALLEST, Blank, Broken, parse
 
 #: So many missing offsets are tried for a record that no queue knows: it was followed
 #: soon by the next one of its queue, or it was the last.
@@ -187,9 +187,18 @@ class Plan:
             if len(around) <= offset - first or positions != sorted(set(positions)):
                 continue
             position, size, _ = around[offset - first]
-            if position in seen or self._is_where_it_says(position):
+            if position in seen or not SMALLEST <= size <= MOST_RECORD:
+                continue
+            if not self._has(position, size) or self._is_where_it_says(position):
                 continue
             self.filling.correct(Slot(position, size, topic.encode(), queue_id, offset))
+
+    def _has(self, position: int, size: int) -> bool:
+        """Whether a part of the log is in one of its files."""
+        return any(
+            each.start <= position and position + size <= each.end
+            for each in self._reader.segments
+        )
 
     def _is_where_it_says(self, position: int) -> bool:
         """Whether the entry that a record says to be its own leads to it: then it is

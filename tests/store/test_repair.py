@@ -100,7 +100,7 @@ class RepairTests(DamagedStore):
         self.change(LOG, position, record[:40] + b"!" + record[41:])
         self.assertEqual([each.kind for each in self.faults()], ["crc"])
         self.repair()
-        self.assertEqual(self.kinds(), ["changed"])
+        self.assertEqual(self.kinds(), ["changed", "moved"])
         self.assertEqual(self.faults(), [])
         self.assertEqual(self.messages()[6].body, body)
 
@@ -180,7 +180,7 @@ class RepairTests(DamagedStore):
         log = os.path.join(ROOT, "commitlog", segment_name(SEGMENT))
         self.change(log, end - SEGMENT, b"torn")
         repair = self.repair()
-        self.assertEqual(self.kinds(), ["given-up", "start"])
+        self.assertEqual(self.kinds(), ["given-up", "moved", "start"])
         kept = self.disk.read(os.path.join(repair.copies, "before.bin"))
         self.assertEqual(kept, b"torn")
         self.assertFalse(self.disk.exists(path))

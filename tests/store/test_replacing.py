@@ -34,7 +34,7 @@ class LastRecordTests(DamagedStore):
                 was = self.disk.read(LAST_LOG)[start + at]
                 self.change(LAST_LOG, start + at, bytes([was ^ 1]))
             self.repair(dry=True, left=None)
-            self.assertIn("mended", self.kinds())
+            self.assertEqual(self.kinds(), ["mended", "moved"])
             self.repair()
             self.assertEqual(self.kinds(), ["mended", "moved"])
             self.expect_lost()
@@ -93,3 +93,14 @@ class PlaceTests(DamagedStore):
             self.assertNotIn("mended", self.kinds())
             self.assertEqual(self.disk.read(LOG), log)
             self.expect_lost()
+
+    def test_nowhere(self) -> None:
+        """An entry that leads nowhere is made again, first, last or in the middle."""
+        for number in (0, 20, 39):
+            for place in ((9, 9), (1 << 60, 500), (3, -2), (100, 1 << 30)):
+                self.setUp()
+                entry = ENTRY.pack(*place, 0)
+                self.change(QUEUE, number * SIZE, entry)
+                self.repair()
+                self.expect_lost()
+                self.assertEqual(self.faults(), [])

@@ -1,0 +1,146 @@
+# -*- test-case-name: tests.store.test_losses -*-
+"""Which messages a repair gives up: those that queues knew before and not after it.
+
+What the start of a store takes from the end of a queue, as no record is where its
+entries lead, is kept before, and told with the offsets.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import final
+
+from rocketbroker.errors import StoreError
+from rocketbroker.files.interfaces import IFiles
+from rocketbroker.records.entries import SIZE
+from rocketbroker.store.batchfiles import BatchFiles
+from rocketbroker.store.batchqueue import FOLDER as BATCHES
+from rocketbroker.store.copies import Copies, Done
+from rocketbroker.store.faults import Fault
+from rocketbroker.store.locating import queues_in, segment_at
+from rocketbroker.store.lostrecords import Filling, Slot
+from rocketbroker.store.queueverification import MOST_RECORD
+from rocketbroker.store.rawqueues import raw_queues
+from rocketbroker.store.reader import StoreReader
+from rocketbroker.store.scanning import Blank, Broken, parse, tag_code_of
+from rocketbroker.store.segments import position_of_name
+
+
+def name_of(slot: Slot) -> str:
+    """Which message, or messages, a record was."""
+    topic = slot.topic.decode("utf-8", "replace")
+    last = slot.queue_offset + slot.messages - 1
+    more = f" to {last}" if slot.messages > 1 else ""
+    return f"{topic}/{slot.queue_id} offset {slot.queue_offset}{more}"
+
+
+def _told(queue: tuple[str, int], first: int, end: int, position: int) -> Done:
+    topic, queue_id = queue
+    count = end - first
+    text = f"{count} entries of the queue led to no record"
+    where = f"{topic}/{queue_id} offsets {first} to {end - 1}"
+    return Done("given-up", where, position, 0, text)
+
+
+@final
+class Losses:
+    """The ends of all queues before a repair.
+
+    @ivar ends: by topic and queue id, as they stand in files, whether they lead
+        anywhere.
+    """
+
+    def __init__(self, files: IFiles, root: str, reader: StoreReader) -> None:
+        self._files = files
+        self._root = root
+        self.ends, self._positions = self._look(reader)
+        self._read = {
+            queue: reader.max_offset(*queue)
+            for queue in self._positions
+            if queue[1] in reader.queues(queue[0])
+        }
+
+    def _look(
+        self, reader: StoreReader
+    ) -> tuple[dict[tuple[str, int], int], dict[tuple[str, int], int]]:
+        ends = {}
+        positions = {}
+        for queue in raw_queues(self._files, self._root):
+            key = queue.topic, queue.queue_id
+            ends[key] = queue.end
+            positions[key] = queue.place(queue.end - 1)[0]
+        for key in queues_in(self._files, os.path.join(self._root, BATCHES)):
+            ends[key] = max(BatchFiles(reader, *key).span()[1], ends.get(key, 0))
+        return ends, positions
+
+    def keep(self, copies: Copies) -> None:
+        """I{Blocking.} Keep the entries that lead nowhere.
+
+        @raise OSError: the disk refused.
+        """
+        for (topic, queue_id), first in self._read.items():
+            end = self.ends[topic, queue_id] * SIZE
+            at = first * SIZE
+            folder = os.path.join(self._root, "consumequeue", topic, str(queue_id))
+            for name in self._files.list(folder):
+                start = position_of_name(name)
+                path = os.path.join(folder, name)
+                if start < 0 or start >= end or self._files.is_dir(path):
+                    continue
+                file = self._files.open_readonly(path)
+                try:
+                    stop = min(end, start + file.size())
+                    if at < stop:
+                        skip = max(at, start)
+                        copies.keep(path, file, skip - start, stop - skip)
+                finally:
+                    file.close()
+
+    def expected(self, filling: Filling) -> list[Done]:
+        """What is given up, before it is done."""
+        ends = dict(self._read)
+        for slot in filling.mended + filling.emptied:
+            key = slot.topic.decode("utf-8", "replace"), slot.queue_id
+            if key in ends:
+                ends[key] = max(ends[key], slot.queue_offset + 1)
+        return self._between(ends)
+
+    def found(self, reader: StoreReader) -> list[Done]:
+        """What was given up."""
+        return self._between(self._look(reader)[0])
+
+    def _between(self, ends: dict[tuple[str, int], int]) -> list[Done]:
+        return [
+            _told(queue, ends[queue], end, self._positions.get(queue, 0))
+            for queue, end in sorted(self.ends.items())
+            if queue in ends and ends[queue] < end
+        ]
+
+
+def other_tags(reader: StoreReader, faults: list[Fault]) -> list[Done]:
+    """Entries that lead to their records, but whose tag code is not that of the tag
+    there: either the entry or the properties, which no checksum covers, were changed.
+    """
+    told = []
+    for fault in faults:
+        if fault.kind != "entry" or fault.queue is None or not fault.offsets[1]:
+            continue
+        topic, queue_id = fault.queue
+        offset = fault.offsets[0]
+        for position, size, code in reader.entries(topic, queue_id, offset)[:1]:
+            if not 0 < size <= MOST_RECORD:
+                continue
+            try:
+                segment = segment_at(reader, position)
+                data = segment.file.pread(size, position - segment.start)
+                found = parse(data, 0, position, False)
+            except (Blank, Broken, StoreError):
+                continue
+            place = found[2].decode("utf-8", "replace"), found[3], found[4]
+            now = tag_code_of(found[7])
+            if place == (topic, queue_id, offset) and now != code:
+                where = f"{topic}/{queue_id} offset {offset}"
+                text = f"its entry had tag code {code}, and gets that of its tag, "
+                text += f"{now}: the entry was changed, or the record's properties"
+                told.append(Done("changed", where, position, size, text))
+    return told

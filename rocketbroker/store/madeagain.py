@@ -1,0 +1,99 @@
+# -*- test-case-name: tests.store.test_losses -*-
+"""What a repair moves away, so that a start of the store makes it again from the log.
+
+Queues that are damaged; of the index all, or what a start after a crash does not
+believe: without that it would remove those files.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final, final
+
+from rocketbroker.files.interfaces import IFiles
+from rocketbroker.store.batchqueue import FOLDER as BATCHES
+from rocketbroker.store.checkpoint import Checkpoint
+from rocketbroker.store.copies import Copies, Done
+from rocketbroker.store.indexfile import HEADER
+
+#: Queues of a topic are in one of these.
+QUEUE_FOLDERS: Final = ("consumequeue", "consumequeue_ext", BATCHES)
+
+
+@final
+class MadeAgain:
+    """What is moved in one repair."""
+
+    def __init__(self, files: IFiles, root: str) -> None:
+        self._files = files
+        self._root = root
+        self._paths: list[str] = []
+        self._new: list[str] = []
+
+    def queues(self, damaged: set[tuple[str, int]]) -> None:
+        """These are made again."""
+        for topic, queue_id in sorted(damaged):
+            paths = [
+                os.path.join(self._root, folder, topic, str(queue_id))
+                for folder in QUEUE_FOLDERS
+            ]
+            there = [path for path in paths if self._files.exists(path)]
+            self._paths += there
+            if not there:
+                self._new.append(paths[0])
+
+    def index(self, most: int) -> None:
+        """So is the index.
+
+        @param most: how many entries a file takes, where those that are full and were
+            flushed stay; 0 if none does.
+        """
+        folder = os.path.join(self._root, "index")
+        names = [
+            name
+            for name in self._files.list(folder)
+            if not self._files.is_dir(os.path.join(folder, name))
+        ]
+        safe = 0
+        if most:
+            checkpoint = Checkpoint(self._files, self._root)
+            checkpoint.load()
+            for name in names:
+                path = os.path.join(folder, name)
+                if not self._is_safe(path, most, checkpoint.index_ms):
+                    break
+                safe += 1
+        self._paths += [os.path.join(folder, name) for name in names[safe:]]
+
+    def _is_safe(self, path: str, most: int, flushed_ms: int) -> bool:
+        file = self._files.open_readonly(path)
+        try:
+            head = file.pread(HEADER.size, 0)
+        finally:
+            file.close()
+        if len(head) < HEADER.size:
+            return False
+        _, end_ms, _, _, _, count = HEADER.unpack(head)
+        return bool(count >= most and end_ms <= flushed_ms)
+
+    def expected(self) -> list[Done]:
+        """What is moved, before it is done."""
+        return self._told() + [
+            Done("moved", path, 0, 0, "it is made again from the log")
+            for path in self._paths
+        ]
+
+    def move(self, copies: Copies) -> list[Done]:
+        """I{Blocking.} Move it.
+
+        @raise OSError: the disk refused.
+        """
+        told = self._told()
+        for path in self._paths:
+            text = f"made again from the log; as it was: {copies.move(path)}"
+            told.append(Done("moved", path, 0, 0, text))
+        return told
+
+    def _told(self) -> list[Done]:
+        text = "there was none; it is made from the log"
+        return [Done("moved", path, 0, 0, text) for path in self._new]

@@ -1,0 +1,136 @@
+"""What a repair says that it gives up, and what it keeps of it."""
+
+from __future__ import annotations
+
+import os
+
+from rocketbroker.errors import StoreError
+from rocketbroker.records.entries import SIZE
+from rocketbroker.store.copies import Done
+from rocketbroker.store.repair import Keeping, Repair
+from rocketbroker.store.segments import segment_name
+from tests.store.repairs import LOG, DamagedStore
+from tests.store.stores import ROOT, SEGMENT, Wall, opened, options, put
+
+LAST_LOG = os.path.join(ROOT, "commitlog", segment_name(SEGMENT))
+LAST_QUEUE = os.path.join(ROOT, "consumequeue", "T", "1", segment_name(0))
+INDEX = os.path.join(ROOT, "index")
+
+
+class LossTests(DamagedStore):
+    """A store of 80 messages that has lost some."""
+
+    def crash(self) -> None:
+        """Let it look like one that was not stopped."""
+        self.disk.open(os.path.join(ROOT, "abort"), create=True).close()
+
+    def rows(self, kind: str) -> list[str]:
+        """What was told of a kind: where."""
+        return [done.where for done in self.told if done.kind == kind]
+
+    def both(self) -> Repair:
+        """Say what would be done, and do it; that is the same."""
+        self.repair(dry=True, left=None)
+        wanted = [(each.kind, each.where) for each in self.told]
+        repair = self.repair()
+        done = [(each.kind, each.where) for each in self.told if each.kind != "start"]
+        self.assertEqual(sorted(done), sorted(wanted))
+        return repair
+
+    def test_crashed(self) -> None:
+        """After a crash the log ends before what the queues know: the messages are
+        told, and what the queues knew is kept."""
+        entries = self.disk.read(LAST_QUEUE)[36 * SIZE : 40 * SIZE]
+        file = self.disk.open(LAST_LOG)
+        file.truncate(0)
+        file.truncate(SEGMENT)
+        file.close()
+        self.crash()
+        repair = self.both()
+        lost = ["T/0 offsets 37 to 39", "T/1 offsets 36 to 39"]
+        self.assertEqual(self.rows("given-up"), lost)
+        kept = self.disk.read(os.path.join(repair.copies, "before.bin"))
+        self.assertIn(entries, kept)
+        self.assertEqual(len(self.messages(1)), 36)
+
+    def test_index(self) -> None:
+        """The files of an index that is made again are kept, and told."""
+        names = self.disk.list(INDEX)
+        self.assertEqual(len(names), 1)
+        before = self.disk.read(os.path.join(INDEX, names[0]))
+        self.change(LOG, self.position(7)[0] + 500, b"!")
+        repair = self.both()
+        self.assertIn(os.path.join(INDEX, names[0]), self.rows("moved"))
+        kept = os.path.join(repair.copies, "index", names[0])
+        self.assertEqual(self.disk.read(kept), before)
+
+    def test_indexAfterCrash(self) -> None:
+        """Also those alone that a start after a crash does not believe."""
+        store = opened(self.disk)
+        for _ in range(20):
+            put(store, store.queue("T", 0), *[b"more"] * 100)
+        while store.build_index(1000):
+            pass
+        store.close()
+        self.crash()
+        names = self.disk.list(INDEX)
+        self.assertGreater(len(names), 2)
+        before = self.disk.read(os.path.join(INDEX, names[-1]))
+        repair = self.both()
+        moved = self.rows("moved")
+        self.assertIn(os.path.join(INDEX, names[-1]), moved)
+        self.assertNotIn(os.path.join(INDEX, names[0]), moved)
+        kept = os.path.join(repair.copies, "index", names[-1])
+        self.assertEqual(self.disk.read(kept), before)
+
+    def test_tags(self) -> None:
+        """A tag that is not the one that its entry knows is told: no checksum says
+        which of the two is right."""
+        position, size = self.position(7)
+        record = self.disk.read(LOG)[position : position + size]
+        self.change(LOG, position + record.index(b"TAGS\x01A") + 5, b"B")
+        self.both()
+        self.assertEqual(self.rows("changed"), ["T/0 offset 7"])
+        self.assertEqual(self.faults(), [])
+
+
+class RoomTests(DamagedStore):
+    """A disk that is nearly full."""
+
+    def test_nothing(self) -> None:
+        """It is told before anything is changed, and nothing that was not done."""
+        self.change(LOG, self.position(7)[0] + 500, b"!")
+        file = self.disk.open(LAST_LOG)
+        file.truncate(SEGMENT - 100)
+        file.close()
+        self.disk.capacity = self.disk.used() + (1 << 20)
+        asked = []
+
+        def others(keeping: Keeping | None) -> list[Done]:
+            asked.append(keeping)
+            return [Done("changed", "topics.json", 0, 10, "its copy takes its place")]
+
+        repair = Repair(
+            self.disk,
+            options(),
+            Wall(),
+            self.told.append,
+            lambda done: None,
+            lambda size: None,
+            others,
+        )
+        before = dict(self.disk.calls)
+        error = self.assertRaises(StoreError, repair.run, False)
+        self.assertIn("Nothing was changed.", str(error))
+        self.assertEqual((self.told, asked, repair.copies), ([], [None], ""))
+        for call in ("pwrite", "truncate", "remove", "rename", "make_dirs"):
+            self.assertEqual(self.disk.calls[call], before[call])
+
+    def test_inTheMiddle(self) -> None:
+        """What a disk refuses in the middle is not told as done, and it is told where
+        everything is as it was."""
+        self.change(LOG, self.position(7)[0] + 500, b"!")
+        self.disk.fail("datasync", 28)
+        error = self.assertRaises(StoreError, self.repair)
+        self.assertIn(f"{ROOT}/repair-", str(error))
+        self.assertEqual(self.told, [])
