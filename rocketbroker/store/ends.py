@@ -1,11 +1,13 @@
 # -*- test-case-name: tests.store.test_ends -*-
-"""Where each queue ended when the store was stopped.
+"""Where each queue began and ended when the store was stopped.
 
 After a clean stop the queues are believed as they stand. One that has lost its last
 entries since, in a copy that was not complete or on a bad disk, looks like one that
 ended earlier: nothing in RocketMQ's files tells. So a clean stop writes down where each
 queue ended, in the file C{rocketbroker.ends}, which the next start reads and removes.
-If it says more than what stands in a queue, the queues are made again from the log.
+If it says more than what stands in a queue, the queues are made again from the log. So
+they are when the first files of one are gone, though the log begins where it did; and
+where it begins with the first record of all, though nobody has written anything down.
 Where the log began and ended tells what is missing of its files.
 
 It counts only as long as nobody else has written to the store: then the log has not
@@ -21,6 +23,7 @@ from collections.abc import Sequence
 from typing import Final, final
 
 from rocketbroker.files.interfaces import IFiles
+from rocketbroker.records.entries import SIZE
 from rocketbroker.store.consumequeue import Queue
 
 NAME: Final = "rocketbroker.ends"
@@ -43,16 +46,23 @@ class Ends:
         self.first = -1
         self.published = -1
         self._ends: dict[tuple[str, int], int] = {}
+        self._begins: dict[tuple[str, int], int] = {}
 
     def save(self, first: int, published: int, queues: Sequence[Queue]) -> None:
-        """I{Blocking.} Write down where the queues end.
+        """I{Blocking.} Write down where the queues begin and end.
 
         @param first: where the log begins.
         @param published: where the log ends.
         @raise OSError: the disk refused.
         """
         ends = [[each.topic, each.queue_id, each.max_offset] for each in queues]
-        said = {"first": first, "published": published, "queues": ends}
+        begins = [[each.topic, each.queue_id, _begin(each)] for each in queues]
+        said = {
+            "first": first,
+            "published": published,
+            "queues": ends,
+            "begins": begins,
+        }
         content = json.dumps(said).encode()
         file = self._files.open(self._path, create=True)
         try:
@@ -72,6 +82,8 @@ class Ends:
             self._ends = {(str(t), int(q)): int(end) for t, q, end in said["queues"]}
             self.published = published
             self.first = int(said["first"])
+            begins = said.get("begins", ())
+            self._begins = {(str(t), int(q)): int(begin) for t, q, begin in begins}
 
     def forget(self) -> None:
         """I{Blocking.} Remove the file: what it says is used, or of no use."""
@@ -82,19 +94,41 @@ class Ends:
         """Where a queue ended by what it says; 0 if it did not know it."""
         return self._ends.get((topic, queue_id), 0)
 
-    def missing(self, published: int, queues: Sequence[Queue]) -> str:
+    def _begin_of(self, queue: Queue, first: int) -> int:
+        """Where the files of a queue have to begin, at the latest.
+
+        @param first: where the log begins.
+        """
+        begin = 0 if first == 0 else _begin(queue)
+        if self.first != first:
+            return begin
+        return self._begins.get((queue.topic, queue.queue_id), begin)
+
+    def missing(self, first: int, published: int, queues: Sequence[Queue]) -> str:
         """A sentence about a queue that has lost entries; empty if none is known to.
 
+        @param first: where the log begins.
         @param published: where the log ends, by what the queues say.
         """
-        if published > self.published:
-            return ""
         for queue in queues:
+            what = ""
             end = self.end_of(queue.topic, queue.queue_id)
-            if queue.has_files and queue.max_offset < end:
+            begin = self._begin_of(queue, first)
+            if queue.max_offset < end and published <= self.published:
+                what = f"ends at offset {queue.max_offset}; it ended at {end}"
+            elif begin < _begin(queue):
+                what = (
+                    f"has entries from offset {_begin(queue)} on; it had from {begin}"
+                )
+            if what:
                 return (
-                    f"{queue.topic}/{queue.queue_id} ends at offset "
-                    f"{queue.max_offset}; it ended at {end} when the store was "
+                    f"{queue.topic}/{queue.queue_id} {what} when the store was "
                     "stopped. All queues are made again."
                 )
         return ""
+
+
+def _begin(queue: Queue) -> int:
+    """The offset that the first entry in the files of a queue has; 0 of none."""
+    files = queue.files.all
+    return files[0].start // SIZE if files else 0

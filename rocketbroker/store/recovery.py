@@ -264,7 +264,8 @@ class Recovery:
                 return -1
             # The log ended there, and the record's end was written: it is not torn.
             self._rot.note(position, said + "Its place is kept.")
-        missing = self._ends.missing(last.max_position, self._table.all())
+        queues = self._table.all()
+        missing = self._ends.missing(first, last.max_position, queues)
         if missing:
             self.report.append(missing)
             self._disbelieve(True)
