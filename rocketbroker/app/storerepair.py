@@ -44,6 +44,14 @@ def is_json(content: bytes) -> bool:
         return False
 
 
+def _is_readable(files: IFiles, path: str) -> bool:
+    """Whether a file is there, can be read, and is such an object."""
+    try:
+        return is_json(files.read(path))
+    except OSError:
+        return False
+
+
 def repair_json(files: IFiles, root: str, keeping: Keeping | None) -> list[Done]:
     """Restore what cannot be read from its C{.bak}.
 
@@ -54,11 +62,13 @@ def repair_json(files: IFiles, root: str, keeping: Keeping | None) -> list[Done]
     told = []
     for name in sorted(files.list(folder)):
         path = os.path.join(folder, name)
-        if not name.endswith(".json") or is_json(files.read(path)):
+        if not name.endswith(".json") or files.is_dir(path):
+            continue
+        if _is_readable(files, path):
             continue
         size = files.size(path)
         backup = path + ".bak"
-        if not files.exists(backup) or not is_json(files.read(backup)):
+        if not _is_readable(files, backup):
             text = "it cannot be read, and there is no copy that can"
             told.append(Done("unrepaired", path, 0, size, text))
             continue

@@ -5,7 +5,8 @@ A directory C{repair-<time>} in the store's root:
 
     =============  =====================================================================
     changes.jsonl  a line for each change: path, position, length, and where in
-                   before.bin the old bytes are; or where what was moved away is now
+                   before.bin the old bytes are; or where what was moved away is now;
+                   or which bytes could not be read
     before.bin     the old bytes, one after the other
     the rest       what was moved away, under its old path
     =============  =====================================================================
@@ -20,6 +21,7 @@ from typing import Final, final
 
 from rocketbroker.files.directories import make_lasting
 from rocketbroker.files.interfaces import IFile, IFiles
+from rocketbroker.store.unreadable import ReadFile, ReadFiles
 
 #: So much is copied at once.
 PIECE: Final = 4 << 20
@@ -63,6 +65,7 @@ class Copies:
             number += 1
             name = f"repair-{stamp}-{number}"
         self._files = files
+        self._reading = ReadFiles(files)
         self._root = root
         self.folder = os.path.join(root, name)
         make_lasting(files, self.folder)
@@ -73,17 +76,22 @@ class Copies:
         self._size = 0
 
     def keep(self, path: str, file: IFile, position: int, length: int) -> None:
-        """Copy bytes that are about to change; lasting after L{sync}."""
+        """Copy bytes that are about to change; lasting after L{sync}. In the place of
+        those that cannot be read are zeros, and it is listed which they are."""
         start = self._size
         done = 0
+        reading = ReadFile(file, path, self._reading)
         while done < length:
-            data = file.pread(min(PIECE, length - done), position + done)
+            data = reading.pread(min(PIECE, length - done), position + done)
             if not data:
                 break
             self._bytes.pwrite(data, start + done)
             done += len(data)
         self._size += done
         self._note(path=path, position=position, length=done, at=start)
+        for each in self._reading.taken():
+            size = each.end - each.start
+            self._note(path=path, unreadable=each.start, length=size, why=each.why)
 
     def move(self, path: str) -> str:
         """Move a file, or all files of a directory, here.

@@ -26,6 +26,7 @@ from rocketbroker.store.ends import Ends
 from rocketbroker.store.loading import MOST_MISSING_BEHIND
 from rocketbroker.store.pages import PAGE
 from rocketbroker.store.rawqueues import RawQueue, raw_queues
+from rocketbroker.store.unreadable import ReadFiles
 
 
 @final
@@ -59,8 +60,9 @@ class Lengths:
             return
         known = 0
         if not files.exists(os.path.join(root, "abort")):
-            queues = raw_queues(files, root)
-            known = self._known_end(Ends(files, root), queues)
+            reading = ReadFiles(files)
+            queues = raw_queues(reading, root)
+            known = self._known_end(Ends(reading, root), queues)
         self._miss(sorted(found), known)
         last = max(found)
         self.wrong = [
@@ -146,7 +148,7 @@ class Lengths:
             text = f"the files of the log from position {start} to {end} are missing; "
             text += "nothing is changed while they are"
             told.append(Done("unrepaired", folder, start, end - start, text))
-            for queue in raw_queues(files, root):
+            for queue in raw_queues(ReadFiles(files), root):
                 first, behind = queue.within(start, end)
                 if first < behind:
                     where = f"{queue.topic}/{queue.queue_id} offsets {first} to "

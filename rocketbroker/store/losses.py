@@ -11,7 +11,6 @@ import os
 from typing import final
 
 from rocketbroker.errors import StoreError
-from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.entries import SIZE
 from rocketbroker.store.batchfiles import BatchFiles
 from rocketbroker.store.batchqueue import FOLDER as BATCHES
@@ -50,8 +49,8 @@ class Losses:
         anywhere.
     """
 
-    def __init__(self, files: IFiles, root: str, reader: StoreReader) -> None:
-        self._files = files
+    def __init__(self, root: str, reader: StoreReader) -> None:
+        self._files = reader.files
         self._root = root
         self.ends, self._positions = self._look(reader)
         self._read = {
@@ -65,11 +64,11 @@ class Losses:
     ) -> tuple[dict[tuple[str, int], int], dict[tuple[str, int], int]]:
         ends = {}
         positions = {}
-        for queue in raw_queues(self._files, self._root):
+        for queue in raw_queues(reader.files, self._root):
             key = queue.topic, queue.queue_id
             ends[key] = queue.end
             positions[key] = queue.place(queue.end - 1)[0]
-        for key in queues_in(self._files, os.path.join(self._root, BATCHES)):
+        for key in queues_in(reader.files, os.path.join(self._root, BATCHES)):
             ends[key] = max(BatchFiles(reader, *key).span()[1], ends.get(key, 0))
         return ends, positions
 

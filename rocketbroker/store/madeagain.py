@@ -7,6 +7,7 @@ believe: without that it would remove those files.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import Final, final
 
@@ -57,7 +58,8 @@ class MadeAgain:
         safe = 0
         if most:
             checkpoint = Checkpoint(self._files, self._root)
-            checkpoint.load()
+            with contextlib.suppress(OSError):
+                checkpoint.load()
             for name in names:
                 path = os.path.join(folder, name)
                 if not self._is_safe(path, most, checkpoint.index_ms):
@@ -69,6 +71,8 @@ class MadeAgain:
         file = self._files.open_readonly(path)
         try:
             head = file.pread(HEADER.size, 0)
+        except OSError:
+            return False
         finally:
             file.close()
         if len(head) < HEADER.size:

@@ -85,6 +85,7 @@ class Repair:
         self._others = others
         self._copies: Copies | None = None
         self._has_other_index = False
+        self._log_size = 0
         self.faults = 0
         self.left = 0
 
@@ -109,6 +110,10 @@ class Repair:
                 + (f" ({error.filename}). " if error.filename else ". ")
                 + self._changed()
             ) from error
+        except StoreError as error:
+            if not self.copies or self.copies in str(error):
+                raise
+            raise StoreError(f"{error} {self._changed()}") from error
         finally:
             if self._copies is not None:
                 self._copies.close()
@@ -116,6 +121,7 @@ class Repair:
 
     def _run(self, dry: bool, claim: Claim) -> None:
         lengths = self._lengths()
+        self._log_size = lengths.size
         self._first_changes(lengths, dry)
         if lengths.missing or lengths.differ:
             self._leave(lengths)
@@ -136,7 +142,7 @@ class Repair:
             plan = Plan(self._files, self._root, reader, faults, self._wall_ms())
             if walk.tail:
                 plan.rest = walk.tail_position, walk.tail
-            losses = Losses(self._files, self._root, reader)
+            losses = Losses(self._root, reader)
             told = self._told(plan, reader) + other_tags(reader, faults)
             again = self._again(plan, bool(faults), unclean)
             if dry:
@@ -144,7 +150,7 @@ class Repair:
                 self.left += len(faults)
                 return
             self._check_room(sum(len(data) for _, data in plan.filling.patches))
-            options = self._sizes(reader, lengths.size)
+            options = self._sizes(reader)
             self._change(reader, plan)
             losses.keep(self._keeping())
             self._keeping().sync()
@@ -244,6 +250,10 @@ class Repair:
             path = segment_at(reader, start).path
             text = f"no message can be made of bytes {start} to {end - 1}"
             told.append(Done("given-up", path, start, end - start, text))
+        for start, size, why in plan.unread:
+            path = segment_at(reader, start).path
+            text = f"the disk refuses to read it ({why}); zeros take its place"
+            told.append(Done("given-up", path, start, size, text))
         end, behind = plan.rest
         if behind:
             path = segment_at(reader, end).path
@@ -289,24 +299,27 @@ class Repair:
         """Write what replaces lost records."""
         copies = self._keeping()
         opened: dict[str, IFile] = {}
-        for position, data in plan.filling.patches:
-            segment = segment_at(reader, position)
-            if segment.path not in opened:
-                opened[segment.path] = self._files.open(segment.path)
-            file = opened[segment.path]
-            copies.keep(segment.path, file, position - segment.start, len(data))
         end, behind = plan.rest
-        if behind:
-            segment = segment_at(reader, end)
-            length = written_from(reader, end)
-            copies.keep(segment.path, segment.file, end - segment.start, length)
-        copies.sync()
-        for position, data in plan.filling.patches:
-            segment = segment_at(reader, position)
-            opened[segment.path].pwrite(data, position - segment.start)
-        for file in opened.values():
-            file.datasync()
-            file.close()
+        length = written_from(reader, end) if behind else 0
+        zeros = [(position, bytes(size)) for position, size, _ in plan.unread]
+        patches = zeros + plan.filling.patches
+        changed = [(position, len(data)) for position, data in patches]
+        try:
+            for position, size in [*changed, (end, length)] if behind else changed:
+                segment = segment_at(reader, position)
+                if segment.path not in opened:
+                    opened[segment.path] = self._files.open(segment.path)
+                file = opened[segment.path]
+                copies.keep(segment.path, file, position - segment.start, size)
+            copies.sync()
+            for position, data in patches:
+                segment = segment_at(reader, position)
+                opened[segment.path].pwrite(data, position - segment.start)
+            for file in opened.values():
+                file.datasync()
+        finally:
+            for file in opened.values():
+                file.close()
 
     def _set_aside(self, again: MadeAgain, rebuild: bool) -> None:
         """Move away what is made again, and let the store find that it crashed."""
@@ -320,7 +333,7 @@ class Repair:
             self._files.open(abort, create=True).close()
             self._files.sync_dir(self._root)
 
-    def _sizes(self, reader: StoreReader, log_size: int) -> StoreOptions:
+    def _sizes(self, reader: StoreReader) -> StoreOptions:
         """The settings with the sizes that the files have."""
         # An index of another size than the settings say would be left alone, and one of
         # that size made beside it.
@@ -347,7 +360,7 @@ class Repair:
             mapper_file_size_batch_consume_queue=(
                 batch or options.mapper_file_size_batch_consume_queue
             ),
-            mapped_file_size_commit_log=log_size,
+            mapped_file_size_commit_log=self._log_size,
             mapped_file_size_consume_queue=(
                 size or self._options.mapped_file_size_consume_queue
             ),

@@ -41,6 +41,8 @@ class Plan:
 
     @ivar filling: in the log.
     @ivar damaged: the queues that have to be made again.
+    @ivar unread: what cannot be read where records are replaced: position, size, and
+        what the system said. Zeros stand for it.
     @ivar rest: where the log ends, and how many bytes of something follow it.
     """
 
@@ -73,6 +75,12 @@ class Plan:
             if fault.kind == "crc" and fault.position not in mended:
                 filling.seal(*fault.offsets)
         filling.patches.sort()
+        paths = {each.path: each.start for each in reader.segments}
+        self.unread = [
+            (paths[each.path] + each.start, each.end - each.start, each.why)
+            for each in reader.files.taken()
+            if each.path in paths
+        ]
         self.damaged |= {
             (each.topic.decode("utf-8", "replace"), each.queue_id)
             for each in filling.emptied

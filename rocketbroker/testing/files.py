@@ -141,6 +141,11 @@ class MemoryFile:
         room, error = self._disk.take(node, position, len(data))
         size = room if error else len(data)
         os.pwrite(node.fd, data[:size], position)
+        node.spoiled = [
+            each
+            for each in node.spoiled
+            if each[0] < position or position + size < each[1]
+        ]
         node.size = max(node.size, position + size)
         node.unsynced.update(range(position // BLOCK, -(-(position + size) // BLOCK)))
         if error:
@@ -228,7 +233,8 @@ class MemoryDisk:
         self._failures.append((call, first, first + times, error))
 
     def spoil(self, path: str, start: int, end: int) -> None:
-        """Let nobody read a range of a file: whoever reads one byte of it gets EIO."""
+        """Let nobody read a range of a file: whoever reads one byte of it gets EIO,
+        until all of it is written again, as a disk then takes another place for it."""
         self._file(path).spoiled.append((start, end))
 
     def heal(self) -> None:

@@ -10,9 +10,12 @@ from click.testing import CliRunner
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.app.command import command
+from rocketbroker.app.storerepair import repair_json
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.disk import Disk
+from rocketbroker.store.copies import Copies
 from rocketbroker.store.store import Store
+from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import SEGMENT, STORE_HOST, Wall, put
 
 
@@ -157,3 +160,28 @@ class RepairCommandTests(SynchronousTestCase):
             before = os.listdir(folder)
             self.assertIn("There is no store in", self.fails(folder))
             self.assertEqual(os.listdir(folder), before)
+
+
+class SettingsTests(SynchronousTestCase):
+    """The broker's JSON files on a disk that cannot be read everywhere."""
+
+    def test_unreadable(self) -> None:
+        """One that cannot be read is taken from its copy if that can be, and kept."""
+        disk = MemoryDisk()
+        disk.make_dirs("/s/config")
+        path = "/s/config/topics.json"
+        for name in (path, path + ".bak"):
+            file = disk.open(name, create=True)
+            file.pwrite(b"{}", 0)
+            file.close()
+        disk.spoil(path, 0, 1)
+        copies = Copies(disk, "/s", 1)
+        told = repair_json(disk, "/s", lambda: copies)
+        self.assertEqual([each.kind for each in told], ["changed"])
+        self.assertEqual(disk.read(path), b"{}")
+        self.assertEqual(disk.list(copies.folder + "/config"), ["topics.json"])
+        for name in (path, path + ".bak"):
+            disk.spoil(name, 0, 1)
+        told = repair_json(disk, "/s", None)
+        self.assertEqual([each.kind for each in told], ["unrepaired"])
+        copies.close()

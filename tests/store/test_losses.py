@@ -134,3 +134,11 @@ class RoomTests(DamagedStore):
         error = self.assertRaises(StoreError, self.repair)
         self.assertIn(f"{ROOT}/repair-", str(error))
         self.assertEqual(self.told, [])
+
+    def test_startRefused(self) -> None:
+        """So it is if the start of the store, in the end, is refused."""
+        self.change(LOG, self.position(7)[0] + 500, b"!")
+        self.disk.fail("map", 5, times=99)
+        self.disk.fail("allocate", 5, times=99)
+        error = self.assertRaises(StoreError, self.repair)
+        self.assertIn(f"changed until then is in {ROOT}/repair-", str(error))
