@@ -52,6 +52,16 @@ def wrong_settings(reader: StoreReader) -> Iterator[Fault]:
                 yield Fault("file", path, 0, "it is no JSON object")
 
 
+def row_of(fault: Fault) -> dict[str, object]:
+    """What is printed of a fault."""
+    return {
+        "fault": fault.kind,
+        "position": fault.position,
+        "where": fault.where,
+        "text": fault.text,
+    }
+
+
 @click.command("verify")
 @DIRECTORY
 @CONFIG
@@ -70,25 +80,22 @@ def store_verify(
     The rate in the summary is of the log's bytes, in the time that all of it took.
     """
     begun = time.monotonic()
-    files = Disk()
-    root = os.path.abspath(directory)
     options = settings(config)
-    reader = StoreReader(files, root, commit_log, log_size_in(config))
+    root = os.path.abspath(directory)
+    reader = StoreReader(Disk(), root, commit_log, log_size_in(config))
     rows = Rows(sys.stdout, output)
 
     def tell(fault: Fault) -> None:
-        rows.add(
-            "fault",
-            {
-                "fault": fault.kind,
-                "position": fault.position,
-                "where": fault.where,
-                "text": fault.text,
-            },
-        )
+        rows.add("fault", row_of(fault))
 
     sizes = options.max_hash_slot_num, options.max_index_num
-    check = Check(reader, sizes, tell, lambda done: progress.reach(done))
+    check = Check(
+        reader,
+        sizes,
+        tell,
+        lambda done: progress.reach(done),
+        options.message_index_enable,
+    )
     progress = Progress(
         check.expected_bytes(),
         "bytes",

@@ -26,12 +26,14 @@ class Check:
         sizes: tuple[int, int],
         tell: Tell,
         progress: Callable[[int], None],
+        has_index: bool = True,
     ) -> None:
         """
         @param sizes: the settings maxHashSlotNum and maxIndexNum.
         @param tell: is given each fault when it is found.
         @param progress: is given the bytes of log and index read so far, again and
             again.
+        @param has_index: whether there should be an index, if there once was.
         """
         self.log = Verification(reader, tell, progress)
         self.index = IndexVerification(
@@ -39,6 +41,7 @@ class Check:
             *sizes,
             tell,
             lambda done: progress(self.log.done + done),
+            not has_index,
         )
 
     def expected_bytes(self) -> int:

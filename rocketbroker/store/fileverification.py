@@ -2,10 +2,11 @@
 """The files of a store by themselves: which are missing, or have another length, and
 which queues have lost their directory.
 
-Of some the names of the others tell; of others what was written down at the last clean
-stop (L{rocketbroker.store.ends}), unless somebody has appended to the log since. A
-queue without a directory may be one of a topic that was deleted: then it is not in the
-broker's C{config/topics.json}, and if that is not there nothing is said.
+Of some the names of the others tell; of others the last entries of the queues, or what
+was written down at the last clean stop (L{rocketbroker.store.ends}), unless somebody
+has appended to the log since. A queue without a directory may be one of a topic that
+was deleted: then it is not in the broker's C{config/topics.json}, and if that is not
+there nothing is said.
 
 In a store in use, or after a crash, the last file of the log may be short, and the
 queues may be anything: the next start deals with that.
@@ -31,6 +32,7 @@ from rocketbroker.store.ends import NAME as ENDS
 from rocketbroker.store.ends import Ends
 from rocketbroker.store.faults import Fault, Tell
 from rocketbroker.store.filerow import FileRow
+from rocketbroker.store.loading import MOST_MISSING_BEHIND
 from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.segments import segment_name
 
@@ -133,9 +135,10 @@ class FileVerification:
         except StoreError as error:
             path = os.path.join(reader.root, ENDS)
             self._tell(Fault("unreadable", path, 0, str(error)))
-        if good_end > ends.published:
-            return
         folder = os.path.dirname(reader.log.paths[0])
+        if good_end > ends.published:
+            self._by_queues(folder)
+            return
         if 0 <= ends.first < reader.lowest:
             text = "the log began here when the store was stopped; now its files "
             text += f"begin at {reader.lowest}"
@@ -153,6 +156,25 @@ class FileVerification:
                 # That says it.
                 return
             self._tell(Fault("file", path, reached, text))
+
+    def _by_queues(self, folder: str) -> None:
+        """The last entries of the queues lead behind the last file; not one alone, as
+        that may be rotten."""
+        reader = self._reader
+        end = reader.log.segments[-1].end if reader.segments else 0
+        limit = end + MOST_MISSING_BEHIND * reader.log.size
+        said = []
+        for topic in reader.topics():
+            for queue_id in reader.queues(topic):
+                behind = reader.max_offset(topic, queue_id)
+                first = max(behind - 2, reader.min_offset(topic, queue_id))
+                for position, size, _ in reader.entries(topic, queue_id, first)[:2]:
+                    if end <= position < limit:
+                        said.append(position + size)
+        if len(said) > 1:
+            path = os.path.join(folder, segment_name(end))
+            text = f"the log ends here; entries of the queues lead up to {max(said)}"
+            self._tell(Fault("file", path, end, text))
 
     def is_lost(self, topic: str, queue_id: int) -> bool:
         """Whether a queue without a directory should have one; after the walk."""

@@ -9,11 +9,17 @@ file are read: reading all would cost many times what the rest does.
 
 How many slots a file has does not stand in it, and is told by the settings.
 
+A file that is missing is told where the next one begins behind records with keys, or
+where the last one is full and such follow; that all are, the checkpoint tells, if there
+was a full one. That the first is missing nothing tells: the index may have been turned
+on later.
+
 The store sheet, section 12.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 from array import array
 from collections.abc import Callable, Iterator
@@ -22,6 +28,12 @@ from typing import Final, final
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFile
 from rocketbroker.records.hashing import unsigned_hash
+from rocketbroker.records.sysflags import (
+    INNER_BATCH,
+    TRANSACTION_MASK,
+    TRANSACTION_ROLLBACK,
+)
+from rocketbroker.store.checkpoint import Checkpoint
 from rocketbroker.store.faults import Fault, Tell
 from rocketbroker.store.indexfile import (
     FOLDER,
@@ -33,6 +45,7 @@ from rocketbroker.store.indexfile import (
     file_size,
 )
 from rocketbroker.store.indexkeys import codes_of_one
+from rocketbroker.store.queueverification import MOST_RECORD
 from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.scanning import Blank, Broken, parse
 
@@ -43,6 +56,9 @@ SAMPLE: Final = 1000
 AT_ONCE: Final = 10_000
 
 _SHORTER: Final = "the file became shorter while it was read"
+
+#: So many records without keys are passed over where a file may be missing.
+MOST_LOOKED_AT: Final = 10_000
 
 #: So many faults of one file are told; more only come of one that is lost as a whole.
 MOST_TOLD: Final = 20
@@ -65,12 +81,14 @@ class IndexVerification:
         numbers: int,
         tell: Tell,
         progress: Callable[[int], None],
+        is_off: bool = False,
     ) -> None:
         """
         @param slots: the setting maxHashSlotNum.
         @param numbers: the setting maxIndexNum.
         @param tell: is given each fault when it is found.
         @param progress: is given the bytes read so far, after each piece.
+        @param is_off: whether the settings say that there is none.
         """
         self._files = reader.files
         self._reader = reader
@@ -79,11 +97,14 @@ class IndexVerification:
         self._numbers = numbers
         self._begin = HEADER.size + slots * SLOT.size
         self._tell_fault = tell
+        self._is_off = is_off
         self._progress = progress
         self.entries = 0
         self.done = 0
         self.faults = 0
         self.unknown: list[str] = []
+        #: Of each file where the log is in it, and whether it is full.
+        self._spans: list[tuple[str, int, int, bool]] = []
 
     def expected_bytes(self) -> int:
         """How much there is to read, for the time left."""
@@ -107,10 +128,65 @@ class IndexVerification:
                 self._tell("unreadable", path, 0, str(error))
                 continue
             try:
-                for position, text in self._file(file):
+                for position, text in self._file(path, file):
                     self._tell("index", path, position, text)
             finally:
                 file.close()
+
+        self._missing_files()
+
+    def _missing_files(self) -> None:
+        """Files that are missing between others, behind them, or altogether."""
+        reader = self._reader
+        if not reader.is_clean or self.unknown or self.faults or reader.files.is_bad:
+            # Nothing is known, or enough is wrong.
+            return
+        folder = self._folder
+        if not self._spans:
+            checkpoint = Checkpoint(self._files, reader.root)
+            checkpoint.load()
+            is_empty = not self._files.list(folder)
+            if checkpoint.index_ms > 0 and is_empty and not self._is_off:
+                self._tell("index", folder, 0, "there was an index; it has no file")
+            return
+        pairs = itertools.pairwise(self._spans)
+        gaps = [(path, end, begin) for (path, _, end, _), (_, begin, _, _) in pairs]
+        path, _, end, is_full = self._spans[-1]
+        if is_full and not self._is_off:
+            gaps.append((path, end, reader.log_end()))
+        for path, end, begin in gaps:
+            position = self._with_keys(end, begin)
+            if position >= 0:
+                text = "the file behind it is missing: the record at position "
+                text += f"{position} has keys, and is in none"
+                self._tell("index", path, 0, text)
+
+    def _with_keys(self, before: int, end: int) -> int:
+        """The position of the first record with keys behind one and before another; -1
+        if there is none, or it takes too long to find."""
+        reader = self._reader
+        position = before
+        for _ in range(MOST_LOOKED_AT):
+            segment = reader.log.find(position)
+            if segment is None or position >= end:
+                return -1
+            at = position - segment.start
+            size = int.from_bytes(segment.file.pread(4, at), "big")
+            size = min(max(8, size), segment.end - position, MOST_RECORD)
+            try:
+                found = parse(segment.file.pread(size, at), 0, position, True)
+            except Blank:
+                position = segment.end
+                continue
+            except Broken:
+                return -1
+            flags = found[5]
+            is_kept = flags & TRANSACTION_MASK != TRANSACTION_ROLLBACK
+            is_single = position > before and not flags & INNER_BATCH
+            if is_single and is_kept and codes_of_one(0, found[7]):
+                return position
+            position += found[1]
+        return -1
 
     def _tell(self, kind: str, path: str, position: int, text: str) -> None:
         self.faults += 1
@@ -139,13 +215,14 @@ class IndexVerification:
         count = HEADER.unpack(head)[5] if len(head) == HEADER.size else 0
         return count - 1 if 0 < count <= self._numbers else 0
 
-    def _file(self, file: IFile) -> Iterator[tuple[int, str]]:
+    def _file(self, path: str, file: IFile) -> Iterator[tuple[int, str]]:
         """What is wrong with a file: where in it, and what."""
         head = file.pread(HEADER.size, 0)
         if len(head) < HEADER.size:
             yield 0, _SHORTER
             return
         begin_position, end_position, used, count = HEADER.unpack(head)[2:]
+        self._spans.append((path, begin_position, end_position, count >= self._numbers))
         if not 0 <= count <= self._numbers or not 0 <= used <= self._slots:
             yield 0, f"its header says {used} slots in use and {count} entries"
             return

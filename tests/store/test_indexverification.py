@@ -11,7 +11,7 @@ from rocketbroker.store.indexfile import HEADER, INDEX_ENTRY, SLOT
 from rocketbroker.store.indexverification import MOST_TOLD, IndexVerification
 from rocketbroker.store.reader import StoreReader
 from rocketbroker.testing.files import MemoryDisk
-from tests.store.stores import ROOT, Wall, make
+from tests.store.stores import ROOT, Wall, draft, make
 from tests.store.test_index import message
 
 SLOTS = 50
@@ -114,6 +114,43 @@ class IndexVerificationTests(SynchronousTestCase):
             IndexVerification(reader, SLOTS, NUMBERS, faults.append, cut).run()
             self.assertEqual([each.where for each in faults], [second], size)
             self.assertIn("became shorter", faults[0].text)
+
+    def make(self, count: int, *, keys: bool = True) -> list[str]:
+        """A store of so many messages, every second without keys if not C{keys}; the
+        names of its index files."""
+        self.disk = MemoryDisk()
+        store = make(self.disk, Wall(), max_hash_slot_num=SLOTS, max_index_num=NUMBERS)
+        store.open()
+        for number in range(count):
+            plain = draft(store.queue("T", 0), b"x", properties=b"")
+            is_plain = number % 2 and not keys
+            store.append([plain if is_plain else message(store, f"key{number}")])
+        while store.dispatch(100):
+            pass
+        while store.build_index(100):
+            pass
+        store.close()
+        return sorted(self.disk.list(self.folder))
+
+    def test_missingFile(self) -> None:
+        """A file that is missing is told: between others, behind a full one, or all of
+        several; but not that the first is."""
+        for keys in (True, False):
+            for lost, told in ((1, 0), (2, 1), (0, -1)):
+                names = self.make(100 if keys else 200, keys=keys)
+                self.assertEqual(self.walk()[1], [])
+                for name in names[3:]:
+                    self.disk.remove(os.path.join(self.folder, name))
+                (fault,) = self.walk()[1]
+                self.assertEqual(os.path.basename(fault.where), names[2])
+                self.disk.remove(os.path.join(self.folder, names[lost]))
+                faults = self.walk()[1]
+                found = [os.path.basename(each.where) for each in faults]
+                self.assertEqual(found[:1], [names[told]] if told >= 0 else found[:1])
+        for name in self.make(50):
+            self.disk.remove(os.path.join(self.folder, name))
+        (fault,) = self.walk()[1]
+        self.assertEqual((fault.kind, fault.where), ("index", self.folder))
 
     def test_slot(self) -> None:
         """A slot that leads elsewhere is told with its place."""
