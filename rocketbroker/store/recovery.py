@@ -141,6 +141,8 @@ class Recovery:
         self.report += load_segments(self._files, segments)
         self._load_marks()
         self.report += self._table.load(clean, partial(self._disbelieve, clean))
+        if not self._believed:
+            self.report.append("All queues are made again.")
         if self._table.lights:
             # Whether messages are still to get into them or not.
             self._dispatcher.lights = True
@@ -455,7 +457,8 @@ class Recovery:
 
         @param end: where the log ends.
         """
-        number = queue.files.all[0].start // SIZE
+        files = queue.files.all
+        number = files[0].start // SIZE if files else 0
         if self._ends.published == end:
             number = max(number, self._ends.end_of(queue.topic, queue.queue_id))
         if queue.min_offset == queue.max_offset < number:
@@ -466,7 +469,7 @@ class Recovery:
         for queue in self._table.all():
             if not self._clean:
                 queue.doubt_names()
-            if not self._clean and queue.batch is None and queue.files.all:
+            if not self._clean and queue.batch is None:
                 keep_places(queue, end)
                 self._keep_number(queue, end)
                 queue.files.cut(queue.max_offset * SIZE)

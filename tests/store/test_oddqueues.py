@@ -34,9 +34,9 @@ SIZE = QUEUE_ENTRIES * 20
 MESSAGES = 450
 
 
-def path(start: int) -> str:
-    """A file of T/0."""
-    return f"{ROOT}/consumequeue/T/0/{segment_name(start)}"
+def path(start: int, topic: str = "T") -> str:
+    """A file of T/0, or of a queue of another topic."""
+    return f"{ROOT}/consumequeue/{topic}/0/{segment_name(start)}"
 
 
 def resized(start: int, length: int) -> Callable[[MemoryDisk], None]:
@@ -52,12 +52,12 @@ def resized(start: int, length: int) -> Callable[[MemoryDisk], None]:
     return change
 
 
-def removed(*starts: int) -> Callable[[MemoryDisk], None]:
-    """Remove such files."""
+def removed(*starts: int, topic: str = "T") -> Callable[[MemoryDisk], None]:
+    """Remove such files, or those of another topic."""
 
     def change(disk: MemoryDisk) -> None:
         for start in starts:
-            disk.remove(path(start))
+            disk.remove(path(start, topic))
 
     return change
 
@@ -123,6 +123,9 @@ class OddQueueTests(SynchronousTestCase):
                 change(disk)
                 store = self.start(disk)
                 self.assertIn(name, "".join(store.report))
+                is_torn = how == "killed" and "had 0 bytes" in store.report[0]
+                if not is_torn or name != path(4 * SIZE):
+                    self.assertIn("All queues are made again.", store.report)
                 self.assertEqual(disk.size(name), SIZE)
                 put(store, store.queue("T", 0), b"next")
                 self.assertEqual(placed(store, store.queue("T", 0))[MESSAGES], b"next")
@@ -200,7 +203,7 @@ class CleanedTests(SynchronousTestCase):
             self.disk.remove(f"{ROOT}/commitlog/{segment_name(start)}")
         self.disk.remove(path(0))
         self.disk.remove(path(SIZE))
-        self.empty = [path(at).replace("/T/", "/U/") for at in (0, SIZE)]
+        self.empty = [path(at, "U") for at in (0, SIZE)]
 
     def start(self) -> Store:
         """Start, and look at T/0."""
@@ -230,6 +233,7 @@ class CleanedTests(SynchronousTestCase):
             lambda _, file: file.truncate(0),
             lambda _, file: file.truncate(20),
             lambda _, file: file.truncate(2 * SIZE),
+            lambda *_: removed(0, SIZE, topic="U")(self.disk),
         ):
             self.setUp()
             change(*map(self.disk.open, self.empty))
