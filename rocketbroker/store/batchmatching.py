@@ -24,6 +24,7 @@ class BatchMatching:
 
     @ivar exists: whether the queue has files.
     @ivar unlisted: how many batches have no unit.
+    @ivar latest: the position of the last of them.
     @ivar missing: positions and offsets of the first of them.
     @ivar wrong: units that no batch fits, or not so: where in the queue they stand, the
         position in the log that they say, and what is wrong.
@@ -45,6 +46,7 @@ class BatchMatching:
         self._blob_at = 0
         self._base = 0
         self.unlisted = 0
+        self.latest = -1
         self.missing: list[tuple[int, int]] = []
         self.wrong: list[tuple[int, int, str]] = []
 
@@ -106,6 +108,7 @@ class BatchMatching:
         @param most: so many are kept.
         """
         self.unlisted += 1
+        self.latest = position
         if len(self.missing) < most:
             self.missing.append((position, offset))
 

@@ -5,8 +5,8 @@ which queues have lost their directory.
 Of some the names of the others tell; of others the last entries of the queues, or what
 was written down at the last clean stop (L{rocketbroker.store.ends}), unless somebody
 has appended to the log since. A queue without a directory may be one of a topic that
-was deleted: then it is not in the broker's C{config/topics.json}, and if that is not
-there nothing is said.
+was deleted: then it is not in the broker's C{config/topics.json} (if that is not there
+nothing is said), or was made again, and its other queues begin behind that.
 
 In a store in use, or after a crash, the last file of the log may be short, and the
 queues may be anything: the next start deals with that.
@@ -176,12 +176,23 @@ class FileVerification:
             text = f"the log ends here; entries of the queues lead up to {max(said)}"
             self._tell(Fault("file", path, end, text))
 
-    def is_lost(self, topic: str, queue_id: int) -> bool:
-        """Whether a queue without a directory should have one; after the walk."""
+    def is_lost(self, topic: str, queue_id: int, latest: int) -> bool:
+        """Whether a queue without a directory should have one; after the walk.
+
+        @param latest: where the last record that the log has of it stands.
+        """
+        reader = self._reader
         if self._topics is None or topic not in self._topics:
             return False
-        ended = self._ends.end_of(topic, queue_id)
-        return self._good_end > self._ends.published or ended > 0
+        if self._good_end <= self._ends.published:
+            return self._ends.end_of(topic, queue_id) > 0
+        # The topic may have been deleted and made again. Then others of its queues
+        # begin behind that record.
+        begin = []
+        for other in reader.queues(topic):
+            first = reader.min_offset(topic, other)
+            begin += [entry[0] for entry in reader.entries(topic, other, first)[:1]]
+        return not begin or min(begin) < latest
 
     def _listed(self) -> frozenset[str] | None:
         """The topics that the broker knows; None if that cannot be read."""

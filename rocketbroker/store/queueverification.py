@@ -56,12 +56,12 @@ class QueueVerification:
     """
 
     def __init__(
-        self, reader: StoreReader, tell: Tell, is_lost: Callable[[str, int], bool]
+        self, reader: StoreReader, tell: Tell, is_lost: Callable[[str, int, int], bool]
     ) -> None:
         """
         @param tell: is given each fault when it is found.
         @param is_lost: when the walk is over, whether a queue that has no directory
-            should have one.
+            should have one; given is where its last record stands.
         """
         self._reader = reader
         self._tell_fault = tell
@@ -118,6 +118,7 @@ class QueueVerification:
                 self.orphans += len(entries)
                 matching.unlisted += len(entries)
                 matching.last += len(entries)
+                matching.latest = ENTRY.unpack(entries[-1])[0] if entries else -1
             elif first >= matching.end and not self._reader.is_clean:
                 matching.unlisted += len(entries)
                 matching.last += len(entries)
@@ -246,7 +247,7 @@ class QueueVerification:
             self.unlisted += matching.unlisted if matching.exists else 0
             return
         if not matching.exists:
-            if matching.missing and self._is_lost(_name(topic), queue_id):
+            if self._is_lost(_name(topic), queue_id, matching.latest):
                 position, offset = matching.missing[0]
                 text = f"the queue has no directory; the log has {matching.unlisted} "
                 text += f"records of it, from offset {offset} on"

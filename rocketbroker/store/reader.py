@@ -336,11 +336,26 @@ class StoreReader:
 
         @raise Broken: there is none of that size.
         """
-        try:
-            return self._read_record(position, size, check_crc)
-        finally:
-            if self.files.is_bad and (why := self.unread(position, size)):
-                raise Broken(why)
+        start, window = self._window
+        at = position - start
+        if at >= 0 and at + size <= len(window) and not self.files.is_bad and size > 0:
+            try:
+                return checked(window, at, position, size, check_crc)
+            except Broken:
+                # Perhaps it was written since.
+                pass
+        segment = self._find(position)
+        end = segment.end
+        if self._words is not None:
+            end = min(end, self._words.view[COMMITTED])
+        if size <= 0 or position + size > end:
+            raise Broken(f"its entry says {size} bytes")
+        wanted = min(max(size, WINDOW), end - position)
+        data = segment.file.pread(wanted, position - segment.start)
+        if self.files.is_bad and (why := self.unread(position, size)):
+            raise Broken(why)
+        self._window = position, data
+        return checked(data, 0, position, size, check_crc)
 
     def unread(self, position: int, size: int) -> str:
         """What the disk says of bytes of the log; empty if it has read them."""
@@ -358,28 +373,6 @@ class StoreReader:
             return ""
         at = offset * SIZE % queue.file_size
         return self.files.why(queue.path_of(offset), at, SIZE)
-
-    def _read_record(
-        self, position: int, size: int, check_crc: bool
-    ) -> tuple[bytes, Found]:
-        start, window = self._window
-        at = position - start
-        if at >= 0 and at + size <= len(window) and size > 0:
-            try:
-                return checked(window, at, position, size, check_crc)
-            except Broken:
-                # Perhaps it was written since.
-                pass
-        segment = self._find(position)
-        end = segment.end
-        if self._words is not None:
-            end = min(end, self._words.view[COMMITTED])
-        if size <= 0 or position + size > end:
-            raise Broken(f"its entry says {size} bytes")
-        wanted = min(max(size, WINDOW), end - position)
-        data = segment.file.pread(wanted, position - segment.start)
-        self._window = position, data
-        return checked(data, 0, position, size, check_crc)
 
     def _find(self, position: int) -> Segment:
         """The segment of a position; the broker may have made it since.

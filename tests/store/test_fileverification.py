@@ -205,6 +205,8 @@ class FileVerificationTests(SynchronousTestCase):
         folder = os.path.join(ROOT, "config")
         self.disk.make_dirs(folder)
         table = self.disk.open(os.path.join(folder, "topics.json"), create=True)
+        table.pwrite(b'{"topicConfigTable":{"T":{}}}', 0)
+        self.assertEqual(len(self.walk()[1]), 1)
         for content, count in (
             (b'{"topicConfigTable":{"U":{}}}', 0),
             (b'{"topicConfigTable":{"T":{}}}', 1),
@@ -219,3 +221,28 @@ class FileVerificationTests(SynchronousTestCase):
             for fault in faults:
                 self.assertEqual((fault.kind, fault.queue), ("missing", ("T", 1)))
                 self.assertIn("250 records of it, from offset 0 on", fault.text)
+
+    def test_madeAgain(self) -> None:
+        """A queue that was deleted with its topic is not missed where others of the
+        topic that was made again begin behind it; but it is where they do not."""
+        for again in (True, False):
+            self.disk = MemoryDisk()
+            store = opened(self.disk)
+            for number in range(2):
+                put(store, store.queue("T", number), b"old")
+            if again:
+                store.delete_topic("T")
+            put(store, store.queue("T", 0), b"new")
+            if not again:
+                put(store, store.queue("T", 1), b"new")
+            store.close()
+            self.disk.remove(os.path.join(ROOT, "rocketbroker.ends"))
+            folder = os.path.join(ROOT, "config")
+            self.disk.make_dirs(folder)
+            table = self.disk.open(os.path.join(folder, "topics.json"), create=True)
+            table.pwrite(b'{"topicConfigTable":{"T":{}}}', 0)
+            if not again:
+                self.disk.remove(queue(0, 1))
+                self.disk.remove_dir(os.path.dirname(queue(0, 1)))
+            kinds = [fault.kind for fault in self.walk()[1]]
+            self.assertEqual(kinds, [] if again else ["missing"])
