@@ -6,7 +6,8 @@ A directory C{repair-<time>} in the store's root:
     =============  =====================================================================
     changes.jsonl  a line for each change: path, position, length, and where in
                    before.bin the old bytes are; or where what was moved away is now;
-                   or which bytes could not be read
+                   or which bytes could not be read. A file that was made longer has a
+                   line of length 0 at its old end
     before.bin     the old bytes, one after the other
     the rest       what was moved away, under its old path
     =============  =====================================================================

@@ -146,7 +146,7 @@ class Lengths:
             told.append(Done("unrepaired", folder, 0, 0, text))
         for start, end in self.missing:
             text = f"the files of the log from position {start} to {end} are missing; "
-            text += "nothing is changed while they are"
+            text += "nothing is changed while they are; a broker goes on without them"
             told.append(Done("unrepaired", folder, start, end - start, text))
             for queue in raw_queues(ReadFiles(files), root):
                 first, behind = queue.within(start, end)
@@ -179,7 +179,8 @@ class Lengths:
         for _, path, length in self.wrong:
             file = self._files.open(path)
             try:
-                copies.keep(path, file, self.size, max(0, length - self.size))
+                kept = min(length, self.size)
+                copies.keep(path, file, kept, length - kept)
                 copies.sync()
                 file.truncate(self.size)
                 file.datasync()

@@ -43,11 +43,12 @@ class MadeAgain:
             if not there:
                 self._new.append(paths[0])
 
-    def index(self, most: int) -> None:
+    def index(self, most: int, log_end: int) -> None:
         """So is the index.
 
         @param most: how many entries a file takes, where those that are full and were
             flushed stay; 0 if none does.
+        @param log_end: where the log ends: what leads there or beyond is not believed.
         """
         folder = os.path.join(self._root, "index")
         names = [
@@ -62,12 +63,12 @@ class MadeAgain:
                 checkpoint.load()
             for name in names:
                 path = os.path.join(folder, name)
-                if not self._is_safe(path, most, checkpoint.index_ms):
+                if not self._is_safe(path, most, log_end, checkpoint.index_ms):
                     break
                 safe += 1
         self._paths += [os.path.join(folder, name) for name in names[safe:]]
 
-    def _is_safe(self, path: str, most: int, flushed_ms: int) -> bool:
+    def _is_safe(self, path: str, most: int, log_end: int, flushed_ms: int) -> bool:
         file = self._files.open_readonly(path)
         try:
             head = file.pread(HEADER.size, 0)
@@ -77,8 +78,8 @@ class MadeAgain:
             file.close()
         if len(head) < HEADER.size:
             return False
-        _, end_ms, _, _, _, count = HEADER.unpack(head)
-        return bool(count >= most and end_ms <= flushed_ms)
+        _, end_ms, _, end_position, _, count = HEADER.unpack(head)
+        return bool(count >= most and end_ms <= flushed_ms and end_position < log_end)
 
     def expected(self) -> list[Done]:
         """What is moved, before it is done."""

@@ -26,6 +26,7 @@ from rocketbroker.store.batchqueue import FOLDER as BATCHES
 from rocketbroker.store.check import Check
 from rocketbroker.store.claim import Claim
 from rocketbroker.store.copies import Copies, Done
+from rocketbroker.store.ends import NAME as ENDS
 from rocketbroker.store.faults import Fault
 from rocketbroker.store.lengths import Lengths
 from rocketbroker.store.locating import (
@@ -144,7 +145,8 @@ class Repair:
                 plan.rest = walk.tail_position, walk.tail
             losses = Losses(self._root, reader)
             told = self._told(plan, reader) + other_tags(reader, faults)
-            again = self._again(plan, bool(faults), unclean)
+            end = walk.tail_position if walk.tail else reader.lowest + walk.done
+            again = self._again(plan, bool(faults), unclean, end)
             if dry:
                 self._tell_all(told + losses.expected(plan.filling) + again.expected())
                 self.left += len(faults)
@@ -262,7 +264,9 @@ class Repair:
             told.append(Done("given-up", path, end, written, text))
         return told
 
-    def _again(self, plan: Plan, rebuild: bool, unclean: bool) -> MadeAgain:
+    def _again(
+        self, plan: Plan, rebuild: bool, unclean: bool, log_end: int
+    ) -> MadeAgain:
         """What is made again."""
         filling = plan.filling
         damaged = set(plan.damaged)
@@ -271,7 +275,7 @@ class Repair:
         again = MadeAgain(self._files, self._root)
         again.queues(damaged)
         if (rebuild or unclean) and not self._has_other_index:
-            again.index(0 if rebuild else self._options.max_index_num)
+            again.index(0 if rebuild else self._options.max_index_num, log_end)
         return again
 
     # Changing.
@@ -325,6 +329,13 @@ class Repair:
         """Move away what is made again, and let the store find that it crashed."""
         copies = self._keeping()
         self._tell_all(again.move(copies))
+        ends = os.path.join(self._root, ENDS)
+        if self._files.exists(ends):
+            # The start uses and removes it.
+            file = self._files.open_readonly(ends)
+            copies.keep(ends, file, 0, file.size())
+            copies.sync()
+            file.close()
         checkpoint = os.path.join(self._root, "checkpoint")
         if rebuild and self._files.exists(checkpoint):
             copies.move(checkpoint)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 from rocketbroker.records.entries import ENTRY, SIZE
@@ -160,7 +161,11 @@ class LengthTests(DamagedStore):
         for more in (0, 1, 100):
             self.setUp()
             resize(self.disk, LAST_LOG, position - SEGMENT + more)
-            self.repair()
+            repair = self.repair()
+            lines = self.disk.read(os.path.join(repair.copies, "changes.jsonl"))
+            row = json.loads(lines.splitlines()[0])
+            self.assertEqual((row["path"], row["length"]), (LAST_LOG, 0))
+            self.assertEqual(row["position"], position - SEGMENT + more)
             bodies = [m.body for m in self.messages(1)]
             self.assertEqual(bodies, [b"x" * 300] * 38 + [b""] * 2)
             self.assertEqual(self.faults(), [])

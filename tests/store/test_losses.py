@@ -40,6 +40,7 @@ class LossTests(DamagedStore):
     def test_crashed(self) -> None:
         """After a crash the log ends before what the queues know: the messages are
         told, and what the queues knew is kept."""
+        ends = self.disk.read(os.path.join(ROOT, "rocketbroker.ends"))
         entries = self.disk.read(LAST_QUEUE)[36 * SIZE : 40 * SIZE]
         file = self.disk.open(LAST_LOG)
         file.truncate(0)
@@ -51,6 +52,7 @@ class LossTests(DamagedStore):
         self.assertEqual(self.rows("given-up"), lost)
         kept = self.disk.read(os.path.join(repair.copies, "before.bin"))
         self.assertIn(entries, kept)
+        self.assertIn(ends, kept)
         self.assertEqual(len(self.messages(1)), 36)
 
     def test_index(self) -> None:
@@ -82,6 +84,24 @@ class LossTests(DamagedStore):
         self.assertNotIn(os.path.join(INDEX, names[0]), moved)
         kept = os.path.join(repair.copies, "index", names[-1])
         self.assertEqual(self.disk.read(kept), before)
+
+    def test_indexBehindEnd(self) -> None:
+        """Or that know messages which the log has lost."""
+        store = opened(self.disk)
+        for _ in range(20):
+            put(store, store.queue("T", 0), *[b"more"] * 100)
+        while store.build_index(1000):
+            pass
+        store.close()
+        for position in range(SEGMENT, 6 * SEGMENT, SEGMENT):
+            path = os.path.join(ROOT, "commitlog", segment_name(position))
+            if self.disk.exists(path):
+                self.disk.remove(path)
+        self.crash()
+        names = self.disk.list(INDEX)
+        self.both()
+        moved = [path for path in self.rows("moved") if path.startswith(INDEX)]
+        self.assertEqual(moved, [os.path.join(INDEX, name) for name in names])
 
     def test_tags(self) -> None:
         """A tag that is not the one that its entry knows is told: no checksum says
