@@ -17,22 +17,16 @@ from rocketbroker.app.storeoptions import (
     CONFIG,
     DIRECTORY,
     OUTPUT,
+    place_of_log,
     settings,
+    size_of_log,
 )
 from rocketbroker.app.storerepair import is_json
-from rocketbroker.config.properties import read
 from rocketbroker.errors import StoreError
 from rocketbroker.files.disk import Disk
 from rocketbroker.store.check import Check
 from rocketbroker.store.faults import Fault
 from rocketbroker.store.reader import StoreReader
-
-
-def log_size_in(config: str | None) -> int:
-    """The size that a broker's settings give the files of the log; 0 if they do not."""
-    if config is None or "mappedFileSizeCommitLog" not in read(config):
-        return 0
-    return settings(config).mapped_file_size_commit_log
 
 
 def wrong_settings(reader: StoreReader) -> Iterator[Fault]:
@@ -82,7 +76,10 @@ def store_verify(
     begun = time.monotonic()
     options = settings(config)
     root = os.path.abspath(directory)
-    reader = StoreReader(Disk(), root, commit_log, log_size_in(config))
+    files = Disk()
+    # Only for what it says of a log that the settings place elsewhere.
+    place_of_log(files, root, commit_log, options)
+    reader = StoreReader(files, root, commit_log, size_of_log(config, options))
     rows = Rows(sys.stdout, output)
 
     def tell(fault: Fault) -> None:

@@ -135,6 +135,8 @@ class RepairCommandTests(SynchronousTestCase):
         shutil.rmtree(os.path.join(copy, "commitlog"))
         said = self.fails(copy, "-c", settings)
         self.assertIn(f"--commit-log {log}", said)
+        result = CliRunner().invoke(command, ("store", "verify", copy, "-c", settings))
+        self.assertIn(f"--commit-log {log}", str(result.exception))
         self.assertNotIn("repair-", " ".join(os.listdir(root)))
 
     def test_logInUse(self) -> None:
