@@ -11,7 +11,9 @@ where it begins with the first record of all, though nobody has written anything
 Where the log began and ended tells what is missing of its files.
 
 It counts only as long as nobody else has written to the store: then the log has not
-grown since, and who deleted a topic has removed its directory.
+grown since. A queue that has no directory any more is made again, too. A broker of
+RocketMQ's may have deleted its topic meanwhile, but whether it has cannot be told from
+a directory that was lost; so messages of a topic that is gone may stand in a queue.
 """
 
 from __future__ import annotations
@@ -93,6 +95,14 @@ class Ends:
     def end_of(self, topic: str, queue_id: int) -> int:
         """Where a queue ended by what it says; 0 if it did not know it."""
         return self._ends.get((topic, queue_id), 0)
+
+    def queues(self) -> list[tuple[bytes, int]]:
+        """Those that had a message by what it says; a name may be no topic's."""
+        return [
+            (topic.encode("utf-8", "surrogatepass"), queue_id)
+            for (topic, queue_id), end in self._ends.items()
+            if end > 0 and queue_id < 1 << 31
+        ]
 
     def _begin_of(self, queue: Queue, first: int) -> int:
         """Where the files of a queue have to begin, at the latest.

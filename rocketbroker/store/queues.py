@@ -16,7 +16,7 @@ from typing import final
 from rocketbroker.errors import SystemFailure
 from rocketbroker.files.directories import make_lasting
 from rocketbroker.files.interfaces import IFiles
-from rocketbroker.records.entries import SIZE
+from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.records.names import is_light
 from rocketbroker.records.queueunits import BATCH_SIZE
 from rocketbroker.store.batchqueue import FOLDER as BATCH_FOLDER
@@ -185,6 +185,18 @@ class QueueTable:
     def all(self) -> list[Queue]:
         """All handles."""
         return list(self._queues.values())
+
+    def last_positions(self) -> list[int]:
+        """Where the records are that the last two entries of each queue lead to, or
+        its last unit."""
+        found = []
+        for queue in self.all():
+            first, end = queue.min_offset, queue.max_offset
+            if first < end:
+                found.append(queue.last_place()[0])
+                if queue.batch is None and end - first > 1:
+                    found.append(ENTRY.unpack(queue.read(end - 2, 1))[0])
+        return found
 
     def load(self, clean: bool, doubt: Callable[[], None]) -> list[str]:
         """Make a handle for each queue that has a directory, and open its files.

@@ -53,7 +53,13 @@ from rocketbroker.store.checkpoint import Checkpoint
 from rocketbroker.store.consumequeue import MAGIC_V1, Queue
 from rocketbroker.store.dispatching import Dispatcher
 from rocketbroker.store.ends import Ends
-from rocketbroker.store.loading import extend, is_stand_in, load_segments, set_aside
+from rocketbroker.store.loading import (
+    MOST_MISSING_BEHIND,
+    extend,
+    is_stand_in,
+    load_segments,
+    set_aside,
+)
 from rocketbroker.store.lookahead import LookAhead
 from rocketbroker.store.misplaced import Misplaced, keep_places
 from rocketbroker.store.queues import QueueTable
@@ -210,12 +216,18 @@ class Recovery:
                 f"now its files begin at {first}."
             )
         known = ends.published if clean else 0
-        if len(segments.folders) + len(segments.read_only) > 1:
+        several = len(segments.folders) + len(segments.read_only) > 1
+        last = segments.all[-1]
+        if several or (clean and known <= last.start):
             self._bound(1 << 62, cut=False)
-            for queue in self._table.all():
-                if queue.min_offset < queue.max_offset:
-                    known = max(known, queue.last_place()[0] + 1)
+            limit = last.end + MOST_MISSING_BEHIND * segments.size
+            said = sorted(p for p in self._table.last_positions() if p < limit)
+            # Where there is one directory, one entry is more likely to be rotten.
+            known = max(known, [-1, -1, *said][-1 if several else -2] + 1)
         self._known_end = known
+        if clean and known > last.end:
+            # Of the entries that lead there the numbers count.
+            self._disbelieve(clean)
         self._missing_bytes = segments.size * sum(map(is_stand_in, segments.all))
 
     def _empty(self) -> None:
@@ -266,6 +278,10 @@ class Recovery:
                 return -1
             # The log ended there, and the record's end was written: it is not torn.
             self._rot.note(position, said + "Its place is kept.")
+        if last.max_position <= self._ends.published:
+            for topic, queue_id in self._ends.queues():
+                # One that has lost its directory has no handle yet.
+                self._table.get_by_bytes(topic, queue_id)
         queues = self._table.all()
         missing = self._ends.missing(first, last.max_position, queues)
         if missing:

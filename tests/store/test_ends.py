@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -99,13 +100,38 @@ class EndsTests(SynchronousTestCase):
         self.assertEqual(bodies(store, store.queue("T", 0)), [b"new"])
         self.assertEqual(store.report, [])
 
-    def test_deleted(self) -> None:
-        """Nor about a queue that is gone with its directory."""
-        self.disk.remove(f"{ROOT}/consumequeue/T/0/{segment_name(0)}")
-        self.disk.remove_dir(f"{ROOT}/consumequeue/T/0")
-        store = opened(self.disk)
-        self.assertEqual(bodies(store, store.queue("T", 0)), [])
-        self.assertEqual(store.report, [])
+    def remove(self, queue_id: int) -> None:
+        """Remove a queue with its directory."""
+        self.disk.remove(f"{ROOT}/consumequeue/T/{queue_id}/{segment_name(0)}")
+        self.disk.remove_dir(f"{ROOT}/consumequeue/T/{queue_id}")
+
+    def test_directoryLost(self) -> None:
+        """A queue that has lost its directory is made again, and goes on where it
+        was, whichever it is."""
+        for gone in ((0,), (1,), (0, 1)):
+            self.setUp()
+            for queue_id in gone:
+                self.remove(queue_id)
+            if gone == (0, 1):
+                self.disk.remove_dir(f"{ROOT}/consumequeue/T")
+            store = self.check(10, report=len(gone) % 2)
+            put(store, store.queue("T", 0), b"next")
+            self.assertEqual(store.queue("T", 0).max_offset, 11)
+            store.close()
+
+    def test_oddNames(self) -> None:
+        """Names that no queue can have lead to nothing."""
+        said = json.loads(self.disk.read(PATH))
+        said["queues"] += [["../../x", 0, 7], ["T", -1, 7], ["T" * 300, 0, 7]]
+        said["queues"] += [["\ud800", 0, 7], ["T", 1 << 40, 7]]
+        file = self.disk.open(PATH)
+        file.truncate(0)
+        file.pwrite(json.dumps(said).encode(), 0)
+        before = self.disk.list(ROOT)
+        self.check(10, report=0).close()
+        self.assertEqual(self.disk.list(ROOT), before)
+        self.assertEqual(self.disk.list(f"{ROOT}/consumequeue"), ["T"])
+        self.assertEqual(self.disk.list(f"{ROOT}/consumequeue/T"), ["0", "1"])
 
     def test_badDisk(self) -> None:
         """A disk that does not let it be read, or the checkpoint, is no reason not to

@@ -153,6 +153,33 @@ class OddQueueTests(SynchronousTestCase):
         removed(*range(0, 5 * SIZE, SIZE))(disk)
         self.assertIn("T/0 ends at offset 0; it", self.start(disk).report[0])
 
+    def test_lastSegmentGone(self) -> None:
+        """While the last file of the log is gone, nothing takes its place, and no
+        number is used twice: entries tell of it, if no stop of ours does."""
+        for how in ("clean", "java"):
+            disk = self.files(how)
+            disk.remove(f"{ROOT}/commitlog/{disk.list(f'{ROOT}/commitlog')[-1]}")
+            store = opened(disk)
+            said = "".join(store.report)
+            self.assertIn("What is stored goes behind", said)
+            queue = store.queue("T", 0)
+            self.assertEqual(queue.next_offset, MESSAGES)
+            put(store, queue, b"next")
+            self.assertEqual(placed(store, queue)[MESSAGES], b"next")
+            store.close()
+
+    def test_oneRottenEntry(self) -> None:
+        """One entry that leads behind the log is no reason to believe that files are
+        missing."""
+        disk = self.files("java")
+        entry = (MESSAGES - 1) * 20
+        file = disk.open(path(entry // SIZE * SIZE))
+        at = int.from_bytes(file.pread(8, entry % SIZE), "big") + SEGMENT
+        file.pwrite(at.to_bytes(8, "big"), entry % SIZE)
+        store = opened(disk)
+        self.assertNotIn("What is stored goes behind", "".join(store.report))
+        store.close()
+
     def test_oldRecordsGone(self) -> None:
         """So it is when the first records are not in the log any more."""
         for name, change in changes():
