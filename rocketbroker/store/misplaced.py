@@ -49,6 +49,7 @@ Placed: TypeAlias = tuple[int, Found | bytes]
 class Misplaced:
     """Decides on the records of one start.
 
+    @ivar doubts: whether files of queues were made again.
     @ivar lost_bytes: how many bytes of what was scanned could not be read.
     @ivar gaps: how often the records before one were not there, for no known reason.
     """
@@ -60,6 +61,7 @@ class Misplaced:
         self._behind: dict[Queue, Found] = {}
         self._leaps: dict[Queue, tuple[int, int]] = {}
         self._confirmed: set[Queue] = set()
+        self.doubts = False
         self.lost_bytes = 0
         self.gaps = 0
 
@@ -89,6 +91,10 @@ class Misplaced:
         if expected == 0 or (is_empty and offset > expected):
             # The log begins in the middle of the queue.
             self.gaps += 1
+            return [(offset, found)]
+        if is_empty and self.doubts and _is_unknown(queue, offset, expected):
+            # Its files were made again, and nobody knew what stood there.
+            queue.set_offsets(offset, offset)
             return [(offset, found)]
         if 0 < offset - expected <= self.lost_bytes // SMALLEST:
             return self._with_gap(queue, found, expected)
@@ -237,6 +243,17 @@ def _end_of(found: Found) -> int:
     """The offset behind the last message of a record in a batch queue."""
     base, messages = place_of(found) or (-1, 0)
     return base + messages
+
+
+def _is_unknown(queue: Queue, offset: int, end: int) -> bool:
+    """Whether the entries from an offset on are only copies of the one before."""
+    if not 0 < offset < end:
+        return False
+    ends = [queue.read(at, 1) for at in (offset - 1, end - 1)]
+    return ends[1] == FILLED or (
+        len(ends[0]) == SIZE == len(ends[1])
+        and ENTRY.unpack(ends[0])[:2] == ENTRY.unpack(ends[1])[:2]
+    )
 
 
 def _stands(queue: Queue, offset: int) -> tuple[int, int]:

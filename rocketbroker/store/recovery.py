@@ -201,6 +201,7 @@ class Recovery:
         """Make all queues again: now or, if this start is killed, by the next one."""
         if self._believed:
             self._believed = False
+            self._misplaced.doubts = True
             if clean:
                 self._doubt()
             self._checkpoint.doubt()

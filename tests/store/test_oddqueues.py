@@ -192,6 +192,32 @@ class OddQueueTests(SynchronousTestCase):
                 self.assertIn(name, "".join(store.report))
                 store.close()
 
+    def test_firstRecordAlone(self) -> None:
+        """The first record of the log is served, though nobody knows what its queue had
+        before it, and the one behind it is rotten."""
+        store = opened(restored(self.clean))
+        queue = store.queue("T", 0)
+        places = [store.entries(queue, at, 1)[0][0] for at in range(MESSAGES)]
+        store.close()
+        begin = 3 * SEGMENT
+        first = next(at for at, position in enumerate(places) if position >= begin)
+        odd = first * 20 // SIZE * SIZE
+        self.assertTrue(odd < first * 20)
+        for how in ("clean", "java", "killed"):
+            for change in (removed(odd), resized(odd, 0), resized(odd, 40)):
+                disk = self.files(how)
+                for start in range(0, begin, SEGMENT):
+                    disk.remove(f"{ROOT}/commitlog/{segment_name(start)}")
+                log = disk.open(f"{ROOT}/commitlog/{segment_name(begin)}")
+                log.pwrite(b"rotten", places[first + 1] - begin + 500)
+                change(disk)
+                store = opened(disk)
+                found = placed(store, store.queue("T", 0))
+                self.assertEqual(found.pop(first), self.bodies[first])
+                self.assertNotIn(first + 1, found)
+                self.assertEqual(max(found), MESSAGES - 1)
+                store.close()
+
     def test_killedMeanwhile(self) -> None:
         """A start that is killed while it makes queues again is not believed by the
         next."""
