@@ -5,6 +5,7 @@ The only package that imports the reactor.
 
   - L{broker}, L{namesrv}: what twistd runs, and each as a service on a reactor.
   - L{standalone}: both in one process.
+  - L{plugins}: the extensions of others that a store gets, as Twisted finds them.
   - L{options}: flags that the servers share, and how a program refuses.
   - L{signals}: what they do when their terminal goes away.
   - L{steadiness}: a reactor whose time only goes forward.
