@@ -25,7 +25,7 @@ from rocketbroker.app.storerepair import is_json
 from rocketbroker.errors import StoreError
 from rocketbroker.files.disk import Disk
 from rocketbroker.store.check import Check
-from rocketbroker.store.faults import Fault
+from rocketbroker.store.faults import Fault, Remark
 from rocketbroker.store.reader import StoreReader
 
 
@@ -56,6 +56,28 @@ def row_of(fault: Fault) -> dict[str, object]:
     }
 
 
+def remark_row(remark: Remark) -> dict[str, object]:
+    """What is printed of a remark."""
+    return {"position": remark.position, "where": remark.where, "text": remark.text}
+
+
+def summary(check: Check, faults: int, seconds: float) -> dict[str, object]:
+    """The last row: how much was looked at, and how fast."""
+    walked = max(0, check.log.done)
+    return {
+        "records": check.log.records,
+        "bytes": walked,
+        "faults": faults,
+        "not_in_queues_yet": check.log.queues.unlisted,
+        "without_queue": check.log.queues.orphans,
+        "tail_bytes": check.log.tail,
+        "index_entries": check.index.entries,
+        "index_files_of_other_size": len(check.index.unknown),
+        "seconds": round(seconds, 3),
+        "mb_per_second": round(walked / 1e6 / seconds, 1) if seconds else 0,
+    }
+
+
 @click.command("verify")
 @DIRECTORY
 @CONFIG
@@ -69,7 +91,8 @@ def store_verify(
 
     Progress goes to standard error. Not seen: flipped bits in what has no checksum,
     such as times and properties. The index is checked in a store that was stopped
-    cleanly, if it has the size that the settings say.
+    cleanly, if it has the size that the settings say. A remark is what may be right or
+    wrong, and nothing tells; it does not change the exit status.
 
     The rate in the summary is of the log's bytes, in the time that all of it took.
     """
@@ -109,22 +132,9 @@ def store_verify(
         # What was found until then is printed.
         rows.close()
         raise
+    for remark in check.log.remarks:
+        rows.add("remark", remark_row(remark))
     seconds = time.monotonic() - begun
-    walked = max(0, check.log.done)
-    rows.add(
-        "summary",
-        {
-            "records": check.log.records,
-            "bytes": walked,
-            "faults": check.faults + others,
-            "not_in_queues_yet": check.log.queues.unlisted,
-            "without_queue": check.log.queues.orphans,
-            "tail_bytes": check.log.tail,
-            "index_entries": check.index.entries,
-            "index_files_of_other_size": len(check.index.unknown),
-            "seconds": round(seconds, 3),
-            "mb_per_second": round(walked / 1e6 / seconds, 1) if seconds else 0,
-        },
-    )
+    rows.add("summary", summary(check, check.faults + others, seconds))
     rows.close()
     sys.exit(1 if check.faults + others else 0)

@@ -48,5 +48,23 @@ class Fault:
         self.offsets = offsets
 
 
+@final
+class Remark:
+    """Something that is as it is for a good reason, or is wrong, and nothing tells
+    which.
+
+    @ivar where: the file.
+    @ivar position: in the log, over all its files.
+    @ivar text: what it is, in words.
+    """
+
+    __slots__ = ("position", "text", "where")
+
+    def __init__(self, where: str, position: int, text: str) -> None:
+        self.where = where
+        self.position = position
+        self.text = text
+
+
 #: Is given each fault when it is found.
 Tell: TypeAlias = Callable[[Fault], None]

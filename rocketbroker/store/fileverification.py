@@ -30,9 +30,11 @@ from rocketbroker.store.batchqueue import FOLDER as BATCHES
 from rocketbroker.store.checkpoint import NAME as CHECKPOINT
 from rocketbroker.store.ends import NAME as ENDS
 from rocketbroker.store.ends import Ends
-from rocketbroker.store.faults import Fault, Tell
+from rocketbroker.store.faults import Fault, Remark, Tell
 from rocketbroker.store.filerow import FileRow
 from rocketbroker.store.loading import MOST_MISSING_BEHIND
+from rocketbroker.store.logbegin import is_begin_lost
+from rocketbroker.store.rawqueues import raw_queues
 from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.segments import segment_name
 
@@ -42,7 +44,10 @@ QUEUES: Final = (("consumequeue", SIZE), (BATCHES, BATCH_SIZE))
 
 @final
 class FileVerification:
-    """One look at them."""
+    """One look at them.
+
+    @ivar remarks: what may be wrong, and may be not.
+    """
 
     def __init__(self, reader: StoreReader, tell: Tell) -> None:
         """
@@ -53,6 +58,7 @@ class FileVerification:
         self._ends = Ends(reader.files, reader.root)
         self._topics: frozenset[str] | None = None
         self._good_end = 0
+        self.remarks: list[Remark] = []
 
     def before(self) -> None:
         """The walk is to begin: tell what is wrong with names and lengths."""
@@ -140,10 +146,7 @@ class FileVerification:
             self._by_queues(folder)
             return
         if 0 <= ends.first < reader.lowest:
-            text = "the log began here when the store was stopped; now its files "
-            text += f"begin at {reader.lowest}"
-            path = os.path.join(folder, segment_name(ends.first))
-            self._tell(Fault("file", path, ends.first, text))
+            self._begin(folder, ends.first)
         short = {odd.path for odd in reader.log.odd}
         if reached < ends.published:
             text = "the log ends here; when the store was stopped it ended at "
@@ -156,6 +159,18 @@ class FileVerification:
                 # That says it.
                 return
             self._tell(Fault("file", path, reached, text))
+
+    def _begin(self, folder: str, first: int) -> None:
+        """The log began earlier when it was stopped."""
+        reader = self._reader
+        path = os.path.join(folder, segment_name(first))
+        text = "the log began here when the store was stopped; now its files begin at "
+        text += str(reader.lowest)
+        if is_begin_lost(raw_queues(reader.files, reader.root), first, reader.lowest):
+            self._tell(Fault("file", path, first, text))
+            return
+        text += "; another broker has removed some by age, or they are lost"
+        self.remarks.append(Remark(path, first, text))
 
     def _by_queues(self, folder: str) -> None:
         """The last entries of the queues lead behind the last file; not one alone, as

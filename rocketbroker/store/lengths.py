@@ -9,7 +9,8 @@ What is missing is not made: it may be on a disk that is not mounted, and then w
 put in its place would be in the way. After a clean stop it is known where the log
 ended: C{rocketbroker.ends} says it, if nobody else has appended since, and so do the
 last entries of the queues (two of them: one alone may be rotten). After a crash queues
-may have been flushed before the log.
+may have been flushed before the log. That the first files were lost, and not removed
+by age, only queues tell (L{rocketbroker.store.logbegin}).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from rocketbroker.store.claim import log_files, log_folders
 from rocketbroker.store.copies import Copies, Done
 from rocketbroker.store.ends import Ends
 from rocketbroker.store.loading import MOST_MISSING_BEHIND
+from rocketbroker.store.logbegin import is_begin_lost
 from rocketbroker.store.pages import PAGE
 from rocketbroker.store.rawqueues import RawQueue, raw_queues
 from rocketbroker.store.unreadable import ReadFiles
@@ -63,6 +65,9 @@ class Lengths:
             reading = ReadFiles(files)
             queues = raw_queues(reading, root)
             known = self._known_end(Ends(reading, root), queues)
+            if self._first >= 0 and not is_begin_lost(queues, self._first, min(found)):
+                # Removed by age, or nobody can tell.
+                self._first = -1
         self._miss(sorted(found), known)
         last = max(found)
         self.wrong = [

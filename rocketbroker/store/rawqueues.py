@@ -22,6 +22,7 @@ class RawQueue:
 
     @ivar start: its first offset.
     @ivar end: the offset behind its last entry.
+    @ivar per_file: how many entries each of its files has.
     """
 
     def __init__(self, files: IFiles, root: str, topic: str, queue_id: int) -> None:
@@ -30,6 +31,7 @@ class RawQueue:
         folder = os.path.join(root, FOLDER, topic, str(queue_id))
         self._row = FileRow(files, folder, SIZE)
         self.start = self._row.start // SIZE
+        self.per_file = self._row.size // SIZE
         low, high = self.start, self._row.end // SIZE
         while low < high:
             middle = (low + high) // 2

@@ -30,7 +30,7 @@ from rocketbroker.records.record import (
 )
 from rocketbroker.records.sysflags import HOST_MASK
 from rocketbroker.store.encoding import MAGIC_BLANK
-from rocketbroker.store.faults import Fault, Tell
+from rocketbroker.store.faults import Fault, Remark, Tell
 from rocketbroker.store.fileverification import FileVerification
 from rocketbroker.store.queueverification import MOST_RECORD, QueueVerification
 from rocketbroker.store.reader import StoreReader
@@ -118,6 +118,11 @@ class Verification:
                     for position, size, _ in reader.entries(topic, queue_id, last - 1):
                         end = max(end, position + size)
         return min(end, reader.log_end()) - start
+
+    @property
+    def remarks(self) -> list[Remark]:
+        """What may be wrong, and may be not; when the walk is over."""
+        return self._names.remarks
 
     def run(self) -> None:
         """Check everything."""

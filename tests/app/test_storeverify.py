@@ -13,7 +13,7 @@ from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.disk import Disk
 from rocketbroker.store.indexfile import HEADER, SLOT
 from rocketbroker.store.store import Store
-from tests.store.stores import SEGMENT, STORE_HOST, Wall
+from tests.store.stores import SEGMENT, STORE_HOST, Wall, put
 from tests.store.test_index import message
 
 SLOTS = 10
@@ -26,14 +26,7 @@ class VerifyTests(SynchronousTestCase):
     def setUp(self) -> None:
         """Make it: three messages with a key each."""
         self.root = os.path.abspath(self.mktemp())
-        options = StoreOptions(
-            store_path_root_dir=self.root,
-            mapped_file_size_commit_log=SEGMENT,
-            max_hash_slot_num=SLOTS,
-            max_index_num=NUMBERS,
-        )
-        store = Store(Disk(), options, Wall(), STORE_HOST, memory_bytes=1 << 40)
-        store.open()
+        store = self.opened()
         store.append([message(store, key) for key in ("a", "b", "c")])
         while store.dispatch(100):
             pass
@@ -44,6 +37,18 @@ class VerifyTests(SynchronousTestCase):
         self.config: str = self.mktemp()
         with open(self.config, "w", encoding="utf-8") as file:
             file.write(f"maxHashSlotNum={SLOTS}\nmaxIndexNum={NUMBERS}\n")
+
+    def opened(self) -> Store:
+        """The store, open."""
+        options = StoreOptions(
+            store_path_root_dir=self.root,
+            mapped_file_size_commit_log=SEGMENT,
+            max_hash_slot_num=SLOTS,
+            max_index_num=NUMBERS,
+        )
+        store = Store(Disk(), options, Wall(), STORE_HOST, memory_bytes=1 << 40)
+        store.open()
+        return store
 
     def rows(self, *words: str, status: int = 0) -> list[dict[str, object]]:
         """The rows that it prints."""
@@ -88,6 +93,18 @@ class VerifyTests(SynchronousTestCase):
             file.write(f"mappedFileSizeCommitLog={SEGMENT}\n")
         fault, _ = self.rows("-c", self.config, status=1)
         self.assertEqual((fault["fault"], fault["where"]), ("file", log))
+
+    def test_remark(self) -> None:
+        """That the log began earlier when it was stopped is a remark, if nothing tells
+        that its first files were lost: the exit status is that of a good store."""
+        store = self.opened()
+        put(store, store.queue("T", 0), *[b"x" * 30_000] * 3)
+        store.close()
+        os.remove(os.path.join(self.root, "commitlog", "0" * 20))
+        remark, row = self.rows("-c", self.config)
+        self.assertEqual(row["faults"], 0)
+        self.assertEqual((remark["kind"], remark["position"]), ("remark", 0))
+        self.assertIn(f"now its files begin at {SEGMENT}", str(remark["text"]))
 
     def test_faultInIndex(self) -> None:
         """A fault in the index is told like any other, and is in the exit status."""

@@ -139,17 +139,31 @@ class FileVerificationTests(SynchronousTestCase):
         reader.close()
 
     def test_firstMissing(self) -> None:
-        """That the first file is missing is known from the clean stop. A log that was
-        appended to since has been used by another broker, which may have cleaned it."""
+        """That the first file is missing is known from the clean stop, and from queues
+        that lead into it. A log that was appended to since has been used by another
+        broker, which may have cleaned it."""
         self.disk.remove(log(0))
-        _, (fault,) = self.walk()
+        walk, (fault,) = self.walk()
         self.assertEqual((fault.kind, fault.where, fault.position), ("file", log(0), 0))
+        self.assertEqual(walk.remarks, [])
         said = {"first": 0, "published": self.end - 1, "queues": []}
         file = self.disk.open(os.path.join(ROOT, "rocketbroker.ends"))
         file.truncate(0)
         file.pwrite(json.dumps(said).encode(), 0)
         file.close()
         self.assertEqual(self.walk()[1], [])
+
+    def test_cleaned(self) -> None:
+        """A broker of RocketMQ's that removes files by age removes those of the queues,
+        too, and changes nothing of what the clean stop has written down: that is a
+        remark. So it is where no queue has a whole file that leads there."""
+        for path in (log(0), queue(0, 0), queue(0, 1)):
+            self.disk.remove(path)
+        walk, faults = self.walk()
+        self.assertEqual(faults, [])
+        (remark,) = walk.remarks
+        self.assertEqual((remark.where, remark.position), (log(0), 0))
+        self.assertIn(f"now its files begin at {SEGMENT}", remark.text)
 
     def test_onlyFile(self) -> None:
         """Of a single file the settings tell the size. An empty one is a log that has

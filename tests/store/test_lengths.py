@@ -139,11 +139,22 @@ class LengthTests(DamagedStore):
             self.expect_same(before)
 
     def test_firstMissing(self) -> None:
-        """So is the first one."""
+        """So is the first one, if a queue has a whole file that leads into it; else it
+        may have been removed by age, and nothing is to be done."""
         self.disk.remove(LOG)
+        self.repair()
+        self.assertEqual(self.told, [])
+        self.setUp()
+        store = opened(self.disk)
+        for number in range(40, 140):
+            put(store, store.queue("T", 0), b"%03d" % number * 200)
+        store.close()
+        # More than the first hundred of that queue.
+        for path in (LOG, LAST_LOG):
+            self.disk.remove(path)
         self.repair(left=None)
         self.assertEqual(self.kinds(), ["unrepaired"])
-        self.assertIn(f"from position 0 to {SEGMENT} are missing", self.texts())
+        self.assertIn(f"from position 0 to {2 * SEGMENT} are missing", self.texts())
 
     def test_lastEmptied(self) -> None:
         """Of a file that is there and empty, all messages keep their places."""
