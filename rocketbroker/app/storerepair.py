@@ -31,6 +31,7 @@ from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.files.disk import Disk
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.jsonfile import JsonFile
+from rocketbroker.files.users import Processes
 from rocketbroker.store.copies import Done
 from rocketbroker.store.repair import Keeping, Repair
 from rocketbroker.wire import fastjson
@@ -120,7 +121,9 @@ def store_repair(
     """Make DIR good again, as far as that can be.
 
     \b
-    No broker may use it, nor its log. Nothing outside of DIR is changed but the log
+    No broker may use it, nor its log; nor may another process have a file of log,
+    queues or index open to write, or mapped. That can be known of processes of the
+    same user; of all, only by root. Nothing outside of DIR is changed but the log
     that --commit-log names, whatever the settings say. What is changed is kept as it
     was in DIR/repair-<time>.
     Messages whose body is lost keep their place, without a body and with the
@@ -156,6 +159,7 @@ def store_repair(
     walks = Walks()
     repair = Repair(
         files,
+        Processes(os.getpid()),
         options,
         lambda: int(time.time() * 1000),
         tell,

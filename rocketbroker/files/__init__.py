@@ -3,6 +3,7 @@
 
 - L{rocketbroker.files.interfaces}: what a file and a file system can do here.
 - L{rocketbroker.files.disk}: the real one, over the calls of L{os}.
+- L{rocketbroker.files.users}: which processes use them.
 - L{rocketbroker.files.reasons}: what it refused, and where.
 - L{rocketbroker.files.directories}: directories that outlast a crash.
 - L{rocketbroker.files.jsonfile}: a small file that is replaced whole, with C{.bak}.

@@ -10,6 +10,7 @@ Paths are absolute C{str}. All calls raise L{OSError} as the operating system wo
 from __future__ import annotations
 
 import mmap
+from collections.abc import Sequence
 
 from zope.interface import Interface
 
@@ -89,3 +90,15 @@ class IFiles(Interface):
 
     def usage(path: str) -> tuple[int, int]:
         """C{(total, usable)} bytes of the disk that holds C{path}."""
+
+
+class IFileUsers(Interface):
+    """What is known of the processes that use files."""
+
+    def user_of(folders: Sequence[str]) -> tuple[int, str] | None:
+        """A process, other than this one, that may write to a file in one of these
+        directories, or below them, or has one mapped, which then must not become
+        shorter.
+
+        @return: its id, and the file; None if none is known.
+        """

@@ -4,7 +4,9 @@
 The C{lock} in the root says whether a broker uses the store. It says nothing of a log
 that lies elsewhere: a copy of a broker's directory beside the log of that broker is not
 in use, and its log is. So the C{lock} in the directory that holds the log is asked,
-too: that is the root of its store, unless the settings say something else.
+too: that is the root of its store, unless the settings say something else. And then the
+system is: whoever has files of the log, of queues or of the index open to write, or
+mapped, is a broker that keeps its root elsewhere, or as good as one.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ import os
 from typing import final
 
 from rocketbroker.errors import StoreError
-from rocketbroker.files.interfaces import IFile, IFiles
+from rocketbroker.files.interfaces import IFile, IFiles, IFileUsers
+from rocketbroker.store.madeagain import FOLDERS
 from rocketbroker.store.ownership import LOCK
 from rocketbroker.store.segments import position_of_name
 
@@ -44,11 +47,15 @@ def log_files(files: IFiles, folders: list[str]) -> dict[int, list[str]]:
 class Claim:
     """The locks of one repair."""
 
-    def __init__(self, files: IFiles, root: str, commit_log: str | None) -> None:
+    def __init__(
+        self, files: IFiles, users: IFileUsers, root: str, commit_log: str | None
+    ) -> None:
         """
+        @param users: who uses files now.
         @param root: without symbolic links, and so the directories of the log.
         """
         self._files = files
+        self._users = users
         self._root = root
         self._folders = log_folders(root, commit_log)
         self._own: IFile | None = None
@@ -74,9 +81,24 @@ class Claim:
                 path = os.path.join(folder, LOCK)
                 if path != own and self._files.exists(path):
                     self._others.append(self._locked(path, folder, False))
+            self.look()
         except BaseException:
             self.release()
             raise
+
+    def look(self) -> None:
+        """I{Blocking.} See whether somebody uses what a repair changes, with or without
+        a lock.
+
+        @raise StoreError: the process, and the file that it uses.
+        """
+        ours = [os.path.join(self._root, name) for name in FOLDERS]
+        found = self._users.user_of(self._folders + ours)
+        if found is not None:
+            process, path = found
+            raise StoreError(
+                f"Process {process} uses {path}: it has it open to write, or mapped."
+            )
 
     def _locked(self, path: str, folder: str, create: bool) -> IFile:
         file = self._files.open(path, create=create)

@@ -20,6 +20,9 @@ from rocketbroker.store.indexfile import HEADER
 #: Queues of a topic are in one of these.
 QUEUE_FOLDERS: Final = ("consumequeue", "consumequeue_ext", BATCHES)
 
+#: What may be moved is in one of these.
+FOLDERS: Final = (*QUEUE_FOLDERS, "index")
+
 
 @final
 class MadeAgain:

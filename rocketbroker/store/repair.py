@@ -21,7 +21,7 @@ import attrs
 
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import StoreError
-from rocketbroker.files.interfaces import IFile, IFiles
+from rocketbroker.files.interfaces import IFile, IFiles, IFileUsers
 from rocketbroker.store.batchqueue import FOLDER as BATCHES
 from rocketbroker.store.check import Check
 from rocketbroker.store.claim import Claim
@@ -62,6 +62,7 @@ class Repair:
     def __init__(
         self,
         files: IFiles,
+        users: IFileUsers,
         options: StoreOptions,
         wall_ms: Callable[[], int],
         tell: Callable[[Done], None],
@@ -70,6 +71,7 @@ class Repair:
         others: Callable[[Keeping | None], list[Done]],
     ) -> None:
         """
+        @param users: who uses files now.
         @param options: paths and delay levels; sizes are those of the files, but that
             of the log's if it is not 0.
         @param progress: is given the bytes walked so far.
@@ -77,6 +79,7 @@ class Repair:
         @param others: repairs what is not the store's, or with None only says what.
         """
         self._files = files
+        self._users = users
         self._root = options.store_path_root_dir
         self._options = options
         self._wall_ms = wall_ms
@@ -98,10 +101,11 @@ class Repair:
     def run(self, dry: bool) -> None:
         """Repair, or with C{dry} only say what would be done.
 
-        @raise StoreError: a broker uses the store, or there is no room for the copies;
+        @raise StoreError: somebody uses the store, or there is no room for the copies;
             nothing has changed then. Or the disk refused in the middle.
         """
-        claim = Claim(self._files, self._root, self._options.store_path_commit_log)
+        log = self._options.store_path_commit_log
+        claim = Claim(self._files, self._users, self._root, log)
         try:
             claim.take(dry)
             self._run(dry, claim)
@@ -153,6 +157,8 @@ class Repair:
                 return
             self._check_room(sum(len(data) for _, data in plan.filling.patches))
             options = self._sizes(reader)
+            # To walk takes its time.
+            claim.look()
             self._change(reader, plan)
             losses.keep(self._keeping())
             self._keeping().sync()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -187,6 +189,45 @@ class InUseTests(SynchronousTestCase):
         self.addCleanup(over.stop)
         over.start_java()
         self.check(over.cluster.names, over.cluster.store, 2)
+
+    def check_log_elsewhere(self, cluster: Cluster, log: Path, process: int) -> None:
+        """A copy of the root is not repaired with the log that a process uses, whose
+        root and lock lie elsewhere."""
+        with Client(Settings(cluster.names)) as client:
+            client.create_topic(TOPIC, QUEUES)
+            Producer(client, "PG").send(Message(TOPIC, body(1)))
+        copy = cluster.folder / "copy"
+        shutil.copytree(cluster.store, copy)
+        words = "repair", "--commit-log", str(log)
+        for more in ((), ("--dry-run",)):
+            done = self.call(copy, *words, *more)
+            said = f"rocketbroker: Process {process} uses {log}/"
+            self.assertEqual(done.stderr.count("\n"), 1)
+            self.assertTrue(done.stderr.startswith(said), done.stderr)
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertFalse([path for path in copy.iterdir() if "repair-" in path.name])
+
+    def test_logElsewhere(self) -> None:
+        """A broker of ours that keeps its log elsewhere."""
+        log = Path(tempfile.mkdtemp(prefix="rocketbroker-")).resolve()
+        self.addCleanup(shutil.rmtree, log)
+        cluster = Cluster(**SMALL, storePathCommitLog=log)
+        self.addCleanup(cluster.stop)
+        cluster.start()
+        assert cluster.broker.process is not None
+        self.check_log_elsewhere(cluster, log, cluster.broker.process.pid)
+        cluster.broker.stop()
+        done = self.call(cluster.folder / "copy", "repair", "--commit-log", str(log))
+        self.assertNotIn("uses", done.stderr)
+
+    def test_logElsewhereOfJava(self) -> None:
+        """RocketMQ's."""
+        log = Path(tempfile.mkdtemp(prefix="rocketbroker-")).resolve()
+        self.addCleanup(shutil.rmtree, log)
+        over = HandOver("5.3.3", **SMALL, storePathCommitLog=log)
+        self.addCleanup(over.stop)
+        over.start_java()
+        self.check_log_elsewhere(over.cluster, log, over.java.pid)
 
     def test_pipe(self) -> None:
         """Who reads only the beginning ends the command without a word."""

@@ -3,23 +3,50 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.config.store import StoreOptions
+from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.entries import SIZE
 from rocketbroker.records.record import StoredMessage, decode
 from rocketbroker.store.copies import Done
 from rocketbroker.store.faults import Fault
 from rocketbroker.store.lostrecords import LOST
 from rocketbroker.store.reader import StoreReader
-from rocketbroker.store.repair import Repair
+from rocketbroker.store.repair import Keeping, Repair
 from rocketbroker.store.segments import segment_name
 from rocketbroker.store.verification import Verification
 from rocketbroker.testing.files import MemoryDisk
+from rocketbroker.testing.users import GivenUsers
 from tests.store.stores import ROOT, Wall, opened, options, put
 
 LOG = os.path.join(ROOT, "commitlog", segment_name(0))
 QUEUE = os.path.join(ROOT, "consumequeue", "T", "0", segment_name(0))
+
+
+def repair_of(
+    disk: IFiles,
+    tell: Callable[[Done], None] = lambda done: None,
+    others: Callable[[Keeping | None], list[Done]] = lambda keeping: [],
+    users: GivenUsers | None = None,
+    given: StoreOptions | None = None,
+) -> Repair:
+    """A repair of a small store.
+
+    @param given: other settings than the usual ones.
+    """
+    return Repair(
+        disk,
+        users or GivenUsers(),
+        given or options(),
+        Wall(),
+        tell,
+        lambda done: None,
+        lambda size: None,
+        others,
+    )
 
 
 class DamagedStore(SynchronousTestCase):
@@ -52,15 +79,7 @@ class DamagedStore(SynchronousTestCase):
         @param left: how many faults are to be left; None: whatever there are.
         """
         self.told.clear()
-        repair = Repair(
-            self.disk,
-            options(),
-            Wall(),
-            self.told.append,
-            lambda done: None,
-            lambda size: None,
-            lambda keeping: [],
-        )
+        repair = repair_of(self.disk, self.told.append)
         repair.run(dry)
         if left is not None:
             self.assertEqual(repair.left, left, [each.text for each in self.told])

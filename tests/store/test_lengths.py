@@ -6,15 +6,14 @@ import json
 import os
 
 from rocketbroker.records.entries import ENTRY, SIZE
-from rocketbroker.store.copies import Done
 from rocketbroker.store.interfaces import PUT_OK
 from rocketbroker.store.lengths import Lengths
 from rocketbroker.store.rawqueues import RawQueue
 from rocketbroker.store.repair import Repair
 from rocketbroker.store.segments import segment_name
 from rocketbroker.testing.files import MemoryDisk
-from tests.store.repairs import LOG, DamagedStore
-from tests.store.stores import ROOT, SEGMENT, Wall, draft, opened, options, put
+from tests.store.repairs import LOG, DamagedStore, repair_of
+from tests.store.stores import ROOT, SEGMENT, draft, opened, options, put
 
 LAST_LOG = os.path.join(ROOT, "commitlog", segment_name(SEGMENT))
 
@@ -68,16 +67,7 @@ class LengthTests(DamagedStore):
         """Repair it; the settings are not given."""
         self.told = []
         given = options(mapped_file_size_commit_log=0)
-        nothing: list[Done] = []
-        repair = Repair(
-            self.disk,
-            given,
-            Wall(),
-            self.told.append,
-            lambda done: None,
-            lambda size: None,
-            lambda keeping: nothing,
-        )
+        repair = repair_of(self.disk, self.told.append, given=given)
         repair.run(False)
         return repair
 

@@ -9,8 +9,8 @@ from rocketbroker.records.entries import SIZE
 from rocketbroker.store.copies import Done
 from rocketbroker.store.repair import Keeping, Repair
 from rocketbroker.store.segments import segment_name
-from tests.store.repairs import LOG, DamagedStore
-from tests.store.stores import ROOT, SEGMENT, Wall, opened, options, put
+from tests.store.repairs import LOG, DamagedStore, repair_of
+from tests.store.stores import ROOT, SEGMENT, opened, put
 
 LAST_LOG = os.path.join(ROOT, "commitlog", segment_name(SEGMENT))
 LAST_QUEUE = os.path.join(ROOT, "consumequeue", "T", "1", segment_name(0))
@@ -130,15 +130,7 @@ class RoomTests(DamagedStore):
             asked.append(keeping)
             return [Done("changed", "topics.json", 0, 10, "its copy takes its place")]
 
-        repair = Repair(
-            self.disk,
-            options(),
-            Wall(),
-            self.told.append,
-            lambda done: None,
-            lambda size: None,
-            others,
-        )
+        repair = repair_of(self.disk, self.told.append, others)
         before = dict(self.disk.calls)
         error = self.assertRaises(StoreError, repair.run, False)
         self.assertIn("Nothing was changed.", str(error))

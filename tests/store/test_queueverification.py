@@ -12,11 +12,11 @@ from rocketbroker.records.queueunits import BATCH_SIZE
 from rocketbroker.store.faults import Fault
 from rocketbroker.store.interfaces import PUT_OK, Draft
 from rocketbroker.store.reader import StoreReader
-from rocketbroker.store.repair import Repair
 from rocketbroker.store.segments import segment_name
 from rocketbroker.store.store import Store
 from rocketbroker.store.verification import Verification
 from rocketbroker.testing.files import MemoryDisk
+from tests.store.repairs import repair_of
 from tests.store.stores import (
     BATCH_UNITS,
     ROOT,
@@ -107,15 +107,9 @@ class QueueCase(SynchronousTestCase):
     def repair(self) -> None:
         """All that is wrong is made good."""
         told: list[str] = []
-        repair = Repair(
-            self.disk,
-            options(**self.settings),
-            Wall(),
-            lambda done: told.append(done.text),
-            lambda done: None,
-            lambda size: None,
-            lambda keeping: [],
-        )
+        given = options(**self.settings)
+        tell = told.append
+        repair = repair_of(self.disk, lambda done: tell(done.text), given=given)
         repair.run(False)
         self.assertEqual(repair.left, 0, told)
         self.assertGreater(repair.faults, 0)

@@ -11,12 +11,14 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.errors import StoreError
 from rocketbroker.records.entries import SIZE
 from rocketbroker.records.record import decode, encode, record_size
+from rocketbroker.store.copies import Done
 from rocketbroker.store.interfaces import PUT_OK
 from rocketbroker.store.lostrecords import LOST
-from rocketbroker.store.repair import Repair
+from rocketbroker.store.repair import Keeping
 from rocketbroker.store.segments import segment_name
 from rocketbroker.testing.files import MemoryDisk
-from tests.store.repairs import LOG, QUEUE, DamagedStore
+from rocketbroker.testing.users import GivenUsers
+from tests.store.repairs import LOG, QUEUE, DamagedStore, repair_of
 from tests.store.stores import (
     ROOT,
     SEGMENT,
@@ -24,7 +26,6 @@ from tests.store.stores import (
     batch,
     draft,
     opened,
-    options,
 )
 from tests.store.test_lightqueues import spread
 from tests.store.test_queue_crashes import contents, start
@@ -230,6 +231,21 @@ class RepairTests(DamagedStore):
             self.assertIn("used by a broker", str(error))
         store.close()
 
+    def test_usedMeanwhile(self) -> None:
+        """Who begins to use its log while it is walked is noticed."""
+        self.change(LOG, self.position(7)[0] + 500, b"!")
+        before = self.disk.read(LOG)
+        users = GivenUsers()
+
+        def others(keeping: Keeping | None) -> list[Done]:
+            users.uses.append((9, LOG))
+            return []
+
+        repair = repair_of(self.disk, others=others, users=users)
+        error = self.assertRaises(StoreError, repair.run, False)
+        self.assertIn(f"Process 9 uses {LOG}", str(error))
+        self.assertEqual((self.disk.read(LOG), repair.copies), (before, ""))
+
     def test_noRoom(self) -> None:
         """Without room for the copies nothing is changed."""
         self.change(LOG, self.position(7)[0] + 500, b"!")
@@ -287,15 +303,7 @@ class OtherQueuesTests(SynchronousTestCase):
             log = disk.open(LOG)
             log.pwrite(b"!", each.position + 200)
             log.close()
-        repair = Repair(
-            disk,
-            options(),
-            Wall(),
-            lambda done: None,
-            lambda done: None,
-            lambda size: None,
-            lambda keeping: [],
-        )
+        repair = repair_of(disk)
         repair.run(False)
         self.assertEqual((repair.faults, repair.left), (2, 0))
         store = start(disk, Wall())
@@ -333,15 +341,7 @@ class BatchQueueTests(SynchronousTestCase):
             log = disk.open(LOG)
             log.pwrite(b"\x11", drafts[number].position + at)
             log.close()
-        repair = Repair(
-            disk,
-            options(),
-            Wall(),
-            lambda done: None,
-            lambda done: None,
-            lambda size: None,
-            lambda keeping: [],
-        )
+        repair = repair_of(disk)
         repair.run(False)
         self.assertEqual(repair.left, 0)
         store = start(disk, Wall())
