@@ -20,6 +20,7 @@ import itertools
 import json
 import os
 from collections import Counter
+from collections.abc import Callable
 from typing import Final, final
 
 from rocketbroker.errors import StoreError
@@ -44,21 +45,21 @@ QUEUES: Final = (("consumequeue", SIZE), (BATCHES, BATCH_SIZE))
 
 @final
 class FileVerification:
-    """One look at them.
+    """One look at them."""
 
-    @ivar remarks: what may be wrong, and may be not.
-    """
-
-    def __init__(self, reader: StoreReader, tell: Tell) -> None:
+    def __init__(
+        self, reader: StoreReader, tell: Tell, remark: Callable[[Remark], None]
+    ) -> None:
         """
         @param tell: is given each fault when it is found.
+        @param remark: is given what may be wrong, and may be not.
         """
         self._reader = reader
         self._tell = tell
+        self._remark = remark
         self._ends = Ends(reader.files, reader.root)
         self._topics: frozenset[str] | None = None
         self._good_end = 0
-        self.remarks: list[Remark] = []
 
     def before(self) -> None:
         """The walk is to begin: tell what is wrong with names and lengths."""
@@ -170,7 +171,7 @@ class FileVerification:
             self._tell(Fault("file", path, first, text))
             return
         text += "; another broker has removed some by age, or they are lost"
-        self.remarks.append(Remark(path, first, text))
+        self._remark(Remark(path, first, text))
 
     def _by_queues(self, folder: str) -> None:
         """The last entries of the queues lead behind the last file; not one alone, as

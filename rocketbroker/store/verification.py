@@ -78,6 +78,7 @@ class Verification:
     @ivar records: how many records were seen.
     @ivar done: how many bytes of the log were walked.
     @ivar faults: how many were told.
+    @ivar remarks: what may be wrong, and may be not; when the walk is over.
     @ivar queues: the same of their queues.
     @ivar tail: how many bytes a crash left behind the last record.
     @ivar tail_position: where they begin.
@@ -96,7 +97,10 @@ class Verification:
         self._reader = reader
         self._tell_fault = tell
         self._progress = progress
-        self._names = FileVerification(reader, self._tell)
+        self.remarks: list[Remark] = []
+        self._ended_early: list[Fault] = []
+        self._has_lost = False
+        self._names = FileVerification(reader, self._tell, self.remarks.append)
         self.queues = QueueVerification(reader, self._tell, self._names.is_lost)
         self._good_end = 0
         self._reached = 0
@@ -119,11 +123,6 @@ class Verification:
                         end = max(end, position + size)
         return min(end, reader.log_end()) - start
 
-    @property
-    def remarks(self) -> list[Remark]:
-        """What may be wrong, and may be not; when the walk is over."""
-        return self._names.remarks
-
     def run(self) -> None:
         """Check everything."""
         self._names.before()
@@ -142,6 +141,7 @@ class Verification:
             self._segment(segment, min(segment.end, end), is_last)
         self._names.after(self._good_end, self._reached)
         self.queues.rest(end)
+        self._tell_ended_early()
         self.tell_unread()
 
     def tell_unread(self) -> None:
@@ -156,6 +156,7 @@ class Verification:
 
     def _tell(self, fault: Fault) -> None:
         self.faults += 1
+        self._has_lost = self._has_lost or fault.kind in ("entry", "order", "missing")
         self._tell_fault(fault)
 
     # The log.
@@ -331,8 +332,35 @@ class Verification:
                 self.tail_position = position
                 return stop
         text = f"{why}; no record follows in the {stop - position} bytes to the end"
-        self._tell(Fault("record", segment.path, position, text, (position, stop)))
+        fault = Fault("record", segment.path, position, text, (position, stop))
+        if why == NOTHING and is_zero and self._goes_on(segment, position, stop):
+            self._ended_early.append(fault)
+        else:
+            self._tell(fault)
         return stop
+
+    def _goes_on(self, segment: Segment, position: int, stop: int) -> bool:
+        """Whether nothing was written from a position to the end of a file, as far as
+        that can be read, and the next file begins with a record."""
+        following = self._reader.log.find(segment.end)
+        return (
+            stop == segment.end
+            and following is not None
+            and self._is_start(following, following.start, following.end)
+            and not self._reader.unread(position, stop - position)
+        )
+
+    def _tell_ended_early(self) -> None:
+        """Tell of files that end without a filler before others. So does one that was
+        the last, and away when a broker went on behind it. If nothing is missing in
+        the queues it hides nothing."""
+        for fault in self._ended_early:
+            if self._has_lost:
+                self._tell(fault)
+                continue
+            text = f"nothing was written from here to {fault.region[1]}, where the log "
+            text += "goes on; no message is missing"
+            self.remarks.append(Remark(fault.where, fault.position, text))
 
     def _search(self, segment: Segment, broken: int, stop: int) -> tuple[int, bool]:
         """Where the next record stands, and whether all before it are zeros."""

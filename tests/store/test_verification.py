@@ -202,10 +202,39 @@ class VerificationTests(SynchronousTestCase):
         self.store.close()
         content = self.disk.read(LOG)
         filler = content.index(b"\xcb\xd4\x31\x94") - 4
-        self.change(LOG, filler, bytes(8))
-        _, (fault,) = self.walk()
+        self.change(LOG, filler, b"\x01" + bytes(7))
+        walk, (fault,) = self.walk()
         self.assertEqual((fault.kind, fault.position), ("record", filler))
         self.assertIn("no record follows", fault.text)
+        self.assertEqual(walk.remarks, [])
+
+    def test_endedEarly(self) -> None:
+        """A file that ends in zeros without a filler, as one that was away when a
+        broker went on behind it, is a remark where the next one follows; it is a fault
+        if something is missing in the queues, or that does not begin with a record."""
+        self.store.close()
+        filler = self.disk.read(LOG).index(b"\xcb\xd4\x31\x94") - 4
+        self.change(LOG, filler, bytes(8))
+        walk, faults = self.walk()
+        self.assertEqual((faults, walk.records), ([], 80))
+        (remark,) = walk.remarks
+        self.assertEqual((remark.where, remark.position), (LOG, filler))
+        self.assertIn(f"to {SEGMENT}, where the log goes on", remark.text)
+        offset = 0
+        while self.position(offset + 1)[0] < SEGMENT:
+            offset += 1
+        last, _ = self.position(offset)
+        self.change(LOG, last, bytes(filler - last))
+        walk, faults = self.walk()
+        regions = [each.region for each in faults if each.kind == "record"]
+        self.assertEqual((regions, walk.remarks), ([(last, SEGMENT)], []))
+        self.setUp()
+        self.store.close()
+        self.change(LOG, filler, bytes(8))
+        self.change(LOG.replace("0" * 20, segment_name(SEGMENT)), 0, b"!")
+        walk, faults = self.walk()
+        regions = [each.region for each in faults if each.kind == "record"]
+        self.assertIn((filler, SEGMENT), regions)
 
     def test_entry(self) -> None:
         """A wrong position, size or tag code of an entry is told with its place."""
