@@ -11,9 +11,10 @@ where it begins with the first record of all, though nobody has written anything
 Where the log began and ended tells what is missing of its files.
 
 It counts only as long as nobody else has written to the store: then the log has not
-grown since. A queue that has no directory any more is made again, too. A broker of
-RocketMQ's may have deleted its topic meanwhile, but whether it has cannot be told from
-a directory that was lost; so messages of a topic that is gone may stand in a queue.
+grown since. (Else L{rocketbroker.store.unentered} looks.) A queue that has no directory
+any more is made again, too. A broker of RocketMQ's may have deleted its topic
+meanwhile, but whether it has cannot be told from a directory that was lost; so messages
+of a topic that is gone may stand in a queue.
 """
 
 from __future__ import annotations

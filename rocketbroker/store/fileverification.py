@@ -17,14 +17,12 @@ The store sheet, sections 2, 7 and 15.
 from __future__ import annotations
 
 import itertools
-import json
 import os
 from collections import Counter
 from collections.abc import Callable
 from typing import Final, final
 
 from rocketbroker.errors import StoreError
-from rocketbroker.files.jsonfile import JsonFile
 from rocketbroker.records.entries import SIZE
 from rocketbroker.records.queueunits import BATCH_SIZE
 from rocketbroker.store.batchqueue import FOLDER as BATCHES
@@ -38,6 +36,7 @@ from rocketbroker.store.logbegin import is_begin_lost
 from rocketbroker.store.rawqueues import raw_queues
 from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.segments import segment_name
+from rocketbroker.store.topictable import listed_topics
 
 #: The directories of queues, and what the bytes in their files come in.
 QUEUES: Final = (("consumequeue", SIZE), (BATCHES, BATCH_SIZE))
@@ -135,7 +134,7 @@ class FileVerification:
         reader, ends = self._reader, self._ends
         if not reader.is_clean:
             return
-        self._topics = self._listed()
+        self._topics = listed_topics(reader.files, reader.root)
         self._good_end = good_end
         try:
             ends.load()
@@ -209,19 +208,3 @@ class FileVerification:
             first = reader.min_offset(topic, other)
             begin += [entry[0] for entry in reader.entries(topic, other, first)[:1]]
         return not begin or min(begin) < latest
-
-    def _listed(self) -> frozenset[str] | None:
-        """The topics that the broker knows; None if that cannot be read."""
-        path = os.path.join(self._reader.root, "config", "topics.json")
-
-        def parse(content: bytes) -> frozenset[str]:
-            try:
-                return frozenset(json.loads(content)["topicConfigTable"])
-            except (TypeError, KeyError, RecursionError):
-                raise ValueError("it is no table of topics") from None
-
-        try:
-            content = JsonFile(self._reader.files, path).load(parse)
-            return parse(content) if content else None
-        except (ValueError, StoreError):
-            return None

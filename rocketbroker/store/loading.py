@@ -52,6 +52,9 @@ MOST_MISSING_BEHIND: Final = 16
 
 GIVEN_UP: Final = "given-up"
 
+#: How far behind the end is looked for something that is given up, to tell of it.
+LOOK_BEHIND: Final = 16 << 20
+
 
 def load_segments(files: IFiles, segments: Segments) -> list[str]:
     """Open the segments that are there, and put stand-ins between them.
@@ -233,3 +236,17 @@ def set_aside(files: IFiles, path: str, folder: str = "") -> str:
     files.rename(path, kept)
     files.sync_dir(folder)
     return kept
+
+
+def written_behind(segment: Segment, end: int) -> int:
+    """How many bytes behind the log's end are something, as far as is looked."""
+    last = end
+    stop = min(segment.end, end + LOOK_BEHIND)
+    zeros = bytes(1 << 20)
+    for start in range(end, stop, len(zeros)):
+        size = min(len(zeros), stop - start)
+        content = segment.file.pread(size, start - segment.start)
+        if content != zeros:
+            written = len(content.rstrip(b"\0"))
+            last = start + written if written else last
+    return last - end

@@ -38,6 +38,7 @@ from rocketbroker.store.rot import Rot
 from rocketbroker.store.scanning import BODY_CRC, NO_CRC, RECORD_CRC
 from rocketbroker.store.segments import Segments
 from rocketbroker.store.timesearch import TimeSearch
+from rocketbroker.store.topictable import listed_topics
 from rocketbroker.store.words import MIN_POSITION, Words
 
 
@@ -235,6 +236,7 @@ class Parts:
             self.ends,
             doubt,
             zeroed,
+            partial(listed_topics, self._files, self._options.store_path_root_dir),
         )
         recovery.run(clean)
         if recovery.begins_late:

@@ -59,6 +59,7 @@ from rocketbroker.store.loading import (
     is_stand_in,
     load_segments,
     set_aside,
+    written_behind,
 )
 from rocketbroker.store.lookahead import LookAhead
 from rocketbroker.store.misplaced import Misplaced, keep_places
@@ -66,6 +67,7 @@ from rocketbroker.store.queues import QueueTable
 from rocketbroker.store.rot import Rot
 from rocketbroker.store.scanning import NOTHING, Blank, Broken, Found, Scan, parse
 from rocketbroker.store.segments import Segment, Segments
+from rocketbroker.store.unentered import Unentered
 from rocketbroker.store.words import (
     COMMITTED,
     DISPATCHED,
@@ -78,9 +80,6 @@ from rocketbroker.store.words import (
 
 #: So many entries are collected before they are written.
 ENTRIES_AT_ONCE: Final = 50_000
-
-#: How far behind the end is looked for something that is given up, to tell of it.
-LOOK_BEHIND: Final = 16 << 20
 
 _MAGIC_V1: Final = MAGIC_V1.to_bytes(4, "big", signed=True)
 
@@ -107,12 +106,14 @@ class Recovery:
         ends: Ends,
         doubt: Callable[[], None],
         zeroed: bool,
+        listed: Callable[[], frozenset[str] | None],
     ) -> None:
         """
         @param check_crc: which CRCs of a record are looked at; see L{scanning.parse}.
         @param doubt: called after a clean stop, before anything is changed.
         @param zeroed: whether zeros alone stood behind the log's end when somebody
             last began to write there.
+        @param listed: tells the topics that the broker knows.
         """
         self._files = files
         self._segments = segments
@@ -126,6 +127,7 @@ class Recovery:
         self._rot = rot
         self._ends = ends
         self._doubt = doubt
+        self._listed = listed
         self.zeroed = zeroed
         self._believed = True
         self._misplaced = Misplaced(segments, rot)
@@ -289,7 +291,21 @@ class Recovery:
             self.report.append(missing)
             self._disbelieve(True)
             return -1
-        return last.max_position
+        if last.max_position <= self._ends.published:
+            return last.max_position
+        return self._look_for_unentered(last.max_position)
+
+    def _look_for_unentered(self, end: int) -> int:
+        """Where the queues end, or what they should have before that begins."""
+        unentered = Unentered(self._segments, self._table, self._listed())
+        unentered.look(end)
+        if unentered.position < 0:
+            return end
+        self.report.append(unentered.said())
+        # For the next start, if this one is killed.
+        self._checkpoint.doubt()
+        self._bound(unentered.position, cut=True)
+        return unentered.position
 
     def _parse(self, position: int) -> Found:
         segment = self._segments.find(position)
@@ -416,7 +432,7 @@ class Recovery:
         if segment is None:
             self.zeroed = True
         elif not (clean and nothing):
-            rest = self._rest(segment, end)
+            rest = written_behind(segment, end)
             if rest or not nothing:
                 self.given_up_bytes += rest
                 self.report.append(
@@ -437,19 +453,6 @@ class Recovery:
         for segment in gone:
             self._set_aside(segment)
             self._files.sync_dir(os.path.dirname(segment.path))
-
-    def _rest(self, segment: Segment, end: int) -> int:
-        """How many bytes behind the end are something, as far as is looked."""
-        last = end
-        stop = min(segment.end, end + LOOK_BEHIND)
-        zeros = bytes(1 << 20)
-        for start in range(end, stop, len(zeros)):
-            size = min(len(zeros), stop - start)
-            content = segment.file.pread(size, start - segment.start)
-            if content != zeros:
-                written = len(content.rstrip(b"\0"))
-                last = start + written if written else last
-        return last - end
 
     def _set_aside(self, segment: Segment) -> None:
         """Remove a segment behind the end, or keep it elsewhere if it has records."""

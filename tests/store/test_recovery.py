@@ -107,7 +107,7 @@ class CleanTests(SynchronousTestCase):
 
         self.disk.watch = watch
         store = opened(self.disk)
-        self.assertIn("they are made again", store.report[0])
+        self.assertIn("is entered again", store.report[0])
         self.assertTrue(doubted)
         self.assertTrue(all(doubted))
         self.assertEqual(len(bodies(store, store.queue("T", 0))), 12)

@@ -1,0 +1,255 @@
+# -*- test-case-name: tests.store.test_unentered -*-
+"""Records that stand in no queue, though the last stop was a clean one.
+
+A broker of RocketMQ's writes nothing down of where its queues ended
+(L{rocketbroker.store.ends} does). A queue that has since lost its last file, or its
+directory, in a copy that was not complete, looks like one that ended earlier; its last
+messages would be gone, and the numbers of these given to others.
+
+The log knows better, but to read it takes two seconds for each GiB. The queues are
+a tenth of that or less: between them they lead to every record, so what none of them
+leads to is a gap, and only gaps are read. What is normal there is passed over: fillers,
+half and rolled back messages, those of deleted topics. What a queue should have behind
+its last entry is lost.
+
+This is looked at once, when a store comes from somebody else, from the end of the log
+backwards; and only so far that a start does not wait long for it. What is older counts
+as it stands.
+
+Light queues are not looked at: their messages stand in other queues, too.
+
+The store sheet, sections 7 and 15.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from array import array
+from functools import partial
+from typing import Final, final
+
+from rocketbroker.records.entries import ENTRY, FILLED_SIZE, SIZE
+from rocketbroker.records.names import is_light
+from rocketbroker.records.sysflags import INNER_BATCH
+from rocketbroker.store.consumequeue import Queue
+from rocketbroker.store.loading import is_stand_in
+from rocketbroker.store.ordered import first_that
+from rocketbroker.store.placing import place_of
+from rocketbroker.store.queues import QueueTable
+from rocketbroker.store.scanning import NO_CRC, Found, Scan
+from rocketbroker.store.segments import Segment, Segments
+
+#: So many entries are looked at: 80 MB of queue files.
+MOST_ENTRIES: Final = 4_000_000
+
+#: So many bytes of the log at once, which bounds the memory that it takes.
+AT_ONCE: Final = 128 << 20
+
+#: So many gaps and records in them are read.
+MOST_READ: Final = 50_000
+
+#: What it costs to look into a queue, in entries.
+_A_LOOK: Final = 100
+
+#: Words of 4 bytes: an entry has five, the low half of the position is the second, the
+#: size the third.
+_WORDS: Final = SIZE // 4
+_LOW: Final = 0xFFFFFFFF
+
+
+@final
+class Unentered:
+    """One look.
+
+    @ivar found: the first such record of each queue: where it is, and its offset.
+    @ivar position: where the first of all is; -1 if there is none.
+    """
+
+    def __init__(
+        self,
+        segments: Segments,
+        table: QueueTable,
+        listed: frozenset[str] | None,
+        most_entries: int = MOST_ENTRIES,
+        most_read: int = MOST_READ,
+    ) -> None:
+        """
+        @param listed: the topics that the broker knows; None: those are not known.
+        @param most_entries: so many entries are looked at.
+        @param most_read: so many gaps and records in them are read.
+        """
+        self._segments = segments
+        self._table = table
+        self._listed = listed
+        self._entries_left = most_entries
+        self._read_left = most_read
+        self._ends: dict[Queue, int] = {}
+        self.found: dict[Queue, tuple[int, int]] = {}
+        self.position = -1
+
+    def look(self, end: int) -> None:
+        """I{Blocking.} See what there is. What cannot be read counts as it stands.
+
+        @param end: where the last record ends that a queue leads to.
+        """
+        queues = [q for q in self._table.all() if q.has_files and not is_light(q.topic)]
+        with contextlib.suppress(OSError):
+            self._ends = {queue: _end_of(queue) for queue in queues}
+            for segment in reversed(self._segments.all):
+                if segment.start < end and not is_stand_in(segment):
+                    self._segment(segment, min(end, segment.end))
+        if self.found:
+            self.position = min(position for position, _ in self.found.values())
+
+    def _segment(self, segment: Segment, end: int) -> None:
+        """Look at a segment, the last records of it first."""
+        pieces = range(segment.start, end, AT_ONCE)
+        for base in reversed(pieces):
+            if self._entries_left <= 0 or self._read_left <= 0:
+                return
+            positions, sizes = self._columns(base)
+            if base > segment.start:
+                if not positions:
+                    continue
+                # A record may begin in the piece before.
+                base += min((at - base) & _LOW for at in positions)
+            for start, until in _gaps(base, positions, sizes, end):
+                self._read(start, until)
+            end = base
+
+    def said(self) -> str:
+        """A sentence about the first that was found."""
+        queue, (position, offset) = min(self.found.items(), key=lambda each: each[1])
+        return (
+            f"{queue.topic}/{queue.queue_id} has no entries from offset {offset} on, "
+            f"though the log has these messages. What is stored from position "
+            f"{position} on is entered again."
+        )
+
+    # What the queues lead to.
+
+    def _columns(self, base: int) -> tuple[array[int], array[int]]:
+        """The low halves of the positions, and the sizes, of the records behind a
+        position that the queues lead to, but for those that were seen before."""
+        positions, sizes = array("I"), array("I")
+        for queue, end in self._ends.items():
+            self._entries_left -= _A_LOOK
+            if _position(queue, end - 1) < base:
+                continue
+            first = first_that(_start_of(queue), end, partial(_is_from, queue, base))
+            self._ends[queue] = first
+            self._entries_left -= end - first
+            if queue.batch is not None:
+                for unit in map(queue.batch.unit, range(first, end)):
+                    if unit is not None:
+                        positions.append(unit.position & _LOW)
+                        sizes.append(unit.size)
+                continue
+            while first < end:
+                content = queue.read(first, end - first)
+                count = len(content) // SIZE
+                if not count:
+                    break
+                words = array("I", content[: count * SIZE])
+                if sys.byteorder == "little":
+                    words.byteswap()
+                positions += words[1::_WORDS]
+                sizes += words[2::_WORDS]
+                first += count
+        return positions, sizes
+
+    # What is between.
+
+    def _read(self, start: int, until: int) -> None:
+        """Read the records of a gap."""
+        self._read_left -= 1
+        with contextlib.suppress(OSError):
+            for found in Scan(self._segments, start, until, NO_CRC):
+                self._read_left -= 1
+                if self._read_left <= 0:
+                    return
+                self._see(found)
+
+    def _see(self, found: Found) -> None:
+        """Look whether its queue should have a record."""
+        position, _, topic, queue_id, offset, sys_flag, _, _ = found
+        if sys_flag & 12 in (4, 12) or not self._is_listed(topic):
+            return
+        queue = self._table.get_by_bytes(topic, queue_id)
+        if queue is None or position < queue.max_position:
+            return
+        if queue.batch is not None:
+            place = place_of(found)
+            if place is None:
+                return
+            offset = place[0]
+        elif sys_flag & INNER_BATCH:
+            return
+        if offset < queue.max_offset or self._is_of_another(queue, position):
+            return
+        known = self.found.get(queue)
+        if known is None or position < known[0]:
+            self.found[queue] = position, offset
+
+    def _is_listed(self, topic: bytes) -> bool:
+        return self._listed is None or topic.decode("utf-8", "replace") in self._listed
+
+    def _is_of_another(self, queue: Queue, position: int) -> bool:
+        """Whether a record is of a topic that was deleted and made again: then all
+        queues that there are begin behind it."""
+        others = self._table.of_topic(queue.topic)
+        begin = [
+            _position(q, _start_of(q)) for q in others if _start_of(q) < _end_of(q)
+        ]
+        return bool(begin) and not queue.has_files and min(begin) > position
+
+
+def _gaps(
+    base: int, positions: array[int], sizes: array[int], end: int
+) -> list[tuple[int, int]]:
+    """Where no record is between two positions.
+
+    @param positions: the low halves of those that are there, in any order.
+    @param sizes: their sizes.
+    """
+    if sum(sizes) == end - base:
+        # As it is nearly everywhere but at the end of a segment.
+        return []
+    starts = sorted([base + ((at - base) & _LOW) for at in positions])
+    pairs = zip(positions, sizes, strict=True)
+    ends = sorted([base + ((at - base) & _LOW) + size for at, size in pairs])
+    gaps = []
+    behind = base
+    for start, its_end in zip(starts, ends, strict=True):
+        if start > behind:
+            gaps.append((behind, min(start, end)))
+        behind = max(behind, its_end)
+    return [*gaps, (behind, end)] if behind < end else gaps
+
+
+def _start_of(queue: Queue) -> int:
+    """The number of the first entry, or unit, that counts."""
+    return queue.min_offset if queue.batch is None else queue.batch.start
+
+
+def _end_of(queue: Queue) -> int:
+    """The number behind the last one."""
+    return queue.max_offset if queue.batch is None else queue.batch.end
+
+
+def _position(queue: Queue, number: int) -> int:
+    """Where the record of an entry, or unit, is; -1 if none stands there."""
+    if queue.batch is not None:
+        unit = queue.batch.unit(number)
+        return -1 if unit is None else unit.position
+    entry = queue.read(number, 1)
+    if len(entry) < SIZE:
+        return -1
+    position, size, _ = ENTRY.unpack(entry)
+    return position if size != FILLED_SIZE else -1
+
+
+def _is_from(queue: Queue, start: int, number: int) -> bool:
+    """Whether the record of an entry is at a position or behind it."""
+    return _position(queue, number) >= start

@@ -1,0 +1,54 @@
+"""Which topics the broker of a store knows."""
+
+from __future__ import annotations
+
+import errno
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.store.topictable import listed_topics
+from rocketbroker.testing.files import MemoryDisk
+
+PATH = "/s/config/topics.json"
+
+
+class ListedTopicsTests(SynchronousTestCase):
+    """What is told of a table."""
+
+    def setUp(self) -> None:
+        """A directory for it."""
+        self.disk = MemoryDisk()
+        self.disk.make_dirs("/s/config")
+
+    def put(self, content: bytes, path: str = PATH) -> None:
+        """Write one."""
+        self.disk.open(path, create=True).pwrite(content, 0)
+
+    def test_names(self) -> None:
+        """The topics are the keys of the table."""
+        self.put(b'{"dataVersion": {}, "topicConfigTable": {"T": {}, "\xc3\xa4": {}}}')
+        self.assertEqual(listed_topics(self.disk, "/s"), frozenset({"T", "\xe4"}))
+
+    def test_unknown(self) -> None:
+        """Nothing is known without the file, of one that makes no sense, and where the
+        disk refuses."""
+        self.assertIsNone(listed_topics(self.disk, "/s"))
+        for content in (
+            b"",
+            b"{",
+            b"[]",
+            b"{}",
+            b'{"topicConfigTable": 7}',
+            b"[" * 9999,
+        ):
+            self.setUp()
+            self.put(content)
+            self.assertIsNone(listed_topics(self.disk, "/s"))
+        self.disk.fail("read", errno.EIO, times=2)
+        self.assertIsNone(listed_topics(self.disk, "/s"))
+
+    def test_copy(self) -> None:
+        """The version before counts where the file makes no sense."""
+        self.put(b"{")
+        self.put(b'{"topicConfigTable": {"T": {}}}', PATH + ".bak")
+        self.assertEqual(listed_topics(self.disk, "/s"), frozenset({"T"}))

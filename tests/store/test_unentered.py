@@ -1,0 +1,239 @@
+"""What a store that somebody else has stopped cleanly has lost of its queues."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.errors import StoreError
+from rocketbroker.records.entries import SIZE
+from rocketbroker.store.ends import NAME
+from rocketbroker.store.lease import ThreadLease
+from rocketbroker.store.loading import load_segments
+from rocketbroker.store.parts import Parts
+from rocketbroker.store.rot import Rot
+from rocketbroker.store.segments import segment_name
+from rocketbroker.store.store import Store
+from rocketbroker.store.unentered import MOST_ENTRIES, MOST_READ, Unentered
+from rocketbroker.store.words import Words
+from rocketbroker.testing.files import MemoryDisk
+from tests.store.stores import (
+    QUEUE_ENTRIES,
+    ROOT,
+    SEGMENT,
+    STORE_HOST,
+    Wall,
+    bodies,
+    draft,
+    opened,
+    options,
+    put,
+    put_batches,
+    unwrapped,
+)
+
+QUEUE_FILE = QUEUE_ENTRIES * SIZE
+QUEUES = f"{ROOT}/consumequeue"
+
+
+class UnenteredTests(SynchronousTestCase):
+    """A store that a broker of RocketMQ's has stopped: nothing says where the queues
+    ended."""
+
+    def setUp(self) -> None:
+        """Two queues over several files and segments; the second has the last
+        record."""
+        self.disk = MemoryDisk()
+        store = opened(self.disk)
+        self.bodies = [b"%0100d" % number for number in range(750)]
+        for start in range(0, 750, 50):
+            put(store, store.queue("T", 1), b"%d" % start)
+            put(store, store.queue("T", 0), *self.bodies[start : start + 50])
+        put(store, store.queue("T", 1), b"last")
+        self.assertGreater(store.published_position, 2 * SEGMENT)
+        store.close()
+        self.disk.remove(f"{ROOT}/{NAME}")
+
+    def know(self, *topics: str) -> None:
+        """Write down which topics there are."""
+        self.disk.make_dirs(f"{ROOT}/config")
+        content = json.dumps({"topicConfigTable": dict.fromkeys(topics)}).encode()
+        path = f"{ROOT}/config/topics.json"
+        self.disk.open(path, create=True).pwrite(content, 0)
+
+    def lose(self, queue: str, *starts: int) -> None:
+        """Lose files of a queue, by their first bytes, or all of it."""
+        for name in self.disk.list(f"{QUEUES}/{queue}"):
+            if not starts or int(name) in starts:
+                self.disk.remove(f"{QUEUES}/{queue}/{name}")
+        if not starts:
+            self.disk.remove_dir(f"{QUEUES}/{queue}")
+
+    def check(self, count: int, report: int) -> Store:
+        """Start; look which messages there are, and how much is told. The next one gets
+        a number of its own."""
+        store = opened(self.disk)
+        queue = store.queue("T", 0)
+        self.assertEqual(bodies(store, queue), self.bodies[:count])
+        self.assertEqual(len(bodies(store, store.queue("T", 1))), 16)
+        self.assertEqual(len(store.report), report, store.report)
+        put(store, queue, b"next")
+        self.assertEqual(queue.max_offset, count + 1)
+        return store
+
+    def test_sound(self) -> None:
+        """Where nothing is lost nothing of the log is entered again, or told."""
+        self.assertEqual(self.check(750, report=0).recovered_records, 0)
+
+    def test_lastFile(self) -> None:
+        """A queue that has lost its last file, or more of them, gets its entries back
+        from the log, from the first that is lost on."""
+        for starts in ((7,), (6, 7), (1, 2, 3, 4, 5, 6, 7)):
+            self.setUp()
+            self.lose("T/0", *(start * QUEUE_FILE for start in starts))
+            store = self.check(750, report=1)
+            first = starts[0] * QUEUE_ENTRIES
+            self.assertIn(f"T/0 has no entries from offset {first} on", store.report[0])
+            self.assertLess(store.recovered_records, 751 + 16 - first)
+            store.close()
+            self.assertEqual(opened(self.disk).report, [])
+
+    def test_lastEntries(self) -> None:
+        """So does one that has lost the last entries of its last file."""
+        file = self.disk.open(f"{QUEUES}/T/0/{segment_name(7 * QUEUE_FILE)}")
+        file.pwrite(bytes(SIZE * 10), 40 * SIZE)
+        self.assertIn("from offset 740 on", self.check(750, report=1).report[0])
+
+    def test_directory(self) -> None:
+        """So does one that has lost its directory."""
+        self.lose("T/0")
+        self.check(750, report=1)
+
+    def test_several(self) -> None:
+        """So do several."""
+        self.know("T", "U")
+        store = opened(self.disk)
+        put(store, store.queue("U", 3), b"u")
+        put(store, store.queue("T", 1), b"last")
+        store.close()
+        self.disk.remove(f"{ROOT}/{NAME}")
+        self.lose("T/0", 7 * QUEUE_FILE)
+        self.lose("U/3")
+        store = opened(self.disk)
+        self.assertEqual(bodies(store, store.queue("T", 0)), self.bodies)
+        self.assertEqual(bodies(store, store.queue("U", 3)), [b"u"])
+
+    def test_deleted(self) -> None:
+        """A topic that the broker does not know stays away; so does one that was
+        deleted and made again: its other queues begin behind."""
+        self.lose("T/0")
+        self.know("U")
+        self.check(0, report=0)
+        self.setUp()
+        self.lose("T/0")
+        self.lose("T/1")
+        self.know("U", "T")
+        store = opened(self.disk)
+        store.delete_topic("T")
+        for number in range(16):
+            put(store, store.queue("T", 1), b"%d" % number)
+        store.close()
+        self.disk.remove(f"{ROOT}/{NAME}")
+        self.check(0, report=0)
+
+    def test_others(self) -> None:
+        """Half messages, which belong in no queue, are not missed, nor those that are
+        there already."""
+        store = opened(self.disk)
+        queue = store.queue("T", 0)
+        half = draft(queue, b"half", sys_flag=4)
+        store.append([half])
+        put(store, store.queue("T", 1), b"last")
+        store.close()
+        self.disk.remove(f"{ROOT}/{NAME}")
+        store = opened(self.disk)
+        self.assertEqual((store.report, store.recovered_records), ([], 0))
+
+    def test_batches(self) -> None:
+        """A batch queue gets its units back, too."""
+        for gone in (1, 2, 3):
+            disk = MemoryDisk()
+            disk.make_dirs(f"{ROOT}/batchconsumequeue/B")
+            store = opened(disk)
+            queue = store.queue("B", 0)
+            put_batches(store, queue, *([b"%d" % n, b"and"] for n in range(25)))
+            known = unwrapped(store, queue)
+            put(store, store.queue("T", 0), b"last")
+            store.close()
+            disk.remove(f"{ROOT}/{NAME}")
+            folder = f"{ROOT}/batchconsumequeue/B/0"
+            names = disk.list(folder)
+            self.assertEqual(len(names), 3)
+            for name in names[-gone:]:
+                disk.remove(f"{folder}/{name}")
+            store = opened(disk)
+            self.assertEqual(unwrapped(store, store.queue("B", 0)), known)
+            self.assertEqual(store.queue("B", 0).max_offset, 50)
+
+    def test_killed(self) -> None:
+        """It gets them back although the start that was about to was killed."""
+        for call in ("pwrite", "truncate", "datasync", "sync_dir", "remove"):
+            for after in range(8):
+                self.setUp()
+                self.lose("T/0", 7 * QUEUE_FILE)
+                self.disk.fail(call, errno.EIO, after)
+                with contextlib.suppress(StoreError):
+                    opened(self.disk)
+                self.disk.heal()
+                self.disk.crash(keep_all=True)
+                store = opened(self.disk)
+                self.assertEqual(bodies(store, store.queue("T", 0)), self.bodies)
+
+    def test_badDisk(self) -> None:
+        """What cannot be read in the log counts as it stands."""
+        self.lose("T/0", 7 * QUEUE_FILE)
+        for number in range(2):
+            path = f"{ROOT}/commitlog/{segment_name(number * SEGMENT)}"
+            self.disk.spoil(path, 0, SEGMENT)
+        self.check(750, report=1)
+
+    def look(self, most_entries: int, most_read: int) -> dict[int, int]:
+        """The first offsets that are missing, by the numbers of their queues."""
+        words = Words(self.disk, ROOT)
+        parts = Parts(
+            self.disk,
+            options(),
+            words,
+            ThreadLease(),
+            Wall(),
+            STORE_HOST,
+            1 << 40,
+            Rot(),
+            None,
+        )
+        load_segments(self.disk, parts.segments)
+        parts.table.load(True, lambda: None)
+        for queue in parts.table.all():
+            queue.bound(1 << 62, 0, False)
+        end = max(queue.max_position for queue in parts.table.all())
+        unentered = Unentered(
+            parts.segments, parts.table, None, most_entries, most_read
+        )
+        unentered.look(end)
+        parts.table.close()
+        parts.segments.close()
+        words.remove()
+        return {q.queue_id: offset for q, (_, offset) in unentered.found.items()}
+
+    def test_bounds(self) -> None:
+        """However much there is, the start does not wait long: what is far behind the
+        end is not looked at, and so many records are not read."""
+        self.lose("T/0", *(number * QUEUE_FILE for number in range(2, 8)))
+        self.assertEqual(self.look(MOST_ENTRIES, MOST_READ), {0: 200})
+        self.assertEqual(self.look(MOST_ENTRIES, 1), {})
+        self.assertEqual(self.look(0, MOST_READ), {})
+        self.assertTrue(500 < self.look(1, MOST_READ)[0] < 750)
+        self.assertTrue(200 < self.look(MOST_ENTRIES, 200)[0] < 750)
