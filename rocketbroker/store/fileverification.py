@@ -29,6 +29,7 @@ from rocketbroker.store.batchqueue import FOLDER as BATCHES
 from rocketbroker.store.checkpoint import NAME as CHECKPOINT
 from rocketbroker.store.ends import NAME as ENDS
 from rocketbroker.store.ends import Ends
+from rocketbroker.store.extension import FOLDER as EXTENSIONS
 from rocketbroker.store.faults import Fault, Remark, Tell
 from rocketbroker.store.filerow import FileRow
 from rocketbroker.store.loading import MOST_MISSING_BEHIND
@@ -39,7 +40,7 @@ from rocketbroker.store.segments import segment_name
 from rocketbroker.store.topictable import listed_topics
 
 #: The directories of queues, and what the bytes in their files come in.
-QUEUES: Final = (("consumequeue", SIZE), (BATCHES, BATCH_SIZE))
+QUEUES: Final = (("consumequeue", SIZE), (BATCHES, BATCH_SIZE), (EXTENSIONS, 1))
 
 
 @final
@@ -80,6 +81,11 @@ class FileVerification:
     def _log(self) -> None:
         log = self._reader.log
         last = log.segments[-1].start if log.segments else -1
+        if 0 < log.given != log.size > 0:
+            text = f"its files are made for {log.size} bytes each; by the settings, "
+            text += f"mappedFileSizeCommitLog, a broker takes only such of {log.given}"
+            folder = os.path.dirname(log.paths[0])
+            self._tell(Fault("file", folder, self._reader.lowest, text))
         for odd in log.odd:
             is_short = odd.length < log.size
             if odd.start == last and is_short and not self._reader.is_clean:

@@ -78,6 +78,7 @@ class LogFiles:
 
     @ivar paths: all that there are.
     @ivar size: what each should have; 0 if all are empty.
+    @ivar given: what the settings say of that; 0 if it is not known.
     @ivar segments: those that can be read, in order.
     @ivar odd: those of another length, but an empty one at the end, which is just being
         made.
@@ -93,7 +94,7 @@ class LogFiles:
         """
         self._files = files
         self._folders = folders
-        self._given = given
+        self.given = given
         opened = self._open()
         self.paths = [path for path, _ in opened.values()]
         lengths = {start: file.size() for start, (_, file) in opened.items()}
@@ -152,7 +153,7 @@ class LogFiles:
     def again(self) -> LogFiles:
         """Those that are there now; these are closed."""
         self.close()
-        return LogFiles(self._files, self._folders, self._given)
+        return LogFiles(self._files, self._folders, self.given)
 
     def close(self) -> None:
         """Close all."""

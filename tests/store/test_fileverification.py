@@ -72,8 +72,17 @@ class FileVerificationTests(SynchronousTestCase):
 
     def test_good(self) -> None:
         """Nothing is told of a good store, with its settings or without."""
-        for size in (0, SEGMENT, 2 * SEGMENT):
+        for size in (0, SEGMENT):
             self.assertEqual(self.walk(size)[1], [])
+
+    def test_settings(self) -> None:
+        """Settings that its files do not fit are told, and all is read."""
+        walk, (fault,) = self.walk(2 * SEGMENT)
+        self.assertEqual(walk.records, 2 * COUNT)
+        self.assertEqual((fault.kind, fault.where), ("file", os.path.dirname(log(0))))
+        self.assertIn(f"{SEGMENT} bytes each", fault.text)
+        self.assertIn("mappedFileSizeCommitLog, a broker takes only", fault.text)
+        self.assertIn(f"of {2 * SEGMENT}", fault.text)
 
     def test_otherLength(self) -> None:
         """Whichever file of the log is a little too long or too short, it is told, and

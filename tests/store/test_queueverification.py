@@ -296,6 +296,50 @@ class ExtensionTests(QueueCase):
         self.assertEqual(self.faults(), [])
 
 
+class ExtensionFileTests(QueueCase):
+    """The same, in three files of the extension."""
+
+    settings = {
+        "enable_consume_queue_ext": True,
+        "mapped_file_size_consume_queue_ext": 104,
+    }
+
+    def drafts(self) -> list[Draft]:
+        """Five messages for each file, and two more."""
+        queue = self.store.queue("T", 0)
+        return [draft(queue, b"x", "A") for _ in range(12)]
+
+    def path(self, number: int) -> str:
+        """One file of the extension."""
+        return EXTENSION.replace("0" * 20, segment_name(104 * number))
+
+    def files_told(self) -> list[tuple[str, int, tuple[str, int] | None]]:
+        """Of what is told of files: which, from where on, and of which queue."""
+        return [
+            (each.where, each.position, each.queue)
+            for each in self.faults()
+            if each.kind == "file"
+        ]
+
+    def test_length(self) -> None:
+        """A file of another length than the others is told, and made again."""
+        for length in (40, 103, 105, 208):
+            self.records = 0
+            self.setUp()
+            file = self.disk.open(self.path(1))
+            file.truncate(length)
+            file.close()
+            expected = self.path(1), 104 + min(length, 104), ("T", 0)
+            self.assertEqual(self.files_told(), [expected])
+            self.repair()
+
+    def test_missing(self) -> None:
+        """So is one that is missing between others."""
+        self.disk.remove(self.path(1))
+        self.assertEqual(self.files_told(), [(self.path(1), 104, ("T", 0))])
+        self.repair()
+
+
 class DelayedTests(QueueCase):
     """Messages that wait for their time."""
 
