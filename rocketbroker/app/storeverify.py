@@ -103,6 +103,7 @@ def store_verify(
     # Only for what it says of a log that the settings place elsewhere.
     place_of_log(files, root, commit_log, options)
     reader = StoreReader(files, root, commit_log, size_of_log(config, options))
+    reader.files.goes_on = True
     rows = Rows(sys.stdout, output)
 
     def tell(fault: Fault) -> None:

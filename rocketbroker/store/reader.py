@@ -207,6 +207,15 @@ class StoreReader:
         folder = os.path.join(self.root, kind)
         return [name for name in self.files.list(folder) if self.queues(name, kind)]
 
+    def is_refused(self, topic: str, queue_id: int) -> bool:
+        """Whether nobody can tell what a queue has: its directory, or one above it,
+        cannot be listed."""
+        return any(
+            self.files.is_refused(os.path.join(self.root, *names))
+            for kind in ("consumequeue", "batchconsumequeue")
+            for names in ((kind,), (kind, topic), (kind, topic, str(queue_id)))
+        )
+
     def queues(self, topic: str, kind: str = "consumequeue") -> list[int]:
         """The numbers of a topic's queues, in order."""
         folder = os.path.join(self.root, kind, topic)

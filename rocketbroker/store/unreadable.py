@@ -4,7 +4,8 @@
 Where a read is refused, its halves are read, and theirs, down to one block. The blocks
 that cannot be read are zeros then, and it is noted which ones they are; they are not
 tried again, as a bad disk may take seconds for each. What cannot even be opened ends in
-one sentence. Nothing is written.
+one sentence. So does a directory that cannot be listed; but for who wants to go on all
+the same it is empty, and that is noted, too. Nothing is written.
 """
 
 from __future__ import annotations
@@ -25,13 +26,16 @@ from rocketbroker.files.interfaces import IFile, IFiles
 #: these.
 BLOCK: Final = 4096
 
+#: Why a directory cannot be listed, or what is in it not be looked at.
+REFUSALS: Final = frozenset((errno.EACCES, errno.EPERM, errno.EIO))
+
 
 @final
 class Unread:
-    """Bytes of a file that cannot be read.
+    """Bytes of a file that cannot be read, or a directory that cannot be listed.
 
-    @ivar start: the first.
-    @ivar end: the one behind.
+    @ivar start: the first; 0 of a directory.
+    @ivar end: the one behind; 0 of a directory.
     @ivar why: what the system said.
     """
 
@@ -153,10 +157,13 @@ class ReadFiles:
     """A file system that is only read.
 
     @ivar is_bad: whether there is something that could not be read.
+    @ivar goes_on: whether a directory that cannot be listed is noted, and no error.
     """
 
     def __init__(self, files: IFiles) -> None:
         self._files = files
+        self.goes_on = False
+        self._refused: set[str] = set()
         self._blocks: dict[str, dict[int, str]] = {}
         self._unread: list[Unread] = []
         self.is_bad = False
@@ -221,12 +228,36 @@ class ReadFiles:
     def list(self, path: str) -> list[str]:
         """See L{IFiles.list}."""
         with naming(path):
-            return self._files.list(path)
+            try:
+                return self._files.list(path)
+            except OSError as error:
+                if not self._goes_on_without(path, error):
+                    raise
+                return []
 
     def is_dir(self, path: str) -> bool:
-        """See L{IFiles.is_dir}."""
+        """See L{IFiles.is_dir}. Also if nobody may know what it is."""
         with naming(path):
-            return self._files.is_dir(path)
+            try:
+                return self._files.is_dir(path)
+            except OSError as error:
+                if not self._goes_on_without(os.path.dirname(path), error):
+                    raise
+                return True
+
+    def _goes_on_without(self, path: str, error: OSError) -> bool:
+        """Whether a directory is left out; it is noted then, once."""
+        if not self.goes_on or error.errno not in REFUSALS:
+            return False
+        if path not in self._refused:
+            self._refused.add(path)
+            why = error.strerror or "it cannot be read"
+            self._unread.append(Unread(path, 0, 0, why))
+        return True
+
+    def is_refused(self, path: str) -> bool:
+        """Whether a directory was left out."""
+        return path in self._refused
 
     def make_dirs(self, path: str) -> None:
         """Refused."""

@@ -215,6 +215,7 @@ class MemoryDisk:
         self.watch: Callable[[str], None] | None = None
         self.now_ms = 1
         self._failures: list[tuple[str, int, int, int]] = []
+        self._forbidden: dict[str, bool] = {}
         #: What is there now, and what a crash leaves; None is a directory.
         self._names: dict[str, _Node | None] = {"/": None}
         self._kept_names: dict[str, _Node | None] = {"/": None}
@@ -237,9 +238,22 @@ class MemoryDisk:
         until all of it is written again, as a disk then takes another place for it."""
         self._file(path).spoiled.append((start, end))
 
+    def forbid(self, path: str, names: bool = False) -> None:
+        """Let nobody list a directory.
+
+        @param names: its names can be had, but nobody can tell what they are.
+        """
+        self._forbidden[path] = names
+
+    def _permit(self, path: str, names: bool) -> None:
+        """Raise if a directory, or what its names are, cannot be looked at."""
+        if self._forbidden.get(path) is names:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+
     def heal(self) -> None:
         """Let nothing fail any more."""
         self._failures.clear()
+        self._forbidden.clear()
         for node in self._names.values():
             if node is not None:
                 node.spoiled.clear()
@@ -382,6 +396,7 @@ class MemoryDisk:
         """See L{IFiles.list}."""
         if not self.is_dir(path):
             return []
+        self._permit(path, names=False)
         return sorted(
             os.path.basename(name)
             for name in self._names
@@ -390,6 +405,7 @@ class MemoryDisk:
 
     def is_dir(self, path: str) -> bool:
         """See L{IFiles.is_dir}."""
+        self._permit(os.path.dirname(path), names=True)
         return path in self._names and self._names[path] is None
 
     def make_dirs(self, path: str) -> None:
