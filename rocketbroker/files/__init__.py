@@ -5,6 +5,7 @@
 - L{rocketbroker.files.disk}: the real one, over the calls of L{os}.
 - L{rocketbroker.files.users}: which processes use them.
 - L{rocketbroker.files.reasons}: what it refused, and where.
+- L{rocketbroker.files.blocks}: reading around what it cannot read.
 - L{rocketbroker.files.directories}: directories that outlast a crash.
 - L{rocketbroker.files.jsonfile}: a small file that is replaced whole, with C{.bak}.
 

@@ -29,6 +29,7 @@ L{rocketbroker.store.store} offers it. From the outside in:
 - L{rocketbroker.store.timesearch}: single records; the offset of a time.
 - L{rocketbroker.store.loading}: the files of the log, as a start finds them.
 - L{rocketbroker.store.recovery}: from what a stop has left to a store that can go on.
+- L{rocketbroker.store.logend}: what stands behind the end of the log.
 - L{rocketbroker.store.replaying}: many records at once from the log into their queues.
 - L{rocketbroker.store.ordinary}: many ordinary records at once.
 - L{rocketbroker.store.scanning}: the log from record to record, with all checks.
@@ -51,6 +52,7 @@ L{rocketbroker.store.store} offers it. From the outside in:
 - L{rocketbroker.store.ordered}: looking for a place by halves.
 - L{rocketbroker.store.debt}: what their files had no room for.
 - L{rocketbroker.store.segments}: the files of the log.
+- L{rocketbroker.store.badblocks}: reading them where the disk cannot read all.
 - L{rocketbroker.store.checkpoint}: up to which time all is on the disk.
 - L{rocketbroker.store.words}: the numbers that processes share.
 - L{rocketbroker.store.lease}: who may append now.

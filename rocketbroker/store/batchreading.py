@@ -68,6 +68,7 @@ class BatchReading:
         cold, asked, most_bytes = reading.limits(
             queue, offset, most_messages, most_bytes
         )
+        cold = cold or offset < queue.trusted_from
         collector = reading.checked(queue, offset, asked, most_bytes, cold)
         start = units.find(offset)
         until = start + max(-(-reading.scan_bytes // BATCH_SIZE), asked)

@@ -101,7 +101,8 @@ class Checkpoint:
             self.master_flushed,
             self.confirm,
         )
-        file.pwrite(content, 0)
+        # The whole block: if it cannot be read, no part of it can be written.
+        file.pwrite(content.ljust(SIZE, b"\0"), 0)
         file.datasync()
 
     def close(self) -> None:

@@ -388,17 +388,28 @@ class Index:
     def query(
         self, topic: str, key: str, most: int, begin_ms: int, end_ms: int
     ) -> KeyResult:
-        """See L{rocketbroker.store.interfaces.IStore.find_by_key}."""
+        """See L{rocketbroker.store.interfaces.IStore.find_by_key}.
+
+        @raise OSError: of what was found the disk could read nothing.
+        """
         found, ms, position = self.find(topic, key, most, begin_ms, end_ms)
         records: list[bytes] = []
         size = 0
+        refused: OSError | None = None
         for at in found:
-            record = self._record_at(at)
+            try:
+                record = self._record_at(at)
+            except OSError as error:
+                # Those beside it can be told all the same.
+                refused = error
+                continue
             if record is not None:
                 size += len(record)
                 if size > MOST_FOUND_BYTES and records:
                     break
                 records.append(record)
+        if refused is not None and not records:
+            raise refused
         return KeyResult(records, ms, position)
 
     def find(

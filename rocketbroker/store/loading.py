@@ -32,6 +32,7 @@ import os
 from typing import Final
 
 from rocketbroker.errors import StoreError
+from rocketbroker.files.blocks import UNREADABLE
 from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.store.encoding import FILLER, FILLER_BYTES, MAGIC_BLANK
 from rocketbroker.store.scanning import SMALLEST, Blank, Broken, parse
@@ -51,9 +52,6 @@ MOST_MISSING: Final = 256
 MOST_MISSING_BEHIND: Final = 16
 
 GIVEN_UP: Final = "given-up"
-
-#: How far behind the end is looked for something that is given up, to tell of it.
-LOOK_BEHIND: Final = 16 << 20
 
 
 def load_segments(files: IFiles, segments: Segments) -> list[str]:
@@ -213,6 +211,9 @@ def _time(files: IFiles, path: str, start: int, size: int) -> int:
             return parse(file.pread(said, 0), 0, start, True)[6]
     except (Blank, Broken):
         pass
+    except OSError as error:
+        if error.errno not in UNREADABLE:
+            raise
     finally:
         file.close()
     return files.modified_ms(path)
@@ -236,17 +237,3 @@ def set_aside(files: IFiles, path: str, folder: str = "") -> str:
     files.rename(path, kept)
     files.sync_dir(folder)
     return kept
-
-
-def written_behind(segment: Segment, end: int) -> int:
-    """How many bytes behind the log's end are something, as far as is looked."""
-    last = end
-    stop = min(segment.end, end + LOOK_BEHIND)
-    zeros = bytes(1 << 20)
-    for start in range(end, stop, len(zeros)):
-        size = min(len(zeros), stop - start)
-        content = segment.file.pread(size, start - segment.start)
-        if content != zeros:
-            written = len(content.rstrip(b"\0"))
-            last = start + written if written else last
-    return last - end

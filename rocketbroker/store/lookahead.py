@@ -64,21 +64,26 @@ class LookAhead:
         self._segments = segments
         self._since_ms = since_ms
 
-    def next_whole(self, position: int) -> int:
-        """I{Blocking.} Where the log goes on behind a position; -1 if it does not."""
+    def next_whole(self, position: int, far: bool = False) -> int:
+        """I{Blocking.} Where the log goes on behind a position; -1 if it does not.
+
+        @param far: whether to look at all segments that follow, and not only at one.
+        """
         segment = self._segments.find(position)
         if segment is None:
             return -1
-        said = int.from_bytes(segment.file.pread(4, position - segment.start), "big")
+        at = position - segment.start
+        said = int.from_bytes(self._segments.around_bad(segment, 4, at), "big")
         if said >= SMALLEST and self._is_whole(position + said):
             return position + said
         found = self._search(segment, position + 1)
         following = self._segments.find(segment.end)
-        if found < 0 and following is not None:
+        while found < 0 and following is not None:
             if self._is_whole(following.start):
                 # Also a filler, in the place of a segment that is missing.
                 return following.start
             found = self._search(following, following.start)
+            following = self._segments.find(following.end) if far else None
         return found
 
     def next_or_end(self, position: int) -> int:
@@ -98,12 +103,13 @@ class LookAhead:
         end = min(segment.end, start + LOOK_AHEAD)
         for begin in range(start, end, PIECE):
             size = min(PIECE + POSITION_AT + 8, segment.end - begin)
-            data = segment.file.pread(size, begin - segment.start)
+            at = begin - segment.start
+            data = self._segments.around_bad(segment, size, at)
             for match in _MAGIC.finditer(data, MAGIC_AT):
-                at = match.start() - MAGIC_AT
-                said = data[at + POSITION_AT : at + POSITION_AT + 8]
-                if int.from_bytes(said, "big") == begin + at:
-                    yield begin + at
+                head = match.start() - MAGIC_AT
+                said = data[head + POSITION_AT : head + POSITION_AT + 8]
+                if int.from_bytes(said, "big") == begin + head:
+                    yield begin + head
 
     def _is_whole(self, position: int) -> bool:
         segment = self._segments.find(position)
@@ -111,7 +117,7 @@ class LookAhead:
             return False
         at = position - segment.start
         left = segment.end - position
-        head = segment.file.pread(POSITION_AT + 8, at)
+        head = self._segments.around_bad(segment, POSITION_AT + 8, at)
         size, magic = FILLER.unpack_from(head)
         if magic == MAGIC_BLANK:
             return bool(size == left)
@@ -119,8 +125,11 @@ class LookAhead:
             return False
         if not SMALLEST <= size <= left:
             return False
+        data, refused = self._segments.before_bad(segment, size, at)
+        if refused:
+            return False
         try:
-            found = parse(segment.file.pread(size, at), 0, position, True)
+            found = parse(data, 0, position, True)
         except (Blank, Broken):
             return False
         return found[6] >= self._since_ms - CORRECTED_MS

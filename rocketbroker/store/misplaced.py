@@ -231,7 +231,10 @@ class Misplaced:
         segment = self._segments.find(position)
         if segment is None or size > segment.end - position:
             return False
-        data = segment.file.pread(size, position - segment.start)
+        at = position - segment.start
+        data, refused = self._segments.before_bad(segment, size, at)
+        if refused:
+            return False
         try:
             found = parse(data, 0, position, True)
         except (Blank, Broken):

@@ -17,6 +17,7 @@ The store sheet, sections 1 and 14.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import Final, final
 
@@ -57,7 +58,9 @@ class Ownership:
         self._lock = self._files.open(os.path.join(self._root, LOCK), create=True)
         if not self._lock.lock():
             raise StoreError(f"The store {self._root} is used by another broker.")
-        self.is_zeroed = self._lock.pread(len(ZEROED), 0) == ZEROED
+        # If it cannot be read, nobody knows.
+        with contextlib.suppress(OSError):
+            self.is_zeroed = self._lock.pread(len(ZEROED), 0) == ZEROED
 
     def release(self) -> None:
         """Let others have it."""

@@ -150,9 +150,12 @@ class Reading:
             bounds = view[MIN_POSITION], view[COMMITTED]
             collector = Collector(self._segments, bounds, (asked, most_bytes))
         else:
-            collector = self.checked(queue, offset, asked, most_bytes, cold)
+            # What others have written may be in a block that cannot be read; through
+            # the mapping that would be a signal, which kills the process.
+            collector = self.checked(queue, offset, asked, most_bytes, not own)
             if isinstance(matches, Wanted):
-                collector = WantedRead(self.look_for(queue, cold, matches), collector)
+                look = self.look_for(queue, not own, matches)
+                collector = WantedRead(look, collector)
         per_file = queue.files.size // SIZE
         at = offset
         files = 0
@@ -209,7 +212,7 @@ class Reading:
         self, queue: Queue, offset: int, most: int, wanted: Wanted
     ) -> tuple[bool, int]:
         """See L{rocketbroker.store.interfaces.IStore.look}."""
-        look = self.look_for(queue, False, wanted)
+        look = self.look_for(queue, offset < queue.trusted_from, wanted)
         blob = queue.read(offset, min(most, queue.max_offset - offset))
         for entry in ENTRY.iter_unpack(blob[: len(blob) // SIZE * SIZE]):
             if look.takes(*entry) or look.is_over:

@@ -5,14 +5,14 @@ After a clean stop the queues are complete up to the end D of the last record th
 stands in one of them; the log is read from there, usually to find nothing. After any
 other stop the queues are believed only for what lies before the last segment that began
 before the checkpoint: their entries from there on are made again from the log, which is
-read with all checks. It ends where no record is and nothing whole follows: a torn tail.
-What stands there is given up, and zeros are put in its place: else a record behind it,
-which nobody was promised, could come back when the log has grown up to it again.
+read with all checks. It ends where no record is and nothing whole follows: a torn tail
+(L{rocketbroker.store.logend}).
 
 Where whole records follow (L{rocketbroker.store.lookahead}), it was rot, or a block
-that the disk lost, and the log goes on behind it: these were acknowledged like any
-other. What was there keeps its place in its queue and is not handed out; so is a record
-that says another place than is its own (L{rocketbroker.store.misplaced}).
+that the disk lost or cannot read, and the log goes on behind it: these were
+acknowledged like any other. What was there keeps its place in its queue and is not
+handed out; so is a record that says another place than is its own
+(L{rocketbroker.store.misplaced}).
 
 Where this differs from the reference, on purpose:
 
@@ -41,7 +41,6 @@ The store sheet, section 15, and its traps 9, 12 and 13.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from functools import partial
 from typing import Final, final
@@ -58,15 +57,14 @@ from rocketbroker.store.loading import (
     extend,
     is_stand_in,
     load_segments,
-    set_aside,
-    written_behind,
 )
+from rocketbroker.store.logend import LogEnd
 from rocketbroker.store.lookahead import LookAhead
 from rocketbroker.store.misplaced import Misplaced, keep_places
 from rocketbroker.store.queues import QueueTable
 from rocketbroker.store.rot import Rot
 from rocketbroker.store.scanning import NOTHING, Blank, Broken, Found, Scan, parse
-from rocketbroker.store.segments import Segment, Segments
+from rocketbroker.store.segments import Segments
 from rocketbroker.store.unentered import Unentered
 from rocketbroker.store.words import (
     COMMITTED,
@@ -134,6 +132,7 @@ class Recovery:
         self._clean = False
         self._missing_bytes = 0
         self._known_end = 0
+        self._ended = 0
         self.begins_late = False
         self.report: list[str] = []
         self.records = 0
@@ -185,7 +184,7 @@ class Recovery:
             self.report += extend(segments, scan.position, self._known_end)
             if not scan.broken:
                 scan.position = segments.all[-1].end
-        self._cut_log(scan, self._clean)
+        self._cut(scan)
         self._finish(start, scan.position)
         self._ends.forget()
 
@@ -275,8 +274,7 @@ class Recovery:
                 f"The last record of {last.topic}/{last.queue_id}, at position "
                 f"{position}, cannot be read: {error}. "
             )
-            written = self._segments.read(end - 1, 1, True)
-            if self._ends.published != end or written in (b"", b"\0"):
+            if self._ends.published != end or not self._is_written(end - 1):
                 self.report.append(said + "All is checked.")
                 return -1
             # The log ended there, and the record's end was written: it is not torn.
@@ -307,14 +305,25 @@ class Recovery:
         self._bound(unentered.position, cut=True)
         return unentered.position
 
+    def _is_written(self, position: int) -> bool:
+        """Whether something stands at a position, or may, as it cannot be read."""
+        segment = self._segments.find(position)
+        if segment is None:
+            return False
+        found = self._segments.before_bad(segment, 1, position - segment.start)
+        return found != (b"\0", "")
+
     def _parse(self, position: int) -> Found:
         segment = self._segments.find(position)
         if segment is None:
             raise Broken("there is no file")
         at = position - segment.start
-        head = segment.file.pread(4, at)
+        head = self._segments.around_bad(segment, 4, at)
         size = min(max(8, int.from_bytes(head, "big")), segment.end - position)
-        return parse(segment.file.pread(size, at), 0, position, self._check_crc)
+        data, refused = self._segments.before_bad(segment, size, at)
+        if refused:
+            raise Broken(refused)
+        return parse(data, 0, position, self._check_crc)
 
     def _start_of_unclean(self) -> int:
         """The start of the last segment that began before the checkpoint."""
@@ -369,8 +378,11 @@ class Recovery:
         if not scan.broken or (self._clean and scan.broken == NOTHING):
             return -1
         since_ms = 0 if self.zeroed else self.last_store_ms
-        behind = LookAhead(self._segments, since_ms).next_whole(position)
+        look = LookAhead(self._segments, since_ms)
+        behind = look.next_whole(position, far=scan.is_refused)
         if behind > 0:
+            if scan.is_refused:
+                self._rot.lose(position, behind)
             self._misplaced.lost_bytes += behind - position
             self._rot.note(
                 position,
@@ -424,53 +436,16 @@ class Recovery:
             self._count(count)
         return at
 
-    def _cut_log(self, scan: Scan, clean: bool) -> None:
-        """Give up what stands behind the end."""
-        end = scan.position
-        nothing = scan.broken in ("", NOTHING)
-        segment = self._segments.find(end)
-        if segment is None:
-            self.zeroed = True
-        elif not (clean and nothing):
-            rest = written_behind(segment, end)
-            if rest or not nothing:
-                self.given_up_bytes += rest
-                self.report.append(
-                    f"The log ends at position {end}: {scan.broken}. "
-                    f"{rest} bytes that follow it are given up."
-                )
-            segment.cut(end)
-            # Or a crash soon after could bring back what was cut.
-            segment.file.datasync()
-            self.zeroed = True
-        keep = 0
-        while keep < len(self._segments.all) and (
-            self._segments.all[keep].start < end or keep == 0
-        ):
-            keep += 1
-        gone = self._segments.all[keep:]
-        self._segments.all = self._segments.all[:keep]
-        for segment in gone:
-            self._set_aside(segment)
-            self._files.sync_dir(os.path.dirname(segment.path))
-
-    def _set_aside(self, segment: Segment) -> None:
-        """Remove a segment behind the end, or keep it elsewhere if it has records."""
-        content = segment.file.pread(8, 0)
-        segment.close()
-        if is_stand_in(segment):
-            return
-        if not any(content):
-            self._files.remove(segment.path)
-            return
-        try:
-            path = set_aside(self._files, segment.path)
-        except OSError as error:
-            # A log's directory may be a file system of its own.
-            self._files.remove(segment.path)
-            path = f"removed, as it cannot be kept beside it: {error.strerror}"
-        self.given_up_bytes += segment.end - segment.start
-        self.report.append(f"The segment from {segment.start} on is now {path}.")
+    def _cut(self, scan: Scan) -> None:
+        """Give up what stands behind the end; see L{LogEnd}."""
+        self._ended = scan.position
+        log_end = LogEnd(self._files, self._segments, self.zeroed)
+        scan.position = log_end.cut(scan, self._clean)
+        if scan.is_refused:
+            self._rot.lose(self._ended, scan.position)
+        self.zeroed = log_end.zeroed
+        self.report += log_end.report
+        self.given_up_bytes += log_end.given_up_bytes
 
     def _keep_number(self, queue: Queue, end: int) -> None:
         """Let an empty queue, all of whose records are gone, go on where it was.
@@ -479,7 +454,7 @@ class Recovery:
         """
         files = queue.files.all
         number = files[0].start // SIZE if files else 0
-        if self._ends.published == end:
+        if self._ends.published in (self._ended, end):
             number = max(number, self._ends.end_of(queue.topic, queue.queue_id))
         if queue.min_offset == queue.max_offset < number:
             queue.go_on_at(number)

@@ -7,6 +7,9 @@ that its entry says, with the CRC of its body, and that it says the place in the
 where its entry stands. One that does not pass is passed over, and what is behind it is
 handed out: it is counted, and told of once, with its position.
 
+So is one that the disk refuses to read, when it has done so some times. Such records
+are never read through a mapping: a process that touches a bad block there is killed.
+
 The store sheet, sections 3.4, 7.3 and 16.
 """
 
@@ -17,6 +20,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, final
 
+from rocketbroker.files.blocks import BLOCK, UNREADABLE
 from rocketbroker.records.entries import ENTRY, FILLED_SIZE, SIZE
 from rocketbroker.store.consumequeue import Queue
 from rocketbroker.store.interfaces import (
@@ -39,6 +43,10 @@ MOST_SAID: Final = 100
 #: entry can say anything.
 LARGE: Final = 64 << 10
 
+#: So often the disk is asked for what it refuses to read before a reader is led past
+#: it: those who ask meanwhile are told to come again, as it may only be away.
+MOST_TRIES: Final = 5
+
 #: Queues of this prefix hold entries of records that stand in another one, too.
 LIGHT_PREFIX: Final = b"%LMQ%"
 MULTI_DISPATCH: Final = b"INNER_MULTI_DISPATCH\x01"
@@ -55,6 +63,8 @@ class Rot:
         self.records = 0
         self._positions: set[int] = set()
         self._sentences: deque[str] = deque(maxlen=MOST_SAID)
+        self._tries: dict[int, int] = {}
+        self._lost: list[tuple[int, int]] = []
 
     def note(self, position: int, what: str) -> None:
         """Count a place, and say it, if it is not known.
@@ -68,6 +78,25 @@ class Rot:
         self._positions.add(position)
         self.records += 1
         self._sentences.append(what)
+
+    def lose(self, position: int, end: int) -> None:
+        """A start has taken for lost what the disk refuses to read there."""
+        self._lost.append((position, end))
+
+    def gives_up(self, position: int, bad: int) -> bool:
+        """Whether a reader is to be led past what the disk refuses to read; each time
+        it was asked for counts.
+
+        @param position: that of the record.
+        @param bad: that of its first byte that cannot be read.
+        """
+        if any(start <= position < end for start, end in self._lost):
+            return True
+        if len(self._tries) >= MOST_NOTED:
+            self._tries.clear()
+        block = bad // BLOCK
+        self._tries[block] = self._tries.get(block, 0) + 1
+        return self._tries[block] >= MOST_TRIES
 
     def said(self) -> list[str]:
         """The sentences since the last time."""
@@ -131,7 +160,15 @@ class CheckedRead:
             passed += 1
             if matches is not None and not matches(code):
                 continue
-            record = self._record(self.offset + passed - 1, position, size)
+            try:
+                record = self._record(self.offset + passed - 1, position, size)
+            except OSError:
+                if not self.count:
+                    raise
+                # Who asks for what follows is told so.
+                passed -= 1
+                self.is_full = True
+                break
             if record is None:
                 if not self.count:
                     self._status = MESSAGE_WAS_REMOVING
@@ -146,29 +183,49 @@ class CheckedRead:
         return passed
 
     def _record(self, offset: int, position: int, size: int) -> bytes | None:
-        """The record of an entry; None if it is gone, or rotten."""
+        """The record of an entry; None if it is gone, or rotten.
+
+        @raise OSError: the disk did not read it; it may another time.
+        """
         if position < self._lowest or size == FILLED_SIZE:
             # Deleted, or the place of nothing.
             return None
-        queue = self._queue
+        why = ""
         try:
             data, found = self._read(position, size)
             self._check_place(offset, found)
+            return data
         except (Blank, Broken) as error:
-            if self._keeps_place(offset, position):
-                return None
+            why = str(error)
+        except OSError as error:
+            why = self._refused(position, size, error)
+        if not self._keeps_place(offset, position):
             self._rot.note(
                 position,
-                f"Message {offset} of {queue.topic}/{queue.queue_id}, at position "
-                f"{position} ({size} bytes), cannot be read: {error}.",
+                f"Message {offset} of {self._queue.topic}/{self._queue.queue_id}, at "
+                f"position {position} ({size} bytes), cannot be read: {why}.",
             )
-            return None
-        return data
+        return None
+
+    def _refused(self, position: int, size: int, error: OSError) -> str:
+        """Why a record cannot be read, if the disk has refused it often enough.
+
+        @raise OSError: it has not.
+        """
+        segment = self._segments.find(position)
+        if error.errno not in UNREADABLE or segment is None:
+            raise error
+        at = position - segment.start
+        data, why = self._segments.before_bad(segment, size, at)
+        if not why or not self._rot.gives_up(position, position + len(data)):
+            raise error
+        return why
 
     def _read(self, position: int, size: int) -> tuple[bytes, Found]:
         """A record and what it says.
 
         @raise Broken: there is none of that size.
+        @raise OSError: the disk did not read it.
         """
         segment = self._segments.find(position)
         if (
@@ -222,7 +279,7 @@ class CheckedRead:
                 if size != FILLED_SIZE:
                     _, found = self._read(position, size)
                     return found[4] - beside == shift
-            except (Blank, Broken, struct.error):
+            except (Blank, Broken, struct.error, OSError):
                 continue
         return False
 

@@ -203,6 +203,7 @@ class Scan:
 
     @ivar position: where the walk stands: behind the last good record.
     @ivar broken: why it ended there; empty if it came to its end.
+    @ivar is_refused: whether that is because the disk cannot read what follows.
     """
 
     def __init__(
@@ -224,6 +225,7 @@ class Scan:
         self._take = take
         self.position = start
         self.broken = ""
+        self.is_refused = False
 
     def __iter__(self) -> Iterator[Found]:
         """The records, until the end or the first that is broken."""
@@ -240,15 +242,20 @@ class Scan:
         while self.position < end:
             start = self.position
             size = min(wanted, end - start)
-            data = segment.file.pread(size, start - segment.start)
+            at = start - segment.start
+            data, refused = self._segments.before_bad(segment, size, at)
             wanted = PIECE
             try:
-                yield from self._piece(data, start, start + size < end)
+                yield from self._piece(data, start, start + len(data) < end)
             except Blank:
                 self.position = segment.end
                 return
             except Broken as error:
                 self.broken = str(error)
+                return
+            if refused:
+                self.broken = refused
+                self.is_refused = True
                 return
             if self.position == start:
                 # Not even one fits: read that one alone, if it says a size that can be.
@@ -269,8 +276,8 @@ class Scan:
                 self.position = start + at
             try:
                 found = parse(data, at, start + at, check_crc)
-            except Broken:
-                if more and _is_cut(data, at):
+            except Broken as error:
+                if more and _is_cut(data, at) and str(error) != NOTHING:
                     return
                 raise
             at += found[1]

@@ -28,6 +28,7 @@ from typing import Final, final
 from zope.interface import implementer
 
 from rocketbroker.files.interfaces import IFile, IFiles
+from rocketbroker.store.badblocks import BadBlocks
 from rocketbroker.store.diskspace import told
 from rocketbroker.store.pages import PAGE
 
@@ -184,6 +185,7 @@ class Segments:
     @ivar folders: where new ones go.
     @ivar read_only: where only old ones are.
     @ivar full: those of C{folders} that are passed over while there are others.
+    @ivar bad: which blocks could not be read.
     """
 
     def __init__(
@@ -201,6 +203,7 @@ class Segments:
         self.read_only = sorted(set(read_only))
         self.folders = sorted(set(folders) - set(self.read_only))
         self.full: frozenset[str] = frozenset()
+        self.bad = BadBlocks()
         self.size = size
         self.all: list[Segment] = []
         self._ahead: Segment | None = None
@@ -232,6 +235,16 @@ class Segments:
         if cold:
             return segment.file.pread(min(size, self.size - at), at)
         return segment.view()[at : at + size]
+
+    def before_bad(self, segment: Segment, size: int, at: int) -> tuple[bytes, str]:
+        """I{Blocking.} Bytes of a segment; see L{BadBlocks.before}."""
+        size = min(size, self.size - at)
+        return self.bad.before(segment.file, segment.path, segment.start, size, at)
+
+    def around_bad(self, segment: Segment, size: int, at: int) -> bytes:
+        """I{Blocking.} Bytes of a segment; see L{BadBlocks.around}."""
+        size = min(size, self.size - at)
+        return self.bad.around(segment.file, segment.path, segment.start, size, at)
 
     def prepare(self) -> bool:
         """I{Blocking.} Make the next segment, if that is not done yet.

@@ -99,7 +99,11 @@ class Look:
         if matches is None:
             return True
         self.spent += wanted.cost
-        properties = self._properties(position, size)
+        try:
+            properties = self._properties(position, size)
+        except OSError:
+            # Who reads all of it will see what is to be done.
+            return True
         if properties is None:
             return True
         # What searches in long properties takes longer the longer they are.
@@ -117,7 +121,10 @@ class Look:
         if not self._lowest <= position <= self._published - size:
             return None
         self.spent += record.I32.size
-        flag = self._segments.read(position + _FLAG_AT, record.I32.size, self._cold)
+        try:
+            flag = self._segments.read(position + _FLAG_AT, record.I32.size, self._cold)
+        except OSError:
+            return None
         return None if int.from_bytes(flag, "big") & sysflags.INNER_BATCH else 0
 
     def _properties(self, position: int, size: int) -> bytes | None:

@@ -15,14 +15,13 @@ import random
 import tempfile
 import weakref
 from collections.abc import Callable
-from typing import Final, final
+from typing import final
 
 from zope.interface import implementer
 
+from rocketbroker.files.blocks import BLOCK
 from rocketbroker.files.interfaces import IFile, IFiles
-
-#: What a disk writes at once.
-BLOCK: Final = 4096
+from rocketbroker.testing.spoiled import Spoiled
 
 
 def _anonymous() -> int:
@@ -55,7 +54,7 @@ class _Node:
         self.kept_size = 0
         self.modified_ms = now_ms
         self.locked_by: object = None
-        self.spoiled: list[tuple[int, int]] = []
+        self.spoiled = Spoiled()
 
     def block(self, number: int) -> bytes:
         """The content of a block now."""
@@ -80,6 +79,7 @@ class _Node:
     def survivor(self, luck: random.Random | None, keep_all: bool) -> _Node:
         """The file as it is after a crash."""
         new = _Node(self.modified_ms)
+        new.spoiled.ranges = list(self.spoiled.ranges)
         blocks = dict(self.kept)
         size = self.size if keep_all else self.kept_size
         if luck is not None and luck.random() < 0.5:
@@ -129,9 +129,7 @@ class MemoryFile:
     def pread(self, size: int, position: int) -> bytes:
         """See L{IFile.pread}."""
         node = self._open("pread")
-        for start, end in node.spoiled:
-            if start < position + size and position < end:
-                raise OSError(errno.EIO, os.strerror(errno.EIO))
+        node.spoiled.read(position, position + size)
         return os.pread(node.fd, size, position)
 
     def pwrite(self, data: bytes, position: int) -> int:
@@ -140,12 +138,8 @@ class MemoryFile:
         self._disk.changed(node)
         room, error = self._disk.take(node, position, len(data))
         size = room if error else len(data)
+        node.spoiled.overwrite(position, position + size)
         os.pwrite(node.fd, data[:size], position)
-        node.spoiled = [
-            each
-            for each in node.spoiled
-            if each[0] < position or position + size < each[1]
-        ]
         node.size = max(node.size, position + size)
         node.unsynced.update(range(position // BLOCK, -(-(position + size) // BLOCK)))
         if error:
@@ -165,6 +159,8 @@ class MemoryFile:
         """See L{IFile.truncate}."""
         node = self._open_writable("truncate")
         self._disk.changed(node)
+        if size < node.size:
+            node.spoiled.cut(size)
         node.resize(size)
 
     def size(self) -> int:
@@ -235,8 +231,9 @@ class MemoryDisk:
 
     def spoil(self, path: str, start: int, end: int) -> None:
         """Let nobody read a range of a file: whoever reads one byte of it gets EIO,
-        until all of it is written again, as a disk then takes another place for it."""
-        self._file(path).spoiled.append((start, end))
+        until whole blocks of it are written again, as a disk then takes another place
+        for them. Who writes or cuts within a block gets EIO, too."""
+        self._file(path).spoiled.ranges.append((start, end))
 
     def forbid(self, path: str, names: bool = False) -> None:
         """Let nobody list a directory.
@@ -256,7 +253,7 @@ class MemoryDisk:
         self._forbidden.clear()
         for node in self._names.values():
             if node is not None:
-                node.spoiled.clear()
+                node.spoiled.ranges.clear()
 
     def crash(self, luck: random.Random | None = None, keep_all: bool = False) -> None:
         """The machine stops: open files are gone, and what was not synced with them.
@@ -327,6 +324,10 @@ class MemoryDisk:
                 if path != "/" and folders[os.path.dirname(path)] is lucky:
                     names[path] = node
         return names
+
+    def paths(self) -> list[str]:
+        """All files."""
+        return [path for path, node in self._names.items() if node is not None]
 
     def used(self) -> int:
         """How many bytes of blocks are taken."""

@@ -10,8 +10,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.retention import LOOK_SECONDS, Retention
 from rocketbroker.config.store import StoreOptions
+from rocketbroker.files.blocks import BLOCK
 from rocketbroker.store.flags import DISK_FULL
-from rocketbroker.testing.files import BLOCK
 from rocketbroker.testing.threads import Threads
 from tests.broker.rig import Rig
 

@@ -7,8 +7,9 @@ import random
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.files.blocks import BLOCK
 from rocketbroker.files.interfaces import IFiles
-from rocketbroker.testing.files import BLOCK, MemoryDisk
+from rocketbroker.testing.files import MemoryDisk
 from tests.files.contract import FilesContract
 
 
@@ -106,6 +107,29 @@ class FaultTests(SynchronousTestCase):
         self.assertEqual((file.pread(4, 0), file.pread(9, 6)), (b"0123", b"6789"))
         self.disk.heal()
         self.assertEqual(self.disk.read("/d/a"), b"0123456789")
+
+    def test_overwriteSpoiled(self) -> None:
+        """Whole blocks that are written anew can be read; who writes or cuts within
+        one is refused, and nothing has changed."""
+        file = self.disk.open("/d/a", create=True)
+        file.pwrite(b"0" * 4 * BLOCK, 0)
+        self.disk.spoil("/d/a", BLOCK + 9, 3 * BLOCK)
+        for write in (
+            lambda: file.pwrite(b"1", BLOCK),
+            lambda: file.pwrite(b"1" * BLOCK, 2 * BLOCK + 1),
+            lambda: file.truncate(BLOCK + 1),
+        ):
+            error = self.assertRaises(OSError, write)
+            self.assertEqual(error.errno, errno.EIO)
+        file.pwrite(b"1" * BLOCK, BLOCK)
+        self.assertEqual(file.pread(BLOCK, BLOCK), b"1" * BLOCK)
+        self.assertRaises(OSError, file.pread, 1, 2 * BLOCK)
+        self.disk.crash(keep_all=True)
+        file = self.disk.open("/d/a")
+        self.assertRaises(OSError, file.pread, 1, 2 * BLOCK)
+        file.truncate(2 * BLOCK)
+        file.truncate(3 * BLOCK)
+        self.assertEqual(file.pread(BLOCK, 2 * BLOCK), bytes(BLOCK))
 
     def test_crashLosesContent(self) -> None:
         """What was not synced is not there after a crash."""

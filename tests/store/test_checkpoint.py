@@ -53,6 +53,19 @@ class CheckpointTests(SynchronousTestCase):
         checkpoint.load()
         self.assertEqual(checkpoint.safe_ms, 0)
 
+    def test_unreadable(self) -> None:
+        """One that cannot be read can be written."""
+        self.test_nothing()
+        Checkpoint(self.disk, "/s").save()
+        self.disk.spoil("/s/checkpoint", 0, 4096)
+        checkpoint = Checkpoint(self.disk, "/s")
+        self.assertRaises(OSError, checkpoint.load)
+        checkpoint.index_ms = 7
+        checkpoint.save()
+        again = Checkpoint(self.disk, "/s")
+        again.load()
+        self.assertEqual(again.index_ms, 7)
+
     def test_safe(self) -> None:
         """What is safe is the earlier of log and queues, less a margin."""
         checkpoint = Checkpoint(self.disk, "/s")

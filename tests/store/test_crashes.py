@@ -10,9 +10,10 @@ import random
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import ServiceNotAvailable
+from rocketbroker.files.blocks import BLOCK
 from rocketbroker.store.interfaces import PUT_OK, IQueue
 from rocketbroker.store.store import Store
-from rocketbroker.testing.files import BLOCK, MemoryDisk
+from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import (
     ROOT,
     SEGMENT,

@@ -6,9 +6,10 @@ import errno
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.files.blocks import BLOCK
 from rocketbroker.store.diskspace import DiskSpace, Room, in_words, told
 from rocketbroker.store.flags import DISK_FULL, RunningFlags
-from rocketbroker.testing.files import BLOCK, MemoryDisk
+from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import options
 
 BLOCKS = 1000

@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 
 from rocketbroker.errors import StoreError
-from rocketbroker.testing.files import BLOCK, MemoryDisk
+from rocketbroker.files.blocks import BLOCK
+from rocketbroker.testing.files import MemoryDisk
 from tests.store.cleanings import (
     NOW,
     CleaningCase,

@@ -47,6 +47,19 @@ class OwnershipTests(SynchronousTestCase):
         self.owner.unmark()
         self.assertTrue(self.owner.was_left_cleanly())
 
+    def test_unreadable(self) -> None:
+        """A lock that cannot be read is taken; nobody knows who has written last."""
+        self.owner.take()
+        self.owner.mark(Words(self.disk, "/s"), True)
+        self.owner.release()
+        self.disk.spoil("/s/lock", 0, 1)
+        self.owner.take()
+        self.assertFalse(self.owner.is_zeroed)
+        self.owner.mark(Words(self.disk, "/s"), True)
+        self.owner.release()
+        self.owner.take()
+        self.assertTrue(self.owner.is_zeroed)
+
     def test_zeroed(self) -> None:
         """The lock tells, after a power failure too, whether zeros stand behind the
         log; a start of the reference in between takes that back."""

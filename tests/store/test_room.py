@@ -6,10 +6,11 @@ import errno
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.files.blocks import BLOCK
 from rocketbroker.store.room import MARGIN
 from rocketbroker.store.segments import ALLOCATION, WARMED_AT_ONCE, segment_name
 from rocketbroker.store.store import Store
-from rocketbroker.testing.files import BLOCK, MemoryDisk
+from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import ROOT, SEGMENT, bodies, draft, opened, put
 
 AHEAD = f"{ROOT}/commitlog.ahead/{segment_name(SEGMENT)}"

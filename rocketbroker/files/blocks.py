@@ -1,0 +1,53 @@
+# -*- test-case-name: tests.files.test_blocks -*-
+"""Reading around what a disk cannot read.
+
+A disk that has lost some blocks refuses each read that has a byte in one of them, and
+may take seconds for that. So where a large read was refused, it is done again block by
+block: each bad one is tried once more, and no larger read twice.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from typing import Final
+
+from rocketbroker.files.interfaces import IFile
+
+#: What the kernel reads at once at least; where one byte cannot be read, nor can all of
+#: these.
+BLOCK: Final = 4096
+
+#: What a system says of a place of a disk that cannot be read: of the medium, or of
+#: what a file system's own checksums tell. Others are about the file, or the process.
+UNREADABLE: Final = frozenset(
+    {errno.EIO, errno.EILSEQ, errno.EBADMSG}
+    | {getattr(errno, name, errno.EIO) for name in ("ENODATA", "EUCLEAN")}
+)
+
+
+def pieces(
+    file: IFile, size: int, position: int
+) -> Iterator[tuple[int, bytes, OSError | None]]:
+    """The bytes of a range of a file, up to its end, in order.
+
+    @return: the position of each piece, and it; of a block that cannot be read
+        nothing, and what the system said.
+    @raise OSError: it is not that some blocks cannot be read.
+    """
+    try:
+        yield position, file.pread(size, position), None
+        return
+    except OSError as error:
+        if error.errno not in UNREADABLE:
+            raise
+    end = min(position + size, file.size())
+    while position < end:
+        behind = min(end, (position // BLOCK + 1) * BLOCK)
+        try:
+            yield position, file.pread(behind - position, position), None
+        except OSError as error:
+            if error.errno not in UNREADABLE:
+                raise
+            yield position, b"", error
+        position = behind
