@@ -82,6 +82,17 @@ def repair_json(files: IFiles, root: str, keeping: Keeping | None) -> list[Done]
     return told
 
 
+def row_of(done: Done) -> dict[str, object]:
+    """What is printed of something that was done."""
+    return {
+        "done": done.kind,
+        "position": done.position,
+        "length": done.length,
+        "where": done.where,
+        "text": done.text,
+    }
+
+
 def say(text: str) -> None:
     """A line on standard error, whether somebody reads it or not."""
     with contextlib.suppress(BrokenPipeError):
@@ -108,12 +119,18 @@ class Walks:
 @click.command("repair")
 @DIRECTORY
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option(
+    "--give-up-missing",
+    is_flag=True,
+    help="Files of the log that are missing will not come back.",
+)
 @CONFIG
 @OUTPUT
 @COMMIT_LOG
 def store_repair(
     directory: str,
     dry_run: bool,
+    give_up_missing: bool,
     config: str | None,
     output: str,
     commit_log: str | None,
@@ -128,6 +145,9 @@ def store_repair(
     was in DIR/repair-<time>.
     Messages whose body is lost keep their place, without a body and with the
     property ROCKETBROKER_LOST_BYTES. Queues and index are made again from the log.
+    While files of the log are missing nothing is changed, as they may be on a disk that
+    is not mounted. With --give-up-missing new ones take their places, in which messages
+    are that queues know, without bodies; without the first ones the log begins later.
     Exit status: 0 nothing to do, or done; 1 something could not be repaired.
     """
     files = Disk()
@@ -145,16 +165,7 @@ def store_repair(
     def tell(done: Done) -> None:
         # Who does not read on is no reason to stop in the middle.
         with contextlib.suppress(BrokenPipeError):
-            rows.add(
-                done.kind,
-                {
-                    "done": done.kind,
-                    "position": done.position,
-                    "length": done.length,
-                    "where": done.where,
-                    "text": done.text,
-                },
-            )
+            rows.add(done.kind, row_of(done))
 
     walks = Walks()
     repair = Repair(
@@ -166,6 +177,7 @@ def store_repair(
         walks.walked,
         walks.sized,
         lambda keeping: repair_json(files, root, keeping),
+        give_up_missing,
     )
     repair.run(dry_run)
     rows.add(

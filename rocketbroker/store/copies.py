@@ -7,7 +7,8 @@ A directory C{repair-<time>} in the store's root:
     changes.jsonl  a line for each change: path, position, length, and where in
                    before.bin the old bytes are; or where what was moved away is now;
                    or which bytes could not be read. A file that was made longer has a
-                   line of length 0 at its old end
+                   line of length 0 at its old end; one that was not there, how long it
+                   is now
     before.bin     the old bytes, one after the other
     the rest       what was moved away, under its old path
     =============  =====================================================================
@@ -93,6 +94,10 @@ class Copies:
         for each in self._reading.taken():
             size = each.end - each.start
             self._note(path=path, unreadable=each.start, length=size, why=each.why)
+
+    def made(self, path: str, length: int) -> None:
+        """Note that a file will be there that was not; lasting after L{sync}."""
+        self._note(path=path, made=length)
 
     def move(self, path: str) -> str:
         """Move a file, or all files of a directory, here.

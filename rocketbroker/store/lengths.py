@@ -5,12 +5,12 @@ The length of all is that of the settings, if these are given, else that of most
 all names must be multiples of it. The distance between two names alone says nothing: a
 file between them may be missing.
 
-What is missing is not made: it may be on a disk that is not mounted, and then what was
-put in its place would be in the way. After a clean stop it is known where the log
-ended: C{rocketbroker.ends} says it, if nobody else has appended since, and so do the
-last entries of the queues (two of them: one alone may be rotten). After a crash queues
-may have been flushed before the log. That the first files were lost, and not removed
-by age, only queues tell (L{rocketbroker.store.logbegin}).
+What is missing is not made, unless it is given up: it may be on a disk that is not
+mounted, and then what was put in its place would be in the way. After a clean stop it
+is known where the log ended: C{rocketbroker.ends} says it, if nobody else has appended
+since, and so do the last entries of the queues (two of them: one alone may be rotten).
+After a crash queues may have been flushed before the log. That the first files were
+lost, and not removed by age, only queues tell (L{rocketbroker.store.logbegin}).
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from __future__ import annotations
 import itertools
 import os
 from collections import Counter
+from collections.abc import Iterator
 from typing import final
 
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.store.claim import log_files, log_folders
 from rocketbroker.store.copies import Copies, Done
 from rocketbroker.store.ends import Ends
-from rocketbroker.store.loading import MOST_MISSING_BEHIND
+from rocketbroker.store.loading import MOST_MISSING, MOST_MISSING_BEHIND
 from rocketbroker.store.logbegin import is_begin_lost
 from rocketbroker.store.pages import PAGE
 from rocketbroker.store.rawqueues import RawQueue, raw_queues
@@ -38,13 +39,20 @@ class Lengths:
     @ivar size: how long each should be; 0 if nothing tells.
     @ivar wrong: start, path and length of those that are not, if none is missing.
     @ivar missing: from where to where files are missing.
+    @ivar given_up: the same of those that will not come back.
     """
 
     def __init__(
-        self, files: IFiles, root: str, commit_log: str | None, said: int
+        self,
+        files: IFiles,
+        root: str,
+        commit_log: str | None,
+        said: int,
+        give_up: bool = False,
     ) -> None:
         """
         @param said: the length by the settings; 0 if these are not given.
+        @param give_up: whether what is missing will not come back.
         """
         self._files = files
         self._said = said
@@ -57,6 +65,7 @@ class Lengths:
         self._first = -1
         self.size = self._size()
         self.missing: list[tuple[int, int]] = []
+        self.given_up: list[tuple[int, int]] = []
         self.wrong: list[tuple[int, str, int]] = []
         if not self.size:
             return
@@ -69,6 +78,10 @@ class Lengths:
                 # Removed by age, or nobody can tell.
                 self._first = -1
         self._miss(sorted(found), known)
+        if give_up:
+            most = MOST_MISSING * self.size
+            self.given_up = [each for each in self.missing if each[1] - each[0] <= most]
+            self.missing = [each for each in self.missing if each not in self.given_up]
         last = max(found)
         self.wrong = [
             (start, path, length)
@@ -134,6 +147,18 @@ class Lengths:
         several, or one that the settings do not fit."""
         return not self.size and (len(self._found) > 1 or self._said > 0)
 
+    def gaps(self) -> list[tuple[int, int, str]]:
+        """From where to where files that are given up need others in their places,
+        which are those behind the first file, and the directory of the one before."""
+        return [
+            (first, end, os.path.dirname(max(self._before(first))[1]))
+            for first, end in self.given_up
+            if self._before(first)
+        ]
+
+    def _before(self, position: int) -> list[tuple[int, str, int]]:
+        return [each for each in self._found if each[0] < position]
+
     # What is told and done.
 
     def unrepaired(self, files: IFiles, root: str) -> list[Done]:
@@ -152,15 +177,35 @@ class Lengths:
         for start, end in self.missing:
             text = f"the files of the log from position {start} to {end} are missing; "
             text += "nothing is changed while they are; a broker goes on without them"
+            if end - start <= MOST_MISSING * self.size:
+                text += "; if they will not come back, give --give-up-missing"
             told.append(Done("unrepaired", folder, start, end - start, text))
-            for queue in raw_queues(ReadFiles(files), root):
-                first, behind = queue.within(start, end)
-                if first < behind:
-                    where = f"{queue.topic}/{queue.queue_id} offsets {first} to "
-                    where += str(behind - 1)
-                    text = f"{behind - first} messages stand in what is missing"
-                    told.append(Done("unrepaired", where, start, 0, text))
+            told += self._messages("unrepaired", files, root, start, end)
         return told
+
+    def lost(self, files: IFiles, root: str) -> list[Done]:
+        """What is given up, with the messages in it."""
+        told = []
+        for start, end in self.given_up:
+            before = self._before(start)
+            text = f"the files of the log from position {start} to {end} are given up; "
+            text += "new ones take their places" if before else "it begins behind them"
+            folder = os.path.dirname(max(before or self._found[:1])[1])
+            told.append(Done("given-up", folder, start, end - start, text))
+            told += self._messages("given-up", files, root, start, end)
+        return told
+
+    def _messages(
+        self, kind: str, files: IFiles, root: str, start: int, end: int
+    ) -> Iterator[Done]:
+        """What queues know of a part of the log."""
+        for queue in raw_queues(ReadFiles(files), root):
+            first, behind = queue.within(start, end)
+            if first < behind:
+                where = f"{queue.topic}/{queue.queue_id} offsets {first} to "
+                where += str(behind - 1)
+                text = f"{behind - first} messages stand in what is missing"
+                yield Done(kind, where, start, 0, text)
 
     def changes(self) -> list[Done]:
         """What L{mend} does."""

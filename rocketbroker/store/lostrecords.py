@@ -99,6 +99,7 @@ class Slot:
 class Filling:
     """What has to be written where, in place of records that are lost.
 
+    @ivar store_ms: the store time of records whose own cannot be read.
     @ivar patches: position and new bytes, in order, none overlapping.
     @ivar mended: of records that are whole again, their slots.
     @ivar emptied: of messages without a body now, their slots.
@@ -108,11 +109,8 @@ class Filling:
     """
 
     def __init__(self, read: Read, store_ms: int) -> None:
-        """
-        @param store_ms: the store time of records whose own cannot be read.
-        """
         self._read = read
-        self._store_ms = max(store_ms, 1)
+        self.store_ms = max(store_ms, 1)
         self.patches: list[tuple[int, bytes]] = []
         self.mended: list[Slot] = []
         self.emptied: list[Slot] = []
@@ -191,9 +189,9 @@ class Filling:
             0,
             0,
             position,
-            self._store_ms,
+            self.store_ms,
             NOBODY,
-            self._store_ms,
+            self.store_ms,
             NOBODY,
             sys_flag=DEAD,
         )
@@ -270,7 +268,7 @@ class Filling:
         except (Broken, Blank, Malformed):
             return StoredMessage(
                 "", 0, 0, 0, 0, b"", 0, 0, 0,
-                self._store_ms, NOBODY, self._store_ms, NOBODY, 0, 0, b"",
+                self.store_ms, NOBODY, self.store_ms, NOBODY, 0, 0, b"",
             )  # fmt: skip
         message.property_bytes = _RECORD_CRC.sub(b"", message.property_bytes)
         return message

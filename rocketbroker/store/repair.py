@@ -13,6 +13,7 @@ was interrupted can be run again: the store then looks as after a crash.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from typing import Final, TypeAlias, final
@@ -24,7 +25,7 @@ from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFile, IFiles, IFileUsers
 from rocketbroker.store.batchqueue import FOLDER as BATCHES
 from rocketbroker.store.check import Check
-from rocketbroker.store.claim import Claim
+from rocketbroker.store.claim import Claim, log_folders
 from rocketbroker.store.copies import Copies, Done
 from rocketbroker.store.ends import NAME as ENDS
 from rocketbroker.store.faults import Fault
@@ -40,6 +41,7 @@ from rocketbroker.store.madeagain import MadeAgain
 from rocketbroker.store.queueverification import SHARED_PREFIX
 from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.replacing import Plan
+from rocketbroker.store.stopgaps import StopGaps
 from rocketbroker.store.store import Store
 from rocketbroker.store.verification import Verification
 
@@ -69,6 +71,7 @@ class Repair:
         progress: Callable[[int], None],
         sized: Callable[[int], None],
         others: Callable[[Keeping | None], list[Done]],
+        give_up: bool,
     ) -> None:
         """
         @param users: who uses files now.
@@ -77,6 +80,7 @@ class Repair:
         @param progress: is given the bytes walked so far.
         @param sized: is given, before each walk, how long it is.
         @param others: repairs what is not the store's, or with None only says what.
+        @param give_up: whether files of the log that are missing are gone for good.
         """
         self._files = files
         self._users = users
@@ -87,6 +91,8 @@ class Repair:
         self._progress = progress
         self._sized = sized
         self._others = others
+        self._give_up = give_up
+        self._gaps = StopGaps(files, 0)
         self._copies: Copies | None = None
         self._has_other_index = False
         self._log_size = 0
@@ -120,6 +126,8 @@ class Repair:
                 raise
             raise StoreError(f"{error} {self._changed()}") from error
         finally:
+            with contextlib.suppress(OSError):
+                self._gaps.drop()
             if self._copies is not None:
                 self._copies.close()
             claim.release()
@@ -131,11 +139,18 @@ class Repair:
         if lengths.missing or lengths.differ:
             self._leave(lengths)
             return
+        given_up = lengths.lost(self._files, self._root)
+        self._gaps = StopGaps(self._files, lengths.size)
+        if not dry:
+            self._gaps.make(lengths.gaps())
         walk, faults = self._walk()
-        self.faults += len(faults)
+        new = self._gaps.regions
+        self.faults += sum(fault.region not in new for fault in faults)
+        self.faults += len(lengths.given_up)
         unclean = self._files.exists(os.path.join(self._root, "abort"))
+        is_damaged = bool(faults or given_up)
         if not (
-            faults or walk.queues.unlisted or walk.tail or unclean or lengths.wrong
+            is_damaged or walk.queues.unlisted or walk.tail or unclean or lengths.wrong
         ):
             return
         if not lengths.size:
@@ -144,16 +159,16 @@ class Repair:
             return
         reader = self._reader()
         try:
-            plan = Plan(self._files, self._root, reader, faults, self._wall_ms())
+            plan = Plan(self._files, self._root, reader, faults, self._wall_ms(), new)
             if walk.tail:
                 plan.rest = walk.tail_position, walk.tail
             losses = Losses(self._root, reader)
-            told = self._told(plan, reader) + other_tags(reader, faults)
+            told = given_up + self._told(plan, reader) + other_tags(reader, faults)
             end = walk.tail_position if walk.tail else reader.lowest + walk.done
-            again = self._again(plan, bool(faults), unclean, end)
+            again = self._again(plan, is_damaged, unclean, end)
             if dry:
                 self._tell_all(told + losses.expected(plan.filling) + again.expected())
-                self.left += len(faults)
+                self.left += len(faults) + len(lengths.given_up)
                 return
             self._check_room(sum(len(data) for _, data in plan.filling.patches))
             options = self._sizes(reader)
@@ -162,10 +177,11 @@ class Repair:
             self._change(reader, plan)
             losses.keep(self._keeping())
             self._keeping().sync()
+            self._gaps.put(self._keeping())
         finally:
             reader.close()
         self._tell_all(told)
-        self._set_aside(again, bool(faults))
+        self._set_aside(again, is_damaged)
         # The store takes its lock itself.
         claim.release_root()
         self._restart(options, {topic for topic, _ in self._batch_queues()})
@@ -176,7 +192,9 @@ class Repair:
             self._tell(done)
 
     def _reader(self) -> StoreReader:
-        return StoreReader(self._files, self._root, self._options.store_path_commit_log)
+        log = log_folders(self._root, self._options.store_path_commit_log)
+        log += self._gaps.folders
+        return StoreReader(self._files, self._root, ",".join(log))
 
     # Looking.
 
@@ -205,6 +223,7 @@ class Repair:
             self._root,
             options.store_path_commit_log,
             options.mapped_file_size_commit_log,
+            self._give_up,
         )
 
     def _first_changes(self, lengths: Lengths, dry: bool) -> None:
@@ -250,25 +269,29 @@ class Repair:
                 where = name_of(slot)
                 told.append(Done(kind, where, slot.position, slot.size, text))
         for start, end in filling.sealed:
-            path = segment_at(reader, start).path
+            path = self._path(reader, start)
             text = "its head or its properties were changed, and may be wrong; its "
             text += "body is right; its own CRC is made again"
             told.append(Done("changed", path, start, end - start, text))
         for start, end in filling.dead:
-            path = segment_at(reader, start).path
+            path = self._path(reader, start)
             text = f"no message can be made of bytes {start} to {end - 1}"
             told.append(Done("given-up", path, start, end - start, text))
         for start, size, why in plan.unread:
-            path = segment_at(reader, start).path
+            path = self._path(reader, start)
             text = f"the disk refuses to read it ({why}); zeros take its place"
             told.append(Done("given-up", path, start, size, text))
         end, behind = plan.rest
         if behind:
-            path = segment_at(reader, end).path
+            path = self._path(reader, end)
             written = written_from(reader, end)
             text = "no message can be made of what stands behind the last record"
             told.append(Done("given-up", path, end, written, text))
         return told
+
+    def _path(self, reader: StoreReader, position: int) -> str:
+        """The file of a position, once all have their places."""
+        return self._gaps.place_of(segment_at(reader, position).path)
 
     def _again(
         self, plan: Plan, rebuild: bool, unclean: bool, log_end: int
@@ -320,6 +343,8 @@ class Repair:
                 if segment.path not in opened:
                     opened[segment.path] = self._files.open(segment.path)
                 file = opened[segment.path]
+                if self._gaps.is_new(segment.path):
+                    continue
                 copies.keep(segment.path, file, position - segment.start, size)
             copies.sync()
             for position, data in patches:

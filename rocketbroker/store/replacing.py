@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import Final, final
 
+from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.sysflags import INNER_BATCH
 from rocketbroker.store.batchqueue import FOLDER as BATCHES
@@ -53,9 +54,12 @@ class Plan:
         reader: StoreReader,
         faults: Sequence[Fault],
         store_ms: int,
+        new: Set[tuple[int, int]] = frozenset(),
     ) -> None:
         """
-        @param store_ms: the store time of records whose own cannot be read.
+        @param store_ms: the store time of records whose own cannot be read, and that no
+            record follows.
+        @param new: from where to where files are that were just made.
         """
         self._reader = reader
         self._faults = faults
@@ -63,10 +67,13 @@ class Plan:
         self.filling = Filling(self._read, store_ms)
         self.rest = 0, 0
         self.damaged = {each.queue for each in faults if each.queue is not None}
-        regions = [fault.region for fault in faults if fault.region != (0, 0)]
+        regions = {fault.region for fault in faults if fault.region != (0, 0)} | new
+        times = self._times(regions, store_ms)
         for start, end in sorted(regions):
+            self.filling.store_ms = times[start]
             self._fill(start, end)
-        if reader.is_clean and reader.segments:
+        last = reader.segments[-1].end if reader.segments else 0
+        if reader.is_clean and last > max((end for _, end in regions), default=0):
             self._lost_end()
         self._misplaced()
         filling = self.filling
@@ -89,6 +96,25 @@ class Plan:
     def _read(self, position: int, size: int) -> bytes:
         segment = segment_at(self._reader, position)
         return segment.file.pread(size, position - segment.start)
+
+    def _times(self, regions: Set[tuple[int, int]], now_ms: int) -> dict[int, int]:
+        """When what stood in each region was stored, at the latest: by the time of the
+        record behind it. Who looks for a time in a queue believes that they grow."""
+        times = {}
+        later = now_ms
+        for start, end in sorted(regions, reverse=True):
+            later = times[start] = self._time(end) or later
+        return times
+
+    def _time(self, position: int) -> int:
+        """When the record at a position was stored; 0 if none can be read there."""
+        try:
+            size = int.from_bytes(self._read(position, 4), "big")
+            segment = segment_at(self._reader, position)
+            data = self._read(position, min(size, MOST_RECORD, segment.end - position))
+            return parse(data, 0, position, True)[6]
+        except (Blank, Broken, StoreError):
+            return 0
 
     def _fill(self, start: int, end: int) -> None:
         slots = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -12,7 +13,8 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.files.disk import Disk
-from rocketbroker.records.record import decode
+from rocketbroker.records.record import StoredMessage, decode
+from rocketbroker.store import inspection
 from rocketbroker.store.lostrecords import LOST
 from rocketbroker.store.reader import StoreReader
 from tests.integration import corpus
@@ -21,6 +23,9 @@ from tests.integration.test_handover import HandOver, queue_by_queue
 
 #: So many messages the Java broker writes.
 MESSAGES = 20_000
+
+#: And so many where it is started again and again.
+FEWER = 5_000
 
 
 class RepairTests(SynchronousTestCase):
@@ -99,10 +104,13 @@ class RepairTests(SynchronousTestCase):
         self.assertEqual(empty, lost)
         self.assertEqual(found, {n: w[:2] for n, w in over.notes.sent.items()})
 
-    def test_repaired(self) -> None:
-        """Bodies, heads, a queue and the topics' file are damaged; after the repair
-        nothing is wrong, and all but the lost bodies are there."""
-        over = HandOver("5.3.3")
+    def written(self, how: int, count: int, **settings: object) -> HandOver:
+        """A store that the Java broker has written.
+
+        @param how: by which signal that was stopped.
+        @param count: how many messages it has.
+        """
+        over = HandOver("5.3.3", **settings)
         self.addCleanup(over.stop)
         over.start_java()
         driver = over.driver()
@@ -110,10 +118,70 @@ class RepairTests(SynchronousTestCase):
         for topic in corpus.TOPICS:
             driver("createTopic", topic=topic, queues=corpus.QUEUES, address=address)
         note = over.cluster.folder / "sent"
-        words = {"from": 0, "to": MESSAGES, "delays": False}
+        words = {"from": 0, "to": count, "delays": False}
         driver("writeCorpus", name="p", broker="broker-a", note=str(note), **words)
         over.notes.add(note, False)
+        over.java.stop(how)
+        return over
+
+    def remove(self, store: Path, chosen: int) -> set[int]:
+        """Remove a file of the log.
+
+        @return: the numbers of the messages that are lost.
+        """
+        reader = StoreReader(Disk(), str(store))
+        gone = reader.segments[chosen]
+        lost: set[int] = set()
+        for topic in corpus.TOPICS:
+            for queue in range(corpus.QUEUES):
+                for message in inspection.messages(reader, topic, queue, 0, None):
+                    assert isinstance(message, StoredMessage)
+                    if gone.start <= message.position < gone.end:
+                        lost.add(corpus.seen(message.decompressed()).number)
+        reader.close()
+        os.remove(gone.path)
+        return lost
+
+    def compare_places(self, over: HandOver, lost: set[int]) -> None:
+        """The same of messages of which nothing is left but their places."""
+        wanted = {
+            (corpus.place(number)[0], *where[:2]): number
+            for number, where in over.notes.sent.items()
+        }
+        for topic in corpus.TOPICS:
+            for seen in queue_by_queue(over.cluster.names, [topic]):
+                number = wanted.pop((topic, seen.queue, seen.offset))
+                if number in lost:
+                    self.assertEqual(seen.line.split("\t")[1:4], [topic, "0", "0"])
+                else:
+                    self.assertEqual(seen.line, corpus.line(number))
+        self.assertEqual(wanted, {})
+
+    def test_missing(self) -> None:
+        """A file of the log is gone and given up: the Java broker finds a log that is
+        whole, and serves all the rest."""
+        over = self.written(signal.SIGKILL, FEWER, mappedFileSizeCommitLog=1 << 20)
+        store = over.cluster.store
+        lost = self.remove(store, 1)
+        self.assertGreater(len(lost), 100)
+        rows = self.command("repair", store, "--give-up-missing")
+        self.assertEqual(rows[-1]["left"], 0)
+        self.assertEqual([row["kind"] for row in rows].count("emptied"), len(lost))
+        self.assertEqual(self.command("verify", store)[-1]["faults"], 0)
+        over.start_java()
+        self.compare_places(over, lost)
+        # It walks the log again after this.
+        over.java.stop(signal.SIGKILL)
+        over.start_java()
+        self.compare_places(over, lost)
         over.java.stop(signal.SIGTERM)
+        over.cluster.broker.start()
+        self.compare_places(over, lost)
+
+    def test_repaired(self) -> None:
+        """Bodies, heads, a queue and the topics' file are damaged; after the repair
+        nothing is wrong, and all but the lost bodies are there."""
+        over = self.written(signal.SIGTERM, MESSAGES)
         store = over.cluster.store
         lost, heads = self.damage(store)
         rows = self.command("repair", store)

@@ -32,6 +32,7 @@ def repair_of(
     others: Callable[[Keeping | None], list[Done]] = lambda keeping: [],
     users: GivenUsers | None = None,
     given: StoreOptions | None = None,
+    give_up: bool = False,
 ) -> Repair:
     """A repair of a small store.
 
@@ -46,6 +47,7 @@ def repair_of(
         lambda done: None,
         lambda size: None,
         others,
+        give_up,
     )
 
 
@@ -73,13 +75,15 @@ class DamagedStore(SynchronousTestCase):
         entry = self.disk.read(QUEUE)[offset * SIZE : offset * SIZE + 12]
         return int.from_bytes(entry[:8], "big"), int.from_bytes(entry[8:], "big")
 
-    def repair(self, dry: bool = False, left: int | None = 0) -> Repair:
+    def repair(
+        self, dry: bool = False, left: int | None = 0, give_up: bool = False
+    ) -> Repair:
         """Repair it.
 
         @param left: how many faults are to be left; None: whatever there are.
         """
         self.told.clear()
-        repair = repair_of(self.disk, self.told.append)
+        repair = repair_of(self.disk, self.told.append, give_up=give_up)
         repair.run(dry)
         if left is not None:
             self.assertEqual(repair.left, left, [each.text for each in self.told])
