@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
-from typing import final
+from collections.abc import Callable
+from typing import TypeAlias, final
 
-from rocketbroker.files.interfaces import IFiles
-from rocketbroker.records.entries import ENTRY, SIZE
+from rocketbroker.records.entries import ENTRY, FILLED_SIZE, SIZE
 from rocketbroker.store.filerow import FileRow
+from rocketbroker.store.unreadable import ReadFiles
+
+#: Whether a record of a size stands at a position of the log.
+IsRecord: TypeAlias = Callable[[int, int], bool]
 
 
 @final
@@ -22,9 +26,10 @@ class QueueReader:
     @ivar whole_end: of those that lead to a record; -1 before it was looked for.
     """
 
-    __slots__ = ("end", "file_size", "first", "row", "start", "whole_end")
+    __slots__ = ("_files", "end", "file_size", "first", "row", "start", "whole_end")
 
-    def __init__(self, files: IFiles, folder: str) -> None:
+    def __init__(self, files: ReadFiles, folder: str) -> None:
+        self._files = files
         self.row = FileRow(files, folder, SIZE)
         self.file_size = self.row.size
         self.start = self.row.start // SIZE
@@ -50,3 +55,53 @@ class QueueReader:
     def read(self, offset: int, most: int) -> bytes:
         """The same as they stand in the file."""
         return self.row.read(offset * SIZE, most * SIZE)
+
+    def unread(self, offset: int) -> str:
+        """What the disk says of an entry; empty if it has read it."""
+        if not self._files.is_bad or not self.file_size:
+            return ""
+        at = offset * SIZE % self.file_size
+        return self._files.why(self.path_of(offset), at, SIZE)
+
+    # What counts.
+
+    def bound(self, lowest: int, is_record: IsRecord | None) -> None:
+        """Find out from where to where it can be read.
+
+        @param lowest: where the log begins.
+        @param is_record: asked of the last entries, which may never have been written
+            whole; L{None} after a clean stop: what they lead to was there.
+        """
+        low, high = self.start, self.limit()
+        while low < high:
+            middle = (low + high) // 2
+            _, size, _ = self.entries(middle, 1)[0]
+            if size > 0 or self.unread(middle):
+                low = middle + 1
+            else:
+                high = middle
+        end = low if is_record is None else self.last_whole(low, lowest, is_record)
+        low, high = self.start, end
+        while low < high:
+            middle = (low + high) // 2
+            position, size, _ = self.entries(middle, 1)[0]
+            is_before = position < lowest and not self.unread(middle)
+            if size == FILLED_SIZE or is_before:
+                low = middle + 1
+            else:
+                high = middle
+        self.first = low
+        self.end = end
+
+    def last_whole(self, end: int, lowest: int, is_record: IsRecord) -> int:
+        """The offset behind the last entry that leads to a record, or is one of those
+        before the first.
+
+        @param end: where to begin to look, backwards.
+        """
+        while end > self.start:
+            position, size, _ = self.entries(end - 1, 1)[0]
+            if size == FILLED_SIZE or position < lowest or is_record(position, size):
+                break
+            end -= 1
+        return end

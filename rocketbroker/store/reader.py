@@ -19,7 +19,7 @@ from typing import Final, final
 
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
-from rocketbroker.records.entries import FILLED_SIZE, SIZE
+from rocketbroker.records.entries import FILLED_SIZE
 from rocketbroker.store.filerow import FileRow
 from rocketbroker.store.logfiles import LogFiles
 from rocketbroker.store.queuereader import QueueReader
@@ -253,7 +253,7 @@ class StoreReader:
         after a clean stop; L{max_offset} counts those behind it then."""
         queue = self._queue(topic, queue_id)
         if queue.whole_end < 0:
-            queue.whole_end = self._whole_end(queue, queue.end)
+            queue.whole_end = queue.last_whole(queue.end, self.lowest, self._is_record)
         return queue.whole_end if self.is_clean else queue.end
 
     def _queue(self, topic: str, queue_id: int) -> QueueReader:
@@ -267,7 +267,7 @@ class StoreReader:
             try:
                 queue = QueueReader(self.files, folder)
                 if words is None:
-                    self._bound(queue)
+                    queue.bound(self.lowest, None if self.is_clean else self._is_record)
                 else:
                     queue.first, queue.end = words
             except OSError as error:
@@ -288,48 +288,9 @@ class StoreReader:
             return 0, 0
         return self._words.view[slot + MIN], self._words.view[slot + MAX]
 
-    def _bound(self, queue: QueueReader) -> None:
-        """Find out from where to where a queue can be read."""
-        low, high = queue.start, queue.limit()
-        while low < high:
-            middle = (low + high) // 2
-            _, size, _ = queue.entries(middle, 1)[0]
-            if size > 0 or self._unread_entry(queue, middle):
-                low = middle + 1
-            else:
-                high = middle
-        end = low
-        if not self.is_clean:
-            # After a clean stop all of them count: what one leads to was there.
-            end = self._whole_end(queue, end)
-        low, high = queue.start, end
-        lowest = self.lowest
-        while low < high:
-            middle = (low + high) // 2
-            position, size, _ = queue.entries(middle, 1)[0]
-            is_before = position < lowest and not self._unread_entry(queue, middle)
-            if size == FILLED_SIZE or is_before:
-                low = middle + 1
-            else:
-                high = middle
-        queue.first = low
-        queue.end = end
-
-    def _whole_end(self, queue: QueueReader, end: int) -> int:
-        while end > queue.start and not self._is_whole(queue, end - 1):
-            end -= 1
-        return end
-
-    def _is_whole(self, queue: QueueReader, offset: int) -> bool:
-        """Whether an entry is one of those before the first, or points to a record.
-
-        After a clean stop, one with another CRC is rotten. Else it may never have been
-        written whole.
-        """
-        position, size, _ = queue.entries(offset, 1)[0]
-        lowest = self.lowest
-        if size == FILLED_SIZE or position < lowest:
-            return True
+    def _is_record(self, position: int, size: int) -> bool:
+        """Whether one stands there. After a clean stop, one with another CRC is rotten;
+        else it may never have been written whole."""
         try:
             self._record(position, size, not self.is_clean)
         except Broken:
@@ -375,13 +336,7 @@ class StoreReader:
 
     def unread_entry(self, topic: str, queue_id: int, offset: int) -> str:
         """The same of an entry of a queue."""
-        return self._unread_entry(self._queue(topic, queue_id), offset)
-
-    def _unread_entry(self, queue: QueueReader, offset: int) -> str:
-        if not self.files.is_bad or not queue.file_size:
-            return ""
-        at = offset * SIZE % queue.file_size
-        return self.files.why(queue.path_of(offset), at, SIZE)
+        return self._queue(topic, queue_id).unread(offset)
 
     def _find(self, position: int) -> Segment:
         """The segment of a position; the broker may have made it since.
@@ -436,7 +391,7 @@ class StoreReader:
                 if size == FILLED_SIZE and position == 0:
                     continue
                 try:
-                    if size <= 0 and (why := self._unread_entry(queue, at - 1)):
+                    if size <= 0 and (why := queue.unread(at - 1)):
                         raise Broken(f"its entry: {why}")
                     if position == before:
                         raise Broken("the record before has its place")
