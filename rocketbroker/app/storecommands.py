@@ -70,6 +70,15 @@ def finish(rows: Rows, reader: StoreReader, is_faulty: bool) -> None:
     sys.exit(1 if is_faulty else 0)
 
 
+def tell_gaps(reader: StoreReader, topics: list[str]) -> bool:
+    """Say which files are missing between others; return whether any is."""
+    is_faulty = False
+    for text in inspection.gaps(reader, topics):
+        is_faulty = True
+        print(f"rocketbroker: {text}", file=sys.stderr)
+    return is_faulty
+
+
 def printing(output: str) -> Rows:
     """Rows on standard output."""
     return Rows(sys.stdout, output)
@@ -114,7 +123,7 @@ def store_ls(directory: str, output: str, commit_log: str | None) -> None:
     total = inspection.count(reader, inspection.topics(reader))
     for row in inspection.queues(reader, watched(total)):
         rows.add("queue", row)
-    finish(rows, reader, False)
+    finish(rows, reader, tell_gaps(reader, inspection.topics(reader)))
 
 
 @store.command("stats")
@@ -129,7 +138,7 @@ def store_stats(directory: str, output: str, commit_log: str | None) -> None:
     passed = watched(inspection.count(reader, topics))
     for topic in topics:
         rows.add("topic", inspection.topic_figures(reader, topic, passed))
-    finish(rows, reader, False)
+    finish(rows, reader, tell_gaps(reader, topics))
 
 
 def plain(message: StoredMessage) -> bytes:

@@ -30,14 +30,28 @@ class BatchFiles:
     @ivar lowest: where the log begins: units before are those of deleted batches.
     @ivar start: the byte at which it begins.
     @ivar end: the byte behind its last unit.
+    @ivar before: what is before files that are missing, of a queue that no broker uses;
+        all else is said of what is behind them.
     """
 
-    def __init__(self, reader: StoreReader, topic: str, queue_id: int) -> None:
+    def __init__(
+        self,
+        reader: StoreReader,
+        topic: str,
+        queue_id: int,
+        below: int | None = None,
+    ) -> None:
+        """
+        @param below: leave out the files from this byte on.
+        """
         self.exists = queue_id in reader.queues(topic, FOLDER)
         self.lowest = reader.lowest
         # Before the files are listed: up to there they exist, whatever comes.
         end = reader.batch_end(topic, queue_id)
-        self._row = reader.row(FOLDER, topic, queue_id, BATCH_SIZE)
+        self._row = reader.row(FOLDER, topic, queue_id, BATCH_SIZE, below)
+        self.before: BatchFiles | None = None
+        if self._row.gap >= 0 and reader.is_clean:
+            self.before = BatchFiles(reader, topic, queue_id, self._row.gap)
         self.start = self._row.start
         self.end = self._last(reader.is_clean) if end is None else end
 
@@ -61,6 +75,12 @@ class BatchFiles:
                 elif data[start : start + BATCH_SIZE] != _ZEROS:
                     end = at
         return end
+
+    def parts(self) -> list[BatchFiles]:
+        """What is before files that are missing, and behind them, in order; without
+        such before that have no messages."""
+        before = self.before.parts() if self.before is not None else []
+        return [*(part for part in before if part.span()[1]), self]
 
     def path_of(self, position: int) -> str:
         """The file that holds a byte."""

@@ -26,15 +26,19 @@ class FileRow:
     @ivar lengths: how long the files are, by their first byte.
     @ivar size: how long each should be (one that is short reads as zeros behind its
         end); 0 without any.
-    @ivar start: the first byte.
+    @ivar start: the first byte behind which no file is missing.
     @ivar end: the byte behind the last file.
+    @ivar gap: the byte behind the last file before C{start}; -1 without any.
     """
 
-    __slots__ = ("_files", "_paths", "end", "lengths", "size", "start")
+    __slots__ = ("_files", "_paths", "end", "gap", "lengths", "size", "start")
 
-    def __init__(self, files: IFiles, folder: str, unit: int) -> None:
+    def __init__(
+        self, files: IFiles, folder: str, unit: int, below: int | None = None
+    ) -> None:
         """
         @param unit: what the bytes come in; the size of files is a multiple of it.
+        @param below: leave out the files from this byte on.
         """
         self._files = files
         self.lengths: dict[int, int] = {}
@@ -50,10 +54,14 @@ class FileRow:
         whole = {at: length - length % unit for at, length in self.lengths.items()}
         self.size = size_of_files(whole)
         self._paths: dict[int, str] = {}
+        self.gap = -1
         for start in sorted(paths, reverse=True):
             if self.size and start % self.size:
                 continue
+            if below is not None and start >= below:
+                continue
             if self._paths and start + self.size not in self._paths:
+                self.gap = start + self.size
                 break
             self._paths[start] = paths[start]
         self.start = min(self._paths, default=0)

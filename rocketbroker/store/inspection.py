@@ -7,6 +7,7 @@ columns of its tables and the keys of its JSON.
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
@@ -51,10 +52,39 @@ def batches(reader: StoreReader, topic: str, queue_id: int) -> BatchFiles | None
 
 def span(reader: StoreReader, topic: str, queue_id: int) -> tuple[int, int]:
     """The offsets of the first message of a queue, and behind the last one."""
+    parts = spans(reader, topic, queue_id)
+    return parts[0][0], parts[-1][1]
+
+
+def spans(reader: StoreReader, topic: str, queue_id: int) -> list[tuple[int, int]]:
+    """The same of its parts: there are several if files are missing between others."""
     found = batches(reader, topic, queue_id)
     if found is not None:
-        return found.span()
-    return reader.min_offset(topic, queue_id), reader.max_offset(topic, queue_id)
+        return [part.span() for part in found.parts()]
+    return reader.parts(topic, queue_id)
+
+
+def gaps(reader: StoreReader, some: Iterable[str]) -> Iterator[str]:
+    """Sentences about files that are missing between others: of the log, and of the
+    queues of some topics."""
+    if reader.log.gaps() and not reader.is_clean:
+        # A broker may have removed them one after the other, while they were listed.
+        reader.log = reader.log.again()
+    for start, end, path in reader.log.gaps():
+        yield f"{path} is missing: the log has nothing from position {start} to {end}."
+    for topic in some:
+        for queue_id in queue_ids(reader, topic):
+            parts = spans(reader, topic, queue_id)
+            for (_, end), (first, _) in itertools.pairwise(parts):
+                yield str(_without_entries(f"{topic}/{queue_id}", end, first))
+
+
+def _without_entries(queue: str, first: int, end: int) -> StoreError:
+    """Messages that are not found, as a queue has no file for them."""
+    return StoreError(
+        f"Messages {first} to {end - 1} of {queue} cannot be found: the files of the "
+        "queue that lead to them are missing."
+    )
 
 
 def count(reader: StoreReader, some: Iterable[str]) -> int:
@@ -110,12 +140,24 @@ def sizes(
     """The sizes of a queue's records, and how many messages each has."""
     found = batches(reader, topic, queue_id)
     if found is not None:
-        for unit in found.units():
-            yield unit.size, unit.messages
-            passed(unit.messages)
+        for part in found.parts():
+            for unit in part.units():
+                yield unit.size, unit.messages
+                passed(unit.messages)
         return
-    at = reader.min_offset(topic, queue_id)
-    end = reader.max_offset(topic, queue_id)
+    for first, end in reader.parts(topic, queue_id):
+        yield from _sizes(reader, topic, queue_id, first, end, passed)
+
+
+def _sizes(
+    reader: StoreReader,
+    topic: str,
+    queue_id: int,
+    at: int,
+    end: int,
+    passed: Passed,
+) -> Iterator[tuple[int, int]]:
+    """The same of a part of a queue that is no batch queue."""
     while at < end:
         try:
             entries = reader.entries(topic, queue_id, at)[: end - at]
@@ -144,7 +186,9 @@ def queues(reader: StoreReader, passed: Passed) -> Iterator[Row]:
                 "queue": queue_id,
                 "first": first,
                 "end": end,
-                "messages": end - first,
+                "messages": sum(
+                    behind - start for start, behind in spans(reader, topic, queue_id)
+                ),
                 "bytes": sum(
                     each for each, _ in sizes(reader, topic, queue_id, passed)
                 ),
@@ -185,7 +229,8 @@ def _times(reader: StoreReader, topic: str, queue_id: int) -> Iterator[int]:
     """When the first and the last record of a queue were stored."""
     found = batches(reader, topic, queue_id)
     if found is not None:
-        yield from (unit.store_ms for unit in found.units())
+        for part in found.parts():
+            yield from (unit.store_ms for unit in part.units())
         return
     first, end = span(reader, topic, queue_id)
     for offset in {first, end - 1} if end > first else set():
@@ -203,28 +248,70 @@ def messages(
 
     @param until: the offset behind the last; None: to the end of the queue.
     """
+    name = f"{topic}/{queue_id}"
+    stop = MOST_OFFSET if until is None else until
     found = batches(reader, topic, queue_id)
-    if found is not None:
-        stop = MOST_OFFSET if until is None else until
-        yield from _unwrapped(reader, found, f"{topic}/{queue_id}", first, stop)
-        return
-    at = max(first, reader.min_offset(topic, queue_id))
-    end = reader.max_offset(topic, queue_id)
-    if until is not None:
-        end = min(end, until)
+    files = found.parts() if found is not None else []
+    behind = -1
+    for number, (start, end) in enumerate(spans(reader, topic, queue_id)):
+        if behind >= 0 and max(behind, first) < min(start, stop):
+            yield _without_entries(name, max(behind, first), min(start, stop))
+        if files:
+            yield from _unwrapped(reader, files[number], name, first, stop)
+        else:
+            low, high = max(first, start), min(end, stop)
+            yield from _entered(reader, topic, queue_id, low, high)
+        behind = end
+
+
+def _entered(
+    reader: StoreReader, topic: str, queue_id: int, at: int, end: int
+) -> Iterator[StoredMessage | StoreError]:
+    """The messages of a part of a queue that is no batch queue."""
     while at < end:
         try:
             piece = reader.read(topic, queue_id, at, end)
         except StoreError as error:
             after = reader.behind_removed(topic, queue_id, at)
             if after == at:
-                yield error
-                after += 1
+                after, why = _behind_missing(reader, topic, queue_id, at, end)
+                yield why or error
             at = after
             continue
         for record in piece.records:
             yield decode(record)
         at = piece.next_offset
+
+
+def _behind_missing(
+    reader: StoreReader, topic: str, queue_id: int, at: int, end: int
+) -> tuple[int, StoreError | None]:
+    """Where to go on behind a message that cannot be read: all whose records stood in
+    the same missing files of the log are told at once.
+
+    @return: the offset, and a sentence about them; None if there is no such file.
+    """
+    first = at
+    missing = ((start, behind) for start, behind, _ in reader.log.gaps())
+    entries = reader.entries(topic, queue_id, at)
+    position = entries[0][0] if entries else -1
+    start, behind = next(
+        ((low, high) for low, high in missing if low <= position < high), (0, 0)
+    )
+    if not behind:
+        return at + 1, None
+    while entries and at < end:
+        for position, _, _ in entries[: end - at]:
+            if not start <= position < behind:
+                entries = []
+                break
+            at += 1
+        else:
+            entries = reader.entries(topic, queue_id, at)
+    return at, StoreError(
+        f"Messages {first} to {at - 1} of {topic}/{queue_id} cannot be read: the log "
+        f"has no files from position {start} to {behind}."
+    )
 
 
 def _unwrapped(

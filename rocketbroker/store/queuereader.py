@@ -1,5 +1,9 @@
 # -*- test-case-name: tests.store.test_reader -*-
-"""One queue of a directory that is opened for reading only."""
+"""One queue of a directory that is opened for reading only.
+
+It begins behind the last file that is missing. What is before that is a part of its
+own, and so on.
+"""
 
 from __future__ import annotations
 
@@ -24,18 +28,41 @@ class QueueReader:
     @ivar first: the first offset that can be read.
     @ivar end: the offset behind the last one.
     @ivar whole_end: of those that lead to a record; -1 before it was looked for.
+    @ivar before: the part before the files that are missing.
     """
 
-    __slots__ = ("_files", "end", "file_size", "first", "row", "start", "whole_end")
+    __slots__ = (
+        "_files",
+        "before",
+        "end",
+        "file_size",
+        "first",
+        "row",
+        "start",
+        "whole_end",
+    )
 
-    def __init__(self, files: ReadFiles, folder: str) -> None:
+    def __init__(self, files: ReadFiles, folder: str, below: int | None = None) -> None:
+        """
+        @param below: leave out the files from this byte on.
+        """
         self._files = files
-        self.row = FileRow(files, folder, SIZE)
+        self.row = FileRow(files, folder, SIZE, below)
+        self.before: QueueReader | None = None
+        if self.row.gap >= 0:
+            self.before = QueueReader(files, folder, self.row.gap)
         self.file_size = self.row.size
         self.start = self.row.start // SIZE
         self.first = self.start
         self.end = self.start
         self.whole_end = -1
+
+    def part(self, offset: int) -> QueueReader:
+        """The part that an offset is in; this one if it is in none."""
+        part: QueueReader | None = self
+        while part is not None and offset < part.start:
+            part = part.before
+        return part if part is not None and offset < part.limit() else self
 
     def path_of(self, offset: int) -> str:
         """The file that holds an entry; empty if none does."""
@@ -66,7 +93,7 @@ class QueueReader:
     # What counts.
 
     def bound(self, lowest: int, is_record: IsRecord | None) -> None:
-        """Find out from where to where it can be read.
+        """Find out from where to where it can be read, and what is before.
 
         @param lowest: where the log begins.
         @param is_record: asked of the last entries, which may never have been written
@@ -92,6 +119,8 @@ class QueueReader:
                 high = middle
         self.first = low
         self.end = end
+        if self.before is not None:
+            self.before.bound(lowest, is_record)
 
     def last_whole(self, end: int, lowest: int, is_record: IsRecord) -> int:
         """The offset behind the last entry that leads to a record, or is one of those

@@ -156,7 +156,7 @@ class StoreReader:
         self, topic: str, queue_id: int, offset: int
     ) -> list[tuple[int, int, int]]:
         """Some entries from an offset on, as L{ENTRY} has them; empty at the end."""
-        queue = self._queue(topic, queue_id)
+        queue = self._queue(topic, queue_id).part(offset)
         most = min(queue.end - offset, ENTRIES_AT_ONCE)
         return queue.entries(offset, most) if most > 0 else []
 
@@ -169,14 +169,22 @@ class StoreReader:
         most = min(queue.end - offset, FEW_ENTRIES)
         return queue.read(offset, most) if most > 0 else b""
 
-    def row(self, kind: str, topic: str, queue_id: int, unit: int) -> FileRow:
+    def row(
+        self,
+        kind: str,
+        topic: str,
+        queue_id: int,
+        unit: int,
+        below: int | None = None,
+    ) -> FileRow:
         """The files that a queue has of another kind.
 
         @param kind: the name of their directory in the root.
         @param unit: what their bytes come in.
+        @param below: leave out those from this byte on.
         """
         folder = os.path.join(self.root, kind, topic, str(queue_id))
-        return FileRow(self.files, folder, unit)
+        return FileRow(self.files, folder, unit, below)
 
     def queue_path(self, topic: str, queue_id: int, offset: int) -> str:
         """The file that holds an entry; empty if none does."""
@@ -189,7 +197,7 @@ class StoreReader:
         @return: the next offset that is there; the same one if it was not removed.
         """
         self._queues.pop((topic, queue_id), None)
-        queue = self._queue(topic, queue_id)
+        queue = self._queue(topic, queue_id).part(offset)
         if not queue.file_size:
             return BEHIND_ALL
         first = max(offset, queue.first)
@@ -247,6 +255,23 @@ class StoreReader:
     def max_offset(self, topic: str, queue_id: int) -> int:
         """One more than the last offset that can be read, when it was first asked."""
         return self._queue(topic, queue_id).end
+
+    def parts(self, topic: str, queue_id: int) -> list[tuple[int, int]]:
+        """From where to where a queue can be read: more than once if files of it are
+        missing between others. The last one is what all else is said of."""
+        found: list[tuple[int, int]] = []
+        queue: QueueReader | None = self._queue(topic, queue_id)
+        while queue is not None:
+            if not found or self._is_there(queue):
+                found.append((queue.first, queue.end))
+            queue = queue.before
+        return found[::-1]
+
+    def _is_there(self, queue: QueueReader) -> bool:
+        """Whether a part of a queue counts: its broker has not just removed it."""
+        if self.is_live or queue.end <= queue.first:
+            return False
+        return self.is_clean or self.files.exists(queue.path_of(queue.first))
 
     def whole_end(self, topic: str, queue_id: int) -> int:
         """The offset behind the last entry that leads to a record, which may be rotten
@@ -365,7 +390,7 @@ class StoreReader:
         @raise StoreError: a record of the range cannot be read; one sentence. Those
             before it were handed out by the calls before.
         """
-        queue = self._queue(topic, queue_id)
+        queue = self._queue(topic, queue_id).part(offset)
         if not queue.first <= offset <= until <= queue.end:
             raise StoreError(
                 f"{topic}/{queue_id} can be read from {queue.first} to {queue.end}, "

@@ -120,6 +120,18 @@ class StoreCommandTests(SynchronousTestCase):
             self.assertIn("cannot be read", result.stderr)
             self.assertIn("plum", result.stdout)
 
+    def test_gap(self) -> None:
+        """Files that are missing between others are said, by all; the status is 1."""
+        log = os.path.join(self.root, "commitlog")
+        with open(os.path.join(log, f"{2 * SEGMENT:020d}"), "wb") as file:
+            file.truncate(SEGMENT)
+        for verb in ("ls", "stats"):
+            result = self.call(verb, self.root)
+            self.assertEqual(result.exit_code, 1)
+            self.assertIn(f"{log}/{SEGMENT:020d} is missing", result.stderr)
+            self.assertIn("U", result.stdout)
+        self.assertEqual(len(self.rows("cat", self.root, "T")), 3)
+
     def test_wrongUse(self) -> None:
         """What makes no sense ends with 2."""
         for words in (

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import os
+
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import StoreError
+from rocketbroker.records.entries import SIZE
+from rocketbroker.records.queueunits import BATCH_SIZE
 from rocketbroker.records.record import StoredMessage
 from rocketbroker.store import inspection
 from rocketbroker.store.faults import Fault
 from rocketbroker.store.reader import StoreReader
+from rocketbroker.store.segments import segment_name
 from rocketbroker.store.verification import Verification
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.cleanings import NOW, CleaningCase
 from tests.store.stores import (
+    BATCH_UNITS,
+    QUEUE_ENTRIES,
     ROOT,
     SEGMENT,
     START_MS,
@@ -235,3 +242,122 @@ class CleanedTests(CleaningCase):
         self.assertEqual(list(inspection.messages(self.reader, "T", 0, 0, None)), [])
         walk.run()
         self.assertEqual(faults, [])
+
+
+class GapTests(SynchronousTestCase):
+    """Files that are missing between others: of the log, and of queues."""
+
+    def setUp(self) -> None:
+        """Fill five files of a queue, four of the log, and three of a batch queue."""
+        self.disk = MemoryDisk()
+        self.store = make(self.disk)
+        self.store.know_topics("B".__eq__)
+        self.store.open()
+        for number in range(5 * QUEUE_ENTRIES):
+            put(self.store, self.store.queue("T", 0), b"%03d" % number * 90)
+        several = [[b"%02d" % number] * 2 for number in range(3 * BATCH_UNITS)]
+        put_batches(self.store, self.store.queue("B", 0), *several)
+        self.store.close()
+
+    def remove(self, kind: str, number: int, size: int) -> None:
+        """Lose one file."""
+        self.disk.remove(os.path.join(ROOT, kind, segment_name(number * size)))
+
+    def read(
+        self, topic: str = "T", first: int = 0, until: int | None = None
+    ) -> tuple[list[int], list[str]]:
+        """The offsets of a queue that can be read, and what is said of others."""
+        reader = StoreReader(self.disk, ROOT)
+        self.addCleanup(reader.close)
+        offsets = []
+        said = []
+        for each in inspection.messages(reader, topic, 0, first, until):
+            if isinstance(each, StoreError):
+                said.append(str(each))
+            else:
+                offsets.append(each.queue_offset)
+        return offsets, said
+
+    def rows(self) -> tuple[list[tuple[object, ...]], list[str]]:
+        """What is told of the queues, and the gaps."""
+        reader = StoreReader(self.disk, ROOT)
+        self.addCleanup(reader.close)
+        names = ("topic", "first", "end", "messages")
+        rows = [
+            tuple(row[name] for name in names)
+            for row in inspection.queues(reader, lambda more: None)
+        ]
+        figures = inspection.topic_figures(reader, "T", lambda more: None)
+        self.assertEqual(figures["messages"], rows[1][3])
+        return rows, list(inspection.gaps(reader, inspection.topics(reader)))
+
+    def test_good(self) -> None:
+        """Nothing is said where nothing is missing."""
+        self.assertEqual(self.read(), (list(range(500)), []))
+        self.assertEqual(self.read("B"), (list(range(60)), []))
+        self.assertEqual(self.rows(), ([("B", 0, 60, 60), ("T", 0, 500, 500)], []))
+
+    def test_queue(self) -> None:
+        """What is before and behind missing files of a queue is shown, and what is not
+        is told once."""
+        for number in (1, 3):
+            self.remove("consumequeue/T/0", number, QUEUE_ENTRIES * SIZE)
+        offsets, said = self.read()
+        there = [*range(100), *range(200, 300), *range(400, 500)]
+        self.assertEqual(offsets, there)
+        self.assertEqual(len(said), 2)
+        self.assertIn("Messages 100 to 199 of T/0 cannot be found", said[0])
+        self.assertIn("Messages 300 to 399 of T/0 cannot be found", said[1])
+        rows, gaps = self.rows()
+        self.assertEqual((rows[1], gaps), (("T", 0, 500, 300), said))
+        offsets, said = self.read(first=150, until=310)
+        self.assertEqual(offsets, list(range(200, 300)))
+        self.assertIn("150 to 199", said[0])
+        self.assertIn("300 to 309", said[1])
+        self.assertEqual(self.read(until=100), (list(range(100)), []))
+        self.assertEqual(self.read(first=420, until=430)[1], [])
+
+    def test_crashed(self) -> None:
+        """So it is where it was not stopped cleanly."""
+        self.disk.open(os.path.join(ROOT, "abort"), create=True).close()
+        self.remove("consumequeue/T/0", 1, QUEUE_ENTRIES * SIZE)
+        offsets, said = self.read()
+        self.assertEqual((len(offsets), len(said)), (400, 1))
+
+    def test_rottenBefore(self) -> None:
+        """A record that is rotten before the gap leaves those behind it what they
+        are."""
+        self.remove("consumequeue/T/0", 1, QUEUE_ENTRIES * SIZE)
+        file = self.disk.open(os.path.join(ROOT, "commitlog", segment_name(0)))
+        size = int.from_bytes(file.pread(4, 0), "big")
+        file.pwrite(b"!", 5 * size + 95)
+        file.close()
+        offsets, said = self.read()
+        self.assertEqual((len(offsets), len(said)), (399, 2))
+        self.assertIn("Message 5 of T/0, at position", said[0])
+
+    def test_batches(self) -> None:
+        """The same of a batch queue."""
+        self.remove("batchconsumequeue/B/0", 1, BATCH_UNITS * BATCH_SIZE)
+        offsets, said = self.read("B")
+        self.assertEqual(offsets, [*range(20), *range(40, 60)])
+        self.assertEqual(len(said), 1)
+        self.assertIn("Messages 20 to 39 of B/0 cannot be found", said[0])
+        rows, gaps = self.rows()
+        self.assertEqual((rows[0], gaps), (("B", 0, 60, 40), said))
+        self.assertEqual(self.read("B", 0, 10)[1], [])
+
+    def test_log(self) -> None:
+        """Of a missing file of the log all that stood in it is told at once, and by the
+        figures which it is."""
+        self.remove("commitlog", 1, SEGMENT)
+        offsets, said = self.read()
+        lost = sorted({*range(500)} - {*offsets})
+        self.assertEqual(lost, list(range(lost[0], lost[-1] + 1)))
+        self.assertEqual(len(said), 1)
+        self.assertIn(f"Messages {lost[0]} to {lost[-1]} of T/0 cannot be r", said[0])
+        self.assertIn(f"from position {SEGMENT} to {2 * SEGMENT}", said[0])
+        (gap,) = self.rows()[1]
+        self.assertIn(f"{segment_name(SEGMENT)} is missing", gap)
+        until = lost[0] + 2
+        self.assertIn(f"to {until - 1} of T/0", self.read(until=until)[1][0])
