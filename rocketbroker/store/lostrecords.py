@@ -15,6 +15,10 @@ reference and we step over or hand out as they are:
     anywhere; their bodies are the bytes that are there.
   - Up to the end of a segment a filler does.
 
+In a log whose records have a CRC of their own (C{enabledAppendPropCRC}) those that are
+put there have one, too: with C{forceVerifyPropCRC} the reference ends its log before a
+record that has none.
+
 The store sheet, sections 3, 7 and 13.
 """
 
@@ -59,6 +63,9 @@ MOST_DEAD: Final = 4 << 20
 
 NOBODY: Final = bytes(8)
 SMALLEST_DEAD: Final = record_size(0, len(DEAD_TOPIC), 0)
+
+#: What stands before the body of one.
+_DEAD_HEAD: Final = SMALLEST_DEAD - 3 - len(DEAD_TOPIC)
 
 #: Compressed or not, and how, or an inner batch: means nothing without a body.
 _NOT_EMPTY: Final = 0x701 | INNER_BATCH | NEED_UNWRAP
@@ -108,8 +115,13 @@ class Filling:
     @ivar dead: from where to where dead records and fillers stand.
     """
 
-    def __init__(self, read: Read, store_ms: int) -> None:
+    def __init__(self, read: Read, store_ms: int, is_sealed: bool = False) -> None:
+        """
+        @param is_sealed: whether the records of the log have CRCs of their own.
+        """
         self._read = read
+        self._seal_bytes = CRC_PROPERTY_SIZE if is_sealed else 0
+        self._smallest = SMALLEST_DEAD + self._seal_bytes
         self.store_ms = max(store_ms, 1)
         self.patches: list[tuple[int, bytes]] = []
         self.mended: list[Slot] = []
@@ -128,7 +140,7 @@ class Filling:
         @param ends_segment: whether the region's end is the end of its segment.
         """
         used = _apart(start, end, slots)
-        if used and 0 < used[0].position - start < SMALLEST_DEAD:
+        if used and 0 < used[0].position - start < self._smallest:
             del used[0]
         at = used[0].position if used else start
         if used:
@@ -136,7 +148,7 @@ class Filling:
         for number, slot in enumerate(used):
             is_last = number + 1 == len(used)
             room = end if is_last else used[number + 1].position
-            if is_last and end - slot.position - slot.size >= SMALLEST_DEAD:
+            if is_last and end - slot.position - slot.size >= self._smallest:
                 room = slot.position + slot.size
             self._slot(slot, room)
             at = room
@@ -175,16 +187,17 @@ class Filling:
         while start < end:
             size = end - start
             if size > MOST_DEAD:
-                size = min(MOST_DEAD, size - SMALLEST_DEAD)
+                size = min(MOST_DEAD, size - self._smallest)
             self._dead(start, size)
             start += size
 
     def _dead(self, position: int, size: int) -> None:
         """A dead record; its body is what is there."""
-        length = size - SMALLEST_DEAD
+        is_sealed = self._seal_bytes > 0 and size >= self._smallest
+        length = size - (self._smallest if is_sealed else SMALLEST_DEAD)
         record = encode(
             DEAD_TOPIC,
-            self._read(position + SMALLEST_DEAD - 3 - len(DEAD_TOPIC), length),
+            self._read(position + _DEAD_HEAD, length),
             b"",
             0,
             0,
@@ -194,17 +207,18 @@ class Filling:
             self.store_ms,
             NOBODY,
             sys_flag=DEAD,
+            append_crc=is_sealed,
         )
-        head = len(record) - length - 3 - len(DEAD_TOPIC)
-        self.patches.append((position, record[:head]))
-        self.patches.append((position + head + length, record[head + length :]))
+        behind = _DEAD_HEAD + length
+        self.patches.append((position, record[:_DEAD_HEAD]))
+        self.patches.append((position + behind, record[behind:]))
 
     def _slot(self, slot: Slot, room: int) -> None:
         """Mend a record, or empty it; what it leaves up to C{room} is dead."""
         data = self._read(slot.position, slot.size)
         mended = _mended(slot, data)
         left = room - slot.position - slot.size
-        if mended is not None and (left == 0 or left >= SMALLEST_DEAD):
+        if mended is not None and (left == 0 or left >= self._smallest):
             self.patches.append((slot.position, mended))
             self.mended.append(slot)
             self._bury(slot.position + slot.size, room)
@@ -212,7 +226,10 @@ class Filling:
         record = None
         if slot.messages == 1:
             # A batch without messages is none, and its queue may have gaps.
-            record = self._empty(slot, data, room - slot.position)
+            room_here = room - slot.position
+            record = self._empty(slot, data, room_here, self._seal_bytes)
+            if record is None and self._seal_bytes:
+                record = self._empty(slot, data, room_here, 0)
         if record is None:
             self.buried.append(slot)
             self._bury(slot.position, room)
@@ -222,11 +239,19 @@ class Filling:
         after = slot.position + len(record)
         self._cover(after, room)
 
-    def _empty(self, slot: Slot, data: bytes, room: int) -> bytes | None:
+    def _empty(
+        self, slot: Slot, data: bytes, room: int, seal_bytes: int
+    ) -> bytes | None:
         """A message without a body, of C{room} bytes or so few less that a dead record
-        fits behind it; None if there is no way."""
+        fits behind it; None if there is no way.
+
+        @param seal_bytes: of what is added to its properties: its own CRC, or nothing.
+        """
         was = self._known(slot, data)
         properties = was.property_bytes
+        if seal_bytes and properties and not properties.endswith(b"\x02"):
+            properties += b"\x02"
+        room -= seal_bytes
         hosts = was.born_host, was.store_host
         size = record_size(
             0, len(slot.topic), len(properties), len(hosts[0]), len(hosts[1])
@@ -234,14 +259,14 @@ class Filling:
         joint = b"" if not properties or properties.endswith(b"\x02") else b"\x02"
         marked = properties + joint + f"{LOST}\x01{slot.size}\x02".encode()
         left = room - size - (len(marked) - len(properties))
-        if left < 0 or len(marked) + SMALLEST_DEAD > MOST_PROPERTIES:
+        if left < 0 or len(marked) + self._smallest + seal_bytes > MOST_PROPERTIES:
             # No room to say that it is lost.
             marked, left = properties, room - size
-            if left < SMALLEST_DEAD:
+            if left < self._smallest:
                 marked += b"\x02" * left
-        elif left < SMALLEST_DEAD:
+        elif left < self._smallest:
             marked = marked[:-1] + b" " * left + b"\x02"
-        if left < 0 or len(marked) > MOST_PROPERTIES:
+        if left < 0 or len(marked) + seal_bytes > MOST_PROPERTIES:
             return None
         return encode(
             slot.topic,
@@ -258,6 +283,7 @@ class Filling:
             was.sys_flag & ~_NOT_EMPTY,
             was.reconsume_times,
             was.prepared_offset,
+            append_crc=seal_bytes > 0,
         )
 
     def _known(self, slot: Slot, data: bytes) -> StoredMessage:

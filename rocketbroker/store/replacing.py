@@ -15,6 +15,8 @@ from typing import Final, final
 
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
+from rocketbroker.records.properties import CRC32
+from rocketbroker.records.record import CRC_PROPERTY_SIZE
 from rocketbroker.records.sysflags import INNER_BATCH
 from rocketbroker.store.batchqueue import FOLDER as BATCHES
 from rocketbroker.store.faults import Fault
@@ -30,6 +32,9 @@ from rocketbroker.store.lostrecords import Filling, Slot
 from rocketbroker.store.queueverification import MOST_RECORD, SHARED_PREFIX
 from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.scanning import SMALLEST, Blank, Broken, parse
+
+#: How the CRC of a record begins, as its last property.
+_CRC: Final = CRC32.encode() + b"\x01"
 
 #: So many missing offsets are tried for a record that no queue knows: it was followed
 #: soon by the next one of its queue, or it was the last.
@@ -64,10 +69,10 @@ class Plan:
         self._reader = reader
         self._faults = faults
         self._batches = sorted(queues_in(files, os.path.join(root, BATCHES)))
-        self.filling = Filling(self._read, store_ms)
         self.rest = 0, 0
         self.damaged = {each.queue for each in faults if each.queue is not None}
         regions = {fault.region for fault in faults if fault.region != (0, 0)} | new
+        self.filling = Filling(self._read, store_ms, self._is_sealed(regions))
         times = self._times(regions, store_ms)
         for start, end in sorted(regions):
             self.filling.store_ms = times[start]
@@ -108,13 +113,28 @@ class Plan:
 
     def _time(self, position: int) -> int:
         """When the record at a position was stored; 0 if none can be read there."""
+        data = self._record(position)
+        return parse(data, 0, position, True)[6] if data else 0
+
+    def _is_sealed(self, regions: Set[tuple[int, int]]) -> bool:
+        """Whether the log has records with a CRC of their own: the first one of a file,
+        or behind a region."""
+        starts = {segment.start for segment in self._reader.segments}
+        return any(
+            self._record(position)[-CRC_PROPERTY_SIZE:].startswith(_CRC)
+            for position in sorted(starts | {end for _, end in regions})
+        )
+
+    def _record(self, position: int) -> bytes:
+        """The record at a position; empty if there is none, or not a whole one."""
         try:
             size = int.from_bytes(self._read(position, 4), "big")
             segment = segment_at(self._reader, position)
             data = self._read(position, min(size, MOST_RECORD, segment.end - position))
-            return parse(data, 0, position, True)[6]
+            parse(data, 0, position, True)
         except (Blank, Broken, StoreError):
-            return 0
+            return b""
+        return data
 
     def _fill(self, start: int, end: int) -> None:
         slots = [

@@ -159,8 +159,14 @@ class RepairTests(SynchronousTestCase):
 
     def test_missing(self) -> None:
         """A file of the log is gone and given up: the Java broker finds a log that is
-        whole, and serves all the rest."""
-        over = self.written(signal.SIGKILL, FEWER, mappedFileSizeCommitLog=1 << 20)
+        whole, also by the CRCs of whole records, and serves all the rest."""
+        over = self.written(
+            signal.SIGKILL,
+            FEWER,
+            mappedFileSizeCommitLog=1 << 20,
+            enabledAppendPropCRC="true",
+            forceVerifyPropCRC="true",
+        )
         store = over.cluster.store
         lost = self.remove(store, 1)
         self.assertGreater(len(lost), 100)

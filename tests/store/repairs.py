@@ -54,10 +54,13 @@ def repair_of(
 class DamagedStore(SynchronousTestCase):
     """A store of 80 messages in two queues, over two segments, stopped cleanly."""
 
+    #: What is set.
+    settings: dict[str, object] = {}
+
     def setUp(self) -> None:
         """Fill it."""
         self.disk = MemoryDisk()
-        self.store = opened(self.disk)
+        self.store = opened(self.disk, None, **self.settings)
         for number in range(40):
             put(self.store, self.store.queue("T", 0), b"%02d" % number * 600, tags="A")
             put(self.store, self.store.queue("T", 1), b"x" * 300)

@@ -6,7 +6,8 @@ import random
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.records.record import encode
+from rocketbroker.records.checking import GOOD, check
+from rocketbroker.records.record import CRC_PROPERTY_SIZE, encode, record_size
 from rocketbroker.store.encoding import MAGIC_BLANK
 from rocketbroker.store.lostrecords import MOST_DEAD, SMALLEST_DEAD, Filling, Slot
 from rocketbroker.store.scanning import Blank, Found, parse
@@ -19,7 +20,11 @@ class FillingTests(SynchronousTestCase):
     """Regions of a log that begins at position 10,000."""
 
     def filled(
-        self, data: bytes, slots: list[Slot], ends_segment: bool = False
+        self,
+        data: bytes,
+        slots: list[Slot],
+        ends_segment: bool = False,
+        is_sealed: bool = False,
     ) -> tuple[Filling, list[Found], int]:
         """Fill all of it.
 
@@ -30,7 +35,7 @@ class FillingTests(SynchronousTestCase):
         def read(position: int, size: int) -> bytes:
             return bytes(log[position - START : position - START + size])
 
-        filling = Filling(read, MS)
+        filling = Filling(read, MS, is_sealed)
         filling.fill(START, START + len(data), slots, ends_segment)
         for position, patch in filling.patches:
             log[position - START : position - START + len(patch)] = patch
@@ -44,6 +49,9 @@ class FillingTests(SynchronousTestCase):
                 self.assertEqual(int.from_bytes(log[at : at + 4], "big"), len(log) - at)
                 break
             found.append(record)
+            if is_sealed:
+                result = check(bytes(log), at, require_record_crc=True)
+                self.assertEqual(result, (GOOD, record[1]))
             at += record[1]
         return filling, found, at
 
@@ -88,6 +96,42 @@ class FillingTests(SynchronousTestCase):
             kept = {(each.position, each.queue_offset) for each in filling.emptied}
             alive = {(each[0], each[4]) for each in found if each[5] & 0xC == 0}
             self.assertEqual(alive, kept)
+
+    def test_sealed(self) -> None:
+        """In a log whose records have CRCs of their own, all that is put there has
+        one."""
+        luck = random.Random(6)
+        least = record_size(0, 1, CRC_PROPERTY_SIZE)
+        for _ in range(300):
+            slots = []
+            at = START + luck.choice((0, 0, SMALLEST_DEAD + CRC_PROPERTY_SIZE, 400))
+            for offset in range(luck.randrange(5)):
+                size = least + luck.choice((0, 1, 5, 20, 30, 31, 60, 100, 120, 400))
+                slots.append(Slot(at, size, b"T", 3, offset))
+                at += size + luck.choice((0, 0, 1, 90, SMALLEST_DEAD, 115, -5))
+            size = max(at, START + 2 * SMALLEST_DEAD) - START
+            size += luck.choice((0, SMALLEST_DEAD, 500))
+            ends_segment = luck.random() < 0.3
+            filled = self.filled(b"\xee" * size, slots, ends_segment, True)
+            kept = {(each.position, each.queue_offset) for each in filled[0].emptied}
+            alive = {(each[0], each[4]) for each in filled[1] if each[5] & 0xC == 0}
+            self.assertEqual(alive, kept)
+        _, found, end = self.filled(bytes(2 * MOST_DEAD + 50), [], is_sealed=True)
+        self.assertEqual((len(found), end), (3, 2 * MOST_DEAD + 50))
+
+    def test_sealedProperties(self) -> None:
+        """So has a message that keeps its properties, by their exact room."""
+        for properties in (b"", b"a\x01b", b"a\x01b\x02"):
+            for more in range(0, 200, 7):
+                record = encode(
+                    b"T", bytes(1 + more), properties, 3, 7, START, MS, bytes(8), MS,
+                    bytes(8), append_crc=True,
+                )  # fmt: skip
+                damaged = record[:88] + b"!" + record[89:]
+                slot = Slot(START, len(record), b"T", 3, 7)
+                filling, found, _ = self.filled(damaged, [slot], is_sealed=True)
+                self.assertEqual(filling.emptied, [slot])
+                self.assertIn(properties, found[0][7])
 
     def test_mended(self) -> None:
         """A record of which only the position is wrong is whole again."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 
+from rocketbroker.records.checking import BLANK, GOOD, check
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.store.segments import segment_name
-from tests.store.repairs import LOG, QUEUE, DamagedStore
+from tests.store.repairs import LOG, QUEUE, DamagedStore, repair_of
 from tests.store.stores import ROOT, SEGMENT
 
 LAST_LOG = os.path.join(ROOT, "commitlog", segment_name(SEGMENT))
@@ -104,3 +105,32 @@ class PlaceTests(DamagedStore):
                 self.repair()
                 self.expect_lost()
                 self.assertEqual(self.faults(), [])
+
+
+class SealedTests(DamagedStore):
+    """A store whose records have CRCs of their own."""
+
+    settings = {"enabled_append_prop_crc": True}
+
+    def test_sealed(self) -> None:
+        """So have those that are put in the place of lost ones: the log is whole for
+        who counts by these CRCs alone."""
+        self.change(LOG, self.position(3)[0] + 500, b"!")
+        start, _ = self.position(10)
+        position, size = self.position(12)
+        self.change(LOG, start, b"\xaa" * (position + size - start))
+        self.change(LOG, self.position(20)[0] + 28, b"\x41")
+        self.disk.remove(LAST_LOG)
+        repair_of(self.disk, give_up=True).run(False)
+        self.assertEqual(self.faults(), [])
+        self.assertEqual([m.body for m in self.messages()][10:13], [b""] * 3)
+        for path in (LOG, LAST_LOG):
+            log = self.disk.read(path)
+            at = 0
+            while at < len(log):
+                result, size = check(log, at, require_record_crc=True)
+                if result != GOOD:
+                    break
+                at += size
+            self.assertTrue(result == BLANK or not any(log[at:]), (path, at))
+            self.assertGreater(at, 1000)
