@@ -16,8 +16,13 @@ whose units have no fixed places, and in extensions, which are of no use in piec
 One case is not odd: an empty last file after a crash. A process died, or the power was
 lost, while it was made, and nothing was in it yet.
 
-A setting that was changed looks much the same. But then most files do not fit it; that
-is refused.
+Of a file that is too long the rest becomes files of its own, as far as there are none
+yet: a unit stands at the same byte of its queue, however its files are cut.
+
+A setting that was changed looks much the same. But then no file fits it, all have one
+other length, and are as far from each other; that is refused, before anything is
+changed. One file alone tells nothing, if it begins where one could; so it is taken for
+a damaged one, and all that stands in it stays.
 
 The reference refuses to start when a length is wrong, and stops at what is missing.
 
@@ -40,6 +45,9 @@ from rocketbroker.store.segments import beside, position_of_name, segment_name
 
 #: So many missing files in a row are made again: with RocketMQ's setting 96 MB.
 MOST_MISSING: Final = 16
+
+#: Of a file that is too long the rest is kept in so many others.
+MOST_SPLIT: Final = 16
 
 #: Start, path and length of a file.
 _Seen: TypeAlias = tuple[int, str, int]
@@ -76,7 +84,7 @@ class QueueLoading:
             _check(found, unit)
         for found, unit in seen:
             for row, files in found:
-                row.all = self._row(row, files, unit)
+                row.all = self._row(row, self._split(row, files, unit), unit)
 
     def _look(self, row: QueueFiles) -> list[_Seen]:
         """What is in the directory of a queue."""
@@ -91,6 +99,55 @@ class QueueLoading:
                 continue
             found.append((start, path, self._files.size(path)))
         return found
+
+    def _split(self, row: QueueFiles, found: list[_Seen], unit: int) -> list[_Seen]:
+        """What is in the directory, with files of their own for the rest of those that
+        are too long."""
+        starts = {start for start, _, _ in found}
+        rests: list[_Seen] = []
+        for start, path, length in found:
+            # Units of extensions may lie across the end of a file.
+            if start % row.size or length <= row.size or unit == 1:
+                continue
+            self._doubt()
+            end = min(start + length, start + (1 + MOST_SPLIT) * row.size)
+            for rest in range(start + row.size, end, row.size):
+                if rest in starts or not self._copy_rest(row, path, start, rest):
+                    break
+                name = os.path.join(row.folder, segment_name(rest))
+                rests.append((rest, name, row.size))
+                self.said.append(f"{name} is the rest of {path}, which was too long.")
+        if rests:
+            self._files.sync_dir(row.folder)
+        return sorted(found + rests)
+
+    def _copy_rest(self, row: QueueFiles, path: str, start: int, rest: int) -> bool:
+        """Copy a part of a file that is too long into one of its own.
+
+        @param rest: where in the queue the part begins.
+        @return: whether there is one; not if nothing is in it, or no room for it.
+        """
+        long = self._files.open_readonly(path)
+        try:
+            content = long.pread(row.size, rest - start)
+        finally:
+            long.close()
+        if not any(content):
+            return False
+        name = os.path.join(row.folder, segment_name(rest))
+        file = self._files.open(name, create=True)
+        try:
+            file.truncate(row.size)
+            file.pwrite(content, 0)
+            file.datasync()
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            self._files.remove(name)
+            return False
+        finally:
+            file.close()
+        return True
 
     def _row(self, row: QueueFiles, found: list[_Seen], unit: int) -> list[QueueFile]:
         """The files of a queue, without gaps."""
@@ -180,18 +237,18 @@ class QueueLoading:
 def _check(seen: list[tuple[QueueFiles, list[_Seen]]], unit: int) -> None:
     """See whether files were made with another setting, not damaged.
 
-    @raise StoreError: most of them seem to be.
+    @raise StoreError: they seem to be.
     """
-    fitting = 0
-    others: list[str] = []
-    for row, found in seen:
-        size, setting = row.size, row.setting
-        for start, path, length in found:
-            if start % size == 0 and length <= size:
-                fitting += length == size
-            elif length % unit == 0 and start % unit == 0:
-                others.append(
-                    f"{path} ({length} bytes) does not fit {setting}, which is {size}."
-                )
-    if len(others) > fitting:
-        raise StoreError(others[0])
+    odd = [(row, *each) for row, found in seen for each in found if each[2]]
+    lengths = {length for _, _, _, length in odd}
+    if len(lengths) != 1:
+        return
+    other = lengths.pop()
+    if other % unit or any(start % other for _, start, _, _ in odd):
+        return
+    for row, start, path, _ in odd:
+        if start % row.size or (other > row.size and len(odd) > 1):
+            raise StoreError(
+                f"{path} ({other} bytes) does not fit {row.setting}, which is "
+                f"{row.size}."
+            )

@@ -8,10 +8,12 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import StoreError
 from rocketbroker.records.entries import ENTRY, FILLED
+from rocketbroker.store.ends import NAME
 from rocketbroker.store.queuefiles import QueueFiles
-from rocketbroker.store.queueloading import MOST_MISSING, QueueLoading
+from rocketbroker.store.queueloading import MOST_MISSING, MOST_SPLIT, QueueLoading
 from rocketbroker.store.segments import segment_name
-from rocketbroker.testing.files import MemoryDisk
+from rocketbroker.testing.files import MemoryDisk, MemoryFile
+from tests.store.stores import QUEUE_ENTRIES, ROOT, bodies, opened, put
 
 SIZE = 200
 FOLDER = "/s/consumequeue/T/0"
@@ -102,7 +104,8 @@ class QueueLoadingTests(SynchronousTestCase):
         self.assertTrue(self.doubts)
 
     def test_long(self) -> None:
-        """A file that is too long is cut, and its queue doubted."""
+        """A file that is too long is cut where another follows, and its queue
+        doubted."""
         for length in (1, 20, SIZE):
             self.setUp()
             self.put(SIZE, entries(SIZE) + b"?" * length)
@@ -124,14 +127,64 @@ class QueueLoadingTests(SynchronousTestCase):
         self.assertTrue(self.doubts)
 
     def test_otherSize(self) -> None:
-        """Where most files were made with another setting none is touched: one
+        """Where all files were made with another setting none is touched: one
         sentence."""
-        self.put(0, b"")
-        for start in (SIZE, 2 * SIZE, 3 * SIZE):
-            self.put(start, bytes(SIZE + 20))
-        error = self.assertRaises(StoreError, self.load)
-        self.assertIn("does not fit mappedFileSizeConsumeQueue", str(error))
-        self.assertEqual((self.doubts, self.disk.size(self.path(0))), (0, 0))
+        for size in (SIZE + 20, 2 * SIZE, SIZE // 2):
+            for starts in ((0, 1), (1,), (0, 1, 2, 3), (7, 8)):
+                if size == 2 * SIZE and starts == (1,):
+                    # One file alone, that begins where one could.
+                    continue
+                self.clear()
+                for start in starts:
+                    self.put(start * size, entries(start * size)[:20] * (size // 20))
+                self.put(9 * size, b"")
+                error = self.assertRaises(StoreError, self.load)
+                self.assertIn("does not fit mappedFileSizeConsumeQueue", str(error))
+                lengths = {size, 0}
+                for name in self.disk.list(FOLDER):
+                    self.assertIn(self.disk.size(f"{FOLDER}/{name}"), lengths)
+                self.assertEqual(self.doubts, 0)
+
+    def clear(self) -> None:
+        """Remove all files."""
+        self.doubts = 0
+        for name in self.disk.list(FOLDER):
+            self.disk.remove(f"{FOLDER}/{name}")
+
+    def test_alone(self) -> None:
+        """One file alone may be of any length: all that stands in it stays, in files of
+        the right one."""
+        for start in (0, 2 * SIZE):
+            for length in (SIZE // 2, SIZE + 20, 2 * SIZE, 2 * SIZE + 7, 4 * SIZE):
+                self.clear()
+                content = b"".join(entries(start + at) for at in range(0, length, SIZE))
+                content = content[:length]
+                self.put(start, content)
+                said, used = self.load()
+                count = -(-length // SIZE)
+                self.assertEqual(used, [start + n * SIZE for n in range(count)])
+                self.assertEqual(len(said), count)
+                found = b"".join(self.files.read(at, SIZE) for at in used)
+                self.assertEqual(found[:length], content)
+                self.assertEqual(len(found), count * SIZE)
+                self.assertTrue(self.doubts)
+
+    def test_rest(self) -> None:
+        """What is in no file yet stays of what follows in one that is too long, up to
+        the first that is empty, or has no room; and not more than so much."""
+        self.put(3 * SIZE, entries(3 * SIZE) + entries(4 * SIZE) + bytes(SIZE) + b"?")
+        self.assertEqual(self.load()[1], [n * SIZE for n in range(5)])
+        self.assertEqual(self.files.read(4 * SIZE, SIZE), entries(4 * SIZE))
+        self.put(4 * SIZE, b"?" * SIZE * (MOST_SPLIT + 9))
+        self.assertEqual(len(self.load()[1]), 5 + MOST_SPLIT)
+        self.setUp()
+        self.put(3 * SIZE, entries(3 * SIZE) + entries(4 * SIZE))
+        self.disk.fail("pwrite", errno.ENOSPC)
+        self.assertEqual(len(self.load()[1]), 4)
+        self.assertEqual(len(self.disk.list(FOLDER)), 4)
+        self.setUp()
+        self.put(3 * SIZE, entries(3 * SIZE) + entries(4 * SIZE))
+        self.assertEqual(self.load(unit=1)[1][-1], 3 * SIZE)
 
     def test_gap(self) -> None:
         """Files that are missing are made; their entries are those before them."""
@@ -174,3 +227,79 @@ class QueueLoadingTests(SynchronousTestCase):
         said, _ = self.load()
         self.assertIn("removed, as it cannot be kept elsewhere", said[0])
         self.assertFalse(self.disk.exists(self.path(SIZE + 20)))
+
+
+class StoreTests(SynchronousTestCase):
+    """A store whose few queue files have other lengths than they should."""
+
+    def setUp(self) -> None:
+        """Nothing is stored yet."""
+        self.disk = MemoryDisk()
+
+    def make(self, queues: int, count: int, clean: bool) -> None:
+        """So many queues with so many messages each."""
+        store = opened(self.disk)
+        for number in range(queues):
+            put(store, store.queue("T", number), *self.messages(count))
+        store.close()
+        if not clean:
+            self.disk.open(f"{ROOT}/abort", create=True)
+
+    def messages(self, count: int) -> list[bytes]:
+        """So many bodies."""
+        return [b"%d" % number for number in range(count)]
+
+    def file(self, number: int = 0) -> MemoryFile:
+        """The first file of a queue."""
+        return self.disk.open(f"{ROOT}/consumequeue/T/{number}/{segment_name(0)}")
+
+    def check(self, queues: int, count: int) -> None:
+        """All is there, and goes on, and something is told of the first start only."""
+        store = opened(self.disk)
+        self.assertTrue(store.report)
+        for number in range(queues):
+            queue = store.queue("T", number)
+            self.assertEqual(bodies(store, queue), self.messages(count))
+            put(store, queue, b"next")
+            self.assertEqual(queue.max_offset, count + 1)
+        store.close()
+        self.assertEqual(opened(self.disk).report, [])
+
+    def test_lengths(self) -> None:
+        """It starts, with all messages, whichever lengths they are: in one of one
+        queue, or one of three, after any stop."""
+        full = QUEUE_ENTRIES * 20
+        for queues in (1, 3):
+            for clean in (True, False):
+                for length in (full // 2, full + 7, 2 * full, 5 * full):
+                    self.setUp()
+                    self.make(queues, 60, clean)
+                    self.file().truncate(length)
+                    self.check(queues, 60)
+
+    def test_rubbish(self) -> None:
+        """So it does when anything stands in the rest."""
+        full = QUEUE_ENTRIES * 20
+        for rubbish in (b"?" * full, b"\xff" * 7, bytes(range(256)) * 16):
+            for count in (60, 100):
+                self.setUp()
+                self.make(1, count, True)
+                self.file().pwrite(rubbish, full)
+                self.check(1, count)
+
+    def test_number(self) -> None:
+        """A queue goes on where it was, though the records of its entries are gone."""
+        self.make(1, 150, True)
+        second = f"{ROOT}/consumequeue/T/0/{segment_name(QUEUE_ENTRIES * 20)}"
+        store = opened(self.disk)
+        put(store, store.queue("U", 0), *[b"?" * 1000] * 70)
+        store.close()
+        self.file().pwrite(self.disk.read(second), QUEUE_ENTRIES * 20)
+        self.disk.remove(second)
+        self.disk.remove(f"{ROOT}/{NAME}")
+        self.disk.remove(f"{ROOT}/commitlog/{segment_name(0)}")
+        store = opened(self.disk)
+        queue = store.queue("T", 0)
+        self.assertEqual(bodies(store, queue), [])
+        put(store, queue, b"next")
+        self.assertEqual(queue.max_offset, 151)
