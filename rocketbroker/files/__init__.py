@@ -7,6 +7,7 @@
 - L{rocketbroker.files.reasons}: what it refused, and where.
 - L{rocketbroker.files.blocks}: reading around what it cannot read.
 - L{rocketbroker.files.directories}: directories that outlast a crash.
+- L{rocketbroker.files.obstacles}: what stands where one of ours belongs.
 - L{rocketbroker.files.jsonfile}: a small file that is replaced whole, with C{.bak}.
 
 The memory double, which tears, loses and fills up, is L{rocketbroker.testing.files}.

@@ -18,6 +18,7 @@ from typing import final
 
 from rocketbroker.files.directories import make_lasting
 from rocketbroker.files.interfaces import IFiles
+from rocketbroker.files.obstacles import clear_for_file
 
 
 @final
@@ -72,6 +73,9 @@ class JsonFile:
         folder = os.path.dirname(self._path)
         temporary = self._path + ".tmp"
         make_lasting(files, folder)
+        for path in (temporary, self._path, self._path + ".bak"):
+            if files.is_dir(path):
+                clear_for_file(files, path)
         file = files.open(temporary, create=True)
         try:
             file.truncate(0)

@@ -31,6 +31,7 @@ from typing import Final, final
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.directories import make_lasting
 from rocketbroker.files.interfaces import IFiles
+from rocketbroker.files.obstacles import is_no_file
 from rocketbroker.records.hashing import index_hash, unsigned_hash
 from rocketbroker.store.commitlog import Hint
 from rocketbroker.store.diskspace import told
@@ -161,8 +162,8 @@ class Index:
 
     def _open(self, path: str, name: str) -> IndexFile | None:
         """A file of the index; None and a sentence if it is not one."""
-        if not (name.isascii() and name.isdigit()) or self._files.is_dir(path):
-            self.report.append(f"{path} is not an index file; it is ignored.")
+        if not (name.isascii() and name.isdigit()) or is_no_file(self._files, path):
+            self.report.append(f"{path!r} is not an index file; it is ignored.")
             return None
         file = self._files.open(path)
         size = file.size()

@@ -18,6 +18,10 @@ before the log; so it is if the last segment does not end as a full one does.) T
 first ones are missing tells nobody but the clean stop; then nothing of the queues is
 removed that would lead into them.
 
+A directory that is called like a segment is set aside, or the log could not be
+continued there. A link that leads nowhere stays where it is: what it leads to may be on
+such a disk.
+
 Where two files have the same position, one was written while the other was away, by a
 start that did not see that it was missing. That counts whose first record is younger;
 the other one is set aside, and told.
@@ -34,6 +38,7 @@ from typing import Final
 from rocketbroker.errors import StoreError
 from rocketbroker.files.blocks import UNREADABLE
 from rocketbroker.files.interfaces import IFile, IFiles
+from rocketbroker.files.obstacles import clear_for_file, is_no_file
 from rocketbroker.store.encoding import FILLER, FILLER_BYTES, MAGIC_BLANK
 from rocketbroker.store.scanning import SMALLEST, Blank, Broken, parse
 from rocketbroker.store.segments import (
@@ -90,11 +95,11 @@ def _find(files: IFiles, segments: Segments, said: list[str]) -> dict[int, list[
     for folder in segments.folders + segments.read_only:
         for name in files.list(folder):
             path = os.path.join(folder, name)
-            if files.is_dir(path):
-                continue
             start = position_of_name(name)
+            if start >= 0 and _is_none(files, path, folder in segments.folders, said):
+                continue
             if start < 0:
-                said.append(f"{path} is not a commit log segment; it is ignored.")
+                said.append(f"{path!r} is not a commit log segment; it is ignored.")
                 continue
             length = files.size(path)
             if start % segments.size or length > segments.size:
@@ -104,6 +109,24 @@ def _find(files: IFiles, segments: Segments, said: list[str]) -> dict[int, list[
                 )
             found.setdefault(start, []).append(path)
     return found
+
+
+def _is_none(files: IFiles, path: str, is_ours: bool, said: list[str]) -> bool:
+    """Whether something with the name of a segment is none.
+
+    A directory would be in the way of one that is to come. A link that leads nowhere
+    may lead to a disk that is not mounted, and is to stay.
+    """
+    if is_ours and files.is_dir(path):
+        try:
+            said.append(f"{path} is no file; it is now {set_aside(files, path)}.")
+        except OSError:
+            said += clear_for_file(files, path)
+        return True
+    if is_no_file(files, path):
+        said.append(f"{path} is no file, or leads to none; it is ignored.")
+        return True
+    return False
 
 
 def _open(files: IFiles, path: str, is_old: bool) -> IFile:

@@ -23,6 +23,7 @@ from typing import Final, final
 
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFile, IFiles
+from rocketbroker.files.obstacles import clear_for_file
 from rocketbroker.store.diskspace import NO_ROOM
 from rocketbroker.store.words import ABORT_MS, OWNER, Words
 
@@ -38,6 +39,7 @@ class Ownership:
 
     @ivar is_zeroed: whether zeros alone stood behind the log when the last process
         that may have appended to it began to.
+    @ivar said: sentences about what was in the way of the two files.
     """
 
     def __init__(self, files: IFiles, root: str) -> None:
@@ -46,6 +48,7 @@ class Ownership:
         self._abort = os.path.join(root, ABORT)
         self._lock: IFile | None = None
         self.is_zeroed = False
+        self.said: list[str] = []
 
     def take(self) -> None:
         """I{Blocking.} Take the lock, before anything is changed.
@@ -55,12 +58,19 @@ class Ownership:
         @raise StoreError: another broker has it.
         @raise OSError: the file cannot be made.
         """
-        self._lock = self._files.open(os.path.join(self._root, LOCK), create=True)
+        lock = os.path.join(self._root, LOCK)
+        self.said += clear_for_file(self._files, lock)
+        self._lock = self._files.open(lock, create=True)
         if not self._lock.lock():
             raise StoreError(f"The store {self._root} is used by another broker.")
         # If it cannot be read, nobody knows.
         with contextlib.suppress(OSError):
             self.is_zeroed = self._lock.pread(len(ZEROED), 0) == ZEROED
+        cleared = clear_for_file(self._files, self._abort)
+        if cleared:
+            # It said that the last stop was not a clean one.
+            self.doubt()
+            self.said += cleared
 
     def release(self) -> None:
         """Let others have it."""

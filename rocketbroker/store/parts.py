@@ -16,7 +16,10 @@ from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import StoreError
 from rocketbroker.files.directories import make_lasting
 from rocketbroker.files.interfaces import IFiles
+from rocketbroker.files.obstacles import clear_for_file, clear_for_folder
+from rocketbroker.store.batchqueue import FOLDER as BATCHES
 from rocketbroker.store.bufferpool import BufferPool, holds_back, is_enabled
+from rocketbroker.store.checkpoint import NAME as CHECKPOINT
 from rocketbroker.store.checkpoint import Checkpoint
 from rocketbroker.store.cleaning import Cleaner, local_hour
 from rocketbroker.store.commitlog import CommitLog
@@ -24,10 +27,13 @@ from rocketbroker.store.debt import Debt
 from rocketbroker.store.diskspace import DiskSpace, told
 from rocketbroker.store.dispatching import Dispatcher
 from rocketbroker.store.encoding import HOST_V6
+from rocketbroker.store.ends import NAME as ENDS
 from rocketbroker.store.ends import Ends
+from rocketbroker.store.extension import FOLDER as EXTENSIONS
 from rocketbroker.store.flags import RunningFlags
 from rocketbroker.store.flushing import Flushing
 from rocketbroker.store.index import Index
+from rocketbroker.store.indexfile import FOLDER as INDEX
 from rocketbroker.store.lease import Lease
 from rocketbroker.store.queues import FOLDER as QUEUES
 from rocketbroker.store.queues import QueueTable
@@ -77,8 +83,9 @@ class Parts:
         """
         root = options.store_path_root_dir
         queues = os.path.join(root, QUEUES)
-        make_lasting(files, queues)
         self._files = files
+        self._said = self._clear(root)
+        make_lasting(files, queues)
         self._options = options
         self._words = words
         self._rot = rot
@@ -125,6 +132,17 @@ class Parts:
         self.reading = Reading(self.segments, words, options, memory_bytes, rot)
         self.checkpoint = Checkpoint(files, root)
         self.cleaner = self._make_cleaner(lease, wall_ms)
+
+    def _clear(self, root: str) -> list[str]:
+        """Move away what would be in the way; what it was is told."""
+        said = []
+        for name in (CHECKPOINT, ENDS):
+            said += clear_for_file(self._files, os.path.join(root, name))
+        for name in (QUEUES, BATCHES):
+            said += clear_for_folder(self._files, os.path.join(root, name), links=False)
+        for name in (EXTENSIONS, INDEX):
+            said += clear_for_folder(self._files, os.path.join(root, name))
+        return said
 
     def _make_segments(self, root: str) -> Segments:
         """The files of the log, none of them loaded yet."""
@@ -238,6 +256,7 @@ class Parts:
             zeroed,
             partial(listed_topics, self._files, self._options.store_path_root_dir),
         )
+        recovery.report += self._said
         recovery.run(clean)
         if recovery.begins_late:
             self.cleaner.follow_from(self._words.view[MIN_POSITION])

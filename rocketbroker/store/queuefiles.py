@@ -10,13 +10,22 @@ The store sheet, section 2.
 from __future__ import annotations
 
 import os
-from typing import final
+from typing import Final, final
 
 from rocketbroker.files.interfaces import IFile, IFiles
+from rocketbroker.files.obstacles import clear_for_file, clear_for_folder
 from rocketbroker.store.debt import Debt, Owed, over
 from rocketbroker.store.diskspace import NO_ROOM
 from rocketbroker.store.pages import is_due
 from rocketbroker.store.segments import segment_name
+
+#: What the system says where a directory is none, or a file is one.
+_IN_THE_WAY: Final = (
+    FileExistsError,
+    NotADirectoryError,
+    IsADirectoryError,
+    FileNotFoundError,
+)
 
 
 @final
@@ -208,15 +217,24 @@ class QueueFiles:
             # What lies between is lost; only what follows can be read. What is owed
             # stays: this may be the writing of it.
             self._remove(0)
-        self._files.make_dirs(self.folder)
         path = os.path.join(self.folder, segment_name(start))
-        file = self._files.open(path, create=True)
+        try:
+            file = self._make(path)
+        except _IN_THE_WAY:
+            clear_for_folder(self._files, os.path.dirname(self.folder))
+            clear_for_folder(self._files, self.folder)
+            clear_for_file(self._files, path)
+            file = self._make(path)
         file.truncate(self.size)
         added = QueueFile(self._files, start, path, file)
         added.unsynced = True
         self.all = [*self.all, added]
         self._unnamed = True
         return added
+
+    def _make(self, path: str) -> IFile:
+        self._files.make_dirs(self.folder)
+        return self._files.open(path, create=True)
 
     def cut(self, position: int) -> None:
         """Let nothing follow a position: files that start there or later are removed,

@@ -13,6 +13,9 @@ records (L{rocketbroker.store.misplaced}), until the log gives the right one. Wi
 missing, what is before is of another time, and is set aside. So it is in batch queues,
 whose units have no fixed places, and in extensions, which are of no use in pieces.
 
+A directory that is called like a file, or a link that leads nowhere, is set aside, and
+the file is missing. It would be in the way, and RocketMQ's broker would not start.
+
 One case is not odd: an empty last file after a crash. A process died, or the power was
 lost, while it was made, and nothing was in it yet.
 
@@ -37,6 +40,7 @@ from typing import Final, TypeAlias, final
 
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
+from rocketbroker.files.obstacles import ASIDE, clear_for_file, is_no_file
 from rocketbroker.records.entries import ENTRY, FILLED, FILLED_SIZE, SIZE
 from rocketbroker.store.diskspace import NO_ROOM
 from rocketbroker.store.loading import GIVEN_UP, set_aside
@@ -92,10 +96,15 @@ class QueueLoading:
         for name in self._files.list(row.folder):
             path = os.path.join(row.folder, name)
             start = position_of_name(name)
-            if start < 0 or self._files.is_dir(path):
+            if start < 0 and not name.endswith(ASIDE):
                 self.said.append(
-                    f"{path} is not a file of a consume queue; it is ignored."
+                    f"{path!r} is not a file of a consume queue; it is ignored."
                 )
+                continue
+            if start < 0 or is_no_file(self._files, path):
+                # RocketMQ's broker would not start with it.
+                self._doubt()
+                self._put_away(path, "is no file")
                 continue
             found.append((start, path, self._files.size(path)))
         return found
@@ -229,6 +238,9 @@ class QueueLoading:
             now = set_aside(self._files, path, kept)
         except OSError as error:
             # The directory of all queues may be a file system of its own.
+            if is_no_file(self._files, path):
+                self.said += clear_for_file(self._files, path)
+                return
             now = f"removed, as it cannot be kept elsewhere: {error.strerror}"
             self._files.remove(path)
         self.said.append(f"{path} {why}; it is now {now}.")

@@ -16,6 +16,7 @@ from typing import final
 from rocketbroker.errors import SystemFailure
 from rocketbroker.files.directories import make_lasting
 from rocketbroker.files.interfaces import IFiles
+from rocketbroker.files.obstacles import ASIDE, clear_for_folder
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.records.names import is_light
 from rocketbroker.records.queueunits import BATCH_SIZE
@@ -207,8 +208,8 @@ class QueueTable:
         @raise StoreError: they were made for another size.
         """
         loading = QueueLoading(self._files, clean, doubt)
-        queues = self._find(self._folder, False, loading.said)
-        others = self._find(self._batch_folder, True, loading.said)
+        queues = self._find(self._folder, False, loading.said, doubt)
+        others = self._find(self._batch_folder, True, loading.said, doubt)
         loading.load(
             [
                 ([each.files for each in queues], SIZE),
@@ -218,11 +219,16 @@ class QueueTable:
         )
         return loading.said
 
-    def _find(self, parent: str, is_batch: bool, said: list[str]) -> list[Queue]:
+    def _find(
+        self, parent: str, is_batch: bool, said: list[str], doubt: Callable[[], None]
+    ) -> list[Queue]:
         """The queues of one kind."""
         found = []
         for topic in self._files.list(parent):
             folder = os.path.join(parent, topic)
+            if topic.endswith(ASIDE) and not self._files.is_dir(folder):
+                # An earlier start has told it.
+                continue
             if not self._files.is_dir(folder) or not is_usable(topic):
                 said.append(f"{folder!r} is not a topic's directory; it is ignored.")
                 continue
@@ -231,11 +237,17 @@ class QueueTable:
                 continue
             for name in self._files.list(folder):
                 path = os.path.join(folder, name)
-                number = name.isascii() and name.isdigit() and int(name) < 1 << 31
-                if not number or str(int(name)) != name or not self._files.is_dir(path):
-                    said.append(f"{path} is not a queue's directory; it is ignored.")
+                if name.endswith(ASIDE):
                     continue
-                found.append(self.get(topic, int(name)))
+                number = name.isascii() and name.isdigit() and int(name) < 1 << 31
+                number = number and str(int(name)) == name
+                if number and not self._files.is_dir(path):
+                    doubt()
+                    said += clear_for_folder(self._files, path)
+                elif not number:
+                    said.append(f"{path!r} is not a queue's directory; it is ignored.")
+                else:
+                    found.append(self.get(topic, int(name)))
         return found
 
     def of_topic(self, topic: str) -> list[Queue]:

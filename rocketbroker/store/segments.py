@@ -410,12 +410,19 @@ class Segments:
         self.remove_ahead()
 
     def remove_ahead(self) -> None:
-        """Remove what this or an earlier process prepared and did not use."""
+        """Remove what this or an earlier process prepared and did not use.
+
+        No directory is of these; it stays.
+        """
         for folder in self.folders:
             for ahead in (beside(folder, AHEAD), os.path.join(folder, AHEAD)):
-                if self._files.is_dir(ahead):
-                    for name in self._files.list(ahead):
-                        self._files.remove(os.path.join(ahead, name))
+                if not self._files.is_dir(ahead):
+                    continue
+                for name in self._files.list(ahead):
+                    path = os.path.join(ahead, name)
+                    if not self._files.is_dir(path):
+                        self._files.remove(path)
+                if not self._files.list(ahead):
                     self._files.remove_dir(ahead)
 
 

@@ -162,7 +162,7 @@ class Store:
         self.space = parts.space
         owner = self._owner
         recovery = parts.recover(owner.was_left_cleanly(), owner.doubt, owner.is_zeroed)
-        self.report += recovery.report + self._index.report
+        self.report += owner.said + recovery.report + self._index.report
         self.report += self.rot.said()
         if not self._words.is_shared:
             self.report.append(

@@ -439,10 +439,20 @@ class MemoryDisk:
     def rename(self, old: str, new: str) -> None:
         """See L{IFiles.rename}."""
         self.count("rename")
+        if self.is_dir(old):
+            self._move_dir(old, new)
+            return
         node = self._file(old)
         self._parent(new)
         del self._names[old]
         self._names[new] = node
+
+    def _move_dir(self, old: str, new: str) -> None:
+        """Rename a directory to a name that nothing has."""
+        self._parent(new)
+        assert new not in self._names, "nobody puts one in the place of another"
+        for path in [p for p in self._names if p == old or p.startswith(f"{old}/")]:
+            self._names[new + path[len(old) :]] = self._names.pop(path)
 
     def sync_dir(self, path: str) -> None:
         """See L{IFiles.sync_dir}."""

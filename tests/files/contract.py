@@ -165,6 +165,19 @@ class FilesContract:
             FileNotFoundError, files.rename, f"{root}/a", f"{root}/c"
         )
 
+    def test_renameFolder(self) -> None:
+        """So does a directory, with all that is in it."""
+        files, root = self.make()
+        files.make_dirs(f"{root}/a/within")
+        files.open(f"{root}/a/file", create=True).close()
+        files.rename(f"{root}/a", f"{root}/b")
+        self.case().assertEqual(files.list(root), ["b"])
+        self.case().assertEqual(files.list(f"{root}/b"), ["file", "within"])
+        self.case().assertRaises(
+            FileNotFoundError, files.rename, f"{root}/a", f"{root}/c"
+        )
+        self.case().assertRaises(OSError, files.rename, f"{root}/b", f"{root}/none/b")
+
     def test_removeOpen(self) -> None:
         """A file that is removed while open can still be read."""
         files, root = self.make()

@@ -51,6 +51,20 @@ class JsonFileTests(SynchronousTestCase):
         JsonFile(self.disk, "/store/other/a.json").save(b"{}")
         self.assertEqual(self.disk.list("/store/other"), ["a.json"])
 
+    def test_folders(self) -> None:
+        """Directories with its names do not keep it from being saved; they stay, beside
+        it."""
+        for suffix in ("", ".bak", ".tmp"):
+            self.setUp()
+            self.disk.make_dirs(f"{PATH}{suffix}/kept")
+            file = JsonFile(self.disk, PATH)
+            if not suffix:
+                self.assertRaises(OSError, file.load)
+            for content in (b"[]", b"{}"):
+                file.save(content)
+            self.assertEqual(JsonFile(self.disk, PATH).load(), b"{}")
+            self.assertTrue(self.disk.is_dir(f"{PATH}{suffix}.aside/kept"))
+
     def test_badDisk(self) -> None:
         """So is one that the disk cannot read; without .bak that is an error."""
         self.write(PATH, b"{}")

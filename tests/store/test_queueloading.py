@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -63,13 +64,18 @@ class QueueLoadingTests(SynchronousTestCase):
         self.assertEqual((self.doubts, self.disk.calls.get("truncate")), (0, 4))
 
     def test_foreign(self) -> None:
-        """Files with other names are left alone, and told."""
+        """Files with other names are left alone, and told; a directory that is called
+        like a file would be in the way of one, and is set aside."""
         self.disk.open(f"{FOLDER}/notes.txt", create=True)
+        said, used = self.load()
+        self.assertEqual((used[-1], len(said), self.doubts), (3 * SIZE, 1, 0))
         self.disk.make_dirs(self.path(4 * SIZE))
         said, used = self.load()
-        self.assertEqual((used[-1], len(said), self.doubts), (3 * SIZE, 2, 0))
+        self.assertEqual((used[-1], len(said), self.doubts), (3 * SIZE, 2, 1))
+        self.assertTrue(self.disk.is_dir(f"{GIVEN_UP}/{segment_name(4 * SIZE)}"))
         self.assertIn(
-            f"{FOLDER}/notes.txt is not a file of a consume queue; it is ignored.", said
+            f"'{FOLDER}/notes.txt' is not a file of a consume queue; it is ignored.",
+            said,
         )
 
     def test_short(self) -> None:
@@ -221,7 +227,15 @@ class QueueLoadingTests(SynchronousTestCase):
             self.assertEqual(len(self.disk.list(FOLDER)), 1)
 
     def test_cannotBeKept(self) -> None:
-        """What cannot be set aside is removed."""
+        """A file that cannot be set aside is removed; a directory gets another name,
+        and is set aside when that can be done."""
+        self.disk.make_dirs(f"{self.path(4 * SIZE)}/kept")
+        self.disk.fail("rename", errno.EXDEV)
+        name = f"{self.path(4 * SIZE)}.aside"
+        self.assertIn(f"it is now {name}.", self.load()[0][0])
+        self.assertTrue(self.disk.is_dir(f"{name}/kept"))
+        self.load()
+        self.assertTrue(self.disk.is_dir(f"{GIVEN_UP}/{os.path.basename(name)}/kept"))
         self.put(SIZE + 20, b"")
         self.disk.fail("rename", errno.EXDEV)
         said, _ = self.load()

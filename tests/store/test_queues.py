@@ -60,7 +60,9 @@ class QueueTableTests(SynchronousTestCase):
         )
         self.assertEqual(self.table.get("T", 12).read(0, 1), ENTRY.pack(5, 100, 0))
         self.assertEqual(len(said), 5)
-        self.assertIn(f"{FOLDER}/T/x is not a queue's directory; it is ignored.", said)
+        self.assertIn(
+            f"'{FOLDER}/T/x' is not a queue's directory; it is ignored.", said
+        )
         self.table.close()
 
     def test_removeFolder(self) -> None:
