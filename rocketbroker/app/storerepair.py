@@ -53,8 +53,16 @@ def _is_readable(files: IFiles, path: str) -> bool:
         return False
 
 
+def _size(files: IFiles, path: str) -> int:
+    """The bytes of a file; 0 of what is none."""
+    try:
+        return 0 if files.is_dir(path) else files.size(path)
+    except OSError:
+        return 0
+
+
 def repair_json(files: IFiles, root: str, keeping: Keeping | None) -> list[Done]:
-    """Restore what cannot be read from its C{.bak}.
+    """Restore what cannot be read from its C{.bak}; what cannot be restored is told.
 
     @param keeping: makes the directory for what was there; None: only say what would be
         done.
@@ -63,22 +71,25 @@ def repair_json(files: IFiles, root: str, keeping: Keeping | None) -> list[Done]
     told = []
     for name in sorted(files.list(folder)):
         path = os.path.join(folder, name)
-        if not name.endswith(".json") or files.is_dir(path):
+        if not name.endswith(".json") or _is_readable(files, path):
             continue
-        if _is_readable(files, path):
-            continue
-        size = files.size(path)
+        size = _size(files, path)
         backup = path + ".bak"
         if not _is_readable(files, backup):
             text = "it cannot be read, and there is no copy that can"
             told.append(Done("unrepaired", path, 0, size, text))
             continue
         text = f"it could not be read; {os.path.basename(backup)} takes its place"
-        told.append(Done("changed", path, 0, size, text))
+        kind = "changed"
         if keeping is not None:
-            content = files.read(backup)
-            keeping().move(path)
-            JsonFile(files, path).save(content)
+            try:
+                content = files.read(backup)
+                keeping().take(path)
+                JsonFile(files, path).save(content)
+            except OSError as error:
+                kind = "unrepaired"
+                text = f"it cannot be read, nor be replaced: {error.strerror}"
+        told.append(Done(kind, path, 0, size, text))
     return told
 
 

@@ -112,6 +112,14 @@ class Copies:
         self._move([each for each in folder if not self._files.is_dir(each)])
         return to
 
+    def take(self, path: str) -> str:
+        """Move a file, or a directory with all that is in it, here.
+
+        @return: where it is.
+        """
+        self._move([path])
+        return os.path.join(self.folder, os.path.relpath(path, self._root))
+
     def _move(self, paths: list[str]) -> None:
         moves = [
             (path, os.path.join(self.folder, os.path.relpath(path, self._root)))

@@ -15,12 +15,14 @@ lost, and not removed by age, only queues tell (L{rocketbroker.store.logbegin}).
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 from collections import Counter
 from collections.abc import Iterator
 from typing import final
 
+from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.store.claim import log_files, log_folders
 from rocketbroker.store.copies import Copies, Done
@@ -116,7 +118,8 @@ class Lengths:
 
     def _known_end(self, ends: Ends, queues: list[RawQueue]) -> int:
         """Where the log ended when it was stopped, as far as that is known."""
-        ends.load()
+        with contextlib.suppress(StoreError):
+            ends.load()
         limit = self._found[-1][0] + (1 + MOST_MISSING_BEHIND) * self.size
         said = []
         for queue in queues:

@@ -72,6 +72,11 @@ class Losses:
             ends[key] = max(BatchFiles(reader, *key).span()[1], ends.get(key, 0))
         return ends, positions
 
+    @property
+    def size(self) -> int:
+        """How many bytes of entries L{keep} keeps."""
+        return SIZE * sum(self.ends[queue] - at for queue, at in self._read.items())
+
     def keep(self, copies: Copies) -> None:
         """I{Blocking.} Keep the entries that lead nowhere.
 

@@ -2,7 +2,8 @@
 """What a repair moves away, so that a start of the store makes it again from the log.
 
 Queues that are damaged; of the index all, or what a start after a crash does not
-believe: without that it would remove those files.
+believe: without that it would remove those files. And what the last clean stop has
+written down, if that cannot be read or makes no sense: a stop writes it again.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from rocketbroker.files.interfaces import IFiles
 from rocketbroker.store.batchqueue import FOLDER as BATCHES
 from rocketbroker.store.checkpoint import Checkpoint
 from rocketbroker.store.copies import Copies, Done
-from rocketbroker.store.indexfile import HEADER
+from rocketbroker.store.ends import NAME as ENDS
+from rocketbroker.store.ends import Ends
+from rocketbroker.store.indexfile import HEADER, file_size
 
 #: Queues of a topic are in one of these.
 QUEUE_FOLDERS: Final = ("consumequeue", "consumequeue_ext", BATCHES)
@@ -72,17 +75,41 @@ class MadeAgain:
         self._paths += [os.path.join(folder, name) for name in names[safe:]]
 
     def _is_safe(self, path: str, most: int, log_end: int, flushed_ms: int) -> bool:
+        head = self._head(path)
+        if head is None:
+            return False
+        _, end_ms, _, end_position, _, count = head
+        return count >= most and end_ms <= flushed_ms and end_position < log_end
+
+    def _head(self, path: str) -> tuple[int, ...] | None:
+        """What a file of the index says of itself; None if it cannot be read."""
         file = self._files.open_readonly(path)
         try:
-            head = file.pread(HEADER.size, 0)
+            data = file.pread(HEADER.size, 0)
         except OSError:
-            return False
+            return None
         finally:
             file.close()
-        if len(head) < HEADER.size:
-            return False
-        _, end_ms, _, end_position, _, count = HEADER.unpack(head)
-        return bool(count >= most and end_ms <= flushed_ms and end_position < log_end)
+        return HEADER.unpack(data) if len(data) == HEADER.size else None
+
+    def size(self, slots: int) -> int:
+        """About how many bytes what is made again will have.
+
+        @param slots: the hash slots of a file of the index.
+        """
+        total = 0
+        for path in self._paths:
+            if self._files.is_dir(path):
+                for name in self._files.list(path):
+                    each = os.path.join(path, name)
+                    total += 0 if self._files.is_dir(each) else self._files.size(each)
+            else:
+                # Made for many more than it may hold.
+                head = self._head(path)
+                count = head[5] if head is not None else 0
+                most = file_size(slots, max(count, 0))
+                total += min(self._files.size(path), most)
+        return total
 
     def expected(self) -> list[Done]:
         """What is moved, before it is done."""
@@ -105,3 +132,21 @@ class MadeAgain:
     def _told(self) -> list[Done]:
         text = "there was none; it is made from the log"
         return [Done("moved", path, 0, 0, text) for path in self._new]
+
+
+def wrong_ends(files: IFiles, root: str) -> list[Done]:
+    """What has to be done about what the last clean stop has written down: nothing, or
+    that it is moved away."""
+    path = os.path.join(root, ENDS)
+    if not files.exists(path):
+        return []
+    ends = Ends(files, root)
+    why = "it makes no sense"
+    try:
+        ends.load()
+    except OSError as error:
+        why = f"it cannot be read ({error.strerror})"
+    if ends.published >= 0:
+        return []
+    text = f"{why}; what can be known without it is, and it is made again"
+    return [Done("changed", path, 0, 0, text)]

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
-from typing import Final, TypeAlias, final
+from collections.abc import Callable, Set
+from typing import TypeAlias, final
 
 import attrs
 
@@ -37,16 +37,14 @@ from rocketbroker.store.locating import (
     written_from,
 )
 from rocketbroker.store.losses import Losses, name_of, other_tags
-from rocketbroker.store.madeagain import MadeAgain
+from rocketbroker.store.madeagain import MadeAgain, wrong_ends
 from rocketbroker.store.queueverification import SHARED_PREFIX
 from rocketbroker.store.reader import StoreReader
+from rocketbroker.store.repairroom import RESERVE, room_of_patches
 from rocketbroker.store.replacing import Plan
 from rocketbroker.store.stopgaps import StopGaps
 from rocketbroker.store.store import Store
 from rocketbroker.store.verification import Verification
-
-#: What a repair needs beside the copies: queue files, words, blocks ahead of the log.
-SPARE: Final = 160 << 20
 
 #: Makes the directory for copies, when the first is needed.
 Keeping: TypeAlias = Callable[[], Copies]
@@ -135,7 +133,7 @@ class Repair:
     def _run(self, dry: bool, claim: Claim) -> None:
         lengths = self._lengths()
         self._log_size = lengths.size
-        self._first_changes(lengths, dry)
+        first = self._first_changes(lengths, dry)
         if lengths.missing or lengths.differ:
             self._leave(lengths)
             return
@@ -145,16 +143,15 @@ class Repair:
             self._gaps.make(lengths.gaps())
         walk, faults = self._walk()
         new = self._gaps.regions
-        self.faults += sum(fault.region not in new for fault in faults)
-        self.faults += len(lengths.given_up)
+        count = sum(not self._is_told(each, lengths, first) for each in faults)
+        count += len(lengths.given_up)
+        self.faults += count
         unclean = self._files.exists(os.path.join(self._root, "abort"))
         is_damaged = bool(faults or given_up)
-        if not (
-            is_damaged or walk.queues.unlisted or walk.tail or unclean or lengths.wrong
-        ):
+        if not (is_damaged or walk.queues.unlisted or walk.tail or unclean or first):
             return
         if not lengths.size:
-            self.left += len(faults)
+            self.left += count
             self._leave(lengths)
             return
         reader = self._reader()
@@ -168,9 +165,11 @@ class Repair:
             again = self._again(plan, is_damaged, unclean, end)
             if dry:
                 self._tell_all(told + losses.expected(plan.filling) + again.expected())
-                self.left += len(faults) + len(lengths.given_up)
+                self.left += count
                 return
-            self._check_room(sum(len(data) for _, data in plan.filling.patches))
+            room = room_of_patches(plan.filling.patches, self._gaps)
+            room += again.size(self._options.max_hash_slot_num)
+            self._check_room(room + plan.rest[1] + losses.size)
             options = self._sizes(reader)
             # To walk takes its time.
             claim.look()
@@ -226,10 +225,25 @@ class Repair:
             self._give_up,
         )
 
-    def _first_changes(self, lengths: Lengths, dry: bool) -> None:
-        """Repair what is not the store's, and give each file of the log the length that
-        it should have, if none is missing."""
+    def _is_told(self, fault: Fault, lengths: Lengths, paths: Set[str]) -> bool:
+        """Whether a fault is one that was told before the walk, and not yet changed, or
+        made in the place of what is given up."""
+        if fault.kind in ("file", "unreadable"):
+            gone = any(at <= fault.position < end for at, end in lengths.given_up)
+            return fault.where in paths or (
+                gone and not self._files.exists(fault.where)
+            )
+        return fault.region in self._gaps.regions
+
+    def _first_changes(self, lengths: Lengths, dry: bool) -> set[str]:
+        """Repair what is not the store's; move away what was written down at the last
+        stop if that is of no use; give each file of the log the length that it should
+        have, if none is missing.
+
+        @return: the paths of what of this is the store's.
+        """
         others = self._others(None)
+        ends = wrong_ends(self._files, self._root)
         is_changed = any(done.kind != "unrepaired" for done in others)
         if not dry and (is_changed or lengths.wrong):
             self._check_room(
@@ -239,10 +253,15 @@ class Repair:
             others = self._others(self._keeping) if is_changed else others
             if lengths.wrong:
                 lengths.mend(self._keeping())
-        for done in others + lengths.changes():
+        if not dry:
+            for done in ends:
+                self._keeping().take(done.where)
+        ours = ends + lengths.changes()
+        for done in others + ours:
             self.faults += 1
             self.left += dry or done.kind == "unrepaired"
             self._tell(done)
+        return {done.where for done in ours}
 
     def _leave(self, lengths: Lengths) -> None:
         """Tell what nothing can be done about."""
@@ -315,7 +334,7 @@ class Repair:
         return self._copies
 
     def _check_room(self, size: int) -> None:
-        needed = SPARE + size
+        needed = RESERVE + size
         usable = self._files.usage(self._root)[1]
         if usable < needed:
             raise StoreError(

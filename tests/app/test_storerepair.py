@@ -96,6 +96,39 @@ class RepairCommandTests(SynchronousTestCase):
         self.assertEqual(rows["unrepaired"]["where"], self.topics)
         self.assertEqual(rows["summary"]["left"], 1)
 
+    def test_noFile(self) -> None:
+        """A directory in its place, or a link that leads nowhere, is told, and all else
+        is repaired; a copy takes its place, and it is kept with all that is in it."""
+        self.damage()
+        os.remove(self.topics)
+        os.makedirs(os.path.join(self.topics, "inner"))
+        link = os.path.join(os.path.dirname(self.topics), "subscriptionGroup.json")
+        os.symlink("nowhere", link)
+        rows = self.rows(status=1)
+        self.assertEqual(rows["summary"]["left"], 2)
+        self.assertIn("emptied", rows)
+        self.write(self.topics + ".bak", "{}")
+        os.remove(link)
+        rows = self.rows()
+        self.assertEqual(rows["changed"]["where"], self.topics)
+        kept = os.path.join(str(rows["summary"]["copies"]), "config", "topics.json")
+        self.assertEqual(os.listdir(kept), ["inner"])
+        self.assertTrue(os.path.isfile(self.topics))
+        self.assertEqual(list(self.rows()), ["summary"])
+
+    def test_endsIsDirectory(self) -> None:
+        """So is one in the place of what the last stop has written down."""
+        ends = os.path.join(self.root, "rocketbroker.ends")
+        os.remove(ends)
+        os.makedirs(os.path.join(ends, "inner"))
+        rows = self.rows("--dry-run")
+        self.assertEqual(rows["summary"]["faults"], 1)
+        rows = self.rows()
+        self.assertEqual(rows["changed"]["where"], ends)
+        self.assertEqual(rows["summary"]["faults"], 1)
+        self.assertTrue(os.path.isfile(ends))
+        self.assertEqual(list(self.rows()), ["summary"])
+
     def test_inUse(self) -> None:
         """One sentence, if a broker uses it."""
         file = Disk().open(os.path.join(self.root, "lock"), create=True)
