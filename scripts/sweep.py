@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """Damage stores in each way there is, and look at what comes of it.
 
-    python3 scripts/sweep.py [torn] [rot] [power] [broker] [transactions] [--quick]
-                             [--workloads 150]
+    python3 scripts/sweep.py [torn] [rot] [blocks] [power] [broker] [transactions]
+                             [--quick] [--workloads 150]
 
 torn: the log, queues, checkpoint, index and tables end, or are zeros, from every byte
 of their last records or entries on: what is whole is handed out, and nothing else.
 
 rot: every bit of the last records is turned, after a clean stop and after a kill: what
 is handed out is what was sent, and nothing else is lost.
+
+blocks: each block of each file cannot be read, after a clean stop and after a kill: the
+store starts, goes on, and hands out all that has no byte in it.
 
 power: the machine stops before any call to the disk of random workloads, and leaves
 what was synced, or all, or names without data, or any blocks: what was flushed is
@@ -43,7 +46,7 @@ if __name__ == "__main__" and "--inside" not in sys.argv:
     python = environment("spark,test")
     sys.exit(subprocess.call([str(python), __file__, "--inside", *sys.argv[1:]]))
 
-from tests.sweeps import broker, power, rot, torn, transactions
+from tests.sweeps import blocks, broker, power, rot, torn, transactions
 
 MOST_SHOWN = 20
 
@@ -92,9 +95,19 @@ def sweep_rot(quick: bool, workloads: int) -> list[str]:
     return figures.wrong
 
 
+def sweep_blocks(quick: bool, workloads: int) -> list[str]:
+    """Blocks that cannot be read."""
+    figures = blocks.Figures()
+    for clean in (True, False):
+        blocks.sweep(figures, clean, 4 if quick else 1)
+    print(f"blocks: {figures}")
+    return figures.wrong
+
+
 SWEEPS: dict[str, Callable[[bool, int], list[str]]] = {
     "torn": sweep_torn,
     "rot": sweep_rot,
+    "blocks": sweep_blocks,
     "power": sweep_power,
     "broker": sweep_broker,
     "transactions": sweep_transactions,

@@ -28,6 +28,7 @@ L{rocketbroker.store.store} offers it. From the outside in:
 - L{rocketbroker.store.following}: that walk.
 - L{rocketbroker.store.timesearch}: single records; the offset of a time.
 - L{rocketbroker.store.loading}: the files of the log, as a start finds them.
+- L{rocketbroker.store.givenup}: what is taken out of a store, and kept.
 - L{rocketbroker.store.recovery}: from what a stop has left to a store that can go on.
 - L{rocketbroker.store.logend}: what stands behind the end of the log.
 - L{rocketbroker.store.replaying}: many records at once from the log into their queues.
@@ -43,6 +44,7 @@ L{rocketbroker.store.store} offers it. From the outside in:
 - L{rocketbroker.store.extension}: what does not fit into the entries of a queue.
 - L{rocketbroker.store.queuefiles}: the files of a queue.
 - L{rocketbroker.store.queueloading}: the same, as a start finds them.
+- L{rocketbroker.store.badqueues}: the same, where the disk cannot read them.
 - L{rocketbroker.store.index}: messages by their keys.
 - L{rocketbroker.store.indexfile}: one file of it.
 - L{rocketbroker.store.indexrows}: messages on their way into it.

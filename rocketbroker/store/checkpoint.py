@@ -44,7 +44,11 @@ _FIELDS: Final = struct.Struct(
 
 @final
 class Checkpoint:
-    """The file, and what stands in it."""
+    """The file, and what stands in it.
+
+    @ivar is_doubted: whether it is to vouch for nothing of log and queues from now on,
+        whatever their times are.
+    """
 
     def __init__(self, files: IFiles, root: str) -> None:
         self._files = files
@@ -55,6 +59,7 @@ class Checkpoint:
         self.index_ms = 0
         self.master_flushed = 0
         self.confirm = 0
+        self.is_doubted = False
 
     def load(self) -> None:
         """Read it; a missing or short one says nothing."""
@@ -95,8 +100,8 @@ class Checkpoint:
             if fresh:
                 self._files.sync_dir(os.path.dirname(self._path))
         content = _FIELDS.pack(
-            self.physic_ms,
-            self.logics_ms,
+            0 if self.is_doubted else self.physic_ms,
+            0 if self.is_doubted else self.logics_ms,
             self.index_ms,
             self.master_flushed,
             self.confirm,

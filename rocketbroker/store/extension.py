@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeAlias, final
 
+from rocketbroker.files.blocks import UNREADABLE
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.records.queueunits import (
     EXTENSION_HEAD,
@@ -71,11 +72,17 @@ class Extension:
     def unit(self, address: int) -> ExtensionUnit | None:
         """The unit at an address; None if none is there."""
         position = address + _ZERO
-        head = self.files.read(position, EXTENSION_HEAD)
-        if not 0 <= position < self._end or len(head) < EXTENSION_HEAD:
+        try:
+            head = self.files.read(position, EXTENSION_HEAD)
+            if not 0 <= position < self._end or len(head) < EXTENSION_HEAD:
+                return None
+            size = int.from_bytes(head[:2], "big", signed=True)
+            content = self.files.read(position, max(size, EXTENSION_HEAD))
+        except OSError as error:
+            if error.errno not in UNREADABLE:
+                raise
             return None
-        size = int.from_bytes(head[:2], "big", signed=True)
-        return decode_extension(self.files.read(position, max(size, EXTENSION_HEAD)))
+        return decode_extension(content)
 
     def tag_code(self, code: int) -> int | None:
         """The tag code that an entry means.

@@ -22,21 +22,29 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-import time
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable
 from typing import Final, final
 
 from rocketbroker.config.store import StoreOptions
+from rocketbroker.files.blocks import UNREADABLE
 from rocketbroker.files.directories import make_lasting
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.obstacles import is_no_file
+from rocketbroker.files.reasons import reason
 from rocketbroker.records.hashing import index_hash, unsigned_hash
 from rocketbroker.store.commitlog import Hint
 from rocketbroker.store.diskspace import told
 from rocketbroker.store.flags import WRITE_INDEX_FILE_ERROR, RunningFlags
-from rocketbroker.store.indexfile import FOLDER, IndexFile, Keys, create, file_size
+from rocketbroker.store.indexfile import (
+    FOLDER,
+    IndexFile,
+    Keys,
+    create,
+    file_size,
+    next_path,
+)
 from rocketbroker.store.indexrows import Rows, Share
 from rocketbroker.store.interfaces import KeyResult
 from rocketbroker.store.lookahead import LookAhead
@@ -95,10 +103,13 @@ class Index:
         wall_ms: Callable[[], int],
         flags: RunningFlags,
         record_at: Callable[[int], bytes | None],
+        count: Callable[[str], None],
     ) -> None:
         """
         @param record_at: the record at a position.
+        @param count: told, in a sentence, of a file that cannot be read.
         """
+        self._count = count
         self._files = files
         self._folder = os.path.join(options.store_path_root_dir, FOLDER)
         self._slots = max(1, options.max_hash_slot_num)
@@ -140,16 +151,16 @@ class Index:
             found = self._open(os.path.join(self._folder, name), name)
             if found is None:
                 continue
-            is_whole = found.load()
-            if not is_whole:
+            wrong = found.load()
+            if wrong:
                 self.report.append(
-                    f"The header of {found.path} is broken; it is built again from "
-                    "the log."
+                    f"The header of {found.path} {wrong}; it is built again from the "
+                    "log."
                 )
             # Only full files are put on the disk, and noted.
             is_safe = clean or (found.room <= 0 and found.end_ms <= flushed_ms)
             is_within = found.end_position < max(view[PUBLISHED], 1)
-            believed = believed and is_whole and is_safe and is_within
+            believed = believed and not wrong and is_safe and is_within
             if not believed:
                 # Nor those that follow: what it held must come before them.
                 found.close()
@@ -264,6 +275,8 @@ class Index:
         try:
             self._build(most)
         except OSError as error:
+            if self._mend(error):
+                return
             self.failures += 1
             self._refused_ms = self._wall_ms()
             reason = told(self._files, self._folder, INDEX_REFUSED, error)
@@ -271,6 +284,31 @@ class Index:
             raise
         if self._flags.has(WRITE_INDEX_FILE_ERROR):
             self._flags.set(WRITE_INDEX_FILE_ERROR, False, by=FOLDER)
+
+    def _mend(self, error: OSError) -> bool:
+        """Let a file that the disk cannot read be built again, and those behind it.
+
+        @return: whether that is what was wrong.
+        @raise OSError: it cannot be removed.
+        """
+        paths = [file.path for file in self._all]
+        if error.errno not in UNREADABLE or error.filename not in paths:
+            return False
+        at = paths.index(error.filename)
+        with self._keeping:
+            gone, self._all = self._all[at:], self._all[:at]
+            for file in gone:
+                file.close()
+                self._files.remove(file.path)
+        self._shares.clear()
+        self.position = int(self._words.view[MIN_POSITION])
+        if self._all:
+            self.position = max(self.position, self._all[-1].end_position)
+        self._count(
+            f"A file of the index cannot be read: {reason(error)}. It is built again "
+            "from the log, and with it those behind it."
+        )
+        return True
 
     def _build(self, most: int) -> None:
         limit: int = self._words.view[DISPATCHED]
@@ -359,15 +397,7 @@ class Index:
         if last is not None and last.room > 0:
             return last
         make_lasting(self._files, self._folder)
-        ms = self._wall_ms()
-        day = time.strftime("%Y%m%d%H%M%S", time.localtime(ms // 1000))
-        number = int(f"{day}{ms % 1000:03d}")
-        names = self._files.list(self._folder)
-        while f"{number:017d}" in names or (
-            last is not None and number <= int(os.path.basename(last.path))
-        ):
-            number += 1
-        path = os.path.join(self._folder, f"{number:017d}")
+        path = next_path(self._files, self._folder, self._wall_ms(), last)
         made = create(self._files, path, self._slots, self._numbers, last)
         self._files.sync_dir(self._folder)
         self._all.append(made)
@@ -391,7 +421,7 @@ class Index:
     ) -> KeyResult:
         """See L{rocketbroker.store.interfaces.IStore.find_by_key}.
 
-        @raise OSError: of what was found the disk could read nothing.
+        @raise OSError: the disk could not read the index, or nothing of what was found.
         """
         found, ms, position = self.find(topic, key, most, begin_ms, end_ms)
         records: list[bytes] = []
@@ -419,6 +449,7 @@ class Index:
         """I{Blocking.} The positions of records that may have a key, in order.
 
         @return: these, and time and position of the last one in the index.
+        @raise OSError: the disk refused to read a file.
         """
         code = index_hash(topic, key)
         most = min(most, self._most_found)
@@ -431,7 +462,11 @@ class Index:
                     break
                 if file.count > 1:
                     if file.begin_ms <= end_ms and file.end_ms >= begin_ms:
-                        file.find(code, most, begin_ms, end_ms, found)
+                        try:
+                            file.find(code, most, begin_ms, end_ms, found)
+                        except OSError as error:
+                            self._mend(error)
+                            raise
                     if file.begin_ms < begin_ms:
                         break
             last = self._all[-1]

@@ -26,15 +26,19 @@ The store sheet, section 12.
 from __future__ import annotations
 
 import mmap
+import os
 import struct
 import sys
+import time
 from array import array
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from operator import ge
 from typing import Final, final
 
+from rocketbroker.files.blocks import UNREADABLE
 from rocketbroker.files.interfaces import IFile, IFiles
+from rocketbroker.files.reasons import located, reason
 
 #: The directory of the files in that of the store.
 FOLDER: Final = "index"
@@ -151,11 +155,19 @@ class IndexFile:
         self.count = 1
         self.is_flushed = False
 
-    def load(self) -> bool:
-        """Read the header; whether it can be one."""
-        head = self.file.pread(HEADER.size, 0)
+    def load(self) -> str:
+        """Read the header.
+
+        @return: what is wrong with it, in words; empty if nothing is.
+        """
+        try:
+            head = self._pread(HEADER.size, 0)
+        except OSError as error:
+            if error.errno not in UNREADABLE:
+                raise
+            return f"cannot be read: {reason(error)}"
         if len(head) < HEADER.size:
-            return False
+            return "is broken"
         (
             self.begin_ms,
             self.end_ms,
@@ -165,11 +177,22 @@ class IndexFile:
             count,
         ) = HEADER.unpack(head)
         self.count = max(count, 1)
-        return (
+        is_right = (
             0 <= count <= self._numbers
             and 0 <= self.used_slots <= self._slots
             and 0 <= self.begin_position <= self.end_position
         )
+        return "" if is_right else "is broken"
+
+    def _pread(self, size: int, at: int) -> bytes:
+        """Bytes of the file.
+
+        @raise ReadError: the disk refused; it says of which file.
+        """
+        try:
+            return self.file.pread(size, at)
+        except OSError as error:
+            raise located(error, self.path, at) from error
 
     @property
     def is_mapped(self) -> bool:
@@ -225,7 +248,7 @@ class IndexFile:
             self.file.allocate(0, self._entries)
             # So that the first keys do not wait for the disk once for each.
             for at in range(0, self._entries, _PIECE):
-                self.file.pread(min(_PIECE, self._entries - at), at)
+                self._pread(min(_PIECE, self._entries - at), at)
             self._map = self.file.map(self._entries, True)
             self._view = memoryview(self._map)[HEADER.size :].cast("I")
         return self._view
@@ -300,7 +323,7 @@ class IndexFile:
     def _follow(self, code: int) -> Iterator[tuple[int, int]]:
         """The entries in a hash's slot, from the newest to the oldest, each position
         and time; the position is -1 where the hash is another."""
-        pread = self.file.pread
+        pread = self._pread
         slot = pread(SLOT.size, HEADER.size + code % self._slots * SLOT.size)
         number: int = SLOT.unpack(slot)[0]
         size = INDEX_ENTRY.size
@@ -380,6 +403,21 @@ def _raw_ranges(first: int, end: int) -> Iterator[range]:
         rest = int.from_bytes((first - low).to_bytes(4, "little"), "big")
         yield range(rest + (low << 24), rest + (stop << 24), 1 << 24)
         first += stop - low
+
+
+def next_path(files: IFiles, folder: str, ms: int, before: IndexFile | None) -> str:
+    """The path of a file that is made now, named by local time as the reference does.
+
+    @param before: the newest one there is.
+    """
+    day = time.strftime("%Y%m%d%H%M%S", time.localtime(ms // 1000))
+    number = int(f"{day}{ms % 1000:03d}")
+    names = files.list(folder)
+    while f"{number:017d}" in names or (
+        before is not None and number <= int(os.path.basename(before.path))
+    ):
+        number += 1
+    return os.path.join(folder, f"{number:017d}")
 
 
 def create(

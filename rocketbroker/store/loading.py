@@ -40,12 +40,12 @@ from rocketbroker.files.blocks import UNREADABLE
 from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.files.obstacles import clear_for_file, is_no_file
 from rocketbroker.store.encoding import FILLER, FILLER_BYTES, MAGIC_BLANK
+from rocketbroker.store.givenup import set_aside
 from rocketbroker.store.scanning import SMALLEST, Blank, Broken, parse
 from rocketbroker.store.segments import (
     Missing,
     Segment,
     Segments,
-    beside,
     position_of_name,
 )
 
@@ -55,8 +55,6 @@ MOST_MISSING: Final = 256
 
 #: So many behind the end. What tells of them is one number, which may be rotten.
 MOST_MISSING_BEHIND: Final = 16
-
-GIVEN_UP: Final = "given-up"
 
 
 def load_segments(files: IFiles, segments: Segments) -> list[str]:
@@ -240,23 +238,3 @@ def _time(files: IFiles, path: str, start: int, size: int) -> int:
     finally:
         file.close()
     return files.modified_ms(path)
-
-
-def set_aside(files: IFiles, path: str, folder: str = "") -> str:
-    """I{Blocking.} Take a segment out of the log, or a file out of its queue, and keep
-    it.
-
-    @param folder: where; by default beside the directory that it is in.
-    @return: where it is.
-    @raise OSError: it cannot be kept there.
-    """
-    folder = folder or beside(os.path.dirname(path), GIVEN_UP)
-    files.make_dirs(folder)
-    name = kept = os.path.join(folder, os.path.basename(path))
-    number = 1
-    while files.exists(kept):
-        kept = f"{name}.{number}"
-        number += 1
-    files.rename(path, kept)
-    files.sync_dir(folder)
-    return kept

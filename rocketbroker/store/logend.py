@@ -16,7 +16,8 @@ import os
 from typing import Final, final
 
 from rocketbroker.files.interfaces import IFiles
-from rocketbroker.store.loading import is_stand_in, set_aside
+from rocketbroker.store.givenup import set_aside
+from rocketbroker.store.loading import is_stand_in
 from rocketbroker.store.scanning import NOTHING, Scan
 from rocketbroker.store.segments import Segment, Segments
 

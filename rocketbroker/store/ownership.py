@@ -49,6 +49,7 @@ class Ownership:
         self._lock: IFile | None = None
         self.is_zeroed = False
         self.said: list[str] = []
+        self._is_doubted = False
 
     def take(self) -> None:
         """I{Blocking.} Take the lock, before anything is changed.
@@ -84,10 +85,12 @@ class Ownership:
 
     def doubt(self) -> None:
         """I{Blocking.} Say that the last stop was not a clean one: what a start
-        changes, and does not finish, the next one must not believe.
+        changes, and does not finish, the next one must not believe. Or, once the store
+        is marked, that this one is not to count as clean.
 
         @raise OSError: that cannot be said.
         """
+        self._is_doubted = True
         self._files.open(self._abort, create=True).close()
         self._files.sync_dir(self._root)
 
@@ -98,6 +101,7 @@ class Ownership:
         @raise OSError: that cannot be said.
         """
         assert self._lock is not None, "the lock is taken first"
+        self._is_doubted = False
         self._lock.truncate(0)
         _write(self._lock, ZEROED if zeroed else LOCK_TEXT)
         self._lock.datasync()
@@ -117,6 +121,8 @@ class Ownership:
 
         @raise OSError: that cannot be said; the next start checks everything.
         """
+        if self._is_doubted:
+            return
         self._files.remove(self._abort)
         self._files.sync_dir(self._root)
 

@@ -6,6 +6,7 @@ L{rocketbroker.store.store.Store} is what the services see; this is what it is m
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from functools import partial
@@ -17,6 +18,7 @@ from rocketbroker.errors import StoreError
 from rocketbroker.files.directories import make_lasting
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.obstacles import clear_for_file, clear_for_folder
+from rocketbroker.store.badqueues import BadQueues
 from rocketbroker.store.batchqueue import FOLDER as BATCHES
 from rocketbroker.store.bufferpool import BufferPool, holds_back, is_enabled
 from rocketbroker.store.checkpoint import NAME as CHECKPOINT
@@ -101,6 +103,7 @@ class Parts:
             self.flags,
             self._own_bytes,
         )
+        self._bad = BadQueues(files, rot.count)
         self.table = self._make_table(len(store_host) == HOST_V6, is_batch)
         self.pool: BufferPool | None = None
         if is_enabled(options):
@@ -184,6 +187,7 @@ class Parts:
             options.max_lmq_consume_queue_num,
             Debt(self.flags, self._told),
             is_batch,
+            self._bad,
         )
 
     def _own_bytes(self) -> int:
@@ -233,7 +237,15 @@ class Parts:
             wall_ms,
             self.flags,
             self.search.record_at,
+            self._rot.count,
         )
+
+    def _doubt_queues(self, doubt: Callable[[], None]) -> None:
+        """Let the next start make all queues again."""
+        self.checkpoint.is_doubted = True
+        doubt()
+        with contextlib.suppress(OSError):
+            self.checkpoint.save()
 
     def recover(self, clean: bool, doubt: Callable[[], None], zeroed: bool) -> Recovery:
         """I{Blocking.} Make of what a stop has left a store that can go on.
@@ -258,6 +270,9 @@ class Parts:
         )
         recovery.report += self._said
         recovery.run(clean)
+        recovery.report += self._bad.said
+        self._bad.is_starting = False
+        self._bad.doubt = partial(self._doubt_queues, doubt)
         if recovery.begins_late:
             self.cleaner.follow_from(self._words.view[MIN_POSITION])
         self.dispatcher.lights = self._options.enable_multi_dispatch

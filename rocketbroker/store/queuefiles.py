@@ -12,8 +12,10 @@ from __future__ import annotations
 import os
 from typing import Final, final
 
+from rocketbroker.files.blocks import UNREADABLE
 from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.files.obstacles import clear_for_file, clear_for_folder
+from rocketbroker.store.badqueues import BadQueues, is_bad, lacking
 from rocketbroker.store.debt import Debt, Owed, over
 from rocketbroker.store.diskspace import NO_ROOM
 from rocketbroker.store.pages import is_due
@@ -36,7 +38,7 @@ class QueueFile:
     has thousands of queues, and a process not as many descriptors.
     """
 
-    __slots__ = ("_file", "_files", "path", "rewrite", "start", "unsynced")
+    __slots__ = ("_file", "_files", "lacks", "path", "rewrite", "start", "unsynced")
 
     def __init__(
         self, files: IFiles, start: int, path: str, file: IFile | None = None
@@ -46,6 +48,8 @@ class QueueFile:
         self.start = start
         self.path = path
         self.unsynced = False
+        #: What of it is not there, as it could not be read.
+        self.lacks: list[tuple[int, int]] = []
         #: Whether a sync has failed: the system may take what it has not written for
         #: written, and the next sync would succeed without it.
         self.rewrite = False
@@ -57,6 +61,30 @@ class QueueFile:
         if file is None:
             file = self._file = self._files.open(self.path)
         return file
+
+    def become(self, file: IFile, lacks: list[tuple[int, int]]) -> None:
+        """Be a copy; who reads the file before it now still can."""
+        self._file = file
+        self.lacks = lacks
+        self.unsynced = True
+
+    def check(self, at: int, size: int) -> None:
+        """See that it has some bytes.
+
+        @raise OSError: they could not be read.
+        """
+        for start, end in self.lacks:
+            if start < at + size and at < end:
+                raise lacking(self.path, start)
+
+    def fill(self, at: int, size: int) -> None:
+        """Some bytes were written."""
+        behind = at + size
+        left: list[tuple[int, int]] = []
+        for start, end in self.lacks:
+            parts = (start, min(end, at)), (max(start, behind), end)
+            left += [part for part in parts if part[0] < part[1]]
+        self.lacks = left
 
     def rest(self) -> None:
         """Let go of the file; who reads it now still can."""
@@ -99,6 +127,7 @@ class QueueFiles:
     """
 
     __slots__ = (
+        "_bad",
         "_debt",
         "_files",
         "_flushed",
@@ -118,11 +147,14 @@ class QueueFiles:
         size: int,
         setting: str = "mappedFileSizeConsumeQueue",
         debt: Debt | None = None,
+        bad: BadQueues | None = None,
     ) -> None:
         """
         @param setting: what says the size.
         @param debt: counts what the disk has no room for; without it that is an error.
+        @param bad: knows what to do where the disk cannot read; the same.
         """
+        self._bad = bad
         self._debt = debt
         self._owed: Owed | None = None
         self._files = files
@@ -163,11 +195,29 @@ class QueueFiles:
             self._turn_to(found)
         at = position - found.start
         left = self.size - at
+        if size > left:
+            size = left
         try:
-            return found.file.pread(size if size < left else left, at)
+            if found.lacks:
+                found.check(at, size)
+            return found.file.pread(size, at)
         except FileNotFoundError:
             # It was removed between being found and being opened.
             return b""
+        except OSError as error:
+            bad = self._bad
+            if bad is None or error.errno not in UNREADABLE:
+                raise
+            if not bad.is_starting:
+                raise bad.refused(found.path, found.file, size, at) from error
+            self._replace(found, bad)
+            return found.file.pread(size, at)
+
+    def _replace(self, found: QueueFile, bad: BadQueues) -> None:
+        """Put a copy in the place of a file, some of which cannot be read."""
+        copy, lacks = bad.replace(found.path, found.file, self.size)
+        found.become(copy, [] if bad.is_starting else lacks)
+        self._unnamed = True
 
     def _turn_to(self, found: QueueFile) -> None:
         """Let go of the file that was read before, if it is an older one.
@@ -199,8 +249,7 @@ class QueueFiles:
         size = len(content)
         found = self.find(position) or self._add(position - at)
         if at + size <= self.size:
-            found.file.pwrite(content, at)
-            found.unsynced = True
+            self._put(found, content, at)
             return
         done = 0
         while done < size:
@@ -208,9 +257,22 @@ class QueueFiles:
             start = position + done - at
             found = self.find(position + done) or self._add(start)
             part = content[done : done + self.size - at]
-            found.file.pwrite(part, at)
-            found.unsynced = True
+            self._put(found, part, at)
             done += len(part)
+
+    def _put(self, found: QueueFile, content: bytes, at: int) -> None:
+        """Write into one file."""
+        try:
+            found.file.pwrite(content, at)
+        except OSError:
+            bad = self._bad
+            if bad is None or not is_bad(found.file, len(content), at):
+                raise
+            self._replace(found, bad)
+            found.file.pwrite(content, at)
+        found.unsynced = True
+        if found.lacks:
+            found.fill(at, len(content))
 
     def _add(self, start: int) -> QueueFile:
         if self.all and self.all[-1].start + self.size != start:
@@ -248,8 +310,17 @@ class QueueFiles:
         self.drop(keep)
         if keep and position < self.all[-1].start + self.size:
             last = self.all[-1]
-            last.file.truncate(position - last.start)
+            try:
+                last.file.truncate(position - last.start)
+            except OSError:
+                at = position - last.start
+                if self._bad is None or not is_bad(last.file, 1, at):
+                    raise
+                self._replace(last, self._bad)
+                last.file.truncate(position - last.start)
             last.file.truncate(self.size)
+            if last.lacks:
+                last.fill(position - last.start, self.size)
             last.unsynced = True
 
     def drop(self, keep: int) -> None:

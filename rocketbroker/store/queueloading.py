@@ -43,9 +43,9 @@ from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.obstacles import ASIDE, clear_for_file, is_no_file
 from rocketbroker.records.entries import ENTRY, FILLED, FILLED_SIZE, SIZE
 from rocketbroker.store.diskspace import NO_ROOM
-from rocketbroker.store.loading import GIVEN_UP, set_aside
+from rocketbroker.store.givenup import kept_beside, set_aside
 from rocketbroker.store.queuefiles import QueueFile, QueueFiles
-from rocketbroker.store.segments import beside, position_of_name, segment_name
+from rocketbroker.store.segments import position_of_name, segment_name
 
 #: So many missing files in a row are made again: with RocketMQ's setting 96 MB.
 MOST_MISSING: Final = 16
@@ -230,12 +230,8 @@ class QueueLoading:
 
     def _put_away(self, path: str, why: str) -> None:
         """Take a file out of its queue, and keep it."""
-        folder = os.path.dirname(path)
-        topic, number = os.path.split(folder)
-        parent, topic = os.path.split(topic)
-        kept = os.path.join(beside(parent, GIVEN_UP), topic, number)
         try:
-            now = set_aside(self._files, path, kept)
+            now = set_aside(self._files, path, kept_beside(path))
         except OSError as error:
             # The directory of all queues may be a file system of its own.
             if is_no_file(self._files, path):

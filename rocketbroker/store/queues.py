@@ -20,6 +20,7 @@ from rocketbroker.files.obstacles import ASIDE, clear_for_folder
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.records.names import is_light
 from rocketbroker.records.queueunits import BATCH_SIZE
+from rocketbroker.store.badqueues import BadQueues
 from rocketbroker.store.batchqueue import FOLDER as BATCH_FOLDER
 from rocketbroker.store.batchqueue import BatchUnits
 from rocketbroker.store.consumequeue import Queue, is_usable
@@ -55,6 +56,7 @@ class QueueTable:
         most_lights: int,
         debt: Debt | None = None,
         is_batch: Callable[[str], bool] | None = None,
+        bad: BadQueues | None = None,
     ) -> None:
         """
         @param file_size: rounded up to whole entries.
@@ -64,7 +66,9 @@ class QueueTable:
         @param most_lights: maxLmqConsumeQueueNum.
         @param debt: counts what the disk has no room for; without it that is an error.
         @param is_batch: None: those topics that have a directory for such queues.
+        @param bad: knows what to do where the disk cannot read; the same as of C{debt}.
         """
+        self._bad = bad
         self._files = files
         self._folder = os.path.join(root, FOLDER)
         self._extension_folder = os.path.join(root, EXTENSION_FOLDER)
@@ -117,7 +121,13 @@ class QueueTable:
                 topic,
                 queue_id,
                 self._words,
-                QueueFiles(self._files, folder, self._file_size, debt=self._debt),
+                QueueFiles(
+                    self._files,
+                    folder,
+                    self._file_size,
+                    debt=self._debt,
+                    bad=self._bad,
+                ),
                 self._store_host_v6,
                 self._allow_v2,
             )
@@ -142,6 +152,7 @@ class QueueTable:
             self._batch_file_size,
             "mapperFileSizeBatchConsumeQueue",
             self._debt,
+            self._bad,
         )
         return BatchUnits(self._words, queue.slot, files)
 
@@ -164,6 +175,7 @@ class QueueTable:
                 self._extension_size,
                 "mappedFileSizeConsumeQueueExt",
                 self._debt,
+                self._bad,
             )
         )
 
@@ -207,6 +219,8 @@ class QueueTable:
         @return: sentences about what was not right.
         @raise StoreError: they were made for another size.
         """
+        if self._bad is not None:
+            self._bad.doubt = doubt
         loading = QueueLoading(self._files, clean, doubt)
         queues = self._find(self._folder, False, loading.said, doubt)
         others = self._find(self._batch_folder, True, loading.said, doubt)

@@ -165,12 +165,17 @@ class Recovery:
             # What is changed now, and not finished, the next start must not believe.
             self._doubt()
         start = self._bound_clean() if clean and self._believed else -1
-        if start < 0:
+        if start < 0 or not self._believed:
             start = self._start_of_unclean() if self._believed else first
             self._bound(start, cut=True)
+            if start > first and not self._believed:
+                start = first
+                self._bound(start, cut=True)
         self._dispatcher.misplaced = self._misplaced
+        believed = self._believed
         scan = self._scan(start, start > first)
-        if (self._misplaced.gaps or self._dispatcher.gaps) and start > first:
+        gaps = self._misplaced.gaps or self._dispatcher.gaps
+        if start > first and (gaps or self._believed is not believed):
             self.report.append(
                 f"Queue entries before position {start} are missing; they are made "
                 f"again from position {first}."

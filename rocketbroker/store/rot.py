@@ -56,7 +56,7 @@ MULTI_DISPATCH: Final = b"INNER_MULTI_DISPATCH\x01"
 class Rot:
     """What was found to be rotten since the start.
 
-    @ivar records: how many places of the log.
+    @ivar records: how many places of the log, or blocks of what is made from it.
     """
 
     def __init__(self) -> None:
@@ -76,6 +76,11 @@ class Rot:
         if len(self._positions) >= MOST_NOTED:
             self._positions.clear()
         self._positions.add(position)
+        self.records += 1
+        self._sentences.append(what)
+
+    def count(self, what: str) -> None:
+        """Count a place that is not in the log, and say it."""
         self.records += 1
         self._sentences.append(what)
 

@@ -439,6 +439,7 @@ class LimitTests(SynchronousTestCase):
             Wall(),
             RunningFlags(),
             lambda position: self.record,
+            lambda said: None,
         )
         self.addCleanup(self.index.close)
         self.store = make(self.disk, Wall(), store_path_root_dir="/other")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.sweeps import broker, power, rot, torn, transactions
+from tests.sweeps import blocks, broker, power, rot, torn, transactions
 
 
 class SweepTests(SynchronousTestCase):
@@ -24,6 +24,14 @@ class SweepTests(SynchronousTestCase):
             rot.sweep(figures, clean, step=41)
         self.assertEqual(figures.wrong, [])
         self.assertTrue(figures.counted > 50)
+
+    def test_blocks(self) -> None:
+        """Blocks that cannot be read: nothing else is lost, and stores go on."""
+        figures = blocks.Figures()
+        for clean in (True, False):
+            blocks.sweep(figures, clean, step=7)
+        self.assertEqual(figures.wrong, [])
+        self.assertTrue(figures.cases > 12)
 
     def test_power(self) -> None:
         """Power losses: what was flushed is there."""
