@@ -51,6 +51,11 @@ PIECE: Final = 2 << 20
 #: Where a record or a filler may begin: four bytes before one of these.
 _MAGIC: Final = re.compile(rb"\xda\xa3\x20[\xa7\xab]|\xcb\xd4\x31\x94", re.DOTALL)
 
+#: So many of the log's last files are looked through by a start of RocketMQ 4.9, also
+#: after a clean stop; a zero where a record should be ends the log. The store sheet,
+#: section 15.3.
+LAST_FILES: Final = 3
+
 #: After records that are not ordinary, so many more are looked at one by one at most
 #: before ordinary ones are looked for again.
 MOST_EXACT: Final = 31
@@ -355,14 +360,21 @@ class Verification:
     def _tell_ended_early(self) -> None:
         """Tell of files that end without a filler before others. So does one that was
         the last, and away when a broker went on behind it. If nothing is missing in
-        the queues it hides nothing."""
+        the queues it hides nothing from us; but RocketMQ's broker removes what follows
+        where it looks through such a file, after a crash or in one of the last."""
+        reader = self._reader
+        is_stopped = reader.is_clean or reader.is_live
         for fault in self._ended_early:
-            if self._has_lost:
-                self._tell(fault)
+            end = fault.region[1]
+            behind = sum(segment.start >= end for segment in reader.segments)
+            text = f"nothing was written from here to {end}, where the log goes on; no "
+            text += "message is missing"
+            if not self._has_lost and is_stopped and behind >= LAST_FILES:
+                self.remarks.append(Remark(fault.where, fault.position, text))
                 continue
-            text = f"nothing was written from here to {fault.region[1]}, where the log "
-            text += "goes on; no message is missing"
-            self.remarks.append(Remark(fault.where, fault.position, text))
+            if not self._has_lost:
+                fault.text = f"{text}, but RocketMQ's broker would end the log here"
+            self._tell(fault)
 
     def _search(self, segment: Segment, broken: int, stop: int) -> tuple[int, bool]:
         """Where the next record stands, and whether all before it are zeros."""

@@ -210,24 +210,47 @@ class VerificationTests(SynchronousTestCase):
 
     def test_endedEarly(self) -> None:
         """A file that ends in zeros without a filler, as one that was away when a
-        broker went on behind it, is a remark where the next one follows; it is a fault
-        if something is missing in the queues, or that does not begin with a record."""
+        broker went on behind it, is a fault where a broker of RocketMQ's would end the
+        log there: in one of the last files, or after a crash; else it is a remark."""
+        put(self.store, self.store.queue("T", 2), *[b"y" * 40_000] * 3)
         self.store.close()
         filler = self.disk.read(LOG).index(b"\xcb\xd4\x31\x94") - 4
         self.change(LOG, filler, bytes(8))
         walk, faults = self.walk()
-        self.assertEqual((faults, walk.records), ([], 80))
+        self.assertEqual((faults, walk.records), ([], 83))
         (remark,) = walk.remarks
         self.assertEqual((remark.where, remark.position), (LOG, filler))
         self.assertIn(f"to {SEGMENT}, where the log goes on", remark.text)
+        abort = os.path.join(ROOT, "abort")
+        self.disk.open(abort, create=True).close()
+        self.expect_end(self.walk(), filler)
+        self.disk.remove(abort)
+        self.setUp()
+        self.store.close()
+        self.change(LOG, filler, bytes(8))
+        self.expect_end(self.walk(), filler)
+
+    def expect_end(self, found: tuple[Verification, list[Fault]], start: int) -> None:
+        """One fault says that the first file ends early, and that nothing is lost."""
+        walk, (fault,) = found
+        self.assertEqual((fault.kind, fault.region), ("record", (start, SEGMENT)))
+        self.assertIn("no message is missing, but RocketMQ's", fault.text)
+        self.assertEqual(walk.remarks, [])
+
+    def test_endedInLoss(self) -> None:
+        """So is one where something is missing in the queues, or that does not go on
+        with a record."""
+        self.store.close()
+        filler = self.disk.read(LOG).index(b"\xcb\xd4\x31\x94") - 4
         offset = 0
         while self.position(offset + 1)[0] < SEGMENT:
             offset += 1
         last, _ = self.position(offset)
-        self.change(LOG, last, bytes(filler - last))
+        self.change(LOG, last, bytes(filler + 8 - last))
         walk, faults = self.walk()
-        regions = [each.region for each in faults if each.kind == "record"]
-        self.assertEqual((regions, walk.remarks), ([(last, SEGMENT)], []))
+        (fault,) = [each for each in faults if each.kind == "record"]
+        self.assertEqual((fault.region, walk.remarks), ((last, SEGMENT), []))
+        self.assertIn("no record follows", fault.text)
         self.setUp()
         self.store.close()
         self.change(LOG, filler, bytes(8))
