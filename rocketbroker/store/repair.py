@@ -294,8 +294,11 @@ class Repair:
             told.append(Done("changed", path, start, end - start, text))
         for start, end in filling.dead:
             path = self._path(reader, start)
-            text = f"no message can be made of bytes {start} to {end - 1}"
-            told.append(Done("given-up", path, start, end - start, text))
+            kind, text = "given-up", f"no message can be made of bytes {start} to "
+            text += str(end - 1)
+            if self._is_unwritten(reader, start, end):
+                kind, text = "changed", "only zeros stand there; a filler says so now"
+            told.append(Done(kind, path, start, end - start, text))
         for start, size, why in plan.unread:
             path = self._path(reader, start)
             text = f"the disk refuses to read it ({why}); zeros take its place"
@@ -307,6 +310,12 @@ class Repair:
             text = "no message can be made of what stands behind the last record"
             told.append(Done("given-up", path, end, written, text))
         return told
+
+    def _is_unwritten(self, reader: StoreReader, start: int, end: int) -> bool:
+        """Whether nothing stands at the end of a file that was there."""
+        segment = segment_at(reader, start)
+        is_new = self._gaps.is_new(segment.path)
+        return end == segment.end and not is_new and not written_from(reader, start)
 
     def _path(self, reader: StoreReader, position: int) -> str:
         """The file of a position, once all have their places."""

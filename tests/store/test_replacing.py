@@ -77,6 +77,22 @@ class LastRecordTests(DamagedStore):
         self.assertEqual(self.disk.size(LAST_LOG), SEGMENT)
 
 
+class EarlyEndTests(DamagedStore):
+    """A file that ends early before another, as one that was away."""
+
+    def test_filler(self) -> None:
+        """It is given a filler, and nothing is given up."""
+        filler = self.disk.read(LOG).index(b"\xcb\xd4\x31\x94") - 4
+        self.change(LOG, filler, bytes(8))
+        self.repair()
+        self.assertEqual(self.kinds(), ["changed", "moved"])
+        (done,) = [each for each in self.told if each.kind == "changed"]
+        self.assertEqual((done.position, done.length), (filler, SEGMENT - filler))
+        self.assertIn("only zeros stand there", done.text)
+        self.expect_lost()
+        self.assertEqual(self.faults(), [])
+
+
 class PlaceTests(DamagedStore):
     """Records that say another place than the entry that leads to them."""
 
