@@ -159,6 +159,10 @@ def store_repair(
     While files of the log are missing nothing is changed, as they may be on a disk that
     is not mounted. With --give-up-missing new ones take their places, in which messages
     are that queues know, without bodies; without the first ones the log begins later.
+    Queues of a topic that was deleted come back while its messages are in the log, as
+    after any crash: no client sees them, unless the topic is made again, which then
+    goes on behind them. To be rid of them delete the topic once more (mqadmin
+    deleteTopic) when the broker runs.
     Exit status: 0 nothing to do, or done; 1 something could not be repaired.
     """
     files = Disk()
