@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
+import time
 from collections.abc import Callable
 from typing import Final, TextIO, final
 
@@ -57,6 +60,17 @@ class Progress:
             what = f"{done} of {total} {self._unit}"
             speed = f"{rate:.0f} a second"
         self._say(f"{what}, {share} %, {speed}, {left:.0f} s left")
+
+
+def say(text: str) -> None:
+    """A line on standard error, whether somebody reads it or not."""
+    with contextlib.suppress(BrokenPipeError):
+        print(text, file=sys.stderr, flush=True)
+
+
+def of_bytes(total: int) -> Progress:
+    """Progress of a walk through so many, on standard error."""
+    return Progress(total, "bytes", say, time.monotonic)
 
 
 def on_terminal(

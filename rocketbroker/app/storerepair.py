@@ -16,7 +16,7 @@ from typing import final
 import attrs
 import click
 
-from rocketbroker.app.progress import Progress
+from rocketbroker.app.progress import Progress, of_bytes
 from rocketbroker.app.rows import Rows
 from rocketbroker.app.storeoptions import (
     COMMIT_LOG,
@@ -104,12 +104,6 @@ def row_of(done: Done) -> dict[str, object]:
     }
 
 
-def say(text: str) -> None:
-    """A line on standard error, whether somebody reads it or not."""
-    with contextlib.suppress(BrokenPipeError):
-        print(text, file=sys.stderr, flush=True)
-
-
 @final
 class Walks:
     """Progress of one walk after the other, on standard error."""
@@ -119,7 +113,7 @@ class Walks:
 
     def sized(self, total: int) -> None:
         """A walk of so many bytes begins."""
-        self._progress = Progress(total, "bytes", say, time.monotonic)
+        self._progress = of_bytes(total)
 
     def walked(self, done: int) -> None:
         """So many bytes were walked."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import click
 
-from rocketbroker.app.progress import Progress
+from rocketbroker.app.progress import of_bytes
 from rocketbroker.app.rows import Rows
 from rocketbroker.app.storeoptions import (
     COMMIT_LOG,
@@ -117,12 +117,7 @@ def store_verify(
         lambda done: progress.reach(done),
         options.message_index_enable,
     )
-    progress = Progress(
-        check.expected_bytes(),
-        "bytes",
-        lambda text: print(text, file=sys.stderr, flush=True),
-        time.monotonic,
-    )
+    progress = of_bytes(check.expected_bytes())
     others = 0
     try:
         for fault in wrong_settings(reader):

@@ -10,10 +10,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.app.command import command
 from rocketbroker.app.storecommands import is_locked
-from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.disk import Disk
-from rocketbroker.store.store import Store
-from tests.store.stores import SEGMENT, STORE_HOST, Wall, put
+from tests.store.stores import SEGMENT, on_disk, put
 
 
 class StoreCommandTests(SynchronousTestCase):
@@ -22,11 +20,7 @@ class StoreCommandTests(SynchronousTestCase):
     def setUp(self) -> None:
         """Make it."""
         self.root = os.path.abspath(self.mktemp())
-        options = StoreOptions(
-            store_path_root_dir=self.root, mapped_file_size_commit_log=SEGMENT
-        )
-        store = Store(Disk(), options, Wall(), STORE_HOST, memory_bytes=1 << 40)
-        store.open()
+        store = on_disk(self.root)
         put(store, store.queue("T", 0), b"apple", b"pear", tags="A")
         put(store, store.queue("T", 2), b"plum", tags="B")
         put(store, store.queue("U", 0), b"nut")

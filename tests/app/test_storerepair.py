@@ -11,12 +11,10 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.app.command import command
 from rocketbroker.app.storerepair import repair_json
-from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.disk import Disk
 from rocketbroker.store.copies import Copies
-from rocketbroker.store.store import Store
 from rocketbroker.testing.files import MemoryDisk
-from tests.store.stores import SEGMENT, STORE_HOST, Wall, put
+from tests.store.stores import on_disk, put
 
 
 class RepairCommandTests(SynchronousTestCase):
@@ -25,11 +23,7 @@ class RepairCommandTests(SynchronousTestCase):
     def setUp(self) -> None:
         """Make it, with a broker's settings."""
         self.root = os.path.abspath(self.mktemp())
-        options = StoreOptions(
-            store_path_root_dir=self.root, mapped_file_size_commit_log=SEGMENT
-        )
-        store = Store(Disk(), options, Wall(), STORE_HOST, memory_bytes=1 << 40)
-        store.open()
+        store = on_disk(self.root)
         put(store, store.queue("T", 0), b"apple", b"pear", tags="A")
         store.close()
         self.topics = os.path.join(self.root, "config", "topics.json")

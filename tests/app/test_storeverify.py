@@ -9,11 +9,9 @@ from click.testing import CliRunner
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.app.command import command
-from rocketbroker.config.store import StoreOptions
-from rocketbroker.files.disk import Disk
 from rocketbroker.store.indexfile import HEADER, SLOT
 from rocketbroker.store.store import Store
-from tests.store.stores import SEGMENT, STORE_HOST, Wall, put
+from tests.store.stores import SEGMENT, on_disk, put
 from tests.store.test_index import message
 
 SLOTS = 10
@@ -40,15 +38,7 @@ class VerifyTests(SynchronousTestCase):
 
     def opened(self) -> Store:
         """The store, open."""
-        options = StoreOptions(
-            store_path_root_dir=self.root,
-            mapped_file_size_commit_log=SEGMENT,
-            max_hash_slot_num=SLOTS,
-            max_index_num=NUMBERS,
-        )
-        store = Store(Disk(), options, Wall(), STORE_HOST, memory_bytes=1 << 40)
-        store.open()
-        return store
+        return on_disk(self.root, max_hash_slot_num=SLOTS, max_index_num=NUMBERS)
 
     def rows(self, *words: str, status: int = 0) -> list[dict[str, object]]:
         """The rows that it prints."""

@@ -8,11 +8,8 @@ import sys
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.config.store import StoreOptions
-from rocketbroker.files.disk import Disk
-from rocketbroker.store.store import Store
 from tests.integration.servers import environment
-from tests.store.stores import SEGMENT, STORE_HOST, Wall, put
+from tests.store.stores import on_disk, put
 
 COMMAND = (sys.executable, "-m", "rocketbroker.app.command", "store")
 
@@ -23,11 +20,7 @@ class OutputTests(SynchronousTestCase):
     def setUp(self) -> None:
         """Make it."""
         self.root = os.path.abspath(self.mktemp())
-        options = StoreOptions(
-            store_path_root_dir=self.root, mapped_file_size_commit_log=SEGMENT
-        )
-        store = Store(Disk(), options, Wall(), STORE_HOST, memory_bytes=1 << 40)
-        store.open()
+        store = on_disk(self.root)
         put(store, store.queue("T", 0), "Blüte".encode())
         store.close()
 

@@ -51,8 +51,8 @@ def repair_of(
     )
 
 
-class DamagedStore(SynchronousTestCase):
-    """A store of 80 messages in two queues, over two segments, stopped cleanly."""
+class SmallStore(SynchronousTestCase):
+    """A store of 80 messages in two queues, over two segments."""
 
     #: What is set.
     settings: dict[str, object] = {}
@@ -64,8 +64,6 @@ class DamagedStore(SynchronousTestCase):
         for number in range(40):
             put(self.store, self.store.queue("T", 0), b"%02d" % number * 600, tags="A")
             put(self.store, self.store.queue("T", 1), b"x" * 300)
-        self.store.close()
-        self.told: list[Done] = []
 
     def change(self, path: str, position: int, data: bytes) -> None:
         """Overwrite bytes of a file."""
@@ -73,10 +71,27 @@ class DamagedStore(SynchronousTestCase):
         file.pwrite(data, position)
         file.close()
 
+    def flip(self, path: str, position: int, bit: int = 0) -> None:
+        """Change one bit of a file."""
+        file = self.disk.open(path)
+        old = file.pread(1, position)[0]
+        file.close()
+        self.change(path, position, bytes([old ^ (1 << bit)]))
+
     def position(self, offset: int) -> tuple[int, int]:
         """Where a message of the first queue stands, and its size."""
         entry = self.disk.read(QUEUE)[offset * SIZE : offset * SIZE + 12]
         return int.from_bytes(entry[:8], "big"), int.from_bytes(entry[8:], "big")
+
+
+class DamagedStore(SmallStore):
+    """Such a store, stopped cleanly."""
+
+    def setUp(self) -> None:
+        """Fill it, and stop it."""
+        super().setUp()
+        self.store.close()
+        self.told: list[Done] = []
 
     def repair(
         self, dry: bool = False, left: int | None = 0, give_up: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rocketbroker.config.store import StoreOptions
+from rocketbroker.files.disk import Disk
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records import batches
 from rocketbroker.records.entries import SIZE
@@ -67,6 +68,16 @@ def opened(
     store = make(disk, wall, **changes)
     store.open()
     return store
+
+
+def on_disk(root: str, **changes: object) -> Store:
+    """One that is open, on the disk, with an index of the usual size."""
+    sizes: dict[str, object] = {
+        "max_hash_slot_num": StoreOptions().max_hash_slot_num,
+        "max_index_num": StoreOptions().max_index_num,
+        **changes,
+    }
+    return opened(Disk(), None, store_path_root_dir=root, **sizes)
 
 
 def draft(

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from zlib import compress
 
-from twisted.trial.unittest import SynchronousTestCase
-
 from rocketbroker.records.entries import SIZE
 from rocketbroker.records.record import decode, decode_all, encode, record_size
 from rocketbroker.store.faults import Fault
@@ -15,6 +13,7 @@ from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.segments import segment_name
 from rocketbroker.store.verification import Verification
 from rocketbroker.testing.files import MemoryDisk
+from tests.store.repairs import LOG, QUEUE, SmallStore
 from tests.store.stores import (
     BORN_HOST_V6,
     ROOT,
@@ -22,42 +21,12 @@ from tests.store.stores import (
     batch,
     draft,
     make,
-    opened,
     put,
 )
 
-LOG = os.path.join(ROOT, "commitlog", segment_name(0))
-QUEUE = os.path.join(ROOT, "consumequeue", "T", "0", segment_name(0))
 
-
-class VerificationTests(SynchronousTestCase):
-    """A store of 80 messages in two queues, over two segments, stopped cleanly."""
-
-    def setUp(self) -> None:
-        """Fill it."""
-        self.disk = MemoryDisk()
-        self.store = opened(self.disk)
-        for number in range(40):
-            put(self.store, self.store.queue("T", 0), b"%02d" % number * 600, tags="A")
-            put(self.store, self.store.queue("T", 1), b"x" * 300)
-
-    def change(self, path: str, position: int, data: bytes) -> None:
-        """Overwrite bytes of a file."""
-        file = self.disk.open(path)
-        file.pwrite(data, position)
-        file.close()
-
-    def flip(self, path: str, position: int, bit: int = 0) -> None:
-        """Change one bit of a file."""
-        file = self.disk.open(path)
-        old = file.pread(1, position)[0]
-        file.close()
-        self.change(path, position, bytes([old ^ (1 << bit)]))
-
-    def position(self, offset: int) -> tuple[int, int]:
-        """Where a message of the first queue stands, and its size."""
-        entry = self.disk.read(QUEUE)[offset * SIZE : offset * SIZE + 12]
-        return int.from_bytes(entry[:8], "big"), int.from_bytes(entry[8:], "big")
+class VerificationTests(SmallStore):
+    """A store of 80 messages in two queues, over two segments."""
 
     def walk(self) -> tuple[Verification, list[Fault]]:
         """Verify it."""
