@@ -243,9 +243,10 @@ class QueueVerification:
         self, topic: bytes, queue_id: int, matching: Matching | BatchMatching
     ) -> None:
         """The records that have no entry; after a crash the next start makes them."""
-        if self._reader.is_refused(_name(topic), queue_id):
-            # That is told by itself.
-            return
+        for kind in ("consumequeue", BATCHES):
+            if self._reader.is_refused(kind, _name(topic), queue_id):
+                # That is told by itself.
+                return
         if not self._reader.is_clean:
             self.unlisted += matching.unlisted if matching.exists else 0
             return

@@ -215,12 +215,11 @@ class StoreReader:
         folder = os.path.join(self.root, kind)
         return [name for name in self.files.list(folder) if self.queues(name, kind)]
 
-    def is_refused(self, topic: str, queue_id: int) -> bool:
+    def is_refused(self, kind: str, topic: str, queue_id: int) -> bool:
         """Whether nobody can tell what a queue has: its directory, or one above it,
-        cannot be listed."""
+        cannot be listed. See L{row}."""
         return any(
             self.files.is_refused(os.path.join(self.root, *names))
-            for kind in ("consumequeue", "batchconsumequeue")
             for names in ((kind,), (kind, topic), (kind, topic, str(queue_id)))
         )
 
