@@ -22,7 +22,7 @@ lost, while it was made, and nothing was in it yet.
 Of a file that is too long the rest becomes files of its own, as far as there are none
 yet: a unit stands at the same byte of its queue, however its files are cut.
 
-A setting that was changed looks much the same. But then no file fits it, all have one
+A setting that was changed looks much the same. But then no file fits it, most have one
 other length, and are as far from each other; that is refused, before anything is
 changed. One file alone tells nothing, if it begins where one could; so it is taken for
 a damaged one, and all that stands in it stays.
@@ -35,6 +35,7 @@ The store sheet, section 2.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias, final
 
@@ -247,15 +248,23 @@ def _check(seen: list[tuple[QueueFiles, list[_Seen]]], unit: int) -> None:
 
     @raise StoreError: they seem to be.
     """
-    odd = [(row, *each) for row, found in seen for each in found if each[2]]
-    lengths = {length for _, _, _, length in odd}
-    if len(lengths) != 1:
+    odd: list[tuple[QueueFiles, int, str, int]] = []
+    for row, found in seen:
+        for start, path, length in found:
+            if length == row.size and start % row.size == 0:
+                return
+            if length:
+                odd.append((row, start, path, length))
+    if not odd:
         return
-    other = lengths.pop()
-    if other % unit or any(start % other for _, start, _, _ in odd):
+    other, count = Counter(length for _, _, _, length in odd).most_common(1)[0]
+    if 2 * count <= len(odd) or other % unit:
         return
-    for row, start, path, _ in odd:
-        if start % row.size or (other > row.size and len(odd) > 1):
+    alike = [each for each in odd if each[3] == other]
+    if any(start % other for _, start, _, _ in alike):
+        return
+    for row, start, path, _ in alike:
+        if start % row.size or (other > row.size and count > 1):
             raise StoreError(
                 f"{path} ({other} bytes) does not fit {row.setting}, which is "
                 f"{row.size}."

@@ -21,6 +21,8 @@ Where this differs from the reference, on purpose:
   - An entry of size 0 is never kept, and entries filled in are told by their size.
   - Entries are written where the record says that it stands in its queue, so holes that
     a crash tore into a queue file are mended, and nothing is entered twice.
+  - What no queue leads to, though it should, is entered again
+    (L{rocketbroker.store.unentered}).
   - When the records before one are missing in its queue, everything is built again from
     the first segment, so a queue whose files were lost comes back.
   - It does not end at a rotten record that others follow; the reference loses these.
@@ -168,6 +170,8 @@ class Recovery:
         if start < 0 or not self._believed:
             start = self._start_of_unclean() if self._believed else first
             self._bound(start, cut=True)
+            if start > first and self._believed:
+                start = self._look_for_unentered(start)
             if start > first and not self._believed:
                 start = first
                 self._bound(start, cut=True)

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.store.test_unentered -*-
-"""Records that stand in no queue, though the last stop was a clean one.
+"""Records that stand in no queue, though they should.
 
 A broker of RocketMQ's writes nothing down of where its queues ended
 (L{rocketbroker.store.ends} does). A queue that has since lost its last file, or its
@@ -12,9 +12,9 @@ leads to is a gap, and only gaps are read. What is normal there is passed over: 
 half and rolled back messages, those of deleted topics. What a queue should have behind
 its last entry is lost.
 
-This is looked at once, when a store comes from somebody else, from the end of the log
-backwards; and only so far that a start does not wait long for it. What is older counts
-as it stands.
+This is looked at when a store comes from somebody else, and after a crash for what is
+before the part of the log that is read anyway; from the end of the log backwards, and
+only so far that a start does not wait long for it. What is older counts as it stands.
 
 Light queues are not looked at: their messages stand in other queues, too.
 
@@ -62,8 +62,7 @@ _LOW: Final = 0xFFFFFFFF
 class Unentered:
     """One look.
 
-    @ivar found: the first such record of each queue: where it is, and its offset.
-    @ivar position: where the first of all is; -1 if there is none.
+    @ivar position: where the first such record is; -1 if there is none.
     """
 
     def __init__(
@@ -73,19 +72,22 @@ class Unentered:
         listed: frozenset[str] | None,
         most_entries: int = MOST_ENTRIES,
         most_read: int = MOST_READ,
+        at_once: int = AT_ONCE,
     ) -> None:
         """
         @param listed: the topics that the broker knows; None: those are not known.
         @param most_entries: so many entries are looked at.
         @param most_read: so many gaps and records in them are read.
+        @param at_once: so many bytes of the log are looked at together.
         """
         self._segments = segments
         self._table = table
         self._listed = listed
         self._entries_left = most_entries
         self._read_left = most_read
+        self._at_once = at_once
         self._ends: dict[Queue, int] = {}
-        self.found: dict[Queue, tuple[int, int]] = {}
+        self._first = "", 0
         self.position = -1
 
     def look(self, end: int) -> None:
@@ -99,12 +101,10 @@ class Unentered:
             for segment in reversed(self._segments.all):
                 if segment.start < end and not is_stand_in(segment):
                     self._segment(segment, min(end, segment.end))
-        if self.found:
-            self.position = min(position for position, _ in self.found.values())
 
     def _segment(self, segment: Segment, end: int) -> None:
         """Look at a segment, the last records of it first."""
-        pieces = range(segment.start, end, AT_ONCE)
+        pieces = range(segment.start, end, self._at_once)
         for base in reversed(pieces):
             if self._entries_left <= 0 or self._read_left <= 0:
                 return
@@ -115,16 +115,18 @@ class Unentered:
                 # A record may begin in the piece before.
                 base += min((at - base) & _LOW for at in positions)
             for start, until in _gaps(base, positions, sizes, end):
-                self._read(start, until)
+                if self._read_left <= 0 or self._read(start, until):
+                    # All that follows is entered again with it.
+                    break
             end = base
 
     def said(self) -> str:
-        """A sentence about the first that was found."""
-        queue, (position, offset) = min(self.found.items(), key=lambda each: each[1])
+        """A sentence about it."""
+        name, offset = self._first
         return (
-            f"{queue.topic}/{queue.queue_id} has no entries from offset {offset} on, "
-            f"though the log has these messages. What is stored from position "
-            f"{position} on is entered again."
+            f"{name} has no entries from offset {offset} on, though the log has these "
+            f"messages. What is stored from position {self.position} on is entered "
+            "again."
         )
 
     # What the queues lead to.
@@ -161,36 +163,42 @@ class Unentered:
 
     # What is between.
 
-    def _read(self, start: int, until: int) -> None:
-        """Read the records of a gap."""
+    def _read(self, start: int, until: int) -> bool:
+        """Read the records of a gap up to the first that is lost.
+
+        @return: whether there is one.
+        """
         self._read_left -= 1
         with contextlib.suppress(OSError):
             for found in Scan(self._segments, start, until, NO_CRC):
                 self._read_left -= 1
                 if self._read_left <= 0:
-                    return
-                self._see(found)
+                    break
+                if self._is_lost(found):
+                    return True
+        return False
 
-    def _see(self, found: Found) -> None:
-        """Look whether its queue should have a record."""
+    def _is_lost(self, found: Found) -> bool:
+        """Whether its queue should have a record."""
         position, _, topic, queue_id, offset, sys_flag, _, _ = found
         if sys_flag & 12 in (4, 12) or not self._is_listed(topic):
-            return
+            return False
         queue = self._table.get_by_bytes(topic, queue_id)
         if queue is None or position < queue.max_position:
-            return
+            return False
         if queue.batch is not None:
             place = place_of(found)
             if place is None:
-                return
+                return False
             offset = place[0]
         elif sys_flag & INNER_BATCH:
-            return
+            return False
         if offset < queue.max_offset or self._is_of_another(queue, position):
-            return
-        known = self.found.get(queue)
-        if known is None or position < known[0]:
-            self.found[queue] = position, offset
+            return False
+        if self.position < 0 or position < self.position:
+            self.position = position
+            self._first = f"{queue.topic}/{queue.queue_id}", offset
+        return True
 
     def _is_listed(self, topic: bytes) -> bool:
         return self._listed is None or topic.decode("utf-8", "replace") in self._listed

@@ -133,8 +133,8 @@ class QueueLoadingTests(SynchronousTestCase):
         self.assertTrue(self.doubts)
 
     def test_otherSize(self) -> None:
-        """Where all files were made with another setting none is touched: one
-        sentence."""
+        """Where files were made with another setting none is touched, also if one of
+        them is damaged: one sentence."""
         for size in (SIZE + 20, 2 * SIZE, SIZE // 2):
             for starts in ((0, 1), (1,), (0, 1, 2, 3), (7, 8)):
                 if size == 2 * SIZE and starts == (1,):
@@ -144,9 +144,11 @@ class QueueLoadingTests(SynchronousTestCase):
                 for start in starts:
                     self.put(start * size, entries(start * size)[:20] * (size // 20))
                 self.put(9 * size, b"")
+                if len(starts) > 2:
+                    self.put(10 * size, b"?")
                 error = self.assertRaises(StoreError, self.load)
                 self.assertIn("does not fit mappedFileSizeConsumeQueue", str(error))
-                lengths = {size, 0}
+                lengths = {size, 0, 1}
                 for name in self.disk.list(FOLDER):
                     self.assertIn(self.disk.size(f"{FOLDER}/{name}"), lengths)
                 self.assertEqual(self.doubts, 0)

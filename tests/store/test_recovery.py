@@ -290,16 +290,36 @@ class UncleanTests(SynchronousTestCase):
         )
 
     def test_queueLost(self) -> None:
-        """A queue that has lost entries before the checkpoint comes back whole."""
+        """A queue that has lost entries before the checkpoint comes back whole, also
+        where the broker does not know its topic any more, if it has newer messages."""
+        for known in (b"", b'{"topicConfigTable": {}}'):
+            self.setUp()
+            for number in range(40):
+                self.wall.now_ms = START_MS + number * 1000
+                put(self.store, self.queue, b"x" * 9000)
+            self.store.flush()
+            self.store.flush_queues()
+            self.disk.remove(QUEUE_FILE)
+            self.disk.make_dirs(f"{ROOT}/config")
+            self.disk.open(f"{ROOT}/config/topics.json", True).pwrite(known, 0)
+            self.restart()
+            self.assertEqual(len(bodies(self.store, self.queue)), 40)
+            said = "Queue entries before" if known else "T/0 has no entries from"
+            self.assertIn(said, self.store.report[0])
+
+    def test_oldQueueLost(self) -> None:
+        """So does one that has no messages behind the checkpoint."""
+        other = self.store.queue("U", 0)
         for number in range(40):
             self.wall.now_ms = START_MS + number * 1000
-            put(self.store, self.queue, b"x" * 9000)
+            put(self.store, self.queue if 3 < number < 10 else other, b"x" * 9000)
         self.store.flush()
         self.store.flush_queues()
         self.disk.remove(QUEUE_FILE)
         self.restart()
-        self.assertEqual(len(bodies(self.store, self.queue)), 40)
-        self.assertIn("Queue entries before position", self.store.report[0])
+        self.assertEqual(len(bodies(self.store, self.queue)), 6)
+        self.assertEqual(len(bodies(self.store, self.store.queue("U", 0))), 34)
+        self.assertIn("T/0 has no entries from offset 0", self.store.report[0])
 
     def test_queueBeginsLate(self) -> None:
         """When the first segments are gone, a queue that is built again is filled up

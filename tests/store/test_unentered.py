@@ -17,7 +17,7 @@ from rocketbroker.store.parts import Parts
 from rocketbroker.store.rot import Rot
 from rocketbroker.store.segments import segment_name
 from rocketbroker.store.store import Store
-from rocketbroker.store.unentered import MOST_ENTRIES, MOST_READ, Unentered
+from rocketbroker.store.unentered import AT_ONCE, MOST_ENTRIES, MOST_READ, Unentered
 from rocketbroker.store.words import Words
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import (
@@ -203,8 +203,8 @@ class UnenteredTests(SynchronousTestCase):
         self.assertEqual(bodies(store, store.queue("T", 0)), self.bodies[:750])
         self.assertEqual(len(store.report), 1, store.report)
 
-    def look(self, most_entries: int, most_read: int) -> dict[int, int]:
-        """The first offsets that are missing, by the numbers of their queues."""
+    def look(self, most_entries: int, most_read: int, at_once: int = AT_ONCE) -> int:
+        """The first offset that is missing; -1 if none is known to be."""
         words = Words(self.disk, ROOT)
         parts = Parts(
             self.disk,
@@ -223,20 +223,29 @@ class UnenteredTests(SynchronousTestCase):
             queue.bound(1 << 62, 0, False)
         end = max(queue.max_position for queue in parts.table.all())
         unentered = Unentered(
-            parts.segments, parts.table, None, most_entries, most_read
+            parts.segments, parts.table, None, most_entries, most_read, at_once
         )
         unentered.look(end)
         parts.table.close()
         parts.segments.close()
         words.remove()
-        return {q.queue_id: offset for q, (_, offset) in unentered.found.items()}
+        said = unentered.said().split()
+        return int(said[6]) if unentered.position >= 0 else -1
+
+    def test_pieces(self) -> None:
+        """It does not matter into which pieces the log is cut."""
+        for at_once in (250, 1000, 7777, SEGMENT - 1):
+            self.assertEqual(self.look(1 << 60, 1, at_once), -1)
+        self.lose("T/0", *(number * QUEUE_FILE for number in range(2, 8)))
+        for at_once in (250, 1000, 7777, SEGMENT - 1):
+            self.assertEqual(self.look(1 << 60, MOST_READ, at_once), 200)
 
     def test_bounds(self) -> None:
         """However much there is, the start does not wait long: what is far behind the
         end is not looked at, and so many records are not read."""
         self.lose("T/0", *(number * QUEUE_FILE for number in range(2, 8)))
-        self.assertEqual(self.look(MOST_ENTRIES, MOST_READ), {0: 200})
-        self.assertEqual(self.look(MOST_ENTRIES, 1), {})
-        self.assertEqual(self.look(0, MOST_READ), {})
-        self.assertTrue(500 < self.look(1, MOST_READ)[0] < 750)
-        self.assertTrue(200 < self.look(MOST_ENTRIES, 200)[0] < 750)
+        self.assertEqual(self.look(MOST_ENTRIES, MOST_READ), 200)
+        self.assertEqual(self.look(MOST_ENTRIES, 1), -1)
+        self.assertEqual(self.look(0, MOST_READ), -1)
+        self.assertTrue(500 < self.look(1, MOST_READ) < 750)
+        self.assertTrue(200 < self.look(MOST_ENTRIES, 4) < 750)
