@@ -40,9 +40,11 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias, final
 
 from rocketbroker.errors import StoreError
-from rocketbroker.files.interfaces import IFiles
+from rocketbroker.files.blocks import pieces
+from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.files.obstacles import ASIDE, clear_for_file, is_no_file
 from rocketbroker.records.entries import ENTRY, FILLED, FILLED_SIZE, SIZE
+from rocketbroker.store.badqueues import is_bad
 from rocketbroker.store.diskspace import NO_ROOM
 from rocketbroker.store.givenup import kept_beside, set_aside
 from rocketbroker.store.queuefiles import QueueFile, QueueFiles
@@ -139,7 +141,7 @@ class QueueLoading:
         """
         long = self._files.open_readonly(path)
         try:
-            content = long.pread(row.size, rest - start)
+            content = _readable(long, row.size, rest - start)
         finally:
             long.close()
         if not any(content):
@@ -185,7 +187,16 @@ class QueueLoading:
 
         @param whole: how many bytes of it are whole units.
         """
-        file.file.truncate(min(whole, size))
+        whole = min(whole, size)
+        if is_bad(file.file, whole, 0):
+            # A disk that cannot read a block cannot write a part of it.
+            content = _readable(file.file, whole, 0)
+            file.close()
+            self._put_away(file.path, "cannot be read by the disk")
+            copy = self._files.open(file.path, create=True)
+            copy.pwrite(content, 0)
+            copy.close()
+        file.file.truncate(whole)
         file.file.truncate(size)
         file.unsynced = True
         self.said.append(f"{file.path} had {length} bytes; it has {size} now.")
@@ -217,9 +228,9 @@ class QueueLoading:
         """Let the rest of the last file lead to the record before it."""
         before = b""
         if at:
-            before = kept[-1].file.pread(SIZE, at - SIZE)
+            before = _readable(kept[-1].file, SIZE, at - SIZE)
         elif len(kept) > 1:
-            before = kept[-2].file.pread(SIZE, row.size - SIZE)
+            before = _readable(kept[-2].file, SIZE, row.size - SIZE)
         position, size, _ = ENTRY.unpack(before or FILLED)
         entry = ENTRY.pack(position, size, 0) if 0 < size < FILLED_SIZE else FILLED
         try:
@@ -241,6 +252,14 @@ class QueueLoading:
             now = f"removed, as it cannot be kept elsewhere: {error.strerror}"
             self._files.remove(path)
         self.said.append(f"{path} {why}; it is now {now}.")
+
+
+def _readable(file: IFile, size: int, at: int) -> bytes:
+    """Bytes of a file, with zeros where the disk cannot read."""
+    found = bytearray()
+    for position, piece, _ in pieces(file, size, at):
+        found += bytes(position - at - len(found)) + piece
+    return bytes(found).ljust(min(size, file.size() - at), b"\0")
 
 
 def _check(seen: list[tuple[QueueFiles, list[_Seen]]], unit: int) -> None:

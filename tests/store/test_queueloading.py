@@ -293,6 +293,21 @@ class StoreTests(SynchronousTestCase):
                     self.file().truncate(length)
                     self.check(queues, 60)
 
+    def test_badDisk(self) -> None:
+        """So it does when the disk cannot read what stands there."""
+        full = QUEUE_ENTRIES * 20
+        for length, clean in ((2 * full, True), (full // 2, False), (5 * full, False)):
+            self.setUp()
+            self.make(1, 450, clean)
+            path = f"{ROOT}/consumequeue/T/0/{segment_name(full)}"
+            file = self.disk.open(path)
+            file.truncate(length)
+            self.disk.spoil(path, 0, length)
+            if length > full:
+                self.disk.remove(f"{ROOT}/consumequeue/T/0/{segment_name(2 * full)}")
+            store = opened(self.disk)
+            self.assertEqual(bodies(store, store.queue("T", 0)), self.messages(450))
+
     def test_rubbish(self) -> None:
         """So it does when anything stands in the rest."""
         full = QUEUE_ENTRIES * 20
