@@ -365,6 +365,7 @@ class Broker:
             self.heartbeats,
             self.locks,
             self.discrepancies,
+            self.retention,
             ConsumerRequests(topics, groups, self.offsets, consumers, store),
             *administration(self, outside),
         ]

@@ -167,9 +167,9 @@ def problem_of(draft: Draft, store: IStore, most_bytes: int) -> BrokerError:
 
 
 def _ratios(store: IStore) -> str:
-    """How full the disks are; the index is on the queues'."""
-    queues = store.space.queues.ratio
-    return f"CL: {store.disk_usage():5.2f} CQ: {queues:5.2f} INDEX: {queues:5.2f}"
+    """How full the disks are."""
+    queues, index = store.space.queues.ratio, store.space.index.ratio
+    return f"CL: {store.disk_usage():5.2f} CQ: {queues:5.2f} INDEX: {index:5.2f}"
 
 
 @final

@@ -8,8 +8,9 @@ after the start; its steps have pauses between them, so that a disk that removes
 files slowly has time for others.
 
 Both run in a thread, as a disk that hangs would let it hang; each once at a time.
+Operators may ask for what has expired to go with the next rounds, whatever the hour is.
 
-The store sheet, section 17.
+The store sheet, section 17; the admin sheet, section 2.4.
 """
 
 from __future__ import annotations
@@ -25,8 +26,11 @@ from twisted.python.failure import Failure
 
 from rocketbroker.broker.durability import InThread
 from rocketbroker.config.store import StoreOptions
+from rocketbroker.remoting.interfaces import IConnection, IResponderTable
 from rocketbroker.store.flags import NOT_APPENDABLE
 from rocketbroker.store.interfaces import IStore
+from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.command import Command, response_to
 
 #: How often to look at the disks.
 LOOK_SECONDS: Final = 1.0
@@ -104,6 +108,17 @@ class Retention:
             over.callback(None)
 
         self._in_thread(step).addBoth(done)
+
+    # Being asked.
+
+    def register(self, table: IResponderTable) -> None:
+        """Answer on a port."""
+        table.register(RequestCode.DELETE_EXPIRED_COMMITLOG, self.expire)
+
+    def expire(self, connection: IConnection, request: Command) -> Command:
+        """Request 329: what has expired goes with the next rounds."""
+        self._store.cleaner.expire_now()
+        return response_to(request)
 
     # Looking.
 

@@ -117,6 +117,7 @@ class DiskSpace:
 
     @ivar logs: of each directory that segments are written to.
     @ivar queues: of the consume queues.
+    @ivar index: of the index; nothing is decided by it, as it is made again.
     @ivar expire: whether expired files are to go at any hour.
     @ivar force: whether the oldest files are to go in any case.
     @ivar enough: with so many bytes free a disk is not full.
@@ -128,6 +129,7 @@ class DiskSpace:
         options: StoreOptions,
         log_folders: Sequence[str],
         queue_folder: str,
+        index_folder: str,
         flags: RunningFlags,
         own_bytes: Callable[[], int],
     ) -> None:
@@ -136,6 +138,7 @@ class DiskSpace:
         """
         self.logs = [Room(folder) for folder in log_folders]
         self.queues = Room(queue_folder)
+        self.index = Room(index_folder)
         self.expire = False
         self.force = False
         self.enough = 0
@@ -158,6 +161,7 @@ class DiskSpace:
         for room in self.logs:
             room.look(self._files)
         self.queues.look(self._files)
+        self.index.look(self._files)
         log = self.log
         rooms = (log, self.queues)
         full = [room for room in rooms if self._is_over(room, self._full_at)]

@@ -100,6 +100,7 @@ class Parts:
             options,
             self.segments.folders,
             queues,
+            os.path.join(root, INDEX),
             self.flags,
             self._own_bytes,
         )

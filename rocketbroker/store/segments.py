@@ -270,7 +270,8 @@ class Segments:
         segment = self._ahead
         if segment is None or segment.warmed >= self.size:
             return False
-        zeros = bytes(min(WARMED_AT_ONCE, self.size))
+        at_once = min(WARMED_AT_ONCE, sync_pages * PAGE or WARMED_AT_ONCE)
+        zeros = bytes(min(at_once, self.size))
         until = segment.warmed + most
         synced = segment.warmed
         while segment.warmed < min(until, self.size):

@@ -11,6 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.broker.retention import LOOK_SECONDS, Retention
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.blocks import BLOCK
+from rocketbroker.store.cleaning import local_hour
 from rocketbroker.store.flags import DISK_FULL
 from rocketbroker.testing.threads import Threads
 from tests.broker.rig import Rig
@@ -21,8 +22,12 @@ class CleaningTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         """A store of six segments that have expired."""
+        self.begin(";".join(map(str, range(24))))
+
+    def begin(self, hours: str) -> None:
+        """Such a store, which is cleaned at these hours."""
         settings = {
-            "deleteWhen": ";".join(map(str, range(24))),
+            "deleteWhen": hours,
             "fileReservedTime": "0",
             "messageIndexEnable": "false",
             "cleanResourceInterval": "20000",
@@ -68,6 +73,16 @@ class CleaningTests(SynchronousTestCase):
         self.assertEqual(self.retention.rounds, 1)
         self.assertEqual(self.left(19.9), 3)
         self.assertEqual(self.left(0.1), 2)
+        self.retention.stop()
+
+    def test_asked(self) -> None:
+        """At another hour nothing goes, until an operator asks for it."""
+        self.begin(str((local_hour(self.rig.wall_ms()) + 12) % 24))
+        self.assertEqual(self.left(60), 6)
+        self.retention.register(self.rig.table)
+        answer = self.rig.ask(329, {})
+        self.assertEqual((answer.code, answer.body), (0, b""))
+        self.assertEqual(self.left(20), 5)
         self.retention.stop()
 
     def test_hanging(self) -> None:

@@ -255,6 +255,7 @@ def forms() -> Iterator[tuple[int, Ext, bytes]]:
         (11, pull("LackG", "LackT"), b""),
         (361, pull("LackG", "LackT"), b""),
         (17, less(topic_fields("LackNew"), "defaultTopic"), b""),
+        (329, {}, b""),
         (12, of("topic=T key=k maxNum=9 beginTimestamp=0 endTimestamp=1"), b""),
         (300, of("topic=LackT"), b""),
         (207, of("groupName=LackOther"), b""),

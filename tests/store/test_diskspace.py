@@ -34,6 +34,7 @@ class DiskSpaceTests(SynchronousTestCase):
             options(disk_space_enough_bytes=enough, **changes),
             ["/log"],
             "/queues",
+            "/index",
             self.flags,
             lambda: self.own_bytes,
         )
@@ -48,6 +49,16 @@ class DiskSpaceTests(SynchronousTestCase):
     def state(self) -> tuple[bool, bool, bool]:
         """Whether expired files go, whether any go, whether nothing is appended."""
         return self.space.expire, self.space.force, self.flags.has(DISK_FULL)
+
+    def test_index(self) -> None:
+        """The index may be on a disk of its own; how full that is decides nothing."""
+        self.fill(50)
+        self.assertEqual(self.space.index.ratio, self.space.queues.ratio)
+        self.disk.fail("usage", errno.EIO, after=2)
+        self.space.look()
+        self.assertEqual(self.space.index.ratio, -1)
+        self.assertAlmostEqual(self.space.queues.ratio, 0.5, 2)
+        self.assertEqual(self.state(), (False, False, False))
 
     def test_levels(self) -> None:
         """Each level is passed only above its percentage, rounded up; full is the store
@@ -148,6 +159,7 @@ class DiskSpaceTests(SynchronousTestCase):
             options(disk_space_enough_bytes=0),
             ["/log", "/other"],
             "/queues",
+            "/index",
             self.flags,
             lambda: self.own_bytes,
         )
@@ -166,6 +178,7 @@ class DiskSpaceTests(SynchronousTestCase):
             options(disk_space_enough_bytes=0),
             folders,
             "/queues",
+            "/index",
             self.flags,
             lambda: 0,
         )

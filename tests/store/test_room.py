@@ -128,6 +128,17 @@ class WarmTests(SynchronousTestCase):
             store.allocate_ahead()
             self.assertEqual(self.disk.calls["datasync"], before + syncs)
 
+    def test_syncedInSmallSteps(self) -> None:
+        """So few pages as somebody likes."""
+        store = self.opened(
+            mapped_file_size_commit_log=WARMED_AT_ONCE,
+            flush_disk_type="SYNC_FLUSH",
+            flush_least_pages_when_warm_maped_file=16,
+        )
+        before = self.disk.calls["datasync"]
+        store.allocate_ahead()
+        self.assertEqual(self.disk.calls["datasync"], before + 16)
+
     def test_noRoom(self) -> None:
         """Where there is no room for it nothing else is hindered."""
         store = self.opened()
