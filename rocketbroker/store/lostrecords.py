@@ -10,7 +10,10 @@ reference and we step over or hand out as they are:
     lost.
   - Else the message keeps its place in its queue, since offsets must be dense, as a
     message without a body, with the properties it had if they can be read, and the
-    property L{LOST}. A consumer sees that something was there.
+    property L{LOST}. A consumer sees that something was there. One that waited for its
+    time, and that does not say any more where it was to go, goes nowhere: the
+    reference tries such a message for ever, and all behind it wait, but one for
+    half messages it drops.
   - The rest becomes dead records: of the type rolled back, which no dispatch enters
     anywhere; their bodies are the bytes that are there.
   - Up to the end of a segment a filler does.
@@ -19,7 +22,7 @@ In a log whose records have a CRC of their own (C{enabledAppendPropCRC}) those t
 put there have one, too: with C{forceVerifyPropCRC} the reference ends its log before a
 record that has none.
 
-The store sheet, sections 3, 7 and 13.
+The store sheet, sections 3, 7, 13 and 18.
 """
 
 from __future__ import annotations
@@ -31,6 +34,8 @@ from typing import Final, TypeAlias, final
 
 from rocketbroker.records.entries import FILLED_SIZE
 from rocketbroker.records.malformed import Malformed
+from rocketbroker.records.names import HALF_TOPIC, SCHEDULE_TOPIC
+from rocketbroker.records.properties import REAL_QUEUE_ID, REAL_TOPIC
 from rocketbroker.records.record import (
     CRC_PROPERTY_SIZE,
     StoredMessage,
@@ -60,6 +65,11 @@ DEAD: Final = 0xC
 
 #: No dead record is larger, as a reader takes it into memory whole.
 MOST_DEAD: Final = 4 << 20
+
+_WAITING: Final = SCHEDULE_TOPIC.encode()
+
+#: Where a message goes that waited, if nobody knows.
+_NOWHERE: Final = f"{REAL_TOPIC}\x01{HALF_TOPIC}\x02{REAL_QUEUE_ID}\x010\x02".encode()
 
 NOBODY: Final = bytes(8)
 SMALLEST_DEAD: Final = record_size(0, len(DEAD_TOPIC), 0)
@@ -249,6 +259,8 @@ class Filling:
         """
         was = self._known(slot, data)
         properties = was.property_bytes
+        if slot.topic == _WAITING and REAL_TOPIC.encode() not in properties:
+            properties = _NOWHERE
         if seal_bytes and properties and not properties.endswith(b"\x02"):
             properties += b"\x02"
         room -= seal_bytes

@@ -6,8 +6,10 @@ import random
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.broker.postponing import destination
 from rocketbroker.records.checking import GOOD, check
-from rocketbroker.records.record import CRC_PROPERTY_SIZE, encode, record_size
+from rocketbroker.records.names import HALF_TOPIC
+from rocketbroker.records.record import CRC_PROPERTY_SIZE, decode, encode, record_size
 from rocketbroker.store.encoding import MAGIC_BLANK
 from rocketbroker.store.lostrecords import MOST_DEAD, SMALLEST_DEAD, Filling, Slot
 from rocketbroker.store.scanning import Blank, Found, parse
@@ -132,6 +134,28 @@ class FillingTests(SynchronousTestCase):
                 filling, found, _ = self.filled(damaged, [slot], is_sealed=True)
                 self.assertEqual(filling.emptied, [slot])
                 self.assertIn(properties, found[0][7])
+
+    def test_waiting(self) -> None:
+        """A delayed message of which nothing is known any more is one that brokers
+        drop when its time comes; one that says where it belongs goes there."""
+        topic = b"SCHEDULE_TOPIC_XXXX"
+        own = b"REAL_TOPIC\x01T\x02REAL_QID\x013\x02DELAY\x012\x02"
+        record = encode(
+            topic, b"body" * 9, own, 1, 7, START, MS, bytes(8), MS, bytes(8)
+        )
+        slot = Slot(START, len(record), topic, 1, 7)
+        damaged = record[:88] + b"!" + record[89:]
+        for data, wanted in ((bytes(len(record)), None), (damaged, ("T", 3))):
+            filling, _, _ = self.filled(data, [slot])
+            self.assertEqual(filling.emptied, [slot])
+            log = bytearray(data)
+            for position, patch in filling.patches:
+                log[position - START : position - START + len(patch)] = patch
+            message = decode(bytes(log))
+            self.assertEqual(destination(message), wanted)
+            if wanted is None:
+                self.assertEqual(message.properties["REAL_TOPIC"], HALF_TOPIC)
+                self.assertEqual(message.properties["REAL_QID"], "0")
 
     def test_mended(self) -> None:
         """A record of which only the position is wrong is whole again."""
