@@ -408,14 +408,18 @@ def _raw_ranges(first: int, end: int) -> Iterator[range]:
 def next_path(files: IFiles, folder: str, ms: int, before: IndexFile | None) -> str:
     """The path of a file that is made now, named by local time as the reference does.
 
+    Where the newest name is ahead of the clock, as after a change of the time zone or
+    when the clock was set back, the next number is taken: nobody reads a date there,
+    the reference neither, but the names are the files' order.
+
     @param before: the newest one there is.
     """
     day = time.strftime("%Y%m%d%H%M%S", time.localtime(ms // 1000))
     number = int(f"{day}{ms % 1000:03d}")
-    names = files.list(folder)
-    while f"{number:017d}" in names or (
-        before is not None and number <= int(os.path.basename(before.path))
-    ):
+    if before is not None:
+        number = max(number, int(os.path.basename(before.path)) + 1)
+    names = set(files.list(folder))
+    while f"{number:017d}" in names:
         number += 1
     return os.path.join(folder, f"{number:017d}")
 

@@ -15,6 +15,7 @@ from rocketbroker.store.indexfile import (
     Keys,
     create,
     file_size,
+    next_path,
     raw_numbers,
 )
 from rocketbroker.testing.files import MemoryDisk
@@ -240,3 +241,38 @@ class LoadTests(IndexFileCase):
         self.disk.fail("truncate", errno.ENOSPC)
         self.assertRaises(OSError, create, self.disk, "/2", SLOTS, NUMBERS, None)
         self.assertFalse(self.disk.exists("/2"))
+
+
+class NameTests(SynchronousTestCase):
+    """What a file is called that is made now."""
+
+    def setUp(self) -> None:
+        """A directory without files."""
+        self.disk = MemoryDisk()
+
+    def name(self, before: int | None = None) -> str:
+        """The name behind a file of that name."""
+        last = None
+        if before is not None:
+            path = f"/{before:017d}"
+            last = create(self.disk, path, SLOTS, NUMBERS, None)
+            self.addCleanup(last.close)
+        return next_path(self.disk, "/", START_MS, last)[1:]
+
+    def test_time(self) -> None:
+        """It is the time of day, to the millisecond."""
+        name = self.name()
+        self.assertEqual(len(name), 17)
+        self.assertTrue(name.startswith("202311"), name)
+        self.assertEqual(self.name(2022_11_14_22_13_20_000), name)
+
+    def test_ahead(self) -> None:
+        """Behind a name that the clock has not reached, be it by years, it is the next
+        number, and is found at once."""
+        self.assertEqual(self.name(2999_12_31_23_59_59_999), "29991231235960000")
+
+    def test_taken(self) -> None:
+        """A name that something else has, is not taken."""
+        for name in ("29991231235960000", "29991231235960001"):
+            self.disk.open(f"/{name}", create=True).close()
+        self.assertEqual(self.name(2999_12_31_23_59_59_999), "29991231235960002")
