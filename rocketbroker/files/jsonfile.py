@@ -14,11 +14,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import final
+from typing import Final, final
 
 from rocketbroker.files.directories import make_lasting
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.obstacles import clear_for_file
+
+#: What a file is called that the disk could not read.
+UNREAD: Final = ".unread"
 
 
 @final
@@ -32,6 +35,7 @@ class JsonFile:
         self._files = files
         self._path = path
         self._current_is_bad = False
+        self._is_refused = False
         self.fallbacks = 0
 
     def load(self, check: Callable[[bytes], object] | None = None) -> bytes | None:
@@ -53,6 +57,7 @@ class JsonFile:
                 return content
         except (OSError, ValueError) as error:
             wrong = error
+            self._is_refused = isinstance(error, OSError)
         self._current_is_bad = True
         content = self._read(self._path + ".bak")
         if not content:
@@ -83,12 +88,15 @@ class JsonFile:
             file.datasync()
         finally:
             file.close()
+        if self._is_refused and files.exists(self._path):
+            # The disk may read it another time.
+            files.rename(self._path, self._path + UNREAD)
         # A bad file must not take the place of the good version in .bak.
         if not self._current_is_bad and files.exists(self._path):
             files.rename(self._path, self._path + ".bak")
         files.rename(temporary, self._path)
         files.sync_dir(folder)
-        self._current_is_bad = False
+        self._current_is_bad = self._is_refused = False
 
     def _read(self, path: str) -> bytes:
         try:

@@ -46,6 +46,28 @@ class JsonFileTests(SynchronousTestCase):
         self.assertEqual(self.disk.read(PATH + ".bak"), b'{"a":1}')
         self.assertFalse(self.disk.exists(PATH + ".tmp"))
 
+    def test_unread(self) -> None:
+        """What the disk could not read is kept by the next that is saved, under another
+        name; so is the good version in .bak."""
+        for old in (b"", b"{}"):
+            self.setUp()
+            self.write(PATH, b'{"a":1}')
+            if old:
+                self.write(PATH + ".bak", old)
+            self.disk.spoil(PATH, 0, 1)
+            file = JsonFile(self.disk, PATH)
+            if old:
+                self.assertEqual(file.load(), old)
+            else:
+                self.assertRaises(OSError, file.load)
+            for content in (b"1", b"2"):
+                file.save(content)
+            self.assertRaises(OSError, self.disk.read, PATH + ".unread")
+            self.assertEqual(JsonFile(self.disk, PATH).load(), b"2")
+            self.assertEqual(self.disk.read(PATH + ".bak"), b"1")
+            self.disk.heal()
+            self.assertEqual(self.disk.read(PATH + ".unread"), b'{"a":1}')
+
     def test_directoryIsMade(self) -> None:
         """Saving makes the directory."""
         JsonFile(self.disk, "/store/other/a.json").save(b"{}")
