@@ -51,3 +51,11 @@ def pieces(
                 raise
             yield position, b"", error
         position = behind
+
+
+def is_bad(file: IFile, size: int, position: int) -> bool:
+    """Whether a block with one of these bytes cannot be read: then who writes a part of
+    it is refused, as he has to read it."""
+    start = position // BLOCK * BLOCK
+    end = -(-(position + size) // BLOCK) * BLOCK
+    return any(error for _, _, error in pieces(file, end - start, start))

@@ -106,14 +106,6 @@ class BadQueues:
         return copy, lost
 
 
-def is_bad(file: IFile, size: int, at: int) -> bool:
-    """Whether a file cannot be written to as a block there cannot be read: who writes a
-    part of one has to read it."""
-    start = at // BLOCK * BLOCK
-    end = -(-(at + size) // BLOCK) * BLOCK
-    return any(error for _, _, error in pieces(file, end - start, start))
-
-
 def lacking(path: str, at: int) -> OSError:
     """What a reader is told of bytes that a copy lacks."""
     return located(OSError(errno.EIO, os.strerror(errno.EIO)), path, at)

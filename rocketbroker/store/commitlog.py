@@ -22,6 +22,7 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Final, final
 
+from rocketbroker.files.blocks import is_bad
 from rocketbroker.store.bufferpool import BufferPool
 from rocketbroker.store.consumequeue import Queue
 from rocketbroker.store.encoding import (
@@ -200,6 +201,7 @@ class CommitLog:
             except OSError as error:
                 self._undo(runs, SERVICE_NOT_AVAILABLE)
                 self.refuse("the commit log {} cannot be written", error)
+                self._leave_bad_block()
             except struct.error:
                 self._undo(runs, UNKNOWN_ERROR)
                 self._append_singly(runs, store_ms)
@@ -362,6 +364,24 @@ class CommitLog:
         with contextlib.suppress(OSError):
             for run in runs:
                 run.segment.cut(max(published, run.segment.start))
+
+    def _leave_bad_block(self) -> None:
+        """Go on with the next segment, if the log ends in a block that the disk cannot
+        read: no part of it can be written, and all of it would be records.
+
+        What is behind such a block has been cut away when the append was undone.
+        """
+        view = self._words.view
+        published: int = view[PUBLISHED]
+        segment = self.segments.find(published)
+        # If not even the first record can be written, it is not a block that is bad.
+        if segment is None or published == segment.start:
+            return
+        with contextlib.suppress(OSError):
+            if is_bad(segment.file, 1, published - segment.start):
+                view[PUBLISHED] = segment.end
+                if not self._holds_back:
+                    view[COMMITTED] = segment.end
 
     def _append_singly(self, runs: list[Run], store_ms: int) -> None:
         """Append again one by one, as one of them cannot be encoded."""

@@ -43,7 +43,6 @@ class Dispatcher:
     @ivar lights: whether messages get entries in light queues.
     @ivar bit_maps: gives the bit maps of these units, if anybody does.
     @ivar dispatched_ms: the store time of the last record entered.
-    @ivar skipped: sentences about what could not be read in the log.
     @ivar repeated: how many records stood in their queue already.
     @ivar gaps: how often the batches before one were not in its queue.
     @ivar unplaced: how many records fit no queue of their topic's kind.
@@ -62,13 +61,16 @@ class Dispatcher:
         levels: list[int],
         hand_over: Callable[[Hint], None],
         told: Callable[[str, OSError], str],
+        note: Callable[[int, str], None],
     ) -> None:
         """
         @param find_queue: the queue of a topic, as bytes, and number.
         @param levels: the delay of each level in ms.
         @param hand_over: told of each append that is dispatched.
         @param told: makes a sentence of what cannot be done and why.
+        @param note: told of each place of the log where no record can be read.
         """
+        self._note = note
         self._hand_over = hand_over
         self._levels = levels
         self._told = told
@@ -83,7 +85,6 @@ class Dispatcher:
         self.lights = False
         self.bit_maps: BitMaps | None = None
         self.dispatched_ms = 0
-        self.skipped: list[str] = []
         self.repeated = 0
         self.gaps = 0
         self.unplaced = 0
@@ -180,9 +181,10 @@ class Dispatcher:
             segments = self._log.segments
             behind = LookAhead(segments).next_or_end(scan.position)
             behind = end if behind < 0 else min(behind, end)
-            self.skipped.append(
+            self._note(
+                scan.position,
                 f"No record can be read at position {scan.position}: {scan.broken}. "
-                f"What is between it and {behind} is not dispatched."
+                f"What is between it and {behind} is not dispatched.",
             )
             return behind, store_ms
         return min(scan.position, end), store_ms

@@ -128,7 +128,7 @@ class Parts:
             options.enabled_append_prop_crc,
         )
         self.flushing = Flushing(self.log, words, holds_back(options))
-        self.search = TimeSearch(self.segments, words)
+        self.search = TimeSearch(self.segments, words, rot)
         self.index = self._make_index(wall_ms)
         self.dispatcher = self._make_dispatcher()
         self.dispatcher.extends = options.enable_consume_queue_ext
@@ -211,6 +211,7 @@ class Parts:
             parse_levels(options.message_delay_level),
             self.index.hand_over,
             self._told,
+            self._rot.note,
         )
 
     def _make_cleaner(self, lease: Lease, wall_ms: Callable[[], int]) -> Cleaner:

@@ -40,11 +40,10 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias, final
 
 from rocketbroker.errors import StoreError
-from rocketbroker.files.blocks import pieces
+from rocketbroker.files.blocks import is_bad, pieces
 from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.files.obstacles import ASIDE, clear_for_file, is_no_file
 from rocketbroker.records.entries import ENTRY, FILLED, FILLED_SIZE, SIZE
-from rocketbroker.store.badqueues import is_bad
 from rocketbroker.store.diskspace import NO_ROOM
 from rocketbroker.store.givenup import kept_beside, set_aside
 from rocketbroker.store.queuefiles import QueueFile, QueueFiles

@@ -111,6 +111,23 @@ class Rot:
         return sentences
 
 
+def given_up(
+    rot: Rot, segments: Segments, position: int, size: int, error: OSError
+) -> str:
+    """Why a record cannot be read, if the disk has refused it often enough.
+
+    @param size: how much of it was asked for.
+    @raise OSError: it has not.
+    """
+    segment = segments.find(position)
+    if error.errno not in UNREADABLE or segment is None:
+        raise error
+    data, why = segments.before_bad(segment, size, position - segment.start)
+    if not why or not rot.gives_up(position, position + len(data)):
+        raise error
+    return why
+
+
 @final
 class CheckedRead:
     """What one read of records that have to be checked has found so far.
@@ -203,7 +220,7 @@ class CheckedRead:
         except (Blank, Broken) as error:
             why = str(error)
         except OSError as error:
-            why = self._refused(position, size, error)
+            why = given_up(self._rot, self._segments, position, size, error)
         if not self._keeps_place(offset, position):
             self._rot.note(
                 position,
@@ -211,20 +228,6 @@ class CheckedRead:
                 f"position {position} ({size} bytes), cannot be read: {why}.",
             )
         return None
-
-    def _refused(self, position: int, size: int, error: OSError) -> str:
-        """Why a record cannot be read, if the disk has refused it often enough.
-
-        @raise OSError: it has not.
-        """
-        segment = self._segments.find(position)
-        if error.errno not in UNREADABLE or segment is None:
-            raise error
-        at = position - segment.start
-        data, why = self._segments.before_bad(segment, size, at)
-        if not why or not self._rot.gives_up(position, position + len(data)):
-            raise error
-        return why
 
     def _read(self, position: int, size: int) -> tuple[bytes, Found]:
         """A record and what it says.

@@ -263,11 +263,6 @@ class Store:
         return self.rot.records
 
     @property
-    def skipped(self) -> list[str]:
-        """Sentences about records that could not be read when they were dispatched."""
-        return self._dispatcher.skipped
-
-    @property
     def index_behind(self) -> int:
         """See L{IStore}."""
         return self._index.behind if self._is_open else 0

@@ -3,27 +3,39 @@
 
 Store times grow with the offset, so it is a binary search; each probe reads one entry
 and one time stamp from the log. A record that is not in the log any more counts as too
-early.
+early; for one that cannot be read the next one stands that can be.
 
 The store sheet, section 10.
 """
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.store.consumequeue import Queue
+from rocketbroker.store.rot import Rot, given_up
 from rocketbroker.store.scanning import Blank, Broken, Found, parse
 from rocketbroker.store.segments import Segments
 from rocketbroker.store.words import COMMITTED, MIN_POSITION, Words
+
+#: The store time of what cannot be read, and one that is later than all others.
+_UNREADABLE: Final = -2
+_LATE: Final = 1 << 63
+
+#: So many messages in a row that cannot be read are passed: some blocks of small ones.
+_MOST_PASSED: Final = 256
 
 
 @final
 class TimeSearch:
     """Looks single records up."""
 
-    def __init__(self, segments: Segments, words: Words) -> None:
+    def __init__(self, segments: Segments, words: Words, rot: Rot) -> None:
+        """
+        @param rot: told of what the disk cannot read.
+        """
+        self._rot = rot
         self._segments = segments
         self._words = words
 
@@ -41,11 +53,18 @@ class TimeSearch:
         committed = view[COMMITTED]
         if not view[MIN_POSITION] <= position <= committed - 8:
             return b""
-        head = self._segments.read(position, 4, True)
-        size = int.from_bytes(head, "big", signed=True)
-        if size <= 0 or position + size > committed:
-            return b""
-        return self._segments.read(position, size, True)
+        size = 4
+        try:
+            head = self._segments.read(position, size, True)
+            size = int.from_bytes(head, "big", signed=True)
+            if size <= 0 or position + size > committed:
+                return b""
+            return self._segments.read(position, size, True)
+        except OSError as error:
+            why = given_up(self._rot, self._segments, position, size, error)
+        said = f"The record at position {position} cannot be read: {why}."
+        self._rot.note(position, said)
+        return b""
 
     def _parse(self, data: bytes, position: int) -> Found | None:
         try:
@@ -55,6 +74,10 @@ class TimeSearch:
 
     def store_time(self, queue: Queue, offset: int) -> int:
         """See L{rocketbroker.store.interfaces.IStore.store_time}."""
+        return max(-1, self._time(queue, offset))
+
+    def _time(self, queue: Queue, offset: int) -> int:
+        """The same; L{_UNREADABLE} of one that is in the log, and cannot be read."""
         if not queue.min_offset <= offset < queue.max_offset:
             return -1
         if queue.batch is not None:
@@ -62,8 +85,20 @@ class TimeSearch:
         else:
             entry = queue.read(offset, 1)
             position = ENTRY.unpack(entry)[0] if len(entry) == SIZE else -1
+        if position < self._words.view[MIN_POSITION]:
+            return -1
         found = self._parse(self._bytes_at(position), position)
-        return -1 if found is None else found[6]
+        return _UNREADABLE if found is None else found[6]
+
+    def _time_from(self, queue: Queue, offset: int, end: int) -> tuple[int, int]:
+        """The store time of the first message from an offset on that can be read, and
+        its offset. If there is none, none is too early: who gets some messages again
+        loses nothing."""
+        for at in range(offset, min(end, offset + _MOST_PASSED)):
+            time = self._time(queue, at)
+            if time != _UNREADABLE:
+                return time, at
+        return _LATE, offset
 
     def offset_by_time(self, queue: Queue, ms: int, upper: bool) -> int:
         """See L{rocketbroker.store.interfaces.IStore.offset_by_time}."""
@@ -71,13 +106,17 @@ class TimeSearch:
         end = high = queue.max_offset
         if queue.batch is not None:
             return min(max(first, queue.batch.offset_by_time(ms, upper)), end)
+        is_some_bad = False
         while low < high:
             middle = (low + high) // 2
-            time = self.store_time(queue, middle)
+            time, at = self._time_from(queue, middle, high)
+            is_some_bad = is_some_bad or at > middle or time == _LATE
             if time < ms or (upper and time == ms):
-                low = middle + 1
+                low = at + 1
             else:
                 high = middle
         if upper:
             return max(first, low - 1)
+        if is_some_bad:
+            _, low = self._time_from(queue, low, end)
         return min(low, end)

@@ -11,8 +11,10 @@ from rocketbroker.broker.broker import Broker, vip_port
 from rocketbroker.broker.rates import SAMPLE_SECONDS, WINDOWS
 from rocketbroker.config.remoting import RemotingClientOptions
 from rocketbroker.errors import ConnectionLost
+from rocketbroker.files.blocks import BLOCK
 from rocketbroker.records.record import decode_all
 from rocketbroker.remoting.client import RemotingClient
+from rocketbroker.store.rot import MOST_TRIES
 from rocketbroker.testing.threads import Threads
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import loads
@@ -285,6 +287,45 @@ class BrokerTests(WeekCase):
         self.network.advance(1)
         self.assertEqual(self.bodies(), [b"hello", b"hello"])
         self.assertEqual(len(self.flushLoggedErrors(OSError)), 3)
+        self.stop(broker)
+
+    def test_badBlock(self) -> None:
+        """Where one block of the log cannot be read, who asks for what is in it is told
+        so, some times, and then passed over it; all else is served."""
+        broker = self.running_with_topic()
+        bodies = [b"%d" % number * 3000 for number in range(6)]
+        for body in bodies:
+            properties = f"KEYS\x01k{body[:1].decode()}\x02"
+            ext = send_ext("T", d="1", i=properties)
+            self.assertEqual(self.ask(310, ext, body).code, 0)
+        self.stop(broker)
+        broker = self.running()
+        block = 2 * BLOCK
+        self.disk.spoil(f"/store/commitlog/{0:020d}", block, block + BLOCK)
+        found, refused = [], 0
+        offset = 0
+        while offset < 7:
+            answer = self.ask(11, pull_ext(offset))
+            if answer.code == 1:
+                self.assertIn("Input/output error", str(answer.remark))
+                refused += 1
+                continue
+            assert answer.ext is not None
+            offset = int(answer.ext["nextBeginOffset"])
+            if answer.code == 0:
+                found += [stored.body for stored in decode_all(answer.body)]
+        self.assertEqual(found, [b"hello", *bodies[:2], *bodies[4:]])
+        self.assertEqual(refused, MOST_TRIES - 2)
+        self.assertEqual(broker.store.rotten_records, 2)
+        asked = {"topic": "T", "maxNum": "9", "beginTimestamp": "0"}
+        for number, body in enumerate(bodies):
+            end = str(1 << 62)
+            answer = self.ask(12, {**asked, "key": f"k{number}", "endTimestamp": end})
+            self.assertEqual(answer.code == 0, body in found)
+        answer = self.ask(29, {"topic": "T", "queueId": "0", "timestamp": "1"})
+        self.assertEqual(answer.code, 0)
+        self.assertEqual(self.send().code, 0)
+        self.flushLoggedErrors(OSError)
         self.stop(broker)
 
     def test_readOnlyDisk(self) -> None:

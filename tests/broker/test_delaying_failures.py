@@ -10,10 +10,12 @@ from rocketbroker.broker.delaying import (
     BROKEN_SECONDS,
     MOST_DELIVERED,
 )
+from rocketbroker.files.blocks import BLOCK
 from rocketbroker.records.entries import ENTRY
 from rocketbroker.records.names import SCHEDULE_TOPIC
 from rocketbroker.store.consumequeue import Queue
 from rocketbroker.store.interfaces import CREATE_MAPPED_FILE_FAILED, Draft
+from rocketbroker.store.rot import MOST_TRIES
 from rocketbroker.store.words import MIN
 from rocketbroker.testing.threads import Threads
 from tests.broker.delays import SEND, DelayingCase
@@ -48,6 +50,24 @@ class FailureTests(DelayingCase):
         self.assertEqual(
             (event["count"], event["delay_level"], event["offset"]), (2, 1, 1)
         )
+
+    def test_badBlock(self) -> None:
+        """So is what the disk refuses to read, when it has done so some times; what is
+        behind it is not kept for ever."""
+        for number in range(4):
+            self.send(1, b"%d" % number * 5000)
+        queue = self.rig.store.queue(SCHEDULE_TOPIC, 0)
+        ((position, _, _),) = self.rig.store.entries(queue, 1, 1)
+        path = f"/store/commitlog/{0:020d}"
+        self.rig.disk.spoil(path, position + BLOCK, position + BLOCK + 1)
+        with capturedLogs():
+            self.pass_by(1.5)
+            self.assertLess(len(self.bodies()), 3)
+            self.pass_by(MOST_TRIES * BROKEN_SECONDS)
+        self.assertEqual([body[:1] for body in self.bodies()], [b"0", b"2", b"3"])
+        self.assertEqual(self.rig.delaying.unreadable, 1)
+        self.assertEqual(self.rig.store.rotten_records, 1)
+        self.flushLoggedErrors(OSError)
 
     def test_noRoom(self) -> None:
         """On a full disk they wait, and go out in order when there is room; whatever

@@ -10,12 +10,13 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.errors import StoreError
 from rocketbroker.files.blocks import BLOCK
 from rocketbroker.store.badblocks import MOST_BAD
-from rocketbroker.store.interfaces import Draft, Wanted
+from rocketbroker.store.interfaces import SERVICE_NOT_AVAILABLE, Draft, Wanted
+from rocketbroker.store.refusal import RETRY_MS
 from rocketbroker.store.rot import MOST_TRIES
 from rocketbroker.store.segments import segment_name
 from rocketbroker.store.store import Store
 from rocketbroker.testing.files import MemoryDisk
-from tests.store.stores import ROOT, SEGMENT, bodies, opened, put
+from tests.store.stores import ROOT, SEGMENT, Wall, bodies, draft, opened, put
 
 LOG = os.path.join(ROOT, "commitlog", segment_name(0))
 
@@ -161,6 +162,58 @@ class BadLogTests(SynchronousTestCase):
             self.assertEqual(bodies(store, store.queue("T", 0)), self.readable())
             store.close()
             self.disk, self.drafts = disk, drafts
+
+    def test_endGoesBad(self) -> None:
+        """Where the block of the log's end goes bad while a broker runs, one send is
+        refused; then the log goes on with the next file."""
+        for is_killed in (False, True):
+            self.setUp()
+            wall = Wall()
+            store = opened(self.disk, wall)
+            queue = store.queue("T", 0)
+            put(store, queue, b"before")
+            block = store.published_position // BLOCK * BLOCK
+            path = LOG.replace(segment_name(0), segment_name(SEGMENT))
+            self.disk.spoil(path, block % SEGMENT, block % SEGMENT + BLOCK)
+            refused = draft(queue, b"refused")
+            store.append([refused])
+            self.assertEqual(refused.status, SERVICE_NOT_AVAILABLE)
+            wall.now_ms += RETRY_MS
+            after = put(store, queue, b"after", b"wards")
+            self.assertEqual(
+                [(each.position >= 2 * SEGMENT, each.queue_offset) for each in after],
+                [(True, 151), (True, 152)],
+            )
+            store.dispatch(9)
+            self.assertEqual(queue.max_offset, 153)
+            self.assertEqual(store.rotten_records, 1)
+            self.assertIn(path, store.findings()[0])
+            if is_killed:
+                self.disk.crash(keep_all=True)
+            else:
+                store.close()
+            store = opened(self.disk, wall)
+            self.assertEqual(served(store), [*self.readable(block), b"after", b"wards"])
+            (last,) = put(store, store.queue("T", 0), b"last")
+            self.assertEqual(last.queue_offset, 153)
+            store.close()
+
+    def test_aheadIsBad(self) -> None:
+        """A bad block ahead of the writer, where nothing is, is given back to the disk;
+        one send is refused."""
+        wall = Wall()
+        store = opened(self.disk, wall)
+        queue = store.queue("T", 0)
+        at = (self.end // BLOCK + 1) * BLOCK % SEGMENT
+        path = LOG.replace(segment_name(0), segment_name(SEGMENT))
+        self.disk.spoil(path, at, at + BLOCK)
+        refused = draft(queue, b"x" * BLOCK)
+        store.append([refused])
+        self.assertEqual(refused.status, SERVICE_NOT_AVAILABLE)
+        wall.now_ms += RETRY_MS
+        (after,) = put(store, queue, b"x" * BLOCK)
+        self.assertEqual((after.position, after.queue_offset), (self.end, 150))
+        self.assertEqual(bodies(store, queue)[-1], b"x" * BLOCK)
 
     def test_badDisk(self) -> None:
         """Where nearly nothing can be read, the disk may be away: the start is refused

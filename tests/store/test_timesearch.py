@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.files.blocks import BLOCK
+from rocketbroker.store.rot import MOST_TRIES
 from rocketbroker.store.segments import segment_name
 from rocketbroker.testing.files import MemoryDisk
-from tests.store.stores import ROOT, START_MS, Wall, draft, opened, put
+from tests.store.stores import ROOT, SEGMENT, START_MS, Wall, draft, opened, put
 
 
 class TimeTests(SynchronousTestCase):
@@ -60,6 +65,43 @@ class TimeTests(SynchronousTestCase):
         file.pwrite(bytes(8), 0)
         self.assertEqual(self.store.store_time(self.queue, 0), -1)
         self.assertEqual(self.offset(5, False), 1)
+
+    def test_bad(self) -> None:
+        """Messages that cannot be read, in the middle or at the ends, lead nobody to
+        what is later than the next one; who asks first is refused some times."""
+        for number in range(5):
+            self.setUp()
+            (position, _, _), *_ = self.store.entries(self.queue, number, 1)
+            start = position % SEGMENT
+            path = f"{ROOT}/commitlog/{segment_name(position - start)}"
+            self.disk.spoil(path, start + BLOCK, start + BLOCK + 1)
+            for _ in range(MOST_TRIES - 1):
+                error = self.assertRaises(
+                    OSError, self.store.store_time, self.queue, number
+                )
+                self.assertEqual(error.errno, errno.EIO)
+                self.assertEqual(self.store.rotten_records, 0)
+            self.assertEqual(self.store.store_time(self.queue, number), -1)
+            self.assertIsNone(self.store.record_at(position))
+            self.assertEqual(self.store.rotten_records, 1)
+            self.assertIn(f"({path}, position ", self.store.findings()[0])
+            times = [10, 20, 20, 20, 30]
+            for at, ms in enumerate(times):
+                if at != number:
+                    first = times.index(ms)
+                    first += first == number
+                    self.assertEqual(self.offset(ms, False), first, (number, at))
+
+    def test_allBad(self) -> None:
+        """Where none can be read, it is the first."""
+        for start in (0, SEGMENT):
+            path = f"{ROOT}/commitlog/{segment_name(start)}"
+            self.disk.spoil(path, 0, SEGMENT)
+        for _ in range(99):
+            with contextlib.suppress(OSError):
+                self.assertEqual(self.offset(20, False), 0)
+                return
+        self.fail("refused for ever")
 
 
 class FilesTests(SynchronousTestCase):

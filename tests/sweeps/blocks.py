@@ -160,7 +160,7 @@ class Case:
 
     def close(self, store: Store) -> None:
         """Stop it."""
-        self.said += "".join([*store.findings(), *store.skipped])
+        self.said += "".join(store.findings())
         store.close()
 
     def started(self, disk: MemoryDisk) -> Store:
