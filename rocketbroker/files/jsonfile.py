@@ -18,7 +18,7 @@ from typing import Final, final
 
 from rocketbroker.files.directories import make_lasting
 from rocketbroker.files.interfaces import IFiles
-from rocketbroker.files.obstacles import clear_for_file
+from rocketbroker.files.obstacles import clear_for_file, clear_for_folder
 
 #: What a file is called that the disk could not read.
 UNREAD: Final = ".unread"
@@ -77,6 +77,7 @@ class JsonFile:
         files = self._files
         folder = os.path.dirname(self._path)
         temporary = self._path + ".tmp"
+        clear_for_folder(files, folder, links=False)
         make_lasting(files, folder)
         for path in (temporary, self._path, self._path + ".bak"):
             if files.is_dir(path):

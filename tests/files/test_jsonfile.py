@@ -86,6 +86,10 @@ class JsonFileTests(SynchronousTestCase):
                 file.save(content)
             self.assertEqual(JsonFile(self.disk, PATH).load(), b"{}")
             self.assertTrue(self.disk.is_dir(f"{PATH}{suffix}.aside/kept"))
+        self.disk.open("/store/file", create=True)
+        JsonFile(self.disk, "/store/file/a.json").save(b"{}")
+        self.assertEqual(self.disk.list("/store/file"), ["a.json"])
+        self.assertTrue(self.disk.exists("/store/file.aside"))
 
     def test_badDisk(self) -> None:
         """So is one that the disk cannot read; without .bak that is an error."""
