@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import random
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import StoreError
 from rocketbroker.records.entries import SIZE
 from rocketbroker.store.ends import NAME
+from rocketbroker.store.interfaces import PUT_OK
 from rocketbroker.store.lease import ThreadLease
 from rocketbroker.store.loading import load_segments
 from rocketbroker.store.parts import Parts
@@ -47,9 +49,11 @@ class UnenteredTests(SynchronousTestCase):
         """Two queues over several files and segments; the second has the last
         record."""
         self.disk = MemoryDisk()
-        store = opened(self.disk)
+        wall = Wall()
+        store = opened(self.disk, wall)
         self.bodies = [b"%0100d" % number for number in range(750)]
         for start in range(0, 750, 50):
+            wall.now_ms += 1000
             put(store, store.queue("T", 1), b"%d" % start)
             put(store, store.queue("T", 0), *self.bodies[start : start + 50])
         put(store, store.queue("T", 1), b"last")
@@ -148,9 +152,9 @@ class UnenteredTests(SynchronousTestCase):
         """Half messages, which belong in no queue, are not missed, nor those that are
         there already."""
         store = opened(self.disk)
-        queue = store.queue("T", 0)
-        half = draft(queue, b"half", sys_flag=4)
+        half = draft(store.queue("T", 5), b"half", sys_flag=4)
         store.append([half])
+        self.assertEqual(half.status, PUT_OK)
         put(store, store.queue("T", 1), b"last")
         store.close()
         self.disk.remove(f"{ROOT}/{NAME}")
@@ -191,6 +195,26 @@ class UnenteredTests(SynchronousTestCase):
                 self.disk.crash(keep_all=True)
                 store = opened(self.disk)
                 self.assertEqual(bodies(store, store.queue("T", 0)), self.bodies)
+
+    def test_powerLost(self) -> None:
+        """So it does when the power was lost in the middle of that start."""
+        self.lose("T/0", *(number * QUEUE_FILE for number in (3, 4, 5, 6, 7)))
+        path = f"{ROOT}/checkpoint"
+        self.assertTrue(any(self.disk.read(path)[:16]))
+        images: list[MemoryDisk] = []
+
+        def watch(call: str) -> None:
+            luck = random.Random(len(images))
+            images.append(self.disk.image(luck, keep_names=luck.random() < 0.8))
+
+        self.disk.watch = watch
+        opened(self.disk)
+        self.disk.watch = None
+        written = [image for image in images if image.read(path)[:16] == bytes(16)]
+        self.assertTrue(written)
+        for image in images[::5]:
+            store = opened(image)
+            self.assertEqual(bodies(store, store.queue("T", 0)), self.bodies)
 
     def test_badDisk(self) -> None:
         """What cannot be read in the log counts as it stands."""
@@ -239,6 +263,15 @@ class UnenteredTests(SynchronousTestCase):
         self.lose("T/0", *(number * QUEUE_FILE for number in range(2, 8)))
         for at_once in (250, 1000, 7777, SEGMENT - 1):
             self.assertEqual(self.look(1 << 60, MOST_READ, at_once), 200)
+        store = opened(self.disk)
+        lost = draft(store.queue("T", 2))
+        store.append([lost])
+        put(store, store.queue("T", 1), b"last")
+        store.close()
+        self.lose("T/2")
+        size = lost.position % SEGMENT
+        for at_once in range(size // 2 - 30, size // 2 + 180, 10):
+            self.assertEqual(self.look(1 << 60, MOST_READ, at_once), 0)
 
     def test_bounds(self) -> None:
         """However much there is, the start does not wait long: what is far behind the
