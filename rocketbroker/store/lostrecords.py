@@ -10,7 +10,8 @@ reference and we step over or hand out as they are:
     lost.
   - Else the message keeps its place in its queue, since offsets must be dense, as a
     message without a body, with the properties it had if they can be read, and the
-    property L{LOST}. A consumer sees that something was there. One that waited for its
+    property L{LOST}. A consumer sees that something was there. So it does in the light
+    queues that know it. One that waited for its
     time, and that does not say any more where it was to go, goes nowhere: the
     reference tries such a message for ever, and all behind it wait, but one for
     half messages it drops.
@@ -35,7 +36,13 @@ from typing import Final, TypeAlias, final
 from rocketbroker.records.entries import FILLED_SIZE
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.names import HALF_TOPIC, SCHEDULE_TOPIC
-from rocketbroker.records.properties import REAL_QUEUE_ID, REAL_TOPIC
+from rocketbroker.records.properties import (
+    INNER_MULTI_DISPATCH,
+    INNER_MULTI_QUEUE_OFFSET,
+    REAL_QUEUE_ID,
+    REAL_TOPIC,
+    joined,
+)
 from rocketbroker.records.record import (
     CRC_PROPERTY_SIZE,
     StoredMessage,
@@ -91,9 +98,18 @@ class Slot:
     """A record as its queue knows it.
 
     @ivar messages: how many messages it is: a batch queue may know it as several.
+    @ivar lights: the light queues in which it stands, too, and its offset in each.
     """
 
-    __slots__ = ("messages", "position", "queue_id", "queue_offset", "size", "topic")
+    __slots__ = (
+        "lights",
+        "messages",
+        "position",
+        "queue_id",
+        "queue_offset",
+        "size",
+        "topic",
+    )
 
     def __init__(
         self,
@@ -110,6 +126,7 @@ class Slot:
         self.queue_id = queue_id
         self.queue_offset = queue_offset
         self.messages = messages
+        self.lights: Sequence[tuple[bytes, int]] = ()
 
 
 @final
@@ -261,6 +278,8 @@ class Filling:
         properties = was.property_bytes
         if slot.topic == _WAITING and REAL_TOPIC.encode() not in properties:
             properties = _NOWHERE
+        if slot.lights and INNER_MULTI_QUEUE_OFFSET.encode() not in properties:
+            properties = _in_lights(properties, slot.lights)
         if seal_bytes and properties and not properties.endswith(b"\x02"):
             properties += b"\x02"
         room -= seal_bytes
@@ -310,6 +329,15 @@ class Filling:
             )  # fmt: skip
         message.property_bytes = _RECORD_CRC.sub(b"", message.property_bytes)
         return message
+
+
+def _in_lights(properties: bytes, lights: Sequence[tuple[bytes, int]]) -> bytes:
+    """Properties that say in which light queues a message stands, and where."""
+    names = b",".join(name for name, _ in lights)
+    offsets = ",".join(str(offset) for _, offset in lights)
+    own = b"%b\x01%b\x02" % (INNER_MULTI_DISPATCH.encode(), names)
+    own += f"{INNER_MULTI_QUEUE_OFFSET}\x01{offsets}\x02".encode()
+    return joined(properties, own)
 
 
 def _apart(start: int, end: int, slots: Sequence[Slot]) -> list[Slot]:

@@ -174,20 +174,24 @@ class Plan:
         """The records that queues know in a region."""
         reader = self._reader
         found = []
+        lights: dict[int, list[tuple[bytes, int]]] = {}
         for topic in reader.topics():
             for queue_id in reader.queues(topic):
                 where = reader, topic, queue_id, start, end
                 for offset, position, size in itertools.chain(
                     entries_between(*where), entries_behind(*where)
                 ):
+                    name = topic.encode()
                     if topic.startswith(SHARED_PREFIX):
                         # Another topic's record, which may become shorter.
                         self.damaged.add((topic, queue_id))
-                        break
-                    name = topic.encode()
+                        lights.setdefault(position, []).append((name, offset))
+                        continue
                     found.append(Slot(position, size, name, queue_id, offset))
         for topic, queue_id in self._batches:
             found += slots_of_batches(reader, topic, queue_id, start, end)
+        for slot in found:
+            slot.lights = lights.get(slot.position, ())
         if not found:
             # The queue has lost it too; perhaps the record itself can be read.
             found += self._own_slot(start, end)

@@ -8,7 +8,8 @@ from rocketbroker.records.checking import BLANK, GOOD, check
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.store.segments import segment_name
 from tests.store.repairs import LOG, QUEUE, DamagedStore, repair_of
-from tests.store.stores import ROOT, SEGMENT
+from tests.store.stores import ROOT, SEGMENT, bodies
+from tests.store.test_lightqueues import LightCase, spread
 
 LAST_LOG = os.path.join(ROOT, "commitlog", segment_name(SEGMENT))
 LAST_QUEUE = os.path.join(ROOT, "consumequeue", "T", "1", segment_name(0))
@@ -121,6 +122,35 @@ class PlaceTests(DamagedStore):
                 self.repair()
                 self.expect_lost()
                 self.assertEqual(self.faults(), [])
+
+
+class LightTests(LightCase):
+    """A store with light queues."""
+
+    def test_region(self) -> None:
+        """Of messages of which nothing can be read any more the places in all light
+        queues are kept, too, and so is all before and behind them."""
+        self.fill()
+        drafts = [spread(self.queue, b"more", self.a, self.b) for _ in range(4)] + [
+            spread(self.queue, b"last", self.b)
+        ]
+        self.put(*drafts)
+        self.store.close()
+        log = self.disk.open(LOG)
+        start, end = drafts[1].position, drafts[3].position
+        log.pwrite(b"\xaa" * (end - start), start)
+        log.close()
+        repair = repair_of(self.disk)
+        repair.run(False)
+        self.assertEqual(repair.left, 0)
+        self.start()
+        self.assertEqual(self.store.report, [])
+        for queue, count in ((self.queue, 20), (self.a, 14), (self.b, 7)):
+            self.assertEqual(queue.min_offset, 0)
+            wanted = [b"more", b"", b"", b"more"]
+            self.assertEqual(bodies(self.store, queue)[count : count + 4], wanted)
+        self.assertEqual(bodies(self.store, self.b)[-1], b"last")
+        self.store.close()
 
 
 class SealedTests(DamagedStore):
