@@ -33,6 +33,7 @@ class BadQueues:
         this start or the next.
     @ivar is_starting: whether the queues can be made again now.
     @ivar said: sentences about what a start has replaced.
+    @ivar replaced: the paths of copies.
     """
 
     def __init__(self, files: IFiles, count: Callable[[str], None]) -> None:
@@ -45,6 +46,7 @@ class BadQueues:
         self.doubt: Callable[[], None] = lambda: None
         self.is_starting = True
         self.said: list[str] = []
+        self.replaced: set[str] = set()
 
     def refused(self, path: str, file: IFile, size: int, at: int) -> ReadError:
         """A reader cannot have some bytes; each block is told of once.
@@ -76,6 +78,7 @@ class BadQueues:
         @raise OSError: the disk refused.
         """
         self.doubt()
+        self.replaced.add(path)
         content = bytearray(size)
         lost: list[tuple[int, int]] = []
         why = ""
@@ -98,12 +101,21 @@ class BadQueues:
             # What is entered again finds room later, or is kept in memory.
             if error.errno not in NO_ROOM:
                 raise
+            lost = [(0, size)]
         if self.is_starting:
             self.said.append(
                 f"A consume queue cannot be read: {why or 'Input/output error'}. The "
                 f"file is now {kept}; what stood there is made again from the log."
             )
         return copy, lost
+
+
+def around(file: IFile, size: int, at: int) -> bytes:
+    """Bytes of a file, zeros where they cannot be read."""
+    content = bytearray(size)
+    for where, piece, _ in pieces(file, size, at):
+        content[where - at : where - at + len(piece)] = piece
+    return bytes(content)
 
 
 def lacking(path: str, at: int) -> OSError:

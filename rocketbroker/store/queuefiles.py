@@ -15,7 +15,7 @@ from typing import Final, final
 from rocketbroker.files.blocks import UNREADABLE, is_bad
 from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.files.obstacles import clear_for_file, clear_for_folder
-from rocketbroker.store.badqueues import BadQueues, lacking
+from rocketbroker.store.badqueues import BadQueues, around, lacking
 from rocketbroker.store.debt import Debt, Owed, over
 from rocketbroker.store.diskspace import NO_ROOM
 from rocketbroker.store.pages import is_due
@@ -210,8 +210,10 @@ class QueueFiles:
                 raise
             if not bad.is_starting:
                 raise bad.refused(found.path, found.file, size, at) from error
-            self._replace(found, bad)
-            return found.file.pread(size, at)
+            if found.path not in bad.replaced:
+                self._replace(found, bad)
+            # A copy may be bad, too: then nothing is there, as far as a start knows.
+            return around(found.file, size, at)
 
     def _replace(self, found: QueueFile, bad: BadQueues) -> None:
         """Put a copy in the place of a file, some of which cannot be read."""

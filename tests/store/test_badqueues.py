@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 
@@ -76,6 +77,23 @@ class BadQueuesTests(SynchronousTestCase):
             self.assertEqual((store.report, len(self.read(store))), ([], COUNT + 1))
             store.close()
 
+    def test_copyIsBad(self) -> None:
+        """A start does not end where a copy cannot be read either."""
+        self.disk.open(f"{ROOT}/abort", create=True)
+        self.disk.spoil(FILE, BLOCK, BLOCK + 1)
+
+        def again(call: str) -> None:
+            if call == "pread" and self.disk.exists(KEPT) and self.disk.exists(FILE):
+                self.disk.watch = None
+                self.disk.spoil(FILE, BLOCK, BLOCK + 1)
+
+        self.disk.watch = again
+        store = opened(self.disk, Wall(), **LARGE)
+        self.disk.heal()
+        self.assertEqual(self.read(store), self.bodies)
+        self.assertEqual(len(store.report), 1)
+        store.close()
+
     def test_lastBlock(self) -> None:
         """After a clean stop so is the block where the queue ends."""
         self.disk.spoil(FILE, COUNT * SIZE // BLOCK * BLOCK, COUNT * SIZE)
@@ -123,6 +141,23 @@ class BadQueuesTests(SynchronousTestCase):
         self.assertEqual(store.read(queue, 0, 9, 1 << 20, None).count, 9)
         store.close()
         self.assertEqual(self.read(self.start()), [*self.bodies, b"one", b"two"])
+
+    def test_writeOnFullDisk(self) -> None:
+        """If the disk has no room for a copy, who reads in that file is refused, and
+        nothing is lost."""
+        store = self.start()
+        queue = store.queue("T", 0)
+        block = COUNT * SIZE // BLOCK * BLOCK
+        self.disk.spoil(FILE, block, block + BLOCK)
+        store.append([draft(queue, b"more")])
+        self.disk.capacity = self.disk.used()
+        with contextlib.suppress(OSError):
+            store.dispatch(100)
+        self.disk.heal()
+        self.assertRaises(OSError, store.read, queue, 0, 9, 1 << 20, None)
+        self.disk.capacity = None
+        store.close()
+        self.assertEqual(self.read(self.start()), [*self.bodies, b"more"])
 
     def test_cut(self) -> None:
         """What cannot be cut because of a bad block is cut in a copy."""
