@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -29,15 +30,23 @@ def queues_in(files: IFiles, folder: str) -> set[tuple[str, int]]:
     }
 
 
-def file_size_in(files: IFiles, folder: str) -> int:
-    """The length of the files in a directory of queues: the longest; 0 without any."""
-    size = 0
+def file_size_in(files: IFiles, folder: str, said: int, unit: int) -> int:
+    """The length of the files in a directory of queues: that of most of them, as some
+    may be damaged.
+
+    @param said: what the settings say, which counts if as many have that length.
+    @param unit: what their bytes come in.
+    @return: that of the settings if there are no files.
+    """
+    votes = Counter({said: 0})
     for topic, queue_id in queues_in(files, folder):
         queue = os.path.join(folder, topic, str(queue_id))
         for name in files.list(queue):
-            if position_of_name(name) >= 0:
-                size = max(size, files.size(os.path.join(queue, name)))
-    return size
+            path = os.path.join(queue, name)
+            if position_of_name(name) >= 0 and not files.is_dir(path):
+                size = files.size(path)
+                votes[size] += size > 0 and size % unit == 0
+    return max(votes, key=lambda size: (votes[size], size == said, size))
 
 
 def segment_at(reader: StoreReader, position: int) -> Segment:

@@ -239,10 +239,6 @@ class StoreReader:
         slot = self._slots.get((topic, queue_id))
         return int(self._words.view[slot + END]) if slot is not None else 0
 
-    def queue_file_size(self, topic: str, queue_id: int) -> int:
-        """The bytes of each file of a queue; 0 without any."""
-        return self._queue(topic, queue_id).file_size
-
     def start_offset(self, topic: str, queue_id: int) -> int:
         """The number of the first entry of the first file; see L{min_offset}."""
         return self._queue(topic, queue_id).start

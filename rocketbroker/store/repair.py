@@ -23,11 +23,14 @@ import attrs
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFile, IFiles, IFileUsers
+from rocketbroker.records.entries import SIZE
+from rocketbroker.records.queueunits import BATCH_SIZE
 from rocketbroker.store.batchqueue import FOLDER as BATCHES
 from rocketbroker.store.check import Check
 from rocketbroker.store.claim import Claim, log_folders
 from rocketbroker.store.copies import Copies, Done
 from rocketbroker.store.ends import NAME as ENDS
+from rocketbroker.store.extension import FOLDER as EXTENSIONS
 from rocketbroker.store.faults import Fault
 from rocketbroker.store.lengths import Lengths
 from rocketbroker.store.locating import (
@@ -38,6 +41,7 @@ from rocketbroker.store.locating import (
 )
 from rocketbroker.store.losses import Losses, name_of, other_tags
 from rocketbroker.store.madeagain import MadeAgain, wrong_ends
+from rocketbroker.store.queues import FOLDER as QUEUES
 from rocketbroker.store.queueverification import SHARED_PREFIX
 from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.repairroom import RESERVE, room_of_patches
@@ -408,31 +412,30 @@ class Repair:
         # An index of another size than the settings say would be left alone, and one of
         # that size made beside it.
         has_index = self._options.message_index_enable and not self._has_other_index
-        size = 0
-        for topic in reader.topics():
-            for queue_id in reader.queues(topic):
-                size = max(size, reader.queue_file_size(topic, queue_id))
         options = self._options
         # What is there is made again, whether the settings were given or not.
         lights = any(topic.startswith(SHARED_PREFIX) for topic in reader.topics())
-        extension = file_size_in(
-            self._files, os.path.join(self._root, "consumequeue_ext")
-        )
-        batch = file_size_in(self._files, os.path.join(self._root, BATCHES))
+        extensions = os.path.join(self._root, EXTENSIONS)
+        has_extensions = bool(queues_in(self._files, extensions))
+
+        def size_in(folder: str, said: int, unit: int) -> int:
+            where = os.path.join(self._root, folder)
+            return file_size_in(self._files, where, said, unit)
+
         return attrs.evolve(
             options,
             enable_lmq=options.enable_lmq or lights,
             enable_multi_dispatch=options.enable_multi_dispatch or lights,
-            enable_consume_queue_ext=options.enable_consume_queue_ext or extension > 0,
-            mapped_file_size_consume_queue_ext=(
-                extension or options.mapped_file_size_consume_queue_ext
+            enable_consume_queue_ext=options.enable_consume_queue_ext or has_extensions,
+            mapped_file_size_consume_queue_ext=size_in(
+                EXTENSIONS, options.mapped_file_size_consume_queue_ext, 1
             ),
-            mapper_file_size_batch_consume_queue=(
-                batch or options.mapper_file_size_batch_consume_queue
+            mapper_file_size_batch_consume_queue=size_in(
+                BATCHES, options.mapper_file_size_batch_consume_queue, BATCH_SIZE
             ),
             mapped_file_size_commit_log=self._log_size,
-            mapped_file_size_consume_queue=(
-                size or self._options.mapped_file_size_consume_queue
+            mapped_file_size_consume_queue=size_in(
+                QUEUES, options.mapped_file_size_consume_queue, SIZE
             ),
             message_index_enable=has_index,
         )

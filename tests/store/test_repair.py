@@ -170,6 +170,21 @@ class RepairTests(DamagedStore):
         self.assertEqual(self.disk.read(moved)[9 * SIZE : 10 * SIZE], bytes(SIZE))
         self.assertEqual(self.faults(), [])
 
+    def test_longQueueFile(self) -> None:
+        """A file of a queue that is too long does not make all of them so long."""
+        size = self.disk.size(QUEUE)
+        file = self.disk.open(QUEUE)
+        file.truncate(2 * size)
+        file.pwrite(b"\x01" * SIZE, 7 * SIZE)
+        file.close()
+        self.repair()
+        for queue_id in ("0", "1"):
+            folder = os.path.join(ROOT, "consumequeue", "T", queue_id)
+            for name in self.disk.list(folder):
+                self.assertEqual(self.disk.size(os.path.join(folder, name)), size)
+        self.expect_lost()
+        self.assertEqual(self.faults(), [])
+
     def test_tail(self) -> None:
         """What a crash has left behind the last record is kept and given up."""
         path = os.path.join(ROOT, "abort")
