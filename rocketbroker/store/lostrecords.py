@@ -254,9 +254,12 @@ class Filling:
         if slot.messages == 1:
             # A batch without messages is none, and its queue may have gaps.
             room_here = room - slot.position
-            record = self._empty(slot, data, room_here, self._seal_bytes)
-            if record is None and self._seal_bytes:
-                record = self._empty(slot, data, room_here, 0)
+            seal = self._seal_bytes
+            # Where the record was too small for all that, its place comes first.
+            for seal_bytes, says_where in ((seal, True), (seal, False), (0, False)):
+                record = self._empty(slot, data, room_here, seal_bytes, says_where)
+                if record is not None:
+                    break
         if record is None:
             self.buried.append(slot)
             self._bury(slot.position, room)
@@ -267,18 +270,27 @@ class Filling:
         self._cover(after, room)
 
     def _empty(
-        self, slot: Slot, data: bytes, room: int, seal_bytes: int
+        self, slot: Slot, data: bytes, room: int, seal_bytes: int, says_where: bool
     ) -> bytes | None:
         """A message without a body, of C{room} bytes or so few less that a dead record
         fits behind it; None if there is no way.
 
         @param seal_bytes: of what is added to its properties: its own CRC, or nothing.
+        @param says_where: whether is added where it belongs besides, if it is not said.
         """
         was = self._known(slot, data)
         properties = was.property_bytes
-        if slot.topic == _WAITING and REAL_TOPIC.encode() not in properties:
+        if (
+            says_where
+            and slot.topic == _WAITING
+            and REAL_TOPIC.encode() not in properties
+        ):
             properties = _NOWHERE
-        if slot.lights and INNER_MULTI_QUEUE_OFFSET.encode() not in properties:
+        if (
+            says_where
+            and slot.lights
+            and INNER_MULTI_QUEUE_OFFSET.encode() not in properties
+        ):
             properties = _in_lights(properties, slot.lights)
         if seal_bytes and properties and not properties.endswith(b"\x02"):
             properties += b"\x02"

@@ -157,6 +157,21 @@ class FillingTests(SynchronousTestCase):
                 self.assertEqual(message.properties["REAL_TOPIC"], HALF_TOPIC)
                 self.assertEqual(message.properties["REAL_QID"], "0")
 
+    def test_noRoomToSayWhere(self) -> None:
+        """A record that is too small for where it belongs keeps its place all the
+        same."""
+        for topic in (b"SCHEDULE_TOPIC_XXXX", b"T"):
+            for more in range(100):
+                size = record_size(1 + more, len(topic), 0)
+                slot = Slot(START, size, topic, 1, 7)
+                slot.lights = [(b"%LMQ%a", 5), (b"%LMQ%b", 6)]
+                for is_sealed in (False, more > CRC_PROPERTY_SIZE):
+                    filling, found, _ = self.filled(
+                        bytes(size), [slot], is_sealed=is_sealed
+                    )
+                    self.assertEqual(filling.emptied, [slot])
+                    self.assertEqual(found[0][2:5], (topic, 1, 7))
+
     def test_mended(self) -> None:
         """A record of which only the position is wrong is whole again."""
         record = encode(b"T", b"body", b"", 3, 7, START + 1, MS, bytes(8), MS, bytes(8))
