@@ -18,7 +18,6 @@ from typing import Final, final
 
 from rocketbroker.files.directories import make_lasting
 from rocketbroker.files.interfaces import IFiles
-from rocketbroker.files.obstacles import clear_for_file, clear_for_folder
 
 #: What a file is called that the disk could not read.
 UNREAD: Final = ".unread"
@@ -77,11 +76,7 @@ class JsonFile:
         files = self._files
         folder = os.path.dirname(self._path)
         temporary = self._path + ".tmp"
-        clear_for_folder(files, folder, links=False)
         make_lasting(files, folder)
-        for path in (temporary, self._path, self._path + ".bak"):
-            if files.is_dir(path):
-                clear_for_file(files, path)
         file = files.open(temporary, create=True)
         try:
             file.truncate(0)

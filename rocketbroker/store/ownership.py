@@ -60,14 +60,20 @@ class Ownership:
         @raise OSError: the file cannot be made.
         """
         lock = os.path.join(self._root, LOCK)
-        self.said += clear_for_file(self._files, lock)
+        is_store = any(
+            self._files.exists(os.path.join(self._root, name))
+            for name in ("commitlog", "consumequeue")
+        )
+        if is_store:
+            # Any other directory may have one that is called so: /var has.
+            self.said += clear_for_file(self._files, lock)
         self._lock = self._files.open(lock, create=True)
         if not self._lock.lock():
             raise StoreError(f"The store {self._root} is used by another broker.")
         # If it cannot be read, nobody knows.
         with contextlib.suppress(OSError):
             self.is_zeroed = self._lock.pread(len(ZEROED), 0) == ZEROED
-        cleared = clear_for_file(self._files, self._abort)
+        cleared = clear_for_file(self._files, self._abort) if is_store else []
         if cleared:
             # It said that the last stop was not a clean one.
             self.doubt()

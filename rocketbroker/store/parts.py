@@ -139,7 +139,10 @@ class Parts:
 
     def _clear(self, root: str) -> list[str]:
         """Move away what would be in the way; what it was is told."""
-        said = []
+        said: list[str] = []
+        if not self._files.exists(os.path.join(root, QUEUES)):
+            # No store yet: it may be anybody's directory.
+            return said
         for name in (CHECKPOINT, ENDS):
             said += clear_for_file(self._files, os.path.join(root, name))
         for name in (QUEUES, BATCHES):

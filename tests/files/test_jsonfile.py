@@ -74,22 +74,12 @@ class JsonFileTests(SynchronousTestCase):
         self.assertEqual(self.disk.list("/store/other"), ["a.json"])
 
     def test_folders(self) -> None:
-        """Directories with its names do not keep it from being saved; they stay, beside
-        it."""
-        for suffix in ("", ".bak", ".tmp"):
-            self.setUp()
-            self.disk.make_dirs(f"{PATH}{suffix}/kept")
-            file = JsonFile(self.disk, PATH)
-            if not suffix:
-                self.assertRaises(OSError, file.load)
-            for content in (b"[]", b"{}"):
-                file.save(content)
-            self.assertEqual(JsonFile(self.disk, PATH).load(), b"{}")
-            self.assertTrue(self.disk.is_dir(f"{PATH}{suffix}.aside/kept"))
+        """A file in the place of its directory is not moved away: the path is a
+        setting's, and may be anybody's."""
         self.disk.open("/store/file", create=True)
-        JsonFile(self.disk, "/store/file/a.json").save(b"{}")
-        self.assertEqual(self.disk.list("/store/file"), ["a.json"])
-        self.assertTrue(self.disk.exists("/store/file.aside"))
+        file = JsonFile(self.disk, "/store/file/a.json")
+        self.assertRaises(OSError, file.save, b"{}")
+        self.assertEqual(self.disk.list("/store"), ["config", "file"])
 
     def test_badDisk(self) -> None:
         """So is one that the disk cannot read; without .bak that is an error."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.errors import StoreError
 from rocketbroker.files.disk import Disk
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.obstacles import ASIDE
@@ -172,6 +174,15 @@ class ObstaclesTests(_StoreCase):
         for name in ("checkpoint", "abort", "lock", NAME):
             self.check(self.put_folder, name, 0)
             self.assertTrue(self.files.is_dir(f"{self.root}/{name}{ASIDE}/kept"))
+
+    def test_noStore(self) -> None:
+        """In a directory that is no store nothing is moved: it may be anybody's."""
+        for name in ("lock", "abort", "checkpoint"):
+            self.setUp()
+            self.put_folder(f"{self.root}/{name}")
+            with contextlib.suppress(StoreError):
+                self.opened()
+            self.assertTrue(self.files.is_dir(f"{self.root}/{name}/kept"))
 
     def test_abort(self) -> None:
         """One that is called C{abort} says that the stop was not a clean one, also to
