@@ -47,6 +47,7 @@ L{rocketbroker.store.store} offers it. From the outside in:
 - L{rocketbroker.store.badqueues}: the same, where the disk cannot read them.
 - L{rocketbroker.store.index}: messages by their keys.
 - L{rocketbroker.store.indexfile}: one file of it.
+- L{rocketbroker.store.indexloading}: which files of it a start believes.
 - L{rocketbroker.store.indexrows}: messages on their way into it.
 - L{rocketbroker.store.indexkeys}: under which hashes a message stands in it.
 - L{rocketbroker.store.delays}: the tag codes of delayed messages.
@@ -55,7 +56,8 @@ L{rocketbroker.store.store} offers it. From the outside in:
 - L{rocketbroker.store.debt}: what their files had no room for.
 - L{rocketbroker.store.segments}: the files of the log.
 - L{rocketbroker.store.badblocks}: reading them where the disk cannot read all.
-- L{rocketbroker.store.checkpoint}: up to which time all is on the disk.
+- L{rocketbroker.store.checkpoint}: up to which time, and where, all is on the disk.
+- L{rocketbroker.store.queueflushing}: queues are flushed, and the checkpoint says so.
 - L{rocketbroker.store.words}: the numbers that processes share.
 - L{rocketbroker.store.lease}: who may append now.
 - L{rocketbroker.store.reader}: a directory opened for reading only, for exports.

@@ -31,9 +31,9 @@ from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.blocks import UNREADABLE
 from rocketbroker.files.directories import make_lasting
 from rocketbroker.files.interfaces import IFiles
-from rocketbroker.files.obstacles import is_no_file
 from rocketbroker.files.reasons import reason
 from rocketbroker.records.hashing import index_hash, unsigned_hash
+from rocketbroker.store.checkpoint import Checkpoint
 from rocketbroker.store.commitlog import Hint
 from rocketbroker.store.diskspace import told
 from rocketbroker.store.flags import WRITE_INDEX_FILE_ERROR, RunningFlags
@@ -42,9 +42,9 @@ from rocketbroker.store.indexfile import (
     IndexFile,
     Keys,
     create,
-    file_size,
     next_path,
 )
+from rocketbroker.store.indexloading import believed_files
 from rocketbroker.store.indexrows import Rows, Share
 from rocketbroker.store.interfaces import KeyResult
 from rocketbroker.store.lookahead import LookAhead
@@ -88,7 +88,9 @@ class Index:
     """The index of a store. Steps and questions may come from several threads.
 
     @ivar position: all records before it are in the index.
-    @ivar flushed_ms: the end time of the last file that is on the disk.
+    @ivar flushed_ms: the latest end time of a file that is on the disk.
+    @ivar flushed_position: the last record of the last file that is on the disk, with
+        all before it; 0 if none is.
     @ivar entered: how many keys were entered.
     @ivar failures: how many steps the disk has refused.
     @ivar report: sentences about files that were ignored or removed.
@@ -132,60 +134,32 @@ class Index:
         self._closed = False
         self.position = 0
         self.flushed_ms = 0
+        self.flushed_position = 0
         self.entered = 0
         self.failures = 0
         self.report: list[str] = []
 
     # Starting.
 
-    def load(self, clean: bool, flushed_ms: int) -> None:
+    def load(self, clean: bool, checkpoint: Checkpoint) -> None:
         """I{Blocking.} Open the files that are there, once the log is recovered.
 
         @param clean: whether the last stop was a clean one.
-        @param flushed_ms: the index time stamp of the checkpoint.
+        @param checkpoint: tells which files are on the disk, if it was not.
         """
-        self.flushed_ms = flushed_ms
+        self.flushed_ms = checkpoint.index_ms
         view = self._words.view
-        believed = True
-        for name in self._files.list(self._folder):
-            found = self._open(os.path.join(self._folder, name), name)
-            if found is None:
-                continue
-            wrong = found.load()
-            if wrong:
-                self.report.append(
-                    f"The header of {found.path} {wrong}; it is built again from the "
-                    "log."
-                )
-            # Only full files are put on the disk, and noted.
-            is_safe = clean or (found.room <= 0 and found.end_ms <= flushed_ms)
-            is_within = found.end_position < max(view[PUBLISHED], 1)
-            believed = believed and not wrong and is_safe and is_within
-            if not believed:
-                # Nor those that follow: what it held must come before them.
-                found.close()
-                self._files.remove(found.path)
-                continue
-            self._all.append(found)
+        self._all = believed_files(
+            self._files,
+            self._folder,
+            (self._slots, self._numbers),
+            None if clean else checkpoint,
+            view[PUBLISHED],
+            self.report,
+        )
         if self._all and self._all[-1].end_ms > 0:
             self.position = self._all[-1].end_position
         self.drop_before(view[MIN_POSITION])
-
-    def _open(self, path: str, name: str) -> IndexFile | None:
-        """A file of the index; None and a sentence if it is not one."""
-        if not (name.isascii() and name.isdigit()) or is_no_file(self._files, path):
-            self.report.append(f"{path!r} is not an index file; it is ignored.")
-            return None
-        file = self._files.open(path)
-        size = file.size()
-        if size and size != file_size(self._slots, self._numbers):
-            file.close()
-            self.report.append(
-                f"{path} ({size} bytes) does not fit maxHashSlotNum and "
-                "maxIndexNum; it is ignored."
-            )
-            return None
-        return IndexFile(path, file, self._slots, self._numbers)
 
     def drop_before(self, position: int) -> int:
         """I{Blocking.} Remove files of which no record is in the log any more; the last
@@ -409,10 +383,16 @@ class Index:
         @raise OSError: the disk refused.
         """
         with self._keeping:
+            position = 0
             for file in list(self._all):
-                if file.room <= 0 and not file.is_flushed:
+                if file.room > 0:
+                    break
+                if not file.is_flushed:
                     file.flush()
                     self.flushed_ms = max(self.flushed_ms, file.end_ms)
+                position = file.end_position
+            # Lower than it was, where files are built again.
+            self.flushed_position = position
 
     # Questions.
 

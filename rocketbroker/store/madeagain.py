@@ -69,17 +69,20 @@ class MadeAgain:
                 checkpoint.load()
             for name in names:
                 path = os.path.join(folder, name)
-                if not self._is_safe(path, most, log_end, checkpoint.index_ms):
+                if not self._is_safe(path, most, log_end, checkpoint):
                     break
                 safe += 1
         self._paths += [os.path.join(folder, name) for name in names[safe:]]
 
-    def _is_safe(self, path: str, most: int, log_end: int, flushed_ms: int) -> bool:
+    def _is_safe(
+        self, path: str, most: int, log_end: int, checkpoint: Checkpoint
+    ) -> bool:
         head = self._head(path)
         if head is None:
             return False
         _, end_ms, _, end_position, _, count = head
-        return count >= most and end_ms <= flushed_ms and end_position < log_end
+        is_flushed = checkpoint.has_index_file(end_ms, end_position)
+        return count >= most and is_flushed and end_position < log_end
 
     def _head(self, path: str) -> tuple[int, ...] | None:
         """What a file of the index says of itself; None if it cannot be read."""

@@ -37,6 +37,7 @@ from rocketbroker.store.flushing import Flushing
 from rocketbroker.store.index import Index
 from rocketbroker.store.indexfile import FOLDER as INDEX
 from rocketbroker.store.lease import Lease
+from rocketbroker.store.queueflushing import QueueFlushing
 from rocketbroker.store.queues import FOLDER as QUEUES
 from rocketbroker.store.queues import QueueTable
 from rocketbroker.store.reading import Reading
@@ -131,10 +132,9 @@ class Parts:
         self.search = TimeSearch(self.segments, words, rot)
         self.index = self._make_index(wall_ms)
         self.dispatcher = self._make_dispatcher()
-        self.dispatcher.extends = options.enable_consume_queue_ext
-        self.dispatcher.lights = options.enable_multi_dispatch
         self.reading = Reading(self.segments, words, options, memory_bytes, rot)
         self.checkpoint = Checkpoint(files, root)
+        self.queue_flushing = self._make_queue_flushing()
         self.cleaner = self._make_cleaner(lease, wall_ms)
 
     def _clear(self, root: str) -> list[str]:
@@ -205,7 +205,7 @@ class Parts:
         """What goes from the log into the queues and on to the index."""
         options = self._options
         synchronous = options.flush_disk_type == "SYNC_FLUSH"
-        return Dispatcher(
+        dispatcher = Dispatcher(
             self.log,
             self._words,
             self.flags,
@@ -215,6 +215,21 @@ class Parts:
             self.index.hand_over,
             self._told,
             self._rot.note,
+        )
+        dispatcher.extends = options.enable_consume_queue_ext
+        dispatcher.lights = options.enable_multi_dispatch
+        return dispatcher
+
+    def _make_queue_flushing(self) -> QueueFlushing:
+        """What puts queues on the disk, and says so."""
+        return QueueFlushing(
+            self._words,
+            self.log,
+            self.flushing,
+            self.table,
+            self.dispatcher,
+            self.index,
+            self.checkpoint,
         )
 
     def _make_cleaner(self, lease: Lease, wall_ms: Callable[[], int]) -> Cleaner:
@@ -288,5 +303,5 @@ class Parts:
         else:
             self.flushing.restored(self.checkpoint.physic_ms)
             self.dispatcher.dispatched_ms = self.checkpoint.logics_ms
-        self.index.load(clean, self.checkpoint.index_ms)
+        self.index.load(clean, self.checkpoint)
         return recovery

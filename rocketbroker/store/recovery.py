@@ -336,13 +336,12 @@ class Recovery:
 
     def _start_of_unclean(self) -> int:
         """The start of the last segment that began before the checkpoint."""
-        safe_ms = self._checkpoint.safe_ms
         for segment in reversed(self._segments.all):
             try:
                 found = self._parse(segment.start)
             except (Blank, Broken):
                 continue
-            if 0 < found[6] <= safe_ms:
+            if self._checkpoint.has_before(segment.start, found[6]):
                 return segment.start
         return self._segments.all[0].start
 

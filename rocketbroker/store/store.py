@@ -149,6 +149,7 @@ class Store:
         self._table = parts.table
         self._log = parts.log
         self._flushing = parts.flushing
+        self._queue_flushing = parts.queue_flushing
         self._pool = parts.pool
         self._dispatcher = parts.dispatcher
         self._reading = parts.reading
@@ -434,18 +435,7 @@ class Store:
 
     def flush_queues(self, least_pages: int = 0) -> None:
         """See L{IStore.flush_queues}."""
-        checkpoint = self._checkpoint
-        dispatched_ms = self._dispatcher.dispatched_ms
-        for queue in self._table.all():
-            queue.flush(least_pages)
-        if least_pages:
-            dispatched_ms = checkpoint.logics_ms
-        self._index.flush()
-        times = self._flushing.flushed_ms, dispatched_ms, self._index.flushed_ms
-        saved = checkpoint.physic_ms, checkpoint.logics_ms, checkpoint.index_ms
-        if times != saved:
-            checkpoint.physic_ms, checkpoint.logics_ms, checkpoint.index_ms = times
-            checkpoint.save()
+        self._queue_flushing.flush(least_pages)
 
     def build_index(self, most: int) -> bool:
         """See L{IStore.build_index}."""
