@@ -13,9 +13,9 @@ is handed out is what was sent, and nothing else is lost.
 blocks: each block of each file cannot be read, after a clean stop and after a kill: the
 store starts, goes on, and hands out all that has no byte in it.
 
-power: the machine stops before any call to the disk of random workloads, and leaves
-what was synced, or all, or names without data, or any blocks: what was flushed is
-there, tables have their last content or the one before.
+power: the machine stops before any call to the disk of random workloads, under some of
+which the clock is set, and leaves what was synced, or all, or names without data, or
+any blocks: what was flushed is there, tables have their last content or the one before.
 
 broker: the same under a whole broker with SYNC_FLUSH: what was answered with SEND_OK is
 there, delayed messages are delivered, topics, groups and offsets are as written.

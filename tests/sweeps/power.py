@@ -42,6 +42,10 @@ STEPS = 60
 
 TABLE = f"{ROOT}/config/table.json"
 
+#: So far a clock is set, in ms: an hour, as after a change of the time zone, or a year,
+#: as after an empty battery.
+JUMPS = (-3_600_000, -3_600_000, 3_600_000, -31_536_000_000, 31_536_000_000)
+
 
 class Figures:
     """What a sweep has come to.
@@ -322,6 +326,49 @@ class Workload:
             self.figures.wrong.append(f"{what}: the table is {content[:20]!r}")
 
 
+class Jumping(Workload):
+    """The same with a clock that is set, and with longer runs of messages for one
+    queue, so that its files have blocks that are not on the disk before others that
+    are."""
+
+    def work(self, store: Store, table: JsonFile) -> Store:
+        """One step."""
+        luck = self.luck
+        self.wall.now_ms += luck.choice((0, 50, 4000))
+        steps: list[tuple[float, Callable[[], object]]] = [
+            (6, lambda: self.append(store)),
+            (3, lambda: self.promise.flushed(store.flush())),
+            (3, lambda: store.flush_queues(luck.choice((0, 1000, 1000)))),
+            (1, lambda: store.build_index(1000)),
+            (1, self.jump),
+        ]
+        (what,) = luck.choices(range(len(steps)), [weight for weight, _ in steps])
+        self.step = f"jumping step {what}"
+        steps[what][1]()
+        return store
+
+    def jump(self) -> None:
+        """Set the clock."""
+        self.wall.now_ms += self.luck.choice(JUMPS)
+
+    def append(self, store: Store) -> None:
+        """Append many small messages, or some that fill segments, and dispatch them."""
+        topic, queue_id = self.luck.choice((("T", 0), ("T", 1), ("U", 0)))
+        queue = store.queue(topic, queue_id)
+        count, times = self.luck.choice(((300, 1), (300, 1), (10, 2000)))
+        drafts = []
+        for _ in range(count):
+            self.count += 1
+            drafts.append(draft(queue, b"%d " % self.count * times, "A"))
+        self.promise.appending = {each.body for each in drafts}
+        store.append(drafts)
+        for each in drafts:
+            assert each.status == PUT_OK, each.status
+            self.promise.appended(each, [each.body])
+        while store.dispatch(1000):
+            pass
+
+
 def without(found: dict[Place, bytes], topic: str) -> dict[Place, bytes]:
     """All but the messages of one topic."""
     return {place: body for place, body in found.items() if place[0] != topic}
@@ -335,10 +382,19 @@ SETTINGS: tuple[dict[str, object], ...] = (
 )
 
 
+#: One workload in so many has another whose clock is set, of half as many steps.
+JUMPING = 3
+
+
 def sweep(figures: Figures, seeds: range, steps: int, rate: float) -> None:
     """Run workloads.
 
     @param rate: how many images are taken before each call.
     """
     for seed in seeds:
-        Workload(figures, seed, rate, SETTINGS[seed % len(SETTINGS)]).run(steps)
+        settings = SETTINGS[seed % len(SETTINGS)]
+        Workload(figures, seed, rate, settings).run(steps)
+        if seed % JUMPING == 0:
+            settings = SETTINGS[seed // JUMPING % len(SETTINGS)]
+            settings = {**settings, "mapped_file_size_consume_queue": 20 * 4000}
+            Jumping(figures, seed, rate, settings).run(steps // 2)
