@@ -169,9 +169,11 @@ class Recovery:
         start = self._bound_clean() if clean and self._believed else -1
         if start < 0 or not self._believed:
             start = self._start_of_unclean() if self._believed else first
+            # It has to see where queues begin before they are cut.
+            unentered = self._unentered() if start > first else None
             self._bound(start, cut=True)
-            if start > first and self._believed:
-                start = self._look_for_unentered(start)
+            if unentered is not None and self._believed:
+                start = self._enter_again(unentered, start)
             if start > first and not self._believed:
                 start = first
                 self._bound(start, cut=True)
@@ -300,15 +302,17 @@ class Recovery:
             return -1
         if last.max_position <= self._ends.published:
             return last.max_position
-        return self._look_for_unentered(last.max_position)
+        return self._enter_again(self._unentered(), last.max_position)
 
-    def _look_for_unentered(self, end: int) -> int:
+    def _unentered(self) -> Unentered:
+        return Unentered(self._segments, self._table, self._listed())
+
+    def _enter_again(self, unentered: Unentered, end: int) -> int:
         """Where the queues end, or what they should have before that begins."""
-        unentered = Unentered(self._segments, self._table, self._listed())
         unentered.look(end)
+        self.report += unentered.said()
         if unentered.position < 0:
             return end
-        self.report.append(unentered.said())
         # For the next start, if this one is killed.
         self._checkpoint.doubt()
         self._bound(unentered.position, cut=True)

@@ -12,6 +12,11 @@ leads to is a gap, and only gaps are read. What is normal there is passed over: 
 half and rolled back messages, those of deleted topics. What a queue should have behind
 its last entry is lost.
 
+A topic that was deleted and made again has the same numbers once more, so what stands
+in the log before its queues begin is of no use. Where none of them has an entry nothing
+tells whether they were never used or all are lost: that counts as deleted, too, and is
+said; but where the broker has no table of topics it counts as lost.
+
 This is looked at when a store comes from somebody else, and after a crash for what is
 before the part of the log that is read anyway; from the end of the log backwards, and
 only so far that a start does not wait long for it. What is older counts as it stands.
@@ -63,6 +68,7 @@ class Unentered:
     """One look.
 
     @ivar position: where the first such record is; -1 if there is none.
+    @ivar unknown: topics without any entry that have records, and where one is.
     """
 
     def __init__(
@@ -87,8 +93,12 @@ class Unentered:
         self._read_left = most_read
         self._at_once = at_once
         self._ends: dict[Queue, int] = {}
+        self._begins: dict[Queue, int] = {}
+        with contextlib.suppress(OSError):
+            self._begins = {queue: _begin_of(queue) for queue in table.all()}
         self._first = "", 0
         self.position = -1
+        self.unknown: dict[str, int] = {}
 
     def look(self, end: int) -> None:
         """I{Blocking.} See what there is. What cannot be read counts as it stands.
@@ -120,14 +130,22 @@ class Unentered:
                     break
             end = base
 
-    def said(self) -> str:
-        """A sentence about it."""
+    def said(self) -> list[str]:
+        """Sentences about it."""
+        said = [
+            f"No queue of {topic} has entries, though the log has messages of it, one "
+            f"at position {position}: it was deleted and made again, or its queues are "
+            "lost. Then the verb repair makes them again."
+            for topic, position in self.unknown.items()
+        ]
         name, offset = self._first
-        return (
-            f"{name} has no entries from offset {offset} on, though the log has these "
-            f"messages. What is stored from position {self.position} on is entered "
-            "again."
-        )
+        if name:
+            said.append(
+                f"{name} has no entries from offset {offset} on, though the log has "
+                f"these messages. What is stored from position {self.position} on is "
+                "entered again."
+            )
+        return said
 
     # What the queues lead to.
 
@@ -204,13 +222,17 @@ class Unentered:
         return self._listed is None or topic.decode("utf-8", "replace") in self._listed
 
     def _is_of_another(self, queue: Queue, position: int) -> bool:
-        """Whether a record is of a topic that was deleted and made again: then all
-        queues that there are begin behind it."""
-        others = self._table.of_topic(queue.topic)
-        begin = [
-            _position(q, _start_of(q)) for q in others if _start_of(q) < _end_of(q)
-        ]
-        return bool(begin) and not queue.has_files and min(begin) > position
+        """Whether a record is of a topic that was deleted: then the queue begins behind
+        it, or, if that has no entry, all others of the topic do."""
+        begin = self._begins.get(queue, -1)
+        if begin < 0:
+            others = self._table.of_topic(queue.topic)
+            begins = [self._begins.get(each, -1) for each in others]
+            begin = min((at for at in begins if at >= 0), default=-1)
+        if begin < 0 and self._listed is not None:
+            self.unknown[queue.topic] = position
+            return True
+        return begin > position
 
 
 def _gaps(
@@ -234,6 +256,25 @@ def _gaps(
             gaps.append((behind, min(start, end)))
         behind = max(behind, its_end)
     return [*gaps, (behind, end)] if behind < end else gaps
+
+
+def _begin_of(queue: Queue) -> int:
+    """Where the record of the first entry in its files is, whatever of them counts; -1
+    if there is none."""
+    if queue.batch is not None:
+        return _position(queue, queue.batch.start)
+    files = queue.files.all
+    if not files:
+        return -1
+    low, high = files[0].start // SIZE, (files[-1].start + queue.files.size) // SIZE
+    first = first_that(low, high, partial(_is_no_filler, queue))
+    position, size, _ = ENTRY.unpack(queue.read(first, 1) or bytes(SIZE))
+    return position if size > 0 else -1
+
+
+def _is_no_filler(queue: Queue, number: int) -> bool:
+    """Whether an entry is none of those before the first."""
+    return _position(queue, number) >= 0
 
 
 def _start_of(queue: Queue) -> int:

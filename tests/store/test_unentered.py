@@ -148,6 +148,57 @@ class UnenteredTests(SynchronousTestCase):
         self.disk.remove(f"{ROOT}/{NAME}")
         self.check(0, report=0)
 
+    def test_madeAgainUnused(self) -> None:
+        """Nothing tells a topic that was deleted and made again, and has no message
+        yet, from one that has lost all: it stays as it is, and that is said."""
+        for stopped in (True, False):
+            self.setUp()
+            wall = Wall()
+            wall.now_ms += 100_000
+            store = opened(self.disk, wall)
+            store.delete_topic("T")
+            store.queue("T", 0)
+            for number in range(800):
+                put(store, store.queue("U", 0), b"%0100d" % number)
+            wall.now_ms += 100_000
+            put(store, store.queue("U", 0), b"last")
+            store.flush()
+            store.flush_queues()
+            if stopped:
+                store.close()
+                self.disk.remove(f"{ROOT}/{NAME}")
+            else:
+                self.disk.crash(keep_all=True)
+            self.know("U", "T")
+            store = opened(self.disk, wall)
+            self.assertEqual(bodies(store, store.queue("T", 0)), [])
+            self.assertEqual(len(bodies(store, store.queue("U", 0))), 801)
+            (said,) = store.report
+            self.assertIn("No queue of T has entries", said)
+            store.close()
+            self.assertEqual(opened(self.disk, wall).report, [])
+
+    def test_madeAgainAndKilled(self) -> None:
+        """One that has new messages only in what is read after a crash keeps these
+        alone."""
+        wall = Wall()
+        wall.now_ms += 100_000
+        store = opened(self.disk, wall)
+        store.delete_topic("T")
+        for number in range(800):
+            put(store, store.queue("U", 0), b"%0100d" % number)
+        wall.now_ms += 100_000
+        put(store, store.queue("U", 0), b"last")
+        store.flush()
+        store.flush_queues()
+        put(store, store.queue("T", 0), b"new")
+        self.know("U", "T")
+        self.disk.crash(keep_all=True)
+        store = opened(self.disk, wall)
+        self.assertEqual(bodies(store, store.queue("T", 0)), [b"new"])
+        self.assertEqual(bodies(store, store.queue("T", 1)), [])
+        self.assertEqual(store.report, [])
+
     def test_others(self) -> None:
         """Half messages, which belong in no queue, are not missed, nor those that are
         there already."""
@@ -253,7 +304,7 @@ class UnenteredTests(SynchronousTestCase):
         parts.table.close()
         parts.segments.close()
         words.remove()
-        said = unentered.said().split()
+        said = " ".join(unentered.said()).split()
         return int(said[6]) if unentered.position >= 0 else -1
 
     def test_pieces(self) -> None:
