@@ -386,7 +386,7 @@ class Index:
             position = 0
             for file in list(self._all):
                 if file.room > 0:
-                    break
+                    continue
                 if not file.is_flushed:
                     file.flush()
                     self.flushed_ms = max(self.flushed_ms, file.end_ms)

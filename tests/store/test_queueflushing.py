@@ -208,6 +208,23 @@ class IndexTests(SynchronousTestCase):
             self.build(0)
             self.assertEqual(self.contents(), before, seed)
 
+    def test_notFull(self) -> None:
+        """Files behind one that is not full are put on the disk, too."""
+        self.build(500)
+        self.store.close()
+        folder = f"{ROOT}/index"
+        file = self.disk.open(f"{folder}/{self.disk.list(folder)[0]}")
+        file.pwrite((300).to_bytes(4, "big"), 36)
+        file.close()
+        self.start()
+        self.build(500)
+        before = self.contents()
+        self.assertEqual(len(before), 3)
+        self.store.flush_queues()
+        self.disk.sync_dir(folder)
+        self.disk.crash()
+        self.assertEqual(self.contents()[1], before[1])
+
     def test_builtAgain(self) -> None:
         """One that is built again has to be put on the disk again."""
         self.build(1000)
