@@ -144,7 +144,7 @@ class QueueVerification:
             matching = self._matching(topic, queue_id)
         last = matching.last
         matching.last = offset
-        if offset != last + 1 and last >= 0 and offset != 0:
+        if matching.exists and offset != last + 1 and last >= 0 and offset != 0:
             text = f"offset {offset} stands behind {last}"
             if offset > last + 1:
                 text = f"offsets {last + 1} to {offset - 1} have no record"

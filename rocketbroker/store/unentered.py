@@ -10,7 +10,7 @@ The log knows better, but to read it takes two seconds for each GiB. The queues 
 a tenth of that or less: between them they lead to every record, so what none of them
 leads to is a gap, and only gaps are read. What is normal there is passed over: fillers,
 half and rolled back messages, those of deleted topics. What a queue should have behind
-its last entry is lost.
+its last entry is lost, and so is what it should have before its first file.
 
 A topic that was deleted and made again has the same numbers once more, so what stands
 in the log before its queues begin is of no use. Where none of them has an entry nothing
@@ -31,12 +31,15 @@ from __future__ import annotations
 import contextlib
 import sys
 from array import array
+from collections.abc import Iterator
 from functools import partial
 from typing import Final, final
 
 from rocketbroker.records.entries import ENTRY, FILLED_SIZE, SIZE
 from rocketbroker.records.names import is_light
+from rocketbroker.records.queueunits import BatchUnit
 from rocketbroker.records.sysflags import INNER_BATCH
+from rocketbroker.store.batchqueue import BatchUnits
 from rocketbroker.store.consumequeue import Queue
 from rocketbroker.store.loading import is_stand_in
 from rocketbroker.store.ordered import first_that
@@ -52,10 +55,11 @@ MOST_ENTRIES: Final = 4_000_000
 AT_ONCE: Final = 128 << 20
 
 #: So many gaps and records in them are read.
-MOST_READ: Final = 50_000
+MOST_READ: Final = 10_000
 
-#: What it costs to look into a queue, in entries.
+#: What it costs to look into a queue, in entries, and at a unit of a batch queue.
 _A_LOOK: Final = 100
+_A_UNIT: Final = 20
 
 #: Words of 4 bytes: an entry has five, the low half of the position is the second, the
 #: size the third.
@@ -94,6 +98,11 @@ class Unentered:
         self._at_once = at_once
         self._ends: dict[Queue, int] = {}
         self._begins: dict[Queue, int] = {}
+        self._fronts = {
+            queue: queue.files.all[0].start // SIZE
+            for queue in table.all()
+            if queue.batch is None and queue.files.all
+        }
         with contextlib.suppress(OSError):
             self._begins = {queue: _begin_of(queue) for queue in table.all()}
         self._first = "", 0
@@ -159,13 +168,13 @@ class Unentered:
                 continue
             first = first_that(_start_of(queue), end, partial(_is_from, queue, base))
             self._ends[queue] = first
-            self._entries_left -= end - first
             if queue.batch is not None:
-                for unit in map(queue.batch.unit, range(first, end)):
-                    if unit is not None:
-                        positions.append(unit.position & _LOW)
-                        sizes.append(unit.size)
+                self._entries_left -= _A_UNIT * (end - first)
+                for unit in _units(queue.batch, first, end):
+                    positions.append(unit.position & _LOW)
+                    sizes.append(unit.size)
                 continue
+            self._entries_left -= end - first
             while first < end:
                 content = queue.read(first, end - first)
                 count = len(content) // SIZE
@@ -202,7 +211,13 @@ class Unentered:
         if sys_flag & 12 in (4, 12) or not self._is_listed(topic):
             return False
         queue = self._table.get_by_bytes(topic, queue_id)
-        if queue is None or position < queue.max_position:
+        if queue is None:
+            return False
+        if offset < self._fronts.get(queue, 0) and self._begins.get(queue, -1) >= 0:
+            # In a queue that was deleted and made again files begin with number 0.
+            self._note(queue, position, offset)
+            return True
+        if position < queue.max_position:
             return False
         if queue.batch is not None:
             place = place_of(found)
@@ -213,10 +228,13 @@ class Unentered:
             return False
         if offset < queue.max_offset or self._is_of_another(queue, position):
             return False
+        self._note(queue, position, offset)
+        return True
+
+    def _note(self, queue: Queue, position: int, offset: int) -> None:
         if self.position < 0 or position < self.position:
             self.position = position
             self._first = f"{queue.topic}/{queue.queue_id}", offset
-        return True
 
     def _is_listed(self, topic: bytes) -> bool:
         return self._listed is None or topic.decode("utf-8", "replace") in self._listed
@@ -285,6 +303,16 @@ def _start_of(queue: Queue) -> int:
 def _end_of(queue: Queue) -> int:
     """The number behind the last one."""
     return queue.max_offset if queue.batch is None else queue.batch.end
+
+
+def _units(batch: BatchUnits, first: int, end: int) -> Iterator[BatchUnit]:
+    """Those of a batch queue between two numbers that make sense."""
+    while first < end:
+        units = batch.units(first, end - first)
+        if not units:
+            return
+        first += len(units)
+        yield from (unit for unit in units if unit.is_valid)
 
 
 def _position(queue: Queue, number: int) -> int:

@@ -285,6 +285,20 @@ class FileVerificationTests(SynchronousTestCase):
                 self.assertEqual((fault.kind, fault.queue), ("missing", ("T", 1)))
                 self.assertIn("250 records of it, from offset 0 on", fault.text)
 
+    def test_holeInDeleted(self) -> None:
+        """Of a topic that was deleted nobody misses the records that are lost."""
+        folder = os.path.join(ROOT, "consumequeue", "T", "1")
+        path = os.path.join(folder, segment_name(0))
+        entry = self.disk.read(path)[20 * SIZE : 21 * SIZE]
+        log = self.disk.open(os.path.join(ROOT, "commitlog", segment_name(0)))
+        log.pwrite(b"\x01" * 60, int.from_bytes(entry[:8], "big"))
+        kinds = [fault.kind for fault in self.walk()[1]]
+        self.assertEqual(kinds, ["record", "order", "entry"])
+        for name in self.disk.list(folder):
+            self.disk.remove(os.path.join(folder, name))
+        self.disk.remove_dir(folder)
+        self.assertEqual([fault.kind for fault in self.walk()[1]], ["record"])
+
     def test_madeAgain(self) -> None:
         """A queue that was deleted with its topic is not missed where others of the
         topic that was made again begin behind it; but it is where they do not."""

@@ -111,6 +111,31 @@ class UnenteredTests(SynchronousTestCase):
         file.pwrite(bytes(SIZE * 10), 40 * SIZE)
         self.assertIn("from offset 740 on", self.check(750, report=1).report[0])
 
+    def test_firstFiles(self) -> None:
+        """The first files of a queue come back, also where it was killed."""
+        for stopped in (True, False):
+            self.setUp()
+            wall = Wall()
+            wall.now_ms += 100_000
+            store = opened(self.disk, wall)
+            for number in range(800):
+                put(store, store.queue("U", 0), b"%0100d" % number)
+            wall.now_ms += 100_000
+            put(store, store.queue("U", 0), b"last")
+            store.flush()
+            store.flush_queues()
+            if stopped:
+                store.close()
+                self.disk.remove(f"{ROOT}/{NAME}")
+            else:
+                self.disk.crash(keep_all=True)
+            self.lose("T/0", 0, QUEUE_FILE)
+            store = opened(self.disk, wall)
+            queue = store.queue("T", 0)
+            self.assertEqual((queue.min_offset, queue.max_offset), (0, 750))
+            self.assertEqual(bodies(store, queue), self.bodies)
+            self.assertEqual(len(bodies(store, store.queue("U", 0))), 801)
+
     def test_directory(self) -> None:
         """So does one that has lost its directory."""
         self.lose("T/0")
