@@ -17,7 +17,8 @@ reference and we step over or hand out as they are:
     half messages it drops.
   - The rest becomes dead records: of the type rolled back, which no dispatch enters
     anywhere; their bodies are the bytes that are there.
-  - Up to the end of a segment a filler does.
+  - Up to the end of a segment a filler does, and none is without one: behind a record
+    that ends with its segment the reference ends its log, after a crash.
 
 In a log whose records have a CRC of their own (C{enabledAppendPropCRC}) those that are
 put there have one, too: with C{forceVerifyPropCRC} the reference ends its log before a
@@ -166,7 +167,7 @@ class Filling:
             out.
         @param ends_segment: whether the region's end is the end of its segment.
         """
-        used = _apart(start, end, slots)
+        used = _apart(start, end - FILLER_BYTES if ends_segment else end, slots)
         if used and 0 < used[0].position - start < self._smallest:
             del used[0]
         at = used[0].position if used else start
@@ -175,8 +176,9 @@ class Filling:
         for number, slot in enumerate(used):
             is_last = number + 1 == len(used)
             room = end if is_last else used[number + 1].position
-            if is_last and end - slot.position - slot.size >= self._smallest:
-                room = slot.position + slot.size
+            behind = slot.position + slot.size
+            if is_last and (ends_segment or end - behind >= self._smallest):
+                room = behind
             self._slot(slot, room)
             at = room
         if at < end and ends_segment and end - at >= FILLER_BYTES:

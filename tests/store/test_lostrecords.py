@@ -10,7 +10,7 @@ from rocketbroker.broker.postponing import destination
 from rocketbroker.records.checking import GOOD, check
 from rocketbroker.records.names import HALF_TOPIC
 from rocketbroker.records.record import CRC_PROPERTY_SIZE, decode, encode, record_size
-from rocketbroker.store.encoding import MAGIC_BLANK
+from rocketbroker.store.encoding import FILLER_BYTES, MAGIC_BLANK
 from rocketbroker.store.lostrecords import MOST_DEAD, SMALLEST_DEAD, Filling, Slot
 from rocketbroker.store.scanning import Blank, Found, parse
 
@@ -55,6 +55,8 @@ class FillingTests(SynchronousTestCase):
                 result = check(bytes(log), at, require_record_crc=True)
                 self.assertEqual(result, (GOOD, record[1]))
             at += record[1]
+        if ends_segment:
+            self.assertLessEqual(at, len(log) - FILLER_BYTES)
         return filling, found, at
 
     def test_dead(self) -> None:
@@ -79,6 +81,15 @@ class FillingTests(SynchronousTestCase):
         self.assertEqual(len(filling.patches), 1)
         magic = int.from_bytes(filling.patches[0][1][4:], "big", signed=True)
         self.assertEqual(magic, MAGIC_BLANK)
+
+    def test_lastOfSegment(self) -> None:
+        """A filler stays behind the last record, however short it is: without one the
+        reference ends its log there."""
+        for left in (8, 9, 50, SMALLEST_DEAD - 1, SMALLEST_DEAD, 500):
+            slots = [Slot(START, 300, b"T", 3, 7)]
+            _, found, end = self.filled(b"\xee" * (300 + left), slots, True)
+            alive = [each[4] for each in found if each[5] & 0xC == 0]
+            self.assertEqual((alive, end), ([7], 300))
 
     def test_slots(self) -> None:
         """Records of random places and sizes keep their place; what overlaps or does
