@@ -33,6 +33,7 @@ from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.jsonfile import JsonFile
 from rocketbroker.files.users import Processes
 from rocketbroker.store.copies import Done
+from rocketbroker.store.fates import OPTION
 from rocketbroker.store.repair import Keeping, Repair
 from rocketbroker.wire import fastjson
 
@@ -104,6 +105,16 @@ def row_of(done: Done) -> dict[str, object]:
     }
 
 
+def summary_of(repair: Repair, dry: bool) -> dict[str, object]:
+    """What is printed at the end."""
+    return {
+        "faults": repair.faults,
+        "left": repair.left,
+        "copies": repair.copies or None,
+        "dry_run": dry,
+    }
+
+
 @final
 class Walks:
     """Progress of one walk after the other, on standard error."""
@@ -129,6 +140,7 @@ class Walks:
     is_flag=True,
     help="Files of the log that are missing will not come back.",
 )
+@click.option(OPTION, is_flag=True, help="Queues without a directory are lost.")
 @CONFIG
 @OUTPUT
 @COMMIT_LOG
@@ -136,6 +148,7 @@ def store_repair(
     directory: str,
     dry_run: bool,
     give_up_missing: bool,
+    restore_queues: bool,
     config: str | None,
     output: str,
     commit_log: str | None,
@@ -153,6 +166,8 @@ def store_repair(
     While files of the log are missing nothing is changed, as they may be on a disk that
     is not mounted. With --give-up-missing new ones take their places, in which messages
     are that queues know, without bodies; without the first ones the log begins later.
+    Where a queue without a directory may be lost, or its topic was deleted and made
+    again, nothing is done; with --restore-queues it is made again.
     Queues of a topic that was deleted come back while its messages are in the log, as
     after any crash: no client sees them, unless the topic is made again, which then
     goes on behind them. To be rid of them delete the topic once more (mqadmin
@@ -187,16 +202,9 @@ def store_repair(
         walks.sized,
         lambda keeping: repair_json(files, root, keeping),
         give_up_missing,
+        restore_queues,
     )
     repair.run(dry_run)
-    rows.add(
-        "summary",
-        {
-            "faults": repair.faults,
-            "left": repair.left,
-            "copies": repair.copies or None,
-            "dry_run": dry_run,
-        },
-    )
+    rows.add("summary", summary_of(repair, dry_run))
     rows.close()
     sys.exit(1 if repair.left and not dry_run else 0)

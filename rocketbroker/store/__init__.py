@@ -36,6 +36,7 @@ L{rocketbroker.store.store} offers it. From the outside in:
 - L{rocketbroker.store.scanning}: the log from record to record, with all checks.
 - L{rocketbroker.store.ends}: where the queues ended when it was stopped.
 - L{rocketbroker.store.unentered}: records that stand in no queue, but should.
+- L{rocketbroker.store.fates}: whether a queue is lost, or its topic was deleted.
 - L{rocketbroker.store.topictable}: which topics the broker knows.
 - L{rocketbroker.store.lookahead}: whether it goes on behind what cannot be read.
 - L{rocketbroker.store.misplaced}: records that say another place in their queue.

@@ -71,16 +71,22 @@ class BatchMatching:
             self.wrong.append((self._at, position, why))
         self._at += BATCH_SIZE
 
-    def meet(self, unit: BatchUnit) -> None:
+    def meet(self, unit: BatchUnit) -> bool:
         """A batch of the log comes by.
 
         @param unit: what its unit has to be.
+        @return: whether a topic of that name began again with it: nobody reads what was
+            before.
         """
-        if unit.base < self._base:
-            # A topic of that name began again; nobody reads what was before.
+        begins_again = unit.base < self._base
+        if begins_again:
             self.unlisted = 0
             self.missing.clear()
         self._base = unit.end
+        self._meet(unit)
+        return begins_again
+
+    def _meet(self, unit: BatchUnit) -> None:
         wanted = unit.encode()
         while found := self._next():
             if found == wanted:

@@ -27,6 +27,7 @@ class Check:
         tell: Tell,
         progress: Callable[[int], None],
         has_index: bool = True,
+        restores: bool = False,
     ) -> None:
         """
         @param sizes: the settings maxHashSlotNum and maxIndexNum.
@@ -34,8 +35,9 @@ class Check:
         @param progress: is given the bytes of log and index read so far, again and
             again.
         @param has_index: whether there should be an index, if there once was.
+        @param restores: whether queues are lost where nothing tells it.
         """
-        self.log = Verification(reader, tell, progress)
+        self.log = Verification(reader, tell, progress, restores)
         self.index = IndexVerification(
             reader,
             *sizes,

@@ -6,7 +6,7 @@ Of some the names of the others tell; of others the last entries of the queues, 
 was written down at the last clean stop (L{rocketbroker.store.ends}), unless somebody
 has appended to the log since. A queue without a directory may be one of a topic that
 was deleted: then it is not in the broker's C{config/topics.json} (if that is not there
-nothing is said), or was made again, and its other queues begin behind that.
+nothing is said), or was made again (L{rocketbroker.store.fates}).
 
 In a store in use, or after a crash, the last file of the log may be short, and the
 queues may be anything: the next start deals with that.
@@ -19,21 +19,23 @@ from __future__ import annotations
 import itertools
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, final
 
 from rocketbroker.errors import StoreError
-from rocketbroker.records.entries import SIZE
+from rocketbroker.records.entries import ENTRY, FILLED_SIZE, SIZE
 from rocketbroker.records.queueunits import BATCH_SIZE
 from rocketbroker.store.batchqueue import FOLDER as BATCHES
 from rocketbroker.store.checkpoint import NAME as CHECKPOINT
 from rocketbroker.store.ends import NAME as ENDS
 from rocketbroker.store.ends import Ends
 from rocketbroker.store.extension import FOLDER as EXTENSIONS
+from rocketbroker.store.fates import Fate, fate_of
 from rocketbroker.store.faults import Fault, Remark, Tell
 from rocketbroker.store.filerow import FileRow
 from rocketbroker.store.loading import MOST_MISSING_BEHIND
 from rocketbroker.store.logbegin import is_begin_lost
+from rocketbroker.store.ordered import first_that
 from rocketbroker.store.rawqueues import raw_queues
 from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.segments import segment_name
@@ -48,15 +50,21 @@ class FileVerification:
     """One look at them."""
 
     def __init__(
-        self, reader: StoreReader, tell: Tell, remark: Callable[[Remark], None]
+        self,
+        reader: StoreReader,
+        tell: Tell,
+        remark: Callable[[Remark], None],
+        restores: bool = False,
     ) -> None:
         """
         @param tell: is given each fault when it is found.
         @param remark: is given what may be wrong, and may be not.
+        @param restores: whether queues are lost where nothing tells it.
         """
         self._reader = reader
         self._tell = tell
         self._remark = remark
+        self._restores = restores
         self._ends = Ends(reader.files, reader.root)
         self._topics: frozenset[str] | None = None
         self._good_end = 0
@@ -138,9 +146,9 @@ class FileVerification:
         @param reached: behind all that is more than zeros.
         """
         reader, ends = self._reader, self._ends
+        self._topics = listed_topics(reader.files, reader.root)
         if not reader.is_clean:
             return
-        self._topics = listed_topics(reader.files, reader.root)
         self._good_end = good_end
         try:
             ends.load()
@@ -197,20 +205,49 @@ class FileVerification:
             text = f"the log ends here; entries of the queues lead up to {max(said)}"
             self._tell(Fault("file", path, end, text))
 
-    def is_lost(self, topic: str, queue_id: int, latest: int) -> bool:
-        """Whether a queue without a directory should have one; after the walk.
+    def fate(self, topic: str, queue_id: int, latest: int, has_older: bool) -> Fate:
+        """What became of a queue without a directory; after the walk.
 
         @param latest: where the last record that the log has of it stands.
+        @param has_older: whether the log has records of others of the topic's queues
+            from before these begin.
         """
         reader = self._reader
         if self._topics is None or topic not in self._topics:
-            return False
+            return Fate.DELETED
+        fate = fate_of(self._begins(topic), latest, has_older)
+        if self._restores:
+            return Fate.DELETED if fate is Fate.DELETED else Fate.LOST
+        if not reader.is_clean:
+            # The next start looks.
+            return Fate.DELETED
         if self._good_end <= self._ends.published:
-            return self._ends.end_of(topic, queue_id) > 0
-        # The topic may have been deleted and made again. Then others of its queues
-        # begin behind that record.
-        begin = []
-        for other in reader.queues(topic):
-            first = reader.min_offset(topic, other)
-            begin += [entry[0] for entry in reader.entries(topic, other, first)[:1]]
-        return not begin or min(begin) < latest
+            was_there = self._ends.end_of(topic, queue_id) > 0
+            return Fate.LOST if was_there else Fate.DELETED
+        return fate
+
+    def _begins(self, topic: str) -> Iterator[int]:
+        """Where the first records are that a topic's queues lead to."""
+        for kind, unit in QUEUES[:2]:
+            for queue_id in self._reader.queues(topic, kind):
+                row = self._reader.row(kind, topic, queue_id, unit)
+                begin = _begin_of(row, unit)
+                if begin >= 0:
+                    yield begin
+
+
+def _begin_of(row: FileRow, unit: int) -> int:
+    """Where the record of the first entry, or unit, is; 0 if the first files were
+    removed, -1 if there is none."""
+    if row.start:
+        return 0
+
+    def place(number: int) -> tuple[int, int]:
+        data = row.read(number * unit, ENTRY.size)
+        position, size, _ = ENTRY.unpack(data.ljust(ENTRY.size, b"\0"))
+        return position, size
+
+    count = row.end // unit
+    first = first_that(0, count, lambda number: place(number)[1] != FILLED_SIZE)
+    position, size = place(first)
+    return position if size > 0 else -1

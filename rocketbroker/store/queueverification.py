@@ -19,7 +19,8 @@ from rocketbroker.records.queueunits import BatchUnit
 from rocketbroker.records.sysflags import INNER_BATCH, takes_queue_offset
 from rocketbroker.store.batchmatching import BatchMatching
 from rocketbroker.store.batchqueue import FOLDER as BATCHES
-from rocketbroker.store.faults import Fault, Tell
+from rocketbroker.store.fates import OPTION, Fate
+from rocketbroker.store.faults import Fault, Remark, Tell
 from rocketbroker.store.locating import segment_at
 from rocketbroker.store.matching import Entry, Matching
 from rocketbroker.store.ordinary import Lane, collect
@@ -53,23 +54,33 @@ class QueueVerification:
 
     @ivar unlisted: how many records of a store not stopped cleanly have no entry yet.
     @ivar orphans: how many records belong to queues that do not exist (any more).
+    @ivar lost_batches: topics that have lost a batch queue, and have no other kind.
     """
 
     def __init__(
-        self, reader: StoreReader, tell: Tell, is_lost: Callable[[str, int, int], bool]
+        self,
+        reader: StoreReader,
+        tell: Tell,
+        remark: Callable[[Remark], None],
+        fate: Callable[[str, int, int, bool], Fate],
     ) -> None:
         """
         @param tell: is given each fault when it is found.
-        @param is_lost: when the walk is over, whether a queue that has no directory
-            should have one; given is where its last record stands.
+        @param remark: is given what may be wrong, and may be not.
+        @param fate: when the walk is over, what became of a queue that has no
+            directory. Given are where its last record stands, and whether others of its
+            topic have records from before they begin.
         """
         self._reader = reader
         self._tell_fault = tell
-        self._is_lost = is_lost
+        self._remark = remark
+        self._fate = fate
+        self._has_older: set[bytes] = set()
         self._queues: dict[tuple[bytes, int], Matching] = {}
         self._batches: dict[tuple[bytes, int], BatchMatching] = {}
         self.unlisted = 0
         self.orphans = 0
+        self.lost_batches: set[str] = set()
 
     def open(self) -> None:
         """Find all queues, and how far each goes."""
@@ -154,6 +165,8 @@ class QueueVerification:
             # A topic of that name began again; nobody reads what was before.
             matching.unlisted = 0
             matching.missing.clear()
+            if matching.exists:
+                self._has_older.add(topic)
         if not matching.exists:
             self.orphans += 1
             matching.miss(position, offset, 1)
@@ -174,7 +187,8 @@ class QueueVerification:
         matching = self._batch_matching(topic, queue_id)
         if matching.exists:
             code = tag_code_of(properties)
-            matching.meet(BatchUnit(position, size, code, store_ms, *place))
+            if matching.meet(BatchUnit(position, size, code, store_ms, *place)):
+                self._has_older.add(topic)
         else:
             self.orphans += 1
             matching.miss(position, place[0], 1)
@@ -247,15 +261,11 @@ class QueueVerification:
             if self._reader.is_refused(kind, _name(topic), queue_id):
                 # That is told by itself.
                 return
-        if not self._reader.is_clean:
-            self.unlisted += matching.unlisted if matching.exists else 0
-            return
         if not matching.exists:
-            if self._is_lost(_name(topic), queue_id, matching.latest):
-                position, offset = matching.missing[0]
-                text = f"the queue has no directory; the log has {matching.unlisted} "
-                text += f"records of it, from offset {offset} on"
-                self._tell_record("missing", topic, queue_id, position, text)
+            self._tell_directory(topic, queue_id, matching)
+            return
+        if not self._reader.is_clean:
+            self.unlisted += matching.unlisted
             return
         for position, offset in matching.missing:
             text = f"the record of offset {offset} has no entry in the queue"
@@ -265,6 +275,27 @@ class QueueVerification:
             text = f"{more} more records have no entry in the queue"
             position = matching.missing[-1][0]
             self._tell_record("missing", topic, queue_id, position, text)
+
+    def _tell_directory(
+        self, topic: bytes, queue_id: int, matching: Matching | BatchMatching
+    ) -> None:
+        """A queue has no directory."""
+        name = _name(topic)
+        fate = self._fate(name, queue_id, matching.latest, topic in self._has_older)
+        if fate is Fate.DELETED or not matching.missing:
+            return
+        position, offset = matching.missing[0]
+        text = f"the queue has no directory; the log has {matching.unlisted} "
+        text += f"records of it, from offset {offset} on"
+        if fate is Fate.LOST:
+            if isinstance(matching, BatchMatching) and not self._reader.queues(name):
+                self.lost_batches.add(name)
+            self._tell_record("missing", topic, queue_id, position, text)
+            return
+        text = f"{name}/{queue_id}: {text}. The topic was deleted and made again, or "
+        text += f"the queue is lost; then repair {OPTION} makes it again"
+        path = segment_at(self._reader, position).path
+        self._remark(Remark(path, position, text))
 
     def _tell_entry(self, topic: str, queue_id: int, offset: int, text: str) -> None:
         path = self._reader.queue_path(topic, queue_id, offset)

@@ -74,6 +74,7 @@ class Repair:
         sized: Callable[[int], None],
         others: Callable[[Keeping | None], list[Done]],
         give_up: bool,
+        restores: bool = False,
     ) -> None:
         """
         @param users: who uses files now.
@@ -83,6 +84,7 @@ class Repair:
         @param sized: is given, before each walk, how long it is.
         @param others: repairs what is not the store's, or with None only says what.
         @param give_up: whether files of the log that are missing are gone for good.
+        @param restores: whether queues are lost where nothing tells it.
         """
         self._files = files
         self._users = users
@@ -94,6 +96,7 @@ class Repair:
         self._sized = sized
         self._others = others
         self._give_up = give_up
+        self._restores = restores
         self._gaps = StopGaps(files, 0)
         self._copies: Copies | None = None
         self._has_other_index = False
@@ -187,7 +190,8 @@ class Repair:
         self._set_aside(again, is_damaged)
         # The store takes its lock itself.
         claim.release_root()
-        self._restart(options, {topic for topic, _ in self._batch_queues()})
+        batch_topics = {topic for topic, _ in self._batch_queues()}
+        self._restart(options, batch_topics | walk.queues.lost_batches)
         self._compare(losses)
 
     def _tell_all(self, told: list[Done]) -> None:
@@ -211,6 +215,7 @@ class Repair:
                 (options.max_hash_slot_num, options.max_index_num),
                 faults.append,
                 self._progress,
+                restores=self._restores,
             )
             self._sized(check.expected_bytes())
             check.run()

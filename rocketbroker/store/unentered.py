@@ -13,9 +13,10 @@ half and rolled back messages, those of deleted topics. What a queue should have
 its last entry is lost, and so is what it should have before its first file.
 
 A topic that was deleted and made again has the same numbers once more, so what stands
-in the log before its queues begin is of no use. Where none of them has an entry nothing
-tells whether they were never used or all are lost: that counts as deleted, too, and is
-said; but where the broker has no table of topics it counts as lost.
+in the log before its queues begin is of no use. Of a queue without any entry the others
+of its topic tell it (L{rocketbroker.store.fates}). Where they do not it counts as
+deleted, and that is said; but without any entry of the topic, and where the broker has
+no table of topics, it counts as lost.
 
 This is looked at when a store comes from somebody else, and after a crash for what is
 before the part of the log that is read anyway; from the end of the log backwards, and
@@ -41,6 +42,7 @@ from rocketbroker.records.queueunits import BatchUnit
 from rocketbroker.records.sysflags import INNER_BATCH
 from rocketbroker.store.batchqueue import BatchUnits
 from rocketbroker.store.consumequeue import Queue
+from rocketbroker.store.fates import Fate, fate_of, unknown
 from rocketbroker.store.loading import is_stand_in
 from rocketbroker.store.ordered import first_that
 from rocketbroker.store.placing import place_of
@@ -72,7 +74,6 @@ class Unentered:
     """One look.
 
     @ivar position: where the first such record is; -1 if there is none.
-    @ivar unknown: topics without any entry that have records, and where one is.
     """
 
     def __init__(
@@ -106,8 +107,10 @@ class Unentered:
         with contextlib.suppress(OSError):
             self._begins = {queue: _begin_of(queue) for queue in table.all()}
         self._first = "", 0
+        self._lost: set[Queue] = set()
+        self._has_older: set[str] = set()
+        self._doubtful: dict[Queue, tuple[int, int]] = {}
         self.position = -1
-        self.unknown: dict[str, int] = {}
 
     def look(self, end: int) -> None:
         """I{Blocking.} See what there is. What cannot be read counts as it stands.
@@ -120,6 +123,9 @@ class Unentered:
             for segment in reversed(self._segments.all):
                 if segment.start < end and not is_stand_in(segment):
                     self._segment(segment, min(end, segment.end))
+        for queue in self._lost & self._doubtful.keys():
+            # What it has before the others of its topic is lost with the rest.
+            self._note(queue, *self._doubtful.pop(queue))
 
     def _segment(self, segment: Segment, end: int) -> None:
         """Look at a segment, the last records of it first."""
@@ -141,12 +147,17 @@ class Unentered:
 
     def said(self) -> list[str]:
         """Sentences about it."""
-        said = [
-            f"No queue of {topic} has entries, though the log has messages of it, one "
-            f"at position {position}: it was deleted and made again, or its queues are "
-            "lost. Then the verb repair makes them again."
-            for topic, position in self.unknown.items()
-        ]
+        said = []
+        for topic in dict.fromkeys(queue.topic for queue in self._doubtful):
+            doubtful = {q: at for q, at in self._doubtful.items() if q.topic == topic}
+            begins, at = self._begins_of(topic), min(doubtful.values())[0]
+            if fate_of(begins, at, topic in self._has_older) is Fate.DELETED:
+                continue
+            what = f"No queue of {topic} has entries"
+            if begins:
+                names = [f"{topic}/{n}" for n in sorted(q.queue_id for q in doubtful)]
+                what = f"{', '.join(names)} {'have' if names[1:] else 'has'} no entries"
+            said.append(unknown(what, at))
         name, offset = self._first
         if name:
             said.append(
@@ -213,25 +224,35 @@ class Unentered:
         queue = self._table.get_by_bytes(topic, queue_id)
         if queue is None:
             return False
-        if offset < self._fronts.get(queue, 0) and self._begins.get(queue, -1) >= 0:
-            # In a queue that was deleted and made again files begin with number 0.
-            self._note(queue, position, offset)
-            return True
+        begin = self._begins.get(queue, -1)
+        if begin >= 0:
+            if offset < self._fronts.get(queue, 0):
+                # In a queue that was deleted and made again files begin with number 0.
+                self._note(queue, position, offset)
+                return True
+            if position < begin:
+                self._has_older.add(queue.topic)
+                return False
         if position < queue.max_position:
             return False
         if queue.batch is not None:
-            place = place_of(found)
-            if place is None:
+            placed = place_of(found)
+            if placed is None:
                 return False
-            offset = place[0]
+            offset = placed[0]
         elif sys_flag & INNER_BATCH:
             return False
-        if offset < queue.max_offset or self._is_of_another(queue, position):
+        if offset < queue.max_offset:
+            return False
+        if begin < 0 and self._is_doubtful(queue, position):
+            place = position, offset
+            self._doubtful[queue] = min(self._doubtful.get(queue, place), place)
             return False
         self._note(queue, position, offset)
         return True
 
     def _note(self, queue: Queue, position: int, offset: int) -> None:
+        self._lost.add(queue)
         if self.position < 0 or position < self.position:
             self.position = position
             self._first = f"{queue.topic}/{queue.queue_id}", offset
@@ -239,18 +260,21 @@ class Unentered:
     def _is_listed(self, topic: bytes) -> bool:
         return self._listed is None or topic.decode("utf-8", "replace") in self._listed
 
-    def _is_of_another(self, queue: Queue, position: int) -> bool:
-        """Whether a record is of a topic that was deleted: then the queue begins behind
-        it, or, if that has no entry, all others of the topic do."""
-        begin = self._begins.get(queue, -1)
-        if begin < 0:
-            others = self._table.of_topic(queue.topic)
-            begins = [self._begins.get(each, -1) for each in others]
-            begin = min((at for at in begins if at >= 0), default=-1)
-        if begin < 0 and self._listed is not None:
-            self.unknown[queue.topic] = position
-            return True
-        return begin > position
+    def _is_doubtful(self, queue: Queue, position: int) -> bool:
+        """Whether a queue without entries needs none for a record, for all that is
+        known so far."""
+        begins = self._begins_of(queue.topic)
+        if self._listed is None and not begins:
+            return False
+        return fate_of(begins, position, False) is not Fate.LOST
+
+    def _begins_of(self, topic: str) -> list[int]:
+        """Where the queues of a topic that have entries begin."""
+        return [
+            0 if self._fronts.get(queue, 0) else self._begins[queue]
+            for queue in self._table.of_topic(topic)
+            if self._begins.get(queue, -1) >= 0
+        ]
 
 
 def _gaps(

@@ -94,10 +94,12 @@ class Verification:
         reader: StoreReader,
         tell: Tell,
         progress: Callable[[int], None],
+        restores: bool = False,
     ) -> None:
         """
         @param tell: is given each fault when it is found.
         @param progress: is given the bytes walked so far, after each piece.
+        @param restores: whether queues are lost where nothing tells it.
         """
         self._reader = reader
         self._tell_fault = tell
@@ -105,8 +107,9 @@ class Verification:
         self.remarks: list[Remark] = []
         self._ended_early: list[Fault] = []
         self._has_lost = False
-        self._names = FileVerification(reader, self._tell, self.remarks.append)
-        self.queues = QueueVerification(reader, self._tell, self._names.is_lost)
+        remark = self.remarks.append
+        self._names = FileVerification(reader, self._tell, remark, restores)
+        self.queues = QueueVerification(reader, self._tell, remark, self._names.fate)
         self._good_end = 0
         self._reached = 0
         self.records = 0

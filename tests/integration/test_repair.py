@@ -187,6 +187,32 @@ class RepairTests(SynchronousTestCase):
         over.cluster.broker.start()
         self.compare_places(over, lost)
 
+    def test_madeAgain(self) -> None:
+        """A topic that was deleted and made again: nothing is wrong with the store, and
+        what was deleted stays away."""
+        topic, *others = corpus.TOPICS
+        over = self.written(signal.SIGTERM, 100)
+        over.start_java()
+        address = over.cluster.address
+        over.driver()("deleteTopic", topic=topic, address=address)
+        over.driver()("createTopic", topic=topic, queues=corpus.QUEUES, address=address)
+        over.java.stop(signal.SIGTERM)
+        store = over.cluster.store
+        rows = self.command("verify", store)
+        remarks = [row for row in rows if row["kind"] == "remark"]
+        self.assertEqual(rows[-1]["faults"], 0)
+        self.assertGreater(len(remarks), 1)
+        for row in remarks:
+            self.assertRegex(str(row["text"]), f"{topic}/.: the queue has no directory")
+        self.assertEqual(self.command("repair", store)[-1]["faults"], 0)
+        over.cluster.broker.start()
+        said = over.cluster.broker.log.read_text()
+        self.assertEqual(said.count(f"No queue of {topic} has entries"), 1)
+        self.assertEqual(list(queue_by_queue(over.cluster.names, [topic])), [])
+        rest = list(queue_by_queue(over.cluster.names, others))
+        kept = [n for n in over.notes.sent if corpus.place(n)[0] != topic]
+        self.assertEqual(len(rest), len(kept))
+
     def test_repaired(self) -> None:
         """Bodies, heads, a queue and the topics' file are damaged; after the repair
         nothing is wrong, and all but the lost bodies are there."""

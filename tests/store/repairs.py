@@ -33,6 +33,7 @@ def repair_of(
     users: GivenUsers | None = None,
     given: StoreOptions | None = None,
     give_up: bool = False,
+    restores: bool = False,
 ) -> Repair:
     """A repair of a small store.
 
@@ -48,6 +49,7 @@ def repair_of(
         lambda size: None,
         others,
         give_up,
+        restores,
     )
 
 

@@ -1,0 +1,192 @@
+"""Queues without entries, whose topic was deleted, or that are lost: start, check and
+repair hold the same of them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.store.ends import NAME
+from rocketbroker.store.fates import OPTION, Fate, fate_of
+from rocketbroker.store.faults import Fault
+from rocketbroker.store.reader import StoreReader
+from rocketbroker.store.segments import segment_name
+from rocketbroker.store.store import Store
+from rocketbroker.store.verification import Verification
+from rocketbroker.testing.files import MemoryDisk
+from tests.store.repairs import repair_of
+from tests.store.stores import ROOT, opened, put, put_batches
+
+ORDINARY, BATCHES = "consumequeue", "batchconsumequeue"
+
+
+class FateTests(SynchronousTestCase):
+    """What the other queues of the topic tell."""
+
+    def test_fate(self) -> None:
+        """No other begins before the topic was made again."""
+        self.assertEqual(fate_of([], 100, False), Fate.UNKNOWN)
+        self.assertEqual(fate_of([], 100, True), Fate.UNKNOWN)
+        self.assertEqual(fate_of([200, 300], 100, True), Fate.DELETED)
+        self.assertEqual(fate_of([200, 300], 100, False), Fate.UNKNOWN)
+        self.assertEqual(fate_of([200, 300], 250, True), Fate.LOST)
+        self.assertEqual(fate_of([0, 300], 250, False), Fate.LOST)
+
+
+class AlikeTests(SynchronousTestCase):
+    """Stores that somebody else has stopped cleanly, of a topic with three queues; the
+    second has no directory."""
+
+    #: The directory of the topic's queues.
+    kind = ORDINARY
+
+    def put(self, store: Store, queue_id: int, count: int, body: bytes) -> None:
+        """Append messages."""
+        queue = store.queue("T", queue_id)
+        if self.kind == BATCHES:
+            put_batches(store, queue, *([body, body] for _ in range(count)))
+        else:
+            put(store, queue, *[body] * count)
+
+    @contextlib.contextmanager
+    def written(self) -> Iterator[Store]:
+        """A store that is stopped then."""
+        self.disk = MemoryDisk()
+        self.disk.make_dirs(f"{ROOT}/config")
+        content = json.dumps({"topicConfigTable": {"T": {}}}).encode()
+        topics = self.disk.open(f"{ROOT}/config/topics.json", create=True)
+        topics.pwrite(content, 0)
+        self.disk.make_dirs(f"{ROOT}/{self.kind}/T")
+        store = opened(self.disk)
+        yield store
+        put(store, store.queue("U", 0), b"last")
+        store.close()
+        self.disk.remove(f"{ROOT}/{NAME}")
+
+    def delete(self, store: Store) -> None:
+        """Delete the topic, and make it again."""
+        store.delete_topic("T")
+        self.disk.make_dirs(f"{ROOT}/{self.kind}/T")
+
+    def lose(self, queue_id: int, first: bool = False) -> None:
+        """Lose the directory of a queue, or only its first file."""
+        folder = f"{ROOT}/{self.kind}/T/{queue_id}"
+        for name in [segment_name(0)] if first else self.disk.list(folder):
+            self.disk.remove(f"{folder}/{name}")
+        if not first:
+            self.disk.remove_dir(folder)
+
+    def verify(self) -> tuple[list[Fault], list[str]]:
+        """Faults and remarks."""
+        faults: list[Fault] = []
+        reader = StoreReader(self.disk, ROOT)
+        walk = Verification(reader, faults.append, lambda done: None)
+        walk.run()
+        reader.close()
+        return faults, [remark.text for remark in walk.remarks]
+
+    def check(self, fate: Fate, count: int, *queues: int) -> None:
+        """All hold the same.
+
+        @param count: how many messages the second queue has if it is made again.
+        @param queues: those that have a remark.
+        """
+        faults, remarks = self.verify()
+        missing = [each for each in faults if each.queue == ("T", 1)]
+        self.assertEqual(len(missing), fate is Fate.LOST)
+        self.assertEqual(len(remarks), len(queues))
+        for queue, remark in zip(queues, remarks, strict=True):
+            self.assertIn(f"T/{queue}: the queue has no directory", remark)
+            self.assertIn(OPTION, remark)
+        if fate is not Fate.LOST:
+            self.assertEqual(faults, [])
+            self.assertEqual(self.started(self.disk.image(keep_all=True)), 0)
+            repair = repair_of(self.disk)
+            repair.run(False)
+            self.assertEqual((repair.faults, repair.copies), (0, ""))
+        else:
+            self.assertEqual(self.started(self.disk.image(keep_all=True)), count)
+            (said,) = self.report
+            self.assertIn("T/1 has no entries from offset 0 on", said)
+        self.assertEqual(any(OPTION in said for said in self.report), bool(queues))
+        for crashed in (False, True):
+            disk = self.disk.image(keep_all=True)
+            if crashed:
+                disk.open(f"{ROOT}/abort", create=True)
+            repair = repair_of(disk, restores=True)
+            repair.run(False)
+            self.assertEqual(repair.left, 0)
+            if fate is not Fate.DELETED:
+                self.assertEqual(self.started(disk), count)
+            elif not crashed:
+                self.assertEqual(repair.faults, 0)
+
+    def started(self, disk: MemoryDisk) -> int:
+        """How many messages the second queue has after a start."""
+        store = opened(disk)
+        self.report = store.report
+        return store.queue("T", 1).max_offset
+
+    def test_unused(self) -> None:
+        """Nothing tells it where the topic has no entry."""
+        with self.written() as store:
+            self.put(store, 0, 2, b"old")
+            self.put(store, 1, 3, b"old")
+            self.delete(store)
+        self.check(Fate.UNKNOWN, self.messages(3), 0, 1)
+
+    def test_used(self) -> None:
+        """It was deleted where another queue of it has older messages, too."""
+        with self.written() as store:
+            self.put(store, 0, 2, b"old")
+            self.put(store, 1, 3, b"old")
+            self.delete(store)
+            self.put(store, 0, 1, b"new")
+        self.check(Fate.DELETED, 0)
+
+    def test_alone(self) -> None:
+        """Nothing tells it where only this one has older messages, deleted or lost."""
+        for deleted in (True, False):
+            with self.written() as store:
+                self.put(store, 1, 3, b"old")
+                if deleted:
+                    self.delete(store)
+                self.put(store, 0, 2, b"new")
+                self.put(store, 2, 2, b"new")
+            if not deleted:
+                self.lose(1)
+            self.check(Fate.UNKNOWN, self.messages(3), 1)
+
+    def test_lost(self) -> None:
+        """It is lost where another one began before its last message."""
+        with self.written() as store:
+            self.put(store, 1, 3, b"old")
+            self.put(store, 0, 2, b"new")
+            self.put(store, 1, 1, b"new")
+        self.lose(1)
+        self.check(Fate.LOST, self.messages(4))
+
+    def test_front(self) -> None:
+        """It is lost where another one was there before its own first file."""
+        with self.written() as store:
+            self.put(store, 0, 60, b"old")
+            self.put(store, 1, 3, b"old")
+            self.put(store, 0, 60, b"new")
+        self.lose(1)
+        self.lose(0, first=True)
+        (fault,) = [each for each in self.verify()[0] if each.queue == ("T", 1)]
+        self.assertEqual(fault.kind, "missing")
+        self.assertEqual(self.started(self.disk), self.messages(3))
+
+    def messages(self, count: int) -> int:
+        """So many, each of which may be a batch of two."""
+        return 2 * count if self.kind == BATCHES else count
+
+
+class BatchTests(AlikeTests):
+    """The same of batch queues."""
+
+    kind = BATCHES
