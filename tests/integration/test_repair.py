@@ -196,6 +196,9 @@ class RepairTests(SynchronousTestCase):
         address = over.cluster.address
         over.driver()("deleteTopic", topic=topic, address=address)
         over.driver()("createTopic", topic=topic, queues=corpus.QUEUES, address=address)
+        # What stands behind the last entry of all is entered again, by Java's, too.
+        over.driver()("createTopic", topic="Last", queues=1, address=address)
+        over.driver().send("p", "Last", b"last")
         over.java.stop(signal.SIGTERM)
         store = over.cluster.store
         rows = self.command("verify", store)
