@@ -26,13 +26,21 @@ UNREADABLE: Final = frozenset(
 )
 
 
+def blocks(start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The parts of a range that are in one block each: from where to where."""
+    while start < end:
+        behind = min(end, (start // BLOCK + 1) * BLOCK)
+        yield start, behind
+        start = behind
+
+
 def pieces(
     file: IFile, size: int, position: int
 ) -> Iterator[tuple[int, bytes, OSError | None]]:
     """The bytes of a range of a file, up to its end, in order.
 
-    @return: the position of each piece, and it; of a block that cannot be read
-        nothing, and what the system said.
+    @return: the position of each piece, and it; of a block that cannot be read as many
+        zeros, and what the system said.
     @raise OSError: it is not that some blocks cannot be read.
     """
     try:
@@ -41,16 +49,21 @@ def pieces(
     except OSError as error:
         if error.errno not in UNREADABLE:
             raise
-    end = min(position + size, file.size())
-    while position < end:
-        behind = min(end, (position // BLOCK + 1) * BLOCK)
+    for start, end in blocks(position, min(position + size, file.size())):
         try:
-            yield position, file.pread(behind - position, position), None
+            yield start, file.pread(end - start, start), None
         except OSError as error:
             if error.errno not in UNREADABLE:
                 raise
-            yield position, b"", error
-        position = behind
+            yield start, bytes(end - start), error
+
+
+def around(file: IFile, size: int, position: int) -> bytes:
+    """The bytes of a range of a file, up to its end; zeros where they cannot be read.
+
+    @raise OSError: it is not that some blocks cannot be read.
+    """
+    return b"".join(piece for _, piece, _ in pieces(file, size, position))
 
 
 def is_bad(file: IFile, size: int, position: int) -> bool:

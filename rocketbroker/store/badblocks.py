@@ -57,8 +57,6 @@ class BadBlocks:
         for where, piece, error in pieces(file, size, at):
             if error is not None:
                 self._note(path, start, where, error)
-                behind = min((where // BLOCK + 1) * BLOCK, at + size)
-                piece = bytes(behind - where)
             found.append(piece)
         return b"".join(found)
 

@@ -79,14 +79,14 @@ class BadQueues:
         """
         self.doubt()
         self.replaced.add(path)
-        content = bytearray(size)
+        content: list[bytes] = []
         lost: list[tuple[int, int]] = []
         why = ""
         for where, piece, error in pieces(file, size, 0):
             if error is not None:
-                lost.append((where, min(where + BLOCK, size)))
+                lost.append((where, where + len(piece)))
                 why = why or reason(located(error, path, where))
-            content[where : where + len(piece)] = piece
+            content.append(piece)
         try:
             kept = set_aside(self._files, path, kept_beside(path))
         except OSError as error:
@@ -96,7 +96,7 @@ class BadQueues:
         copy = self._files.open(path, create=True)
         copy.truncate(size)
         try:
-            copy.pwrite(bytes(content), 0)
+            copy.pwrite(b"".join(content), 0)
         except OSError as error:
             # What is entered again finds room later, or is kept in memory.
             if error.errno not in NO_ROOM:
@@ -108,14 +108,6 @@ class BadQueues:
                 f"file is now {kept}; what stood there is made again from the log."
             )
         return copy, lost
-
-
-def around(file: IFile, size: int, at: int) -> bytes:
-    """Bytes of a file, zeros where they cannot be read."""
-    content = bytearray(size)
-    for where, piece, _ in pieces(file, size, at):
-        content[where - at : where - at + len(piece)] = piece
-    return bytes(content)
 
 
 def lacking(path: str, at: int) -> OSError:

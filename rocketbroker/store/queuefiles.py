@@ -12,10 +12,10 @@ from __future__ import annotations
 import os
 from typing import Final, final
 
-from rocketbroker.files.blocks import UNREADABLE, is_bad
+from rocketbroker.files.blocks import UNREADABLE, around, is_bad
 from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.files.obstacles import clear_for_file, clear_for_folder
-from rocketbroker.store.badqueues import BadQueues, around, lacking
+from rocketbroker.store.badqueues import BadQueues, lacking
 from rocketbroker.store.debt import Debt, Owed, over
 from rocketbroker.store.diskspace import NO_ROOM
 from rocketbroker.store.pages import is_due

@@ -40,8 +40,8 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias, final
 
 from rocketbroker.errors import StoreError
-from rocketbroker.files.blocks import is_bad, pieces
-from rocketbroker.files.interfaces import IFile, IFiles
+from rocketbroker.files.blocks import around, is_bad
+from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.obstacles import ASIDE, clear_for_file, is_no_file
 from rocketbroker.records.entries import ENTRY, FILLED, FILLED_SIZE, SIZE
 from rocketbroker.store.diskspace import NO_ROOM
@@ -140,7 +140,7 @@ class QueueLoading:
         """
         long = self._files.open_readonly(path)
         try:
-            content = _readable(long, row.size, rest - start)
+            content = around(long, row.size, rest - start)
         finally:
             long.close()
         if not any(content):
@@ -189,7 +189,7 @@ class QueueLoading:
         whole = min(whole, size)
         if is_bad(file.file, whole, 0):
             # A disk that cannot read a block cannot write a part of it.
-            content = _readable(file.file, whole, 0)
+            content = around(file.file, whole, 0)
             file.close()
             self._put_away(file.path, "cannot be read by the disk")
             copy = self._files.open(file.path, create=True)
@@ -227,9 +227,9 @@ class QueueLoading:
         """Let the rest of the last file lead to the record before it."""
         before = b""
         if at:
-            before = _readable(kept[-1].file, SIZE, at - SIZE)
+            before = around(kept[-1].file, SIZE, at - SIZE)
         elif len(kept) > 1:
-            before = _readable(kept[-2].file, SIZE, row.size - SIZE)
+            before = around(kept[-2].file, SIZE, row.size - SIZE)
         position, size, _ = ENTRY.unpack(before or FILLED)
         entry = ENTRY.pack(position, size, 0) if 0 < size < FILLED_SIZE else FILLED
         try:
@@ -251,14 +251,6 @@ class QueueLoading:
             now = f"removed, as it cannot be kept elsewhere: {error.strerror}"
             self._files.remove(path)
         self.said.append(f"{path} {why}; it is now {now}.")
-
-
-def _readable(file: IFile, size: int, at: int) -> bytes:
-    """Bytes of a file, with zeros where the disk cannot read."""
-    found = bytearray()
-    for position, piece, _ in pieces(file, size, at):
-        found += bytes(position - at - len(found)) + piece
-    return bytes(found).ljust(min(size, file.size() - at), b"\0")
 
 
 def _check(seen: list[tuple[QueueFiles, list[_Seen]]], unit: int) -> None:

@@ -1,11 +1,11 @@
 # -*- test-case-name: tests.store.test_unreadable -*-
 """A disk of which some blocks cannot be read, for who reads a store all the same.
 
-Where a read is refused, its halves are read, and theirs, down to one block. The blocks
-that cannot be read are zeros then, and it is noted which ones they are; they are not
-tried again, as a bad disk may take seconds for each. What cannot even be opened ends in
-one sentence. So does a directory that cannot be listed; but for who wants to go on all
-the same it is empty, and that is noted, too. Nothing is written.
+Where a read is refused, it is done again block by block. The blocks that cannot be read
+are zeros then, and it is noted which ones they are; they are not tried again, as a bad
+disk may take seconds for each. What cannot even be opened ends in one sentence. So does
+a directory that cannot be listed; but for who wants to go on all the same it is empty,
+and that is noted, too. Nothing is written.
 """
 
 from __future__ import annotations
@@ -20,11 +20,8 @@ from typing import Final, NoReturn, final
 from zope.interface import implementer
 
 from rocketbroker.errors import StoreError
+from rocketbroker.files.blocks import BLOCK, blocks
 from rocketbroker.files.interfaces import IFile, IFiles
-
-#: What the kernel reads at once at least; where one byte cannot be read, nor can all of
-#: these.
-BLOCK: Final = 4096
 
 #: Why a directory cannot be listed, or what is in it not be looked at.
 REFUSALS: Final = frozenset((errno.EACCES, errno.EPERM, errno.EIO))
@@ -93,30 +90,19 @@ class ReadFile:
         return data if behind <= 0 else data + bytes(behind)
 
     def _by_blocks(self, size: int, position: int) -> bytes:
-        pieces = []
-        left = [(position, min(position + size, self._file.size()))]
-        while left:
-            start, end = left.pop()
-            last = (end - 1) // BLOCK * BLOCK
-            known = self._files.why(self._path, start, end - start)
-            if not known and start < end:
-                try:
-                    pieces.append(self._file.pread(end - start, start))
-                    continue
-                except OSError as error:
-                    if last <= start:
-                        self._note(last, error)
-            if last > start:
-                middle = -(-(start + end) // 2 // BLOCK) * BLOCK
-                middle = max(min(middle, last), (start // BLOCK + 1) * BLOCK)
-                left += [(middle, end), (start, middle)]
-            elif start < end:
-                pieces.append(bytes(end - start))
-        return b"".join(pieces)
+        end = min(position + size, self._file.size())
+        return b"".join(self._block(*part) for part in blocks(position, end))
 
-    def _note(self, start: int, error: OSError) -> None:
-        end = max(min(start + BLOCK, self._file.size()), start + 1)
-        self._files.note(self._path, start, end, error)
+    def _block(self, start: int, end: int) -> bytes:
+        """Bytes of one block."""
+        if not self._files.why(self._path, start, end - start):
+            try:
+                return self._file.pread(end - start, start)
+            except OSError as error:
+                first = start // BLOCK * BLOCK
+                behind = max(min(first + BLOCK, self._file.size()), first + 1)
+                self._files.note(self._path, first, behind, error)
+        return bytes(end - start)
 
     def pwrite(self, data: bytes, position: int) -> int:
         """Refused."""

@@ -6,7 +6,7 @@ import errno
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.files.blocks import BLOCK, pieces
+from rocketbroker.files.blocks import BLOCK, around, pieces
 from rocketbroker.testing.files import MemoryDisk
 
 
@@ -21,9 +21,9 @@ class PiecesTests(SynchronousTestCase):
         self.file.pwrite(b"a" * BLOCK + b"b" * BLOCK + b"c" * BLOCK + b"d" * 100, 0)
 
     def read(self, size: int, position: int) -> list[tuple[int, bytes, int]]:
-        """The pieces, and how long each is."""
+        """The pieces, and how long each is; those that could not be read below 0."""
         return [
-            (where, piece[:1], errno.EIO if error is not None else len(piece))
+            (where, piece[:1], len(piece) if error is None else -len(piece))
             for where, piece, error in pieces(self.file, size, position)
         ]
 
@@ -33,7 +33,7 @@ class PiecesTests(SynchronousTestCase):
         self.assertEqual(self.read(1 << 20, BLOCK), [(BLOCK, b"b", 2 * BLOCK + 100)])
 
     def test_bad(self) -> None:
-        """Where it was refused, each block is a piece, the bad one nothing; it is not
+        """Where it was refused, each block is a piece, the bad one zeros; it is not
         tried more than twice."""
         self.disk.spoil("/d/a", BLOCK, 2 * BLOCK)
         before = self.disk.calls.get("pread", 0)
@@ -41,12 +41,26 @@ class PiecesTests(SynchronousTestCase):
             self.read(1 << 20, 10),
             [
                 (10, b"a", BLOCK - 10),
-                (BLOCK, b"", errno.EIO),
+                (BLOCK, b"\0", -BLOCK),
                 (2 * BLOCK, b"c", BLOCK),
                 (3 * BLOCK, b"d", 100),
             ],
         )
         self.assertEqual(self.disk.calls["pread"] - before, 5)
+
+    def test_around(self) -> None:
+        """All of it at once is as long as what there is, also where the last block is
+        bad, or a part of one is asked for."""
+        content = self.disk.read("/d/a")
+        for block in range(4):
+            self.disk.heal()
+            start, end = block * BLOCK, min((block + 1) * BLOCK, len(content))
+            self.disk.spoil("/d/a", start, end)
+            wanted = content[:start] + bytes(end - start) + content[end:]
+            for at in (0, 1, BLOCK - 1, BLOCK, 3 * BLOCK + 99, 3 * BLOCK + 100):
+                for size in (1, 7, BLOCK, 2 * BLOCK + 1, 5 * BLOCK):
+                    found = around(self.file, size, at)
+                    self.assertEqual(found, wanted[at : at + size])
 
     def test_other(self) -> None:
         """What is not the fault of some blocks is raised."""

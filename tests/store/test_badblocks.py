@@ -8,12 +8,12 @@ import os
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import StoreError
+from rocketbroker.files.blocks import BLOCK
 from rocketbroker.records.entries import SIZE
 from rocketbroker.store import inspection
 from rocketbroker.store.faults import Fault
 from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.segments import segment_name
-from rocketbroker.store.unreadable import BLOCK
 from rocketbroker.store.verification import Verification
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import ROOT, SEGMENT, opened, put

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 
+from rocketbroker.files.blocks import BLOCK
 from rocketbroker.store.copies import Copies
 from rocketbroker.store.segments import segment_name
-from rocketbroker.store.unreadable import BLOCK
 from tests.store.repairs import LOG, QUEUE, DamagedStore
 from tests.store.stores import ROOT, SEGMENT, Wall
 

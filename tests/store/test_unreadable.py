@@ -7,7 +7,8 @@ import errno
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import StoreError
-from rocketbroker.store.unreadable import BLOCK, ReadFiles
+from rocketbroker.files.blocks import BLOCK
+from rocketbroker.store.unreadable import ReadFiles
 from rocketbroker.testing.files import MemoryDisk
 
 PATH = "/file"
@@ -71,9 +72,12 @@ class UnreadableTests(SynchronousTestCase):
         )
 
     def test_notAgain(self) -> None:
-        """What cannot be read is not tried again, whoever opens the file."""
-        self.disk.spoil(PATH, BLOCK, BLOCK + 1)
+        """What cannot be read is tried alone once, and not again, whoever opens the
+        file."""
+        self.disk.spoil(PATH, BLOCK, 2 * BLOCK + 1)
+        before = self.disk.calls.get("pread", 0)
         self.files.open_readonly(PATH).pread(SIZE, 0)
+        self.assertEqual(self.disk.calls["pread"] - before, 1 + 11)
         before = self.disk.calls["pread"]
         file = self.files.open_readonly(PATH)
         self.assertEqual(file.pread(100, BLOCK + 50), bytes(100))
