@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import json
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.errors import StoreError
 from rocketbroker.store.ends import NAME
 from rocketbroker.store.segments import segment_name
 from rocketbroker.store.store import Store
 from rocketbroker.testing.files import MemoryDisk
+from tests.store.accidents import die_at_start, lose_folder
 from tests.store.stores import ROOT, bodies, opened, put
 
 PATH = f"{ROOT}/{NAME}"
@@ -67,11 +66,7 @@ class EndsTests(SynchronousTestCase):
             for after in range(12):
                 self.setUp()
                 self.tear()
-                self.disk.fail(call, errno.EIO, after)
-                with contextlib.suppress(StoreError):
-                    opened(self.disk)
-                self.disk.heal()
-                self.disk.crash(keep_all=True)
+                die_at_start(self.disk, call, after)
                 store = opened(self.disk)
                 self.assertEqual(bodies(store, store.queue("T", 0)), self.first)
 
@@ -100,18 +95,13 @@ class EndsTests(SynchronousTestCase):
         self.assertEqual(bodies(store, store.queue("T", 0)), [b"new"])
         self.assertEqual(store.report, [])
 
-    def remove(self, queue_id: int) -> None:
-        """Remove a queue with its directory."""
-        self.disk.remove(f"{ROOT}/consumequeue/T/{queue_id}/{segment_name(0)}")
-        self.disk.remove_dir(f"{ROOT}/consumequeue/T/{queue_id}")
-
     def test_directoryLost(self) -> None:
         """A queue that has lost its directory is made again, and goes on where it
         was, whichever it is."""
         for gone in ((0,), (1,), (0, 1)):
             self.setUp()
             for queue_id in gone:
-                self.remove(queue_id)
+                lose_folder(self.disk, f"{ROOT}/consumequeue/T/{queue_id}")
             if gone == (0, 1):
                 self.disk.remove_dir(f"{ROOT}/consumequeue/T")
             store = self.check(10, report=len(gone) % 2)

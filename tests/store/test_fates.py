@@ -4,12 +4,10 @@ repair hold the same of them."""
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterator
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.store.ends import NAME
 from rocketbroker.store.fates import OPTION, Fate, fate_of
 from rocketbroker.store.faults import Fault
 from rocketbroker.store.reader import StoreReader
@@ -17,6 +15,7 @@ from rocketbroker.store.segments import segment_name
 from rocketbroker.store.store import Store
 from rocketbroker.store.verification import Verification
 from rocketbroker.testing.files import MemoryDisk
+from tests.store.accidents import forget_ends, list_topics, lose_folder
 from tests.store.repairs import repair_of
 from tests.store.stores import ROOT, opened, put, put_batches
 
@@ -55,16 +54,13 @@ class AlikeTests(SynchronousTestCase):
     def written(self) -> Iterator[Store]:
         """A store that is stopped then."""
         self.disk = MemoryDisk()
-        self.disk.make_dirs(f"{ROOT}/config")
-        content = json.dumps({"topicConfigTable": {"T": {}}}).encode()
-        topics = self.disk.open(f"{ROOT}/config/topics.json", create=True)
-        topics.pwrite(content, 0)
+        list_topics(self.disk, "T")
         self.disk.make_dirs(f"{ROOT}/{self.kind}/T")
         store = opened(self.disk)
         yield store
         put(store, store.queue("U", 0), b"last")
         store.close()
-        self.disk.remove(f"{ROOT}/{NAME}")
+        forget_ends(self.disk)
 
     def delete(self, store: Store) -> None:
         """Delete the topic, and make it again."""
@@ -74,10 +70,10 @@ class AlikeTests(SynchronousTestCase):
     def lose(self, queue_id: int, first: bool = False) -> None:
         """Lose the directory of a queue, or only its first file."""
         folder = f"{ROOT}/{self.kind}/T/{queue_id}"
-        for name in [segment_name(0)] if first else self.disk.list(folder):
-            self.disk.remove(f"{folder}/{name}")
-        if not first:
-            self.disk.remove_dir(folder)
+        if first:
+            self.disk.remove(f"{folder}/{segment_name(0)}")
+        else:
+            lose_folder(self.disk, folder)
 
     def verify(self) -> tuple[list[Fault], list[str]]:
         """Faults and remarks."""

@@ -15,6 +15,7 @@ from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.segments import segment_name
 from rocketbroker.store.verification import Verification
 from rocketbroker.testing.files import MemoryDisk
+from tests.store.accidents import forget_ends, list_topics, lose_folder
 from tests.store.stores import QUEUE_ENTRIES, ROOT, SEGMENT, opened, put
 
 FILE_BYTES = QUEUE_ENTRIES * SIZE
@@ -261,14 +262,10 @@ class FileVerificationTests(SynchronousTestCase):
     def test_directoryMissing(self) -> None:
         """A queue that has lost its directory is told if its topic was not deleted, and
         the queue was there when the store was stopped."""
-        for number in range(3):
-            self.disk.remove(queue(number, 1))
-        self.disk.remove_dir(os.path.dirname(queue(0, 1)))
+        lose_folder(self.disk, os.path.dirname(queue(0, 1)))
         self.assertEqual(self.walk()[1], [])
-        folder = os.path.join(ROOT, "config")
-        self.disk.make_dirs(folder)
-        table = self.disk.open(os.path.join(folder, "topics.json"), create=True)
-        table.pwrite(b'{"topicConfigTable":{"T":{}}}', 0)
+        list_topics(self.disk, "T")
+        table = self.disk.open(os.path.join(ROOT, "config", "topics.json"))
         self.assertEqual(len(self.walk()[1]), 1)
         for content, count in (
             (b'{"topicConfigTable":{"U":{}}}', 0),
@@ -294,9 +291,7 @@ class FileVerificationTests(SynchronousTestCase):
         log.pwrite(b"\x01" * 60, int.from_bytes(entry[:8], "big"))
         kinds = [fault.kind for fault in self.walk()[1]]
         self.assertEqual(kinds, ["record", "order", "entry"])
-        for name in self.disk.list(folder):
-            self.disk.remove(os.path.join(folder, name))
-        self.disk.remove_dir(folder)
+        lose_folder(self.disk, folder)
         self.assertEqual([fault.kind for fault in self.walk()[1]], ["record"])
 
     def test_madeAgain(self) -> None:
@@ -313,13 +308,9 @@ class FileVerificationTests(SynchronousTestCase):
             if not again:
                 put(store, store.queue("T", 1), b"new")
             store.close()
-            self.disk.remove(os.path.join(ROOT, "rocketbroker.ends"))
-            folder = os.path.join(ROOT, "config")
-            self.disk.make_dirs(folder)
-            table = self.disk.open(os.path.join(folder, "topics.json"), create=True)
-            table.pwrite(b'{"topicConfigTable":{"T":{}}}', 0)
+            forget_ends(self.disk)
+            list_topics(self.disk, "T")
             if not again:
-                self.disk.remove(queue(0, 1))
-                self.disk.remove_dir(os.path.dirname(queue(0, 1)))
+                lose_folder(self.disk, os.path.dirname(queue(0, 1)))
             kinds = [fault.kind for fault in self.walk()[1]]
             self.assertEqual(kinds, [] if again else ["missing"])

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import errno
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.errors import StoreError
 from rocketbroker.records.hashing import tag_code
-from rocketbroker.store.ends import NAME
 from rocketbroker.store.segments import segment_name
 from rocketbroker.store.store import Store
 from rocketbroker.testing.files import MemoryDisk
+from tests.store.accidents import die_at_start, forget_ends
 from tests.store.stores import (
     QUEUE_ENTRIES,
     ROOT,
@@ -111,7 +108,7 @@ class OddQueueTests(SynchronousTestCase):
         """The disk after a stop: of ours, of Java's, a kill."""
         disk = restored(self.killed if how == "killed" else self.clean)
         if how == "java":
-            disk.remove(f"{ROOT}/{NAME}")
+            forget_ends(disk)
         return disk
 
     def test_everything(self) -> None:
@@ -227,11 +224,7 @@ class OddQueueTests(SynchronousTestCase):
                     for after in (0, 1, 3, 8, 21):
                         disk = self.files(how)
                         change(disk)
-                        disk.fail(call, errno.EIO, after)
-                        with contextlib.suppress(StoreError):
-                            opened(disk)
-                        disk.heal()
-                        disk.crash(keep_all=True)
+                        die_at_start(disk, call, after)
                         self.start(disk)
 
 
@@ -313,7 +306,7 @@ class CleanedTests(SynchronousTestCase):
 
     def test_nameOnly(self) -> None:
         """Where nobody knows more, it goes on behind what the names of files tell."""
-        self.disk.remove(f"{ROOT}/{NAME}")
+        forget_ends(self.disk)
         self.disk.open(self.empty[1]).truncate(0)
         for _ in range(3):
             store = self.start()

@@ -9,11 +9,11 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import StoreError
 from rocketbroker.records.entries import ENTRY, FILLED
-from rocketbroker.store.ends import NAME
 from rocketbroker.store.queuefiles import QueueFiles
 from rocketbroker.store.queueloading import MOST_MISSING, MOST_SPLIT, QueueLoading
 from rocketbroker.store.segments import segment_name
 from rocketbroker.testing.files import MemoryDisk, MemoryFile
+from tests.store.accidents import forget_ends
 from tests.store.stores import QUEUE_ENTRIES, ROOT, bodies, opened, put
 
 SIZE = 200
@@ -327,7 +327,7 @@ class StoreTests(SynchronousTestCase):
         store.close()
         self.file().pwrite(self.disk.read(second), QUEUE_ENTRIES * 20)
         self.disk.remove(second)
-        self.disk.remove(f"{ROOT}/{NAME}")
+        forget_ends(self.disk)
         self.disk.remove(f"{ROOT}/commitlog/{segment_name(0)}")
         store = opened(self.disk)
         queue = store.queue("T", 0)

@@ -16,6 +16,7 @@ from rocketbroker.store.segments import segment_name
 from rocketbroker.store.store import Store
 from rocketbroker.store.verification import Verification
 from rocketbroker.testing.files import MemoryDisk
+from tests.store.accidents import lose_folder
 from tests.store.repairs import repair_of
 from tests.store.stores import (
     BATCH_UNITS,
@@ -196,9 +197,7 @@ class BatchTests(QueueCase):
 
     def test_gone(self) -> None:
         """Batches of a topic that was deleted are counted."""
-        for name in self.disk.list(BATCHES):
-            self.disk.remove(os.path.join(BATCHES, name))
-        self.disk.remove_dir(BATCHES)
+        lose_folder(self.disk, BATCHES)
         self.assertEqual(self.faults(), [])
 
     def test_madeAgain(self) -> None:
@@ -239,8 +238,7 @@ class SinglesTests(QueueCase):
 
     def test_units(self) -> None:
         """They get units of one message, are read, and are no fault."""
-        self.disk.remove(QUEUE)
-        self.disk.remove_dir(os.path.dirname(QUEUE))
+        lose_folder(self.disk, os.path.dirname(QUEUE))
         self.disk.open(os.path.join(ROOT, "abort"), create=True).close()
         self.store = self.open()
         queue = self.store.queue("T", 0)

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import errno
-import json
 import random
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.errors import StoreError
 from rocketbroker.records.entries import SIZE
-from rocketbroker.store.ends import NAME
 from rocketbroker.store.interfaces import PUT_OK
 from rocketbroker.store.lease import ThreadLease
 from rocketbroker.store.loading import load_segments
@@ -22,6 +17,7 @@ from rocketbroker.store.store import Store
 from rocketbroker.store.unentered import AT_ONCE, MOST_ENTRIES, MOST_READ, Unentered
 from rocketbroker.store.words import Words
 from rocketbroker.testing.files import MemoryDisk
+from tests.store.accidents import die_at_start, forget_ends, list_topics, lose_folder
 from tests.store.stores import (
     QUEUE_ENTRIES,
     ROOT,
@@ -59,22 +55,29 @@ class UnenteredTests(SynchronousTestCase):
         put(store, store.queue("T", 1), b"last")
         self.assertGreater(store.published_position, 2 * SEGMENT)
         store.close()
-        self.disk.remove(f"{ROOT}/{NAME}")
+        forget_ends(self.disk)
 
-    def know(self, *topics: str) -> None:
-        """Write down which topics there are."""
-        self.disk.make_dirs(f"{ROOT}/config")
-        content = json.dumps({"topicConfigTable": dict.fromkeys(topics)}).encode()
-        path = f"{ROOT}/config/topics.json"
-        self.disk.open(path, create=True).pwrite(content, 0)
+    def go_on(self, store: Store, wall: Wall) -> None:
+        """Append to another queue until a crash would leave what is before alone."""
+        for number in range(800):
+            put(store, store.queue("U", 0), b"%0100d" % number)
+        wall.now_ms += 100_000
+        put(store, store.queue("U", 0), b"last")
+        store.flush()
+        store.flush_queues()
 
-    def lose(self, queue: str, *starts: int) -> None:
-        """Lose files of a queue, by their first bytes, or all of it."""
-        for name in self.disk.list(f"{QUEUES}/{queue}"):
-            if not starts or int(name) in starts:
-                self.disk.remove(f"{QUEUES}/{queue}/{name}")
-        if not starts:
-            self.disk.remove_dir(f"{QUEUES}/{queue}")
+    def end(self, store: Store, stopped: bool) -> None:
+        """Stop it as at first, or let it crash."""
+        if stopped:
+            store.close()
+            forget_ends(self.disk)
+        else:
+            self.disk.crash(keep_all=True)
+
+    def lose(self, *starts: int) -> None:
+        """Lose files of the first queue, by their first bytes."""
+        for start in starts:
+            self.disk.remove(f"{QUEUES}/T/0/{segment_name(start)}")
 
     def check(self, count: int, report: int) -> Store:
         """Start; look which messages there are, and how much is told. The next one gets
@@ -97,7 +100,7 @@ class UnenteredTests(SynchronousTestCase):
         from the log, from the first that is lost on."""
         for starts in ((7,), (6, 7), (1, 2, 3, 4, 5, 6, 7)):
             self.setUp()
-            self.lose("T/0", *(start * QUEUE_FILE for start in starts))
+            self.lose(*(start * QUEUE_FILE for start in starts))
             store = self.check(750, report=1)
             first = starts[0] * QUEUE_ENTRIES
             self.assertIn(f"T/0 has no entries from offset {first} on", store.report[0])
@@ -118,18 +121,9 @@ class UnenteredTests(SynchronousTestCase):
             wall = Wall()
             wall.now_ms += 100_000
             store = opened(self.disk, wall)
-            for number in range(800):
-                put(store, store.queue("U", 0), b"%0100d" % number)
-            wall.now_ms += 100_000
-            put(store, store.queue("U", 0), b"last")
-            store.flush()
-            store.flush_queues()
-            if stopped:
-                store.close()
-                self.disk.remove(f"{ROOT}/{NAME}")
-            else:
-                self.disk.crash(keep_all=True)
-            self.lose("T/0", 0, QUEUE_FILE)
+            self.go_on(store, wall)
+            self.end(store, stopped)
+            self.lose(0, QUEUE_FILE)
             store = opened(self.disk, wall)
             queue = store.queue("T", 0)
             self.assertEqual((queue.min_offset, queue.max_offset), (0, 750))
@@ -138,19 +132,19 @@ class UnenteredTests(SynchronousTestCase):
 
     def test_directory(self) -> None:
         """So does one that has lost its directory."""
-        self.lose("T/0")
+        lose_folder(self.disk, f"{QUEUES}/T/0")
         self.check(750, report=1)
 
     def test_several(self) -> None:
         """So do several."""
-        self.know("T", "U")
+        list_topics(self.disk, "T", "U")
         store = opened(self.disk)
         put(store, store.queue("U", 3), b"u")
         put(store, store.queue("T", 1), b"last")
         store.close()
-        self.disk.remove(f"{ROOT}/{NAME}")
-        self.lose("T/0", 7 * QUEUE_FILE)
-        self.lose("U/3")
+        forget_ends(self.disk)
+        self.lose(7 * QUEUE_FILE)
+        lose_folder(self.disk, f"{QUEUES}/U/3")
         store = opened(self.disk)
         self.assertEqual(bodies(store, store.queue("T", 0)), self.bodies)
         self.assertEqual(bodies(store, store.queue("U", 3)), [b"u"])
@@ -158,19 +152,19 @@ class UnenteredTests(SynchronousTestCase):
     def test_deleted(self) -> None:
         """A topic that the broker does not know stays away; so does one that was
         deleted and made again: its other queues begin behind."""
-        self.lose("T/0")
-        self.know("U")
+        lose_folder(self.disk, f"{QUEUES}/T/0")
+        list_topics(self.disk, "U")
         self.check(0, report=0)
         self.setUp()
-        self.lose("T/0")
-        self.lose("T/1")
-        self.know("U", "T")
+        lose_folder(self.disk, f"{QUEUES}/T/0")
+        lose_folder(self.disk, f"{QUEUES}/T/1")
+        list_topics(self.disk, "U", "T")
         store = opened(self.disk)
         store.delete_topic("T")
         for number in range(16):
             put(store, store.queue("T", 1), b"%d" % number)
         store.close()
-        self.disk.remove(f"{ROOT}/{NAME}")
+        forget_ends(self.disk)
         self.check(0, report=0)
 
     def test_madeAgainUnused(self) -> None:
@@ -183,18 +177,9 @@ class UnenteredTests(SynchronousTestCase):
             store = opened(self.disk, wall)
             store.delete_topic("T")
             store.queue("T", 0)
-            for number in range(800):
-                put(store, store.queue("U", 0), b"%0100d" % number)
-            wall.now_ms += 100_000
-            put(store, store.queue("U", 0), b"last")
-            store.flush()
-            store.flush_queues()
-            if stopped:
-                store.close()
-                self.disk.remove(f"{ROOT}/{NAME}")
-            else:
-                self.disk.crash(keep_all=True)
-            self.know("U", "T")
+            self.go_on(store, wall)
+            self.end(store, stopped)
+            list_topics(self.disk, "U", "T")
             store = opened(self.disk, wall)
             self.assertEqual(bodies(store, store.queue("T", 0)), [])
             self.assertEqual(len(bodies(store, store.queue("U", 0))), 801)
@@ -210,14 +195,9 @@ class UnenteredTests(SynchronousTestCase):
         wall.now_ms += 100_000
         store = opened(self.disk, wall)
         store.delete_topic("T")
-        for number in range(800):
-            put(store, store.queue("U", 0), b"%0100d" % number)
-        wall.now_ms += 100_000
-        put(store, store.queue("U", 0), b"last")
-        store.flush()
-        store.flush_queues()
+        self.go_on(store, wall)
         put(store, store.queue("T", 0), b"new")
-        self.know("U", "T")
+        list_topics(self.disk, "U", "T")
         self.disk.crash(keep_all=True)
         store = opened(self.disk, wall)
         self.assertEqual(bodies(store, store.queue("T", 0)), [b"new"])
@@ -233,7 +213,7 @@ class UnenteredTests(SynchronousTestCase):
         self.assertEqual(half.status, PUT_OK)
         put(store, store.queue("T", 1), b"last")
         store.close()
-        self.disk.remove(f"{ROOT}/{NAME}")
+        forget_ends(self.disk)
         store = opened(self.disk)
         self.assertEqual((store.report, store.recovered_records), ([], 0))
 
@@ -248,7 +228,7 @@ class UnenteredTests(SynchronousTestCase):
             known = unwrapped(store, queue)
             put(store, store.queue("T", 0), b"last")
             store.close()
-            disk.remove(f"{ROOT}/{NAME}")
+            forget_ends(disk)
             folder = f"{ROOT}/batchconsumequeue/B/0"
             names = disk.list(folder)
             self.assertEqual(len(names), 3)
@@ -263,18 +243,14 @@ class UnenteredTests(SynchronousTestCase):
         for call in ("pwrite", "truncate", "datasync", "sync_dir", "remove"):
             for after in range(8):
                 self.setUp()
-                self.lose("T/0", 7 * QUEUE_FILE)
-                self.disk.fail(call, errno.EIO, after)
-                with contextlib.suppress(StoreError):
-                    opened(self.disk)
-                self.disk.heal()
-                self.disk.crash(keep_all=True)
+                self.lose(7 * QUEUE_FILE)
+                die_at_start(self.disk, call, after)
                 store = opened(self.disk)
                 self.assertEqual(bodies(store, store.queue("T", 0)), self.bodies)
 
     def test_powerLost(self) -> None:
         """So it does when the power was lost in the middle of that start."""
-        self.lose("T/0", *(number * QUEUE_FILE for number in (3, 4, 5, 6, 7)))
+        self.lose(*(number * QUEUE_FILE for number in (3, 4, 5, 6, 7)))
         path = f"{ROOT}/checkpoint"
         self.assertTrue(any(self.disk.read(path)[:16]))
         images: list[MemoryDisk] = []
@@ -294,7 +270,7 @@ class UnenteredTests(SynchronousTestCase):
 
     def test_badDisk(self) -> None:
         """What cannot be read in the log counts as it stands."""
-        self.lose("T/0", 7 * QUEUE_FILE)
+        self.lose(7 * QUEUE_FILE)
         for number in range(2):
             path = f"{ROOT}/commitlog/{segment_name(number * SEGMENT)}"
             self.disk.spoil(path, 0, SEGMENT)
@@ -336,7 +312,7 @@ class UnenteredTests(SynchronousTestCase):
         """It does not matter into which pieces the log is cut."""
         for at_once in (250, 1000, 7777, SEGMENT - 1):
             self.assertEqual(self.look(1 << 60, 1, at_once), -1)
-        self.lose("T/0", *(number * QUEUE_FILE for number in range(2, 8)))
+        self.lose(*(number * QUEUE_FILE for number in range(2, 8)))
         for at_once in (250, 1000, 7777, SEGMENT - 1):
             self.assertEqual(self.look(1 << 60, MOST_READ, at_once), 200)
         store = opened(self.disk)
@@ -344,7 +320,7 @@ class UnenteredTests(SynchronousTestCase):
         store.append([lost])
         put(store, store.queue("T", 1), b"last")
         store.close()
-        self.lose("T/2")
+        lose_folder(self.disk, f"{QUEUES}/T/2")
         size = lost.position % SEGMENT
         for at_once in range(size // 2 - 30, size // 2 + 180, 10):
             self.assertEqual(self.look(1 << 60, MOST_READ, at_once), 0)
@@ -352,7 +328,7 @@ class UnenteredTests(SynchronousTestCase):
     def test_bounds(self) -> None:
         """However much there is, the start does not wait long: what is far behind the
         end is not looked at, and so many records are not read."""
-        self.lose("T/0", *(number * QUEUE_FILE for number in range(2, 8)))
+        self.lose(*(number * QUEUE_FILE for number in range(2, 8)))
         self.assertEqual(self.look(MOST_ENTRIES, MOST_READ), 200)
         self.assertEqual(self.look(MOST_ENTRIES, 1), -1)
         self.assertEqual(self.look(0, MOST_READ), -1)

@@ -13,6 +13,7 @@ from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.segments import segment_name
 from rocketbroker.store.verification import Verification
 from rocketbroker.testing.files import MemoryDisk
+from tests.store.accidents import lose_folder
 from tests.store.repairs import LOG, QUEUE, SmallStore
 from tests.store.stores import (
     BORN_HOST_V6,
@@ -316,7 +317,6 @@ class VerificationTests(SmallStore):
     def test_deletedTopic(self) -> None:
         """Records of queues that are gone are counted."""
         self.store.close()
-        self.disk.remove(os.path.join(ROOT, "consumequeue", "T", "1", segment_name(0)))
-        self.disk.remove_dir(os.path.join(ROOT, "consumequeue", "T", "1"))
+        lose_folder(self.disk, os.path.join(ROOT, "consumequeue", "T", "1"))
         walk, faults = self.walk()
         self.assertEqual((faults, walk.queues.orphans), ([], 40))

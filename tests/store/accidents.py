@@ -1,0 +1,46 @@
+"""What becomes of the directory of a store between two starts."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+
+from rocketbroker.errors import StoreError
+from rocketbroker.store.ends import NAME
+from rocketbroker.testing.files import MemoryDisk
+from tests.store.stores import ROOT, opened
+
+
+def forget_ends(disk: MemoryDisk) -> None:
+    """Somebody else has stopped the store cleanly, as a broker of RocketMQ's: nothing
+    says where its queues ended."""
+    disk.remove(f"{ROOT}/{NAME}")
+
+
+def list_topics(disk: MemoryDisk, *topics: str) -> None:
+    """The broker knows these topics, and no others."""
+    disk.make_dirs(f"{ROOT}/config")
+    table: dict[str, object] = {topic: {} for topic in topics}
+    file = disk.open(f"{ROOT}/config/topics.json", create=True)
+    file.truncate(0)
+    file.pwrite(json.dumps({"topicConfigTable": table}).encode(), 0)
+
+
+def lose_folder(disk: MemoryDisk, folder: str) -> None:
+    """A directory of files is gone."""
+    for name in disk.list(folder):
+        disk.remove(f"{folder}/{name}")
+    disk.remove_dir(folder)
+
+
+def die_at_start(disk: MemoryDisk, call: str, after: int) -> None:
+    """A start is killed, the disk having refused a call.
+
+    @param after: how many such calls it has done before.
+    """
+    disk.fail(call, errno.EIO, after)
+    with contextlib.suppress(StoreError):
+        opened(disk)
+    disk.heal()
+    disk.crash(keep_all=True)
