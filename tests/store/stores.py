@@ -70,6 +70,16 @@ def opened(
     return store
 
 
+def with_batches(
+    disk: IFiles | None = None, wall: Wall | None = None, **changes: object
+) -> Store:
+    """One that is open, in which topic B has batch queues, and no other has."""
+    store = make(disk, wall, **changes)
+    store.know_topics("B".__eq__)
+    store.open()
+    return store
+
+
 def on_disk(root: str, **changes: object) -> Store:
     """One that is open, on the disk, with an index of the usual size."""
     sizes: dict[str, object] = {

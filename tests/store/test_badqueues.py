@@ -20,11 +20,11 @@ from tests.store.stores import (
     Wall,
     bodies,
     draft,
-    make,
     opened,
     put,
     put_batches,
     unwrapped,
+    with_batches,
 )
 
 FOLDER = os.path.join(ROOT, "consumequeue", "T", "0")
@@ -176,9 +176,7 @@ class BadQueuesTests(SynchronousTestCase):
         path = os.path.join(ROOT, "batchconsumequeue", "B", "0", segment_name(0))
         for clean in (True, False):
             disk = MemoryDisk()
-            store = make(disk, Wall(), **changes)
-            store.know_topics(lambda topic: topic == "B")
-            store.open()
+            store = with_batches(disk, Wall(), **changes)
             given = [[b"%d.%d" % (n, m) for m in range(3)] for n in range(200)]
             put_batches(store, store.queue("B", 0), *given)
             expected = unwrapped(store, store.queue("B", 0))
@@ -187,9 +185,7 @@ class BadQueuesTests(SynchronousTestCase):
             if not clean:
                 disk.open(f"{ROOT}/abort", create=True)
             disk.spoil(path, 2 * BLOCK, 3 * BLOCK)
-            store = make(disk, Wall(), **changes)
-            store.know_topics(lambda topic: topic == "B")
-            store.open()
+            store = with_batches(disk, Wall(), **changes)
             self.assertEqual(path in "".join(store.report), clean)
             self.assertEqual(unwrapped(store, store.queue("B", 0)), expected)
             store.close()

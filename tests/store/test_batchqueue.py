@@ -33,14 +33,10 @@ from tests.store.stores import (
     put,
     put_batches,
     unwrapped,
+    with_batches,
 )
 
 FOLDER = f"{ROOT}/batchconsumequeue/B/0"
-
-
-def is_b(topic: str) -> bool:
-    """Topic B has batch queues, no other has."""
-    return topic == "B"
 
 
 class BatchCase(SynchronousTestCase):
@@ -54,9 +50,7 @@ class BatchCase(SynchronousTestCase):
 
     def start(self) -> None:
         """Open the store that is on the disk."""
-        self.store: Store = make(self.disk, self.wall)
-        self.store.know_topics(is_b)
-        self.store.open()
+        self.store: Store = with_batches(self.disk, self.wall)
         self.queue = self.store.queue("B", 0)
 
     def offsets(self) -> tuple[int, int, int]:
@@ -225,9 +219,7 @@ class SinglesTests(BatchCase):
 
     def test_limits(self) -> None:
         """They may be as large as other messages, and have as long properties."""
-        store = make(MemoryDisk(), max_message_size=1000)
-        store.know_topics(is_b)
-        store.open()
+        store = with_batches(MemoryDisk(), max_message_size=1000)
         queue = store.queue("B", 0)
         for each, status in (
             (draft(queue, b"x" * 1000), PUT_OK),

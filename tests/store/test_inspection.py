@@ -24,10 +24,10 @@ from tests.store.stores import (
     SEGMENT,
     START_MS,
     Wall,
-    make,
     opened,
     put,
     put_batches,
+    with_batches,
 )
 
 
@@ -108,9 +108,7 @@ class BatchTests(SynchronousTestCase):
     def setUp(self) -> None:
         """Fill it."""
         self.disk = MemoryDisk()
-        self.store = make(self.disk)
-        self.store.know_topics("B".__eq__)
-        self.store.open()
+        self.store = with_batches(self.disk)
         put(self.store, self.store.queue("T", 0), b"alone")
         queue = self.store.queue("B", 1)
         self.drafts = put_batches(self.store, queue, [b"a", b"b"], [b"c", b"d", b"e"])
@@ -250,9 +248,7 @@ class GapTests(SynchronousTestCase):
     def setUp(self) -> None:
         """Fill five files of a queue, four of the log, and three of a batch queue."""
         self.disk = MemoryDisk()
-        self.store = make(self.disk)
-        self.store.know_topics("B".__eq__)
-        self.store.open()
+        self.store = with_batches(self.disk)
         for number in range(5 * QUEUE_ENTRIES):
             put(self.store, self.store.queue("T", 0), b"%03d" % number * 90)
         several = [[b"%02d" % number] * 2 for number in range(3 * BATCH_UNITS)]

@@ -12,7 +12,7 @@ from rocketbroker.store.interfaces import MESSAGE_ILLEGAL, PUT_OK, Draft, IQueue
 from rocketbroker.store.placing import lights_of
 from rocketbroker.store.store import Store
 from rocketbroker.testing.files import MemoryDisk
-from tests.store.stores import ROOT, Wall, batch, bodies, draft, make, opened
+from tests.store.stores import ROOT, Wall, batch, bodies, draft, opened, with_batches
 
 ON = {"enable_lmq": True, "enable_multi_dispatch": True}
 
@@ -106,9 +106,7 @@ class AppendTests(LightCase):
 
     def test_batchQueue(self) -> None:
         """A message of a topic with batch queues may stand in light queues, too."""
-        store = make(MemoryDisk(), self.wall, **ON)
-        store.know_topics("B".__eq__)
-        store.open()
+        store = with_batches(MemoryDisk(), self.wall, **ON)
         queue, light = store.queue("B", 0), store.queue("%LMQ%a", 0)
         store.append([draft(queue, b"0"), spread(queue, b"1", light)])
         while store.dispatch(100):

@@ -17,11 +17,11 @@ from tests.store.stores import (
     Wall,
     batch,
     draft,
-    make,
     opened,
     placed,
     put,
     unwrapped,
+    with_batches,
 )
 from tests.store.test_recovery import log_file
 
@@ -215,9 +215,7 @@ class UnitsTests(SynchronousTestCase):
         @param batches: which of them are inner batches; the others are alone.
         """
         disk, wall = MemoryDisk(), Wall()
-        store = make(disk, wall)
-        store.know_topics("B".__eq__)
-        store.open()
+        store = with_batches(disk, wall)
         queue = store.queue("B", 0)
         drafts = []
         for number in range(10):
@@ -231,9 +229,7 @@ class UnitsTests(SynchronousTestCase):
         for number, at, content in damage:
             at += drafts[number].position if at >= 0 else drafts[number].end
             disk.open(log_file()).pwrite(content, at)
-        store = make(disk, wall)
-        store.know_topics("B".__eq__)
-        store.open()
+        store = with_batches(disk, wall)
         self.assertEqual(
             dict(unwrapped(store, store.queue("B", 0))),
             {n: b"%d" % n for n in range(10) if n not in without},
@@ -263,18 +259,14 @@ class UnitsTests(SynchronousTestCase):
         """Those of a topic that was made again are believed, though the first of them
         is lost: they go on."""
         disk, wall = MemoryDisk(), Wall()
-        store = make(disk, wall)
-        store.know_topics("B".__eq__)
-        store.open()
+        store = with_batches(disk, wall)
         queue = store.queue("B", 0)
         put(store, queue, *[b"old"] * 5)
         store.delete_topic("B")
         (first, *_) = put(store, queue, *[b"new"] * 3)
         disk.crash(keep_all=True)
         disk.open(log_file()).pwrite(b"!", first.position + 88)
-        store = make(disk, wall)
-        store.know_topics("B".__eq__)
-        store.open()
+        store = with_batches(disk, wall)
         found = unwrapped(store, store.queue("B", 0))
         self.assertEqual(found[-2:], [(1, b"new"), (2, b"new")])
         self.assertEqual(store.queue("B", 0).next_offset, 3)

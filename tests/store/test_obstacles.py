@@ -20,10 +20,10 @@ from tests.store.stores import (
     QUEUE_ENTRIES,
     ROOT,
     bodies,
-    make,
     put,
     put_batches,
     unwrapped,
+    with_batches,
 )
 
 FULL = QUEUE_ENTRIES * 20
@@ -39,10 +39,7 @@ class _StoreCase(SynchronousTestCase):
 
     def opened(self) -> Store:
         """The store, opened."""
-        store = make(self.files, store_path_root_dir=self.root)
-        store.know_topics(lambda topic: topic == "B")
-        store.open()
-        return store
+        return with_batches(self.files, store_path_root_dir=self.root)
 
     def make(self, stop: str) -> None:
         """A store with 250 messages in one queue and 25 batches in another.

@@ -12,7 +12,7 @@ from rocketbroker.records.record import decode_all
 from rocketbroker.store.interfaces import PUT_OK, IQueue
 from rocketbroker.store.store import Store
 from rocketbroker.testing.files import MemoryDisk
-from tests.store.stores import Wall, batch, draft, make, placed, unwrapped
+from tests.store.stores import Wall, batch, draft, placed, unwrapped, with_batches
 from tests.store.test_crashes import Script
 from tests.store.test_lightqueues import ON, spread
 
@@ -25,16 +25,13 @@ PLAIN, BATCHES, LIGHT = range(3)
 
 def start(disk: MemoryDisk, wall: Wall) -> Store:
     """A store with queues of all kinds, in files of a few units."""
-    store = make(
+    return with_batches(
         disk,
         wall,
         enable_consume_queue_ext=True,
         mapped_file_size_consume_queue_ext=1000,
         **ON,
     )
-    store.know_topics(lambda topic: topic == "B")
-    store.open()
-    return store
 
 
 def contents(store: Store) -> list[tuple[IQueue, dict[int, bytes]]]:

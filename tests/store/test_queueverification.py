@@ -28,6 +28,7 @@ from tests.store.stores import (
     draft,
     make,
     options,
+    with_batches,
 )
 from tests.store.test_lightqueues import spread
 
@@ -57,10 +58,7 @@ class QueueCase(SynchronousTestCase):
 
     def open(self) -> Store:
         """The store that is on the disk."""
-        store = make(self.disk, Wall(), **self.settings)
-        store.know_topics("B".__eq__)
-        store.open()
-        return store
+        return with_batches(self.disk, Wall(), **self.settings)
 
     def put(self, *drafts: Draft) -> None:
         """Append messages."""

@@ -17,7 +17,13 @@ from rocketbroker.store.consumequeue import Queue
 from rocketbroker.store.ordinary import Lane, collect
 from rocketbroker.store.replaying import replay
 from rocketbroker.store.scanning import Blank, Broken, parse, tag_code_of
-from tests.store.stores import BORN_HOST, BORN_HOST_V6, START_MS, STORE_HOST, make
+from tests.store.stores import (
+    BORN_HOST,
+    BORN_HOST_V6,
+    START_MS,
+    STORE_HOST,
+    with_batches,
+)
 
 #: Where in the log the records are.
 START = 4096
@@ -51,9 +57,7 @@ class ReplayTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         """Two queues, empty."""
-        self.store = make()
-        self.store.know_topics("B".__eq__)
-        self.store.open()
+        self.store = with_batches()
         self.addCleanup(self.store.close)
         self.known: dict[tuple[bytes, int], Queue] = {}
         self.forget()

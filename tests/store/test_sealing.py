@@ -22,13 +22,12 @@ from tests.store.stores import (
     Wall,
     bodies,
     draft,
-    make,
     opened,
     put,
     put_batches,
     unwrapped,
+    with_batches,
 )
-from tests.store.test_batchqueue import is_b
 
 ON = {
     "enabled_append_prop_crc": True,
@@ -47,9 +46,7 @@ class SealedCase(SynchronousTestCase):
     def setUp(self) -> None:
         """It is open, with an ordinary queue and one of batches."""
         self.disk = MemoryDisk()
-        self.store = make(self.disk, Wall(), **ON)
-        self.store.know_topics(is_b)
-        self.store.open()
+        self.store = with_batches(self.disk, Wall(), **ON)
         self.queue = self.store.queue("T", 0)
         self.packs = self.store.queue("B", 0)
 

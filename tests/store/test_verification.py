@@ -21,8 +21,8 @@ from tests.store.stores import (
     SEGMENT,
     batch,
     draft,
-    make,
     put,
+    with_batches,
 )
 
 
@@ -95,9 +95,7 @@ class VerificationTests(SmallStore):
         many, of compressed ones, of batches and of batches kept as one record."""
         self.store.close()
         self.disk = MemoryDisk()
-        store = make(self.disk)
-        store.know_topics("B".__eq__)
-        store.open()
+        store = with_batches(self.disk)
         queue = store.queue("T", 0)
         drafts = [
             draft(queue, b"x"),

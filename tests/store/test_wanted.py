@@ -23,8 +23,8 @@ from tests.store.stores import (
     Wall,
     batch,
     draft,
-    make,
     opened,
+    with_batches,
 )
 
 MANY = 1 << 30
@@ -181,9 +181,7 @@ class BatchTests(WantedCase):
     def test_batches(self) -> None:
         """A batch is given whole, or not at all."""
         self.store.close()
-        self.store = make(self.disk, self.wall)
-        self.store.know_topics(lambda topic: topic == "B")
-        self.store.open()
+        self.store = with_batches(self.disk, self.wall)
         self.queue = self.store.queue("B", 0)
         self.store.append([batch(self.queue, b"one", b"two"), batch(self.queue, b"x")])
         self.store.dispatch(100)
