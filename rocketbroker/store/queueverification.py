@@ -19,6 +19,7 @@ from rocketbroker.records.queueunits import BatchUnit
 from rocketbroker.records.sysflags import INNER_BATCH, takes_queue_offset
 from rocketbroker.store.batchmatching import BatchMatching
 from rocketbroker.store.batchqueue import FOLDER as BATCHES
+from rocketbroker.store.consumequeue import is_usable
 from rocketbroker.store.fates import OPTION, Fate
 from rocketbroker.store.faults import Fault, Remark, Tell
 from rocketbroker.store.locating import segment_at
@@ -46,6 +47,10 @@ MOST_RECORD: Final = 64 << 20
 #: So many records of one queue that have no entry are told one by one, and so many
 #: units of a batch queue that are wrong.
 MOST_TOLD: Final = 20_000
+
+#: So much is shown of what a record says to be its topic, if none can be called so: it
+#: may be tens of thousands of characters.
+MOST_SHOWN: Final = 50
 
 
 @final
@@ -338,4 +343,8 @@ class QueueVerification:
 
 def _name(topic: bytes) -> str:
     """A topic as a directory can be called; a record may say anything."""
-    return topic.decode("utf-8", "replace").replace("/", "\ufffd") or "\ufffd"
+    text = topic.decode("utf-8", "replace")
+    if is_usable(text):
+        return text
+    # Two of these may have one name: there is no directory of either.
+    return "\ufffd" + text.translate({0: "\ufffd", ord("/"): "\ufffd"})[:MOST_SHOWN]

@@ -48,7 +48,7 @@ from rocketbroker.store.repairroom import RESERVE, room_of_patches
 from rocketbroker.store.replacing import Plan
 from rocketbroker.store.stopgaps import StopGaps
 from rocketbroker.store.store import Store
-from rocketbroker.store.verification import Verification
+from rocketbroker.store.verification import Verification, is_filler
 
 #: Makes the directory for copies, when the first is needed.
 Keeping: TypeAlias = Callable[[], Copies]
@@ -305,7 +305,10 @@ class Repair:
             path = self._path(reader, start)
             kind, text = "given-up", f"no message can be made of bytes {start} to "
             text += str(end - 1)
-            if self._is_unwritten(reader, start, end):
+            segment = segment_at(reader, start)
+            if is_filler(segment.file.pread(8, start - segment.start)):
+                kind, text = "changed", "the filler there had a wrong length"
+            elif self._is_unwritten(reader, start, end):
                 kind, text = "changed", "only zeros stand there; a filler says so now"
             told.append(Done(kind, path, start, end - start, text))
         for start, size, why in plan.unread:

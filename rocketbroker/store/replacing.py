@@ -19,6 +19,7 @@ from rocketbroker.records.properties import CRC32
 from rocketbroker.records.record import CRC_PROPERTY_SIZE
 from rocketbroker.records.sysflags import INNER_BATCH
 from rocketbroker.store.batchqueue import FOLDER as BATCHES
+from rocketbroker.store.consumequeue import is_usable
 from rocketbroker.store.faults import Fault
 from rocketbroker.store.locating import (
     entries_behind,
@@ -32,6 +33,7 @@ from rocketbroker.store.lostrecords import Filling, Slot
 from rocketbroker.store.queueverification import MOST_RECORD, SHARED_PREFIX
 from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.scanning import SMALLEST, Blank, Broken, parse
+from rocketbroker.store.verification import is_filler
 
 #: How the CRC of a record begins, as its last property.
 _CRC: Final = CRC32.encode() + b"\x01"
@@ -143,7 +145,8 @@ class Plan:
             if each.position + each.size <= end
         ]
         segment = segment_at(self._reader, start)
-        if segment is self._reader.segments[-1] and end == segment.end:
+        is_last = segment is self._reader.segments[-1] and end == segment.end
+        if is_last and not is_filler(self._read(start, 8)):
             # The log goes on there: what no message stood in becomes zeros again.
             end = max((each.position + each.size for each in slots), default=start)
             if end < segment.end:
@@ -222,7 +225,8 @@ class Plan:
         except (Broken, Blank):
             return
         # A batch without messages is none, and its queue may have gaps.
-        if found[5] & 0xC in (0, 8) and not found[5] & INNER_BATCH:
+        is_one = found[5] & 0xC in (0, 8) and not found[5] & INNER_BATCH
+        if is_one and is_usable(found[2].decode("utf-8", "replace")):
             yield Slot(start, found[1], found[2], found[3], found[4])
 
     def _misplaced(self) -> None:

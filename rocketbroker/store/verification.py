@@ -68,6 +68,17 @@ def _body_of(record: bytes) -> tuple[int, int]:
     return body, int.from_bytes(record[body - 4 : body], "big")
 
 
+def is_filler(head: bytes) -> bool:
+    """Whether the magic number of a filler stands there, in any case."""
+    return int.from_bytes(head[4:8], "big", signed=True) == MAGIC_BLANK
+
+
+def _filler_size(data: bytes, at: int) -> int:
+    """How long a filler says to be. The reference ends its log before one that says
+    more than is left in its file."""
+    return int.from_bytes(data[at : at + 4], "big")
+
+
 def queue_of(path: str) -> tuple[str, int] | None:
     """The queue that a file belongs to, by its path in the root; None if to none."""
     parts = path.split(os.sep)
@@ -236,7 +247,9 @@ class Verification:
                 self.records += 1
                 self.queues.record(found)
         except Blank:
-            return segment.end, False
+            if _filler_size(data, at) == segment.end - (start + at):
+                return segment.end, False
+            return start + at, True
         except Broken:
             return start + at, True
         return start + at, False
@@ -268,7 +281,8 @@ class Verification:
         try:
             parse(data, 0, position, True)
         except Blank:
-            return ""
+            said, left = _filler_size(data, 0), segment.end - position
+            return f"the filler there says {said} bytes, not {left}" * (said != left)
         except Broken as error:
             return str(error)
         return ""
@@ -332,7 +346,8 @@ class Verification:
         @return: where the file ends.
         """
         reader = self._reader
-        if is_last and not reader.is_live:
+        head = segment.file.pread(8, position - segment.start)
+        if is_last and not reader.is_live and not is_filler(head):
             if why == NOTHING and is_zero:
                 self._reached = position
                 self.done -= stop - position
@@ -404,8 +419,8 @@ class Verification:
     def _is_start(self, segment: Segment, position: int, stop: int) -> bool:
         """Whether a record, or the filler of a file, begins there."""
         data = self._read(segment, position, stop)
-        if int.from_bytes(data[4:8], "big", signed=True) == MAGIC_BLANK:
-            return int.from_bytes(data[:4], "big") == segment.end - position
+        if is_filler(data):
+            return _filler_size(data, 0) == segment.end - position
         try:
             parse(data, 0, position, False)
         except (Broken, Blank):

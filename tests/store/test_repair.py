@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import struct
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -12,6 +13,7 @@ from rocketbroker.errors import StoreError
 from rocketbroker.records.entries import SIZE
 from rocketbroker.records.record import decode, encode, record_size
 from rocketbroker.store.copies import Done
+from rocketbroker.store.encoding import MAGIC_BLANK
 from rocketbroker.store.interfaces import PUT_OK
 from rocketbroker.store.lostrecords import LOST
 from rocketbroker.store.repair import Keeping
@@ -126,6 +128,22 @@ class RepairTests(DamagedStore):
         self.assertIn("mended", self.kinds())
         self.expect_lost()
         self.assertEqual(self.faults(), [])
+
+    def test_filler(self) -> None:
+        """The filler of a file says another length: it is told, and set right, since
+        the reference ends its log before one that is too long. Nothing is lost."""
+        end = self.disk.read(LOG).rindex(struct.pack(">i", MAGIC_BLANK)) - 4
+        for length in (SEGMENT, 1 << 27, 0, -1):
+            self.change(LOG, end, struct.pack(">i", length))
+            self.assertEqual([each.position for each in self.faults()], [end])
+            self.repair(dry=True, left=1)
+            self.assertEqual(self.kinds(), ["changed", "moved"])
+            self.repair()
+            self.assertEqual(self.kinds(), ["changed", "moved"])
+            self.expect_lost()
+            self.assertEqual(self.faults(), [])
+            said = int.from_bytes(self.disk.read(LOG)[end : end + 4], "big")
+            self.assertEqual(said, SEGMENT - end)
 
     def test_region(self) -> None:
         """Rubbish over several records leaves each message its place."""

@@ -63,6 +63,21 @@ class VerificationTests(SmallStore):
         self.assertEqual(walk.records, 80)
         self.store.close()
 
+    def test_oddTopics(self) -> None:
+        """A record whose topic has become one that no directory can be called: no
+        file is looked for under it."""
+        self.store.close()
+        position, size = self.position(7)
+        at = self.disk.read(LOG).index(b"\x01T", position + 88 + 1200) + 1
+        self.assertLess(at, position + size)
+        for topic in (b"\0", b"/", b"."):
+            self.change(LOG, at, topic)
+            _, faults = self.walk()
+            queues = {each.queue for each in faults} - {None, ("T", 0)}
+            self.assertEqual(len(queues), 0)
+            texts = " ".join(each.text for each in faults)
+            self.assertIn("the record there is 7 of \ufffd", texts)
+
     def test_everyBitOfABody(self) -> None:
         """Each flipped bit of a body is found and nothing else is told."""
         self.store.close()
