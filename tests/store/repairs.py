@@ -53,6 +53,24 @@ def repair_of(
     )
 
 
+def verified(
+    disk: IFiles, log_size: int = 0, goes_on: bool = False
+) -> tuple[Verification, list[Fault]]:
+    """A walk through a store, and what it finds.
+
+    @param log_size: what the settings say of the files of the log; 0 for none.
+    @param goes_on: also where a directory cannot be listed.
+    """
+    faults: list[Fault] = []
+    reader = StoreReader(disk, ROOT, log_size=log_size)
+    reader.files.goes_on = goes_on
+    walk = Verification(reader, faults.append, lambda done: None)
+    walk.expected_bytes()
+    walk.run()
+    reader.close()
+    return walk, faults
+
+
 class SmallStore(SynchronousTestCase):
     """A store of 80 messages in two queues, over two segments."""
 
@@ -111,11 +129,7 @@ class DamagedStore(SmallStore):
 
     def faults(self) -> list[Fault]:
         """What is wrong now."""
-        faults: list[Fault] = []
-        reader = StoreReader(self.disk, ROOT)
-        Verification(reader, faults.append, lambda done: None).run()
-        reader.close()
-        return faults
+        return verified(self.disk)[1]
 
     def messages(self, queue_id: int = 0) -> list[StoredMessage]:
         """The messages of a queue as a broker hands them out; offsets are dense."""

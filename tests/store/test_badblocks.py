@@ -16,6 +16,7 @@ from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.segments import segment_name
 from rocketbroker.store.verification import Verification
 from rocketbroker.testing.files import MemoryDisk
+from tests.store.repairs import verified
 from tests.store.stores import ROOT, SEGMENT, opened, put
 
 LOG = os.path.join(ROOT, "commitlog", segment_name(0))
@@ -43,13 +44,7 @@ class BadBlocksTests(SynchronousTestCase):
 
     def walk(self) -> tuple[Verification, list[Fault]]:
         """Verify it."""
-        faults: list[Fault] = []
-        reader = StoreReader(self.disk, ROOT)
-        walk = Verification(reader, faults.append, lambda done: None)
-        walk.expected_bytes()
-        walk.run()
-        reader.close()
-        return walk, faults
+        return verified(self.disk)
 
     def in_block(self, start: int) -> set[int]:
         """The offsets of records that have a byte in a block of the log."""

@@ -10,13 +10,11 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.store.fates import OPTION, Fate, fate_of
 from rocketbroker.store.faults import Fault
-from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.segments import segment_name
 from rocketbroker.store.store import Store
-from rocketbroker.store.verification import Verification
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.accidents import forget_ends, list_topics, lose_folder
-from tests.store.repairs import repair_of
+from tests.store.repairs import repair_of, verified
 from tests.store.stores import ROOT, opened, put, put_batches
 
 ORDINARY, BATCHES = "consumequeue", "batchconsumequeue"
@@ -77,11 +75,7 @@ class AlikeTests(SynchronousTestCase):
 
     def verify(self) -> tuple[list[Fault], list[str]]:
         """Faults and remarks."""
-        faults: list[Fault] = []
-        reader = StoreReader(self.disk, ROOT)
-        walk = Verification(reader, faults.append, lambda done: None)
-        walk.run()
-        reader.close()
+        walk, faults = verified(self.disk)
         return faults, [remark.text for remark in walk.remarks]
 
     def check(self, fate: Fate, count: int, *queues: int) -> None:

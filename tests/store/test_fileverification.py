@@ -16,6 +16,7 @@ from rocketbroker.store.segments import segment_name
 from rocketbroker.store.verification import Verification
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.accidents import forget_ends, list_topics, lose_folder
+from tests.store.repairs import verified
 from tests.store.stores import QUEUE_ENTRIES, ROOT, SEGMENT, opened, put
 
 FILE_BYTES = QUEUE_ENTRIES * SIZE
@@ -60,13 +61,7 @@ class FileVerificationTests(SynchronousTestCase):
 
     def walk(self, size: int = 0) -> tuple[Verification, list[Fault]]:
         """Verify it."""
-        faults: list[Fault] = []
-        reader = StoreReader(self.disk, ROOT, log_size=size)
-        walk = Verification(reader, faults.append, lambda done: None)
-        walk.expected_bytes()
-        walk.run()
-        reader.close()
-        return walk, faults
+        return verified(self.disk, size)
 
     def kinds(self, faults: list[Fault]) -> dict[str, int]:
         """How many faults there are of each kind."""

@@ -11,13 +11,11 @@ from rocketbroker.records.entries import SIZE
 from rocketbroker.records.queueunits import BATCH_SIZE
 from rocketbroker.store.faults import Fault
 from rocketbroker.store.interfaces import PUT_OK, Draft
-from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.segments import segment_name
 from rocketbroker.store.store import Store
-from rocketbroker.store.verification import Verification
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.accidents import lose_folder
-from tests.store.repairs import repair_of
+from tests.store.repairs import repair_of, verified
 from tests.store.stores import (
     BATCH_UNITS,
     ROOT,
@@ -82,12 +80,7 @@ class QueueCase(SynchronousTestCase):
 
         @param goes_on: also where a directory cannot be listed.
         """
-        faults: list[Fault] = []
-        reader = StoreReader(self.disk, ROOT)
-        reader.files.goes_on = goes_on
-        walk = Verification(reader, faults.append, lambda done: None)
-        walk.run()
-        reader.close()
+        walk, faults = verified(self.disk, goes_on=goes_on)
         self.assertEqual(walk.records, self.records)
         self.assertEqual(walk.faults, len(faults))
         return faults
@@ -175,10 +168,7 @@ class BatchTests(QueueCase):
         self.assertEqual([each.kind for each in faults], ["missing"] * 3)
         abort = os.path.join(ROOT, "abort")
         self.disk.open(abort, create=True).close()
-        reader = StoreReader(self.disk, ROOT)
-        walk = Verification(reader, faults.append, lambda done: None)
-        walk.run()
-        reader.close()
+        walk, _ = verified(self.disk)
         self.assertEqual((walk.faults, walk.queues.unlisted), (0, 3))
         self.disk.remove(abort)
         self.repair()
