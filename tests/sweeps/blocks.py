@@ -12,19 +12,15 @@ from collections.abc import Iterator
 from rocketbroker.errors import StoreError
 from rocketbroker.files.blocks import BLOCK
 from rocketbroker.records.record import StoredMessage, decode_all
-from rocketbroker.store.interfaces import PUT_OK, IQueue
+from rocketbroker.store.interfaces import PUT_OK, Draft, IQueue
 from rocketbroker.store.rot import MOST_TRIES
 from rocketbroker.store.store import Store
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import ROOT, Wall, draft, opened
-
-#: Topic, queue and queue offset of a message.
-Place = tuple[str, int, int]
+from tests.sweeps.corpus import Corpus, Place
 
 #: So many entries are in one file of a queue: more than a block of them.
 QUEUE_ENTRIES = 260
-
-SMALL = {"mapped_file_size_consume_queue": 20 * QUEUE_ENTRIES}
 
 #: An append may be refused so often before the log has another place for it.
 MOST_REFUSED = 4
@@ -52,42 +48,16 @@ class Figures:
         )
 
 
-class Corpus:
-    """A store of two queues over several files of each kind.
+class KeyedCorpus(Corpus):
+    """A store of two queues over several files of each kind; its messages have keys."""
 
-    @ivar bodies: of each place, the body.
-    @ivar positions: of each place, from where to where its record stands.
-    """
+    settings = {"mapped_file_size_consume_queue": 20 * QUEUE_ENTRIES}
 
-    def __init__(self, clean: bool) -> None:
-        """
-        @param clean: whether the store is stopped; if not, its process dies.
-        """
-        self.disk = MemoryDisk()
-        self.wall = Wall()
-        self.clean = clean
-        self.bodies: dict[Place, bytes] = {}
-        self.positions: dict[Place, tuple[int, int]] = {}
-        store = opened(self.disk, self.wall, **SMALL)
-        for number in range(RECORDS):
-            self.wall.now_ms += 7
-            queue = store.queue("T", number % 5 % 2)
-            body = b"%03d." % number * (number * 5 % 17 + 1)
-            keys = b"KEYS\x01k%d\x02" % number
-            each = draft(queue, body, properties=keys)
-            store.append([each])
-            assert each.status == PUT_OK
-            place = "T", number % 5 % 2, each.queue_offset
-            self.bodies[place] = body
-            self.positions[place] = each.position, each.end
-        while store.dispatch(1000):
-            pass
-        while store.build_index(1000):
-            pass
-        store.flush()
-        store.flush_queues()
-        if clean:
-            store.close()
+    def message(self, store: Store, number: int) -> Draft:
+        """See L{Corpus.message}."""
+        queue = store.queue("T", number % 5 % 2)
+        body = b"%03d." % number * (number * 5 % 17 + 1)
+        return draft(queue, body, properties=b"KEYS\x01k%d\x02" % number)
 
     def blocks(self) -> Iterator[tuple[str, int]]:
         """Each block of each file that is not memory of a process."""
@@ -103,10 +73,10 @@ def sweep(figures: Figures, clean: bool, step: int = 1) -> None:
 
     @param step: only each so-manieth.
     """
-    corpus = Corpus(clean)
+    corpus = KeyedCorpus(RECORDS, clean)
     for number, (path, start) in enumerate(corpus.blocks()):
         if number % step == 0:
-            disk = corpus.disk.image(keep_all=True)
+            disk = corpus.image()
             disk.spoil(path, start, min(start + BLOCK, max(1, disk.size(path))))
             Case(figures, corpus, path, start).check(disk)
 
@@ -166,7 +136,7 @@ class Case:
     def started(self, disk: MemoryDisk) -> Store:
         """Start, and look."""
         self.wall.now_ms += 1000
-        store = opened(disk, self.wall, **SMALL)
+        store = opened(disk, self.wall, **self.corpus.settings)
         self.said += "".join(store.report)
         while store.build_index(1000):
             pass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rocketbroker.records.record import StoredMessage, decode_all
-from rocketbroker.store.interfaces import PUT_OK
+from rocketbroker.store.interfaces import PUT_OK, Draft
 from rocketbroker.store.store import Store
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import Wall, draft, opened, placed
@@ -29,7 +29,11 @@ class Corpus:
     @ivar disk: where it is.
     @ivar bodies: of each place, the body.
     @ivar positions: of each place, from where to where its record stands.
+    @ivar end: where the log ends.
     """
+
+    #: What is set.
+    settings = SMALL
 
     def __init__(self, count: int, clean: bool, large: int = 0) -> None:
         """
@@ -39,13 +43,13 @@ class Corpus:
         self.disk = MemoryDisk()
         self.wall = Wall()
         self.clean = clean
+        self.large = large
         self.bodies: dict[Place, bytes] = {}
         self.positions: dict[Place, tuple[int, int]] = {}
-        store = opened(self.disk, self.wall, **SMALL)
+        store = opened(self.disk, self.wall, **self.settings)
         for number in range(count):
-            topic, queue_id = QUEUES[number * 7 % 5 % 3]
-            times = 425 if number < large else number * 5 % 17 + 1
-            self.add(store, topic, queue_id, b"%03d." % number * times)
+            self.wall.now_ms += 7
+            self.add(store, self.message(store, number))
         while store.build_index(1000):
             pass
         store.flush()
@@ -54,16 +58,19 @@ class Corpus:
             store.close()
         self.end = max(end for _, end in self.positions.values())
 
-    def add(self, store: Store, topic: str, queue_id: int, body: bytes) -> None:
+    def message(self, store: Store, number: int) -> Draft:
+        """One that is to be appended."""
+        queue = store.queue(*QUEUES[number * 7 % 5 % 3])
+        times = 425 if number < self.large else number * 5 % 17 + 1
+        return draft(queue, b"%03d." % number * times, "AB"[number % 2])
+
+    def add(self, store: Store, each: Draft) -> None:
         """Append a message and note where it stands."""
-        self.wall.now_ms += 7
-        tags = "AB"[len(self.bodies) % 2]
-        each = draft(store.queue(topic, queue_id), body, tags)
         store.append([each])
         assert each.status == PUT_OK
         store.dispatch(1)
-        place = topic, queue_id, each.queue_offset
-        self.bodies[place] = body
+        place = each.queue.topic, each.queue.queue_id, each.queue_offset
+        self.bodies[place] = each.body
         self.positions[place] = each.position, each.end
 
     def last(self, count: int) -> list[tuple[Place, tuple[int, int]]]:
@@ -77,7 +84,7 @@ class Corpus:
     def open(self, disk: MemoryDisk) -> Store:
         """Start on a damaged disk."""
         wall = Wall(self.wall.now_ms + 1000)
-        return opened(disk, wall, **SMALL)
+        return opened(disk, wall, **self.settings)
 
 
 def handed(store: Store) -> dict[Place, bytes]:
