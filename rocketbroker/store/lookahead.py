@@ -31,7 +31,7 @@ from collections.abc import Iterator
 from typing import Final, final
 
 from rocketbroker.store.encoding import FILLER, FILLER_BYTES, MAGIC_BLANK
-from rocketbroker.store.scanning import SMALLEST, Blank, Broken, parse
+from rocketbroker.store.scanning import SMALLEST, whole_record
 from rocketbroker.store.segments import Segment, Segments
 
 #: So many bytes of a segment are searched. The largest record of the default settings
@@ -123,13 +123,5 @@ class LookAhead:
             return bool(size == left)
         if int.from_bytes(head[POSITION_AT:], "big") != position:
             return False
-        if not SMALLEST <= size <= left:
-            return False
-        data, refused = self._segments.before_bad(segment, size, at)
-        if refused:
-            return False
-        try:
-            found = parse(data, 0, position, True)
-        except (Blank, Broken):
-            return False
-        return found[6] >= self._since_ms - CORRECTED_MS
+        found = whole_record(self._segments, position, size)
+        return found is not None and found[6] >= self._since_ms - CORRECTED_MS

@@ -35,7 +35,7 @@ from rocketbroker.records.queueunits import decode_batch
 from rocketbroker.store.consumequeue import Queue
 from rocketbroker.store.placing import place_of
 from rocketbroker.store.rot import Rot
-from rocketbroker.store.scanning import SMALLEST, Blank, Broken, Found, parse
+from rocketbroker.store.scanning import SMALLEST, Found, whole_record
 from rocketbroker.store.segments import Segments
 
 #: Where nothing was written.
@@ -226,20 +226,9 @@ class Misplaced:
     def _leads(self, queue: Queue, offset: int, entry: bytes) -> bool:
         """Whether an entry leads to a whole record that says its place."""
         position, size, _ = ENTRY.unpack(entry)
-        if size < SMALLEST:
-            return False
-        segment = self._segments.find(position)
-        if segment is None or size > segment.end - position:
-            return False
-        at = position - segment.start
-        data, refused = self._segments.before_bad(segment, size, at)
-        if refused:
-            return False
-        try:
-            found = parse(data, 0, position, True)
-        except (Blank, Broken):
-            return False
-        return found[1:5] == (size, queue.topic_bytes, queue.queue_id, offset)
+        found = whole_record(self._segments, position, size)
+        wanted = size, queue.topic_bytes, queue.queue_id, offset
+        return found is not None and found[1:5] == wanted
 
 
 def _end_of(found: Found) -> int:

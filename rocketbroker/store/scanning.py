@@ -197,6 +197,24 @@ def checked(
     return data[at : at + size], found
 
 
+def whole_record(segments: Segments, position: int, size: int) -> Found | None:
+    """I{Blocking.} The record that stands at a position, if it is whole.
+
+    @param size: so many bytes it may have at most.
+    @raise OSError: the disk is bad.
+    """
+    segment = segments.find(position)
+    if segment is None or not SMALLEST <= size <= segment.end - position:
+        return None
+    data, refused = segments.before_bad(segment, size, position - segment.start)
+    if refused:
+        return None
+    try:
+        return parse(data, 0, position, True)
+    except (Blank, Broken):
+        return None
+
+
 @final
 class Scan:
     """A walk through the log.

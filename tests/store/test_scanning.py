@@ -14,6 +14,7 @@ from rocketbroker.store.scanning import (
     Scan,
     parse,
     tag_code_of,
+    whole_record,
 )
 from rocketbroker.store.segments import Segments
 from rocketbroker.testing.files import MemoryDisk
@@ -92,6 +93,42 @@ class ParseTests(SynchronousTestCase):
         filler = bytes.fromhex("00000010cbd43194")
         self.assertRaises(Blank, parse, filler, 0, AT, True)
         self.assertRaises(Blank, parse, filler + bytes(200), 0, AT, True)
+
+
+class WholeRecordTests(SynchronousTestCase):
+    """One record of a log."""
+
+    def test_whole(self) -> None:
+        """It is read if it has at most as many bytes as are given, which the segment
+        has, all that can be read, and its body is what was written."""
+        disk = MemoryDisk()
+        store = opened(disk)
+        one = draft(store.queue("T", 0), b"one")
+        store.append([one, draft(store.queue("T", 0), b"two")])
+        store.close()
+        segments = Segments(disk, [f"{ROOT}/commitlog"], SEGMENT)
+        load_segments(disk, segments)
+        start, size = one.end, one.end - one.position
+        for length in (size, size + 1, SEGMENT - start):
+            found = whole_record(segments, start, length)
+            assert found is not None
+            self.assertEqual((found[0], found[1], found[4]), (start, size, 1))
+        for position, length in (
+            (start, size - 1),
+            (start, -1),
+            (start, SEGMENT - start + 1),
+            (start + 1, size),
+            (2 * SEGMENT, size),
+        ):
+            self.assertIsNone(whole_record(segments, position, length))
+        (path,) = (segment.path for segment in segments.all)
+        disk.spoil(path, start + 10, start + 11)
+        self.assertIsNone(whole_record(segments, start, size))
+        disk.heal()
+        self.assertIsNotNone(whole_record(segments, start, size))
+        disk.open(path).pwrite(b"T", start + 88)
+        self.assertIsNone(whole_record(segments, start, size))
+        segments.close()
 
 
 class TagTests(SynchronousTestCase):
