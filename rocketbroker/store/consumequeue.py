@@ -194,12 +194,18 @@ class Queue:
         view[self.slot + MIN] = min(offset, view[self.slot + MIN])
 
     def _fill(self, there: int, offset: int) -> None:
-        """Mark the entries before C{offset} as those of nobody."""
+        """Mark the entries before C{offset} as those of nobody.
+
+        Also those of the file before, if the queue ends in or with that: at zeros there
+        the reference would end the queue.
+        """
         per_file = self.files.size // SIZE
-        start = max(there, offset - offset % per_file)
-        self.files.write(start * SIZE, FILLED * (offset - start))
         view = self.words.view
         first = view[self.slot + MIN]
+        start = offset - offset % per_file
+        if there > start or first < there >= start - per_file:
+            start = there
+        self.files.write(start * SIZE, FILLED * (offset - start))
         files = self.files.all
         if there == first or (files and first * SIZE < files[0].start):
             view[self.slot + MIN] = offset

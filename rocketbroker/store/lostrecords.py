@@ -6,8 +6,8 @@ without a good record is filled with records that say what was there, and that b
 reference and we step over or hand out as they are:
 
   - Where a queue's entry still tells which message stood there, and only numbers of the
-    record's head are wrong that the entry knows, they are set right, and nothing is
-    lost.
+    record's head or its topic are wrong, which the entry knows, they are set right, and
+    nothing is lost.
   - Else the message keeps its place in its queue, since offsets must be dense, as a
     message without a body, with the properties it had if they can be read, and the
     property L{LOST}. A consumer sees that something was there. So it does in the light
@@ -49,6 +49,7 @@ from rocketbroker.records.record import (
     StoredMessage,
     decode,
     encode,
+    is_crc_property_right,
     own_crc,
     record_size,
 )
@@ -196,14 +197,22 @@ class Filling:
         data = self._read(slot.position, slot.size)
         mended = _mended(slot, data)
         if mended is not None and mended != data:
-            self.patches.append((slot.position, mended))
-            self.mended.append(slot)
+            self._mend(slot, mended)
 
     def seal(self, start: int, end: int) -> None:
         """Give a record that has a CRC of its own the right one, as it is now."""
         data = self._read(start, end - start)
         self.patches.append((end - CRC_PROPERTY_SIZE, own_crc(data)))
         self.sealed.append((start, end))
+
+    def _mend(self, slot: Slot, mended: bytes) -> None:
+        """Write a record as it is when mended, with the right CRC of its own if it has
+        one: more of it may be wrong than was set right."""
+        if not is_crc_property_right(mended, 0, len(mended)):
+            mended = mended[:-CRC_PROPERTY_SIZE] + own_crc(mended)
+            self.sealed.append((slot.position, slot.position + slot.size))
+        self.patches.append((slot.position, mended))
+        self.mended.append(slot)
 
     def _bury(self, start: int, end: int) -> None:
         """Give up a region."""
@@ -248,8 +257,7 @@ class Filling:
         mended = _mended(slot, data)
         left = room - slot.position - slot.size
         if mended is not None and (left == 0 or left >= self._smallest):
-            self.patches.append((slot.position, mended))
-            self.mended.append(slot)
+            self._mend(slot, mended)
             self._bury(slot.position + slot.size, room)
             return
         record = None
@@ -376,17 +384,37 @@ def _mended(slot: Slot, data: bytes) -> bytes | None:
     fixed[:8] = struct.pack(">ii", slot.size, magic)
     fixed[12:16] = slot.queue_id.to_bytes(4, "big")
     fixed[20:36] = struct.pack(">qq", slot.queue_offset, slot.position)
-    for length in (None, *_body_lengths(slot, fixed)):
-        if length is not None:
-            at = _body_of(fixed)
-            fixed[at - 4 : at] = length.to_bytes(4, "big")
+    for record in _with_lengths(slot, bytes(fixed)):
         try:
-            found = parse(bytes(fixed), 0, slot.position, True)
+            found = parse(record, 0, slot.position, True)
         except (Broken, Blank):
             continue
         if found[1] == slot.size and found[2] == slot.topic:
-            return bytes(fixed)
+            return record
     return None
+
+
+def _with_lengths(slot: Slot, record: bytes) -> Iterator[bytes]:
+    """A record with all the lengths that it may have: those that it says; others of
+    the body; or others behind that, and the topic, where the CRC of the body tells
+    whether it ends there."""
+    yield record
+    body = _body_of(record)
+    for length in _body_lengths(slot, record):
+        yield record[: body - 4] + length.to_bytes(4, "big") + record[body:]
+    length = int.from_bytes(record[body - 4 : body], "big", signed=True)
+    topic = body + length
+    end = topic + len(_topic_of(slot)) + 2
+    left = slot.size - end
+    if length > 0 and 0 <= left <= MOST_PROPERTIES:
+        said = _topic_of(slot) + left.to_bytes(2, "big")
+        yield record[:topic] + said + record[end:]
+
+
+def _topic_of(slot: Slot) -> bytes:
+    """The topic as it stands in a record, with its length."""
+    length = len(slot.topic)
+    return length.to_bytes(1 if length <= MOST_TOPIC_V1 else 2, "big") + slot.topic
 
 
 def _body_of(record: bytes | bytearray) -> int:
@@ -397,8 +425,7 @@ def _body_of(record: bytes | bytearray) -> int:
 def _body_lengths(slot: Slot, record: bytes | bytearray) -> Iterator[int]:
     """How long the body may be by what follows it: the topic, and as many bytes of
     properties as are left."""
-    topic = slot.topic
-    head = len(topic).to_bytes(1 if len(topic) <= MOST_TOPIC_V1 else 2, "big") + topic
+    head = _topic_of(slot)
     body = _body_of(record)
     at = record.find(head, body)
     while at >= 0:

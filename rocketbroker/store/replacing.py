@@ -230,14 +230,18 @@ class Plan:
             yield Slot(start, found[1], found[2], found[3], found[4])
 
     def _misplaced(self) -> None:
-        """Records that are whole, but say another queue or offset than the entry that
-        stands in order with its neighbours."""
+        """Records that are whole, but say another topic, queue or offset than the entry
+        that stands in order with its neighbours, if these lead where they should: else
+        it may be the queue's file that is of another queue."""
         reader = self._reader
         seen = {position for position, _ in self.filling.patches}
         for fault in self._faults:
             if fault.kind != "entry" or fault.queue is None:
                 continue
             topic, queue_id = fault.queue
+            if topic.startswith(SHARED_PREFIX):
+                # Its records are of other topics.
+                continue
             offset = fault.offsets[0]
             first = max(offset - 1, reader.min_offset(topic, queue_id))
             around = [
@@ -253,7 +257,12 @@ class Plan:
                 continue
             if not self._has(position, size) or self._is_where_it_says(position):
                 continue
-            self.filling.correct(Slot(position, size, topic.encode(), queue_id, offset))
+            if all(
+                at == offset or self._said(around[at - first][0]) == (*fault.queue, at)
+                for at in range(first, first + len(around))
+            ):
+                slot = Slot(position, size, topic.encode(), queue_id, offset)
+                self.filling.correct(slot)
 
     def _has(self, position: int, size: int) -> bool:
         """Whether a part of the log is in one of its files."""
@@ -265,15 +274,20 @@ class Plan:
     def _is_where_it_says(self, position: int) -> bool:
         """Whether the entry that a record says to be its own leads to it: then it is
         another entry that is wrong."""
-        segment = segment_at(self._reader, position)
-        size = int.from_bytes(self._read(position, 4), "big")
-        data = self._read(position, min(size, MOST_RECORD, segment.end - position))
-        try:
-            found = parse(data, 0, position, False)
-        except (Broken, Blank):
+        said = self._said(position)
+        if said is None or said[0] not in self._reader.topics():
             return False
-        topic = found[2].decode("utf-8", "replace")
-        if topic not in self._reader.topics():
-            return False
-        entries = self._reader.entries(topic, found[3], found[4])[:1]
+        entries = self._reader.entries(*said)[:1]
         return any(entry[0] == position for entry in entries)
+
+    def _said(self, position: int) -> tuple[str, int, int] | None:
+        """The topic, the queue and the offset that a record says, if it is whole but
+        for its body."""
+        try:
+            segment = segment_at(self._reader, position)
+            size = int.from_bytes(self._read(position, 4), "big")
+            data = self._read(position, min(size, MOST_RECORD, segment.end - position))
+            found = parse(data, 0, position, False)
+        except (Broken, Blank, StoreError):
+            return None
+        return found[2].decode("utf-8", "replace"), found[3], found[4]

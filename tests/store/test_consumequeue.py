@@ -110,6 +110,19 @@ class QueueTests(QueueCase):
         self.assertEqual(self.offsets(), (35, 36, 36))
         self.assertEqual(self.disk.list(FOLDER), [segment_name(3 * SIZE)])
 
+    def test_gapOverABorder(self) -> None:
+        """A gap that reaches into the next file is filled in both; also where the
+        queue ends with its file."""
+        for there in (8, 10):
+            self.setUp()
+            self.enter(0, *range(there))
+            self.enter(20 if there == 10 else 13, 50)
+            end = self.queue.max_offset
+            self.assertEqual(self.offsets()[0], 0)
+            read = self.queue.read(there, 10 - there) + self.queue.read(10, 10)
+            wanted = FILLED * (end - 1 - there) + entry(50)
+            self.assertEqual((read + self.queue.read(20, 1))[: len(wanted)], wanted)
+
     def test_before(self) -> None:
         """Entries before the end replace all that follows them."""
         self.enter(0, *range(25))

@@ -190,3 +190,26 @@ class FillingTests(SynchronousTestCase):
         filling, found, _ = self.filled(record, [slot])
         self.assertEqual(filling.mended, [slot])
         self.assertEqual(found[0][:5], (START, len(record), b"T", 3, 7))
+
+    def test_mendedTopic(self) -> None:
+        """Nor is anything lost if the topic is wrong, or a length behind the body: the
+        queue knows the one, and the size tells the other. A CRC of its own is right
+        again, also where other bytes are wrong that nothing tells."""
+        for topic in (b"Topic", b"T" * 200):
+            record = encode(
+                topic, b"body", b"a\x01b\x02", 3, 7, START, MS, bytes(8), MS, bytes(8),
+                append_crc=True,
+            )  # fmt: skip
+            slot = Slot(START, len(record), topic, 3, 7)
+            at = record.index(b"body") + 4
+            for wrong in range(at, record.index(b"a\x01b\x02")):
+                damaged = bytearray(record)
+                damaged[wrong] ^= 1 << wrong % 8
+                filling, found, _ = self.filled(bytes(damaged), [slot], is_sealed=True)
+                self.assertEqual((filling.mended, filling.sealed), ([slot], []))
+                self.assertEqual(found[0][2], topic)
+                self.assertEqual(found[0][7], record[-len(found[0][7]) :])
+                damaged[16] ^= 1
+                filling, found, _ = self.filled(bytes(damaged), [slot], is_sealed=True)
+                self.assertEqual(filling.mended, [slot])
+                self.assertEqual(filling.sealed, [(START, START + len(record))])

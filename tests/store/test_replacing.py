@@ -112,6 +112,34 @@ class PlaceTests(DamagedStore):
             self.assertEqual(self.disk.read(LOG), log)
             self.expect_lost()
 
+    def test_topics(self) -> None:
+        """A record whose topic is another is set right, if its neighbours are."""
+        for number in (0, 20, 39):
+            self.setUp()
+            position, size = self.position(number)
+            path = LOG if position < SEGMENT else LAST_LOG
+            at = self.disk.read(path).index(b"\x01T", position % SEGMENT + 1200) + 1
+            for topic in (b"U", b"\0"):
+                self.change(path, at, topic)
+                self.repair()
+                self.assertIn("mended", self.kinds())
+                self.assertEqual(self.disk.read(path)[at : at + 1], b"T")
+                self.expect_lost()
+                self.assertEqual(self.faults(), [])
+        self.assertGreater(size, 1200)
+
+    def test_exchanged(self) -> None:
+        """Where the files of two queues have been exchanged the log tells where its
+        messages belong."""
+        one, other = self.disk.read(QUEUE), self.disk.read(LAST_QUEUE)
+        log = self.disk.read(LOG)
+        self.change(QUEUE, 0, other)
+        self.change(LAST_QUEUE, 0, one)
+        self.repair()
+        self.assertEqual(self.disk.read(LOG), log)
+        self.expect_lost()
+        self.assertEqual(self.faults(), [])
+
     def test_nowhere(self) -> None:
         """An entry that leads nowhere is made again, first, last or in the middle."""
         for number in (0, 20, 39):
