@@ -23,17 +23,8 @@ class IndexVerificationTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         """Forty messages with a key each."""
-        self.disk = MemoryDisk()
-        store = make(self.disk, Wall(), max_hash_slot_num=SLOTS, max_index_num=NUMBERS)
-        store.open()
-        store.append([message(store, f"key{number}") for number in range(40)])
-        while store.dispatch(100):
-            pass
-        while store.build_index(100):
-            pass
-        store.close()
         self.folder = os.path.join(ROOT, "index")
-        names = sorted(self.disk.list(self.folder))
+        names = self.make(40)
         self.assertEqual(len(names), 2)
         self.first = os.path.join(self.folder, names[0])
         self.read: list[int] = []

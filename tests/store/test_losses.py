@@ -24,6 +24,15 @@ class LossTests(DamagedStore):
         """Let it look like one that was not stopped."""
         self.disk.open(os.path.join(ROOT, "abort"), create=True).close()
 
+    def index_more(self) -> None:
+        """Append, until the index has several files."""
+        store = opened(self.disk)
+        for _ in range(20):
+            put(store, store.queue("T", 0), *[b"more"] * 100)
+        while store.build_index(1000):
+            pass
+        store.close()
+
     def rows(self, kind: str) -> list[str]:
         """What was told of a kind: where."""
         return [done.where for done in self.told if done.kind == kind]
@@ -68,12 +77,7 @@ class LossTests(DamagedStore):
 
     def test_indexAfterCrash(self) -> None:
         """Also those alone that a start after a crash does not believe."""
-        store = opened(self.disk)
-        for _ in range(20):
-            put(store, store.queue("T", 0), *[b"more"] * 100)
-        while store.build_index(1000):
-            pass
-        store.close()
+        self.index_more()
         self.crash()
         names = self.disk.list(INDEX)
         self.assertGreater(len(names), 2)
@@ -87,12 +91,7 @@ class LossTests(DamagedStore):
 
     def test_indexBehindEnd(self) -> None:
         """Or that know messages which the log has lost."""
-        store = opened(self.disk)
-        for _ in range(20):
-            put(store, store.queue("T", 0), *[b"more"] * 100)
-        while store.build_index(1000):
-            pass
-        store.close()
+        self.index_more()
         for position in range(SEGMENT, 6 * SEGMENT, SEGMENT):
             path = os.path.join(ROOT, "commitlog", segment_name(position))
             if self.disk.exists(path):
