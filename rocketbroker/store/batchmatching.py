@@ -5,6 +5,10 @@ Both come in the order of the log. A unit says all of a batch that can be read i
 record, so it is either the same, byte for byte, or wrong. That offsets follow each
 other is not asked: a batch that was lost, and said so when it was, leaves a gap.
 
+Nothing fills the numbers before the first unit, as it does in other queues. RocketMQ's
+broker enters again, after a crash, what the end of the log has of a deleted topic; once
+that is made again its queue begins in the middle of what the log has.
+
 The store sheet, section 9.1.
 """
 
@@ -26,6 +30,8 @@ class BatchMatching:
     @ivar unlisted: how many batches have no unit.
     @ivar latest: the position of the last of them.
     @ivar missing: positions and offsets of the first of them.
+    @ivar older: how many of them stand before the batch of the queue's very first unit.
+    @ivar latest_older: the position of the last of these.
     @ivar wrong: units that no batch fits, or not so: where in the queue they stand, the
         position in the log that they say, and what is wrong.
     """
@@ -46,6 +52,8 @@ class BatchMatching:
         self._blob_at = 0
         self._base = 0
         self.unlisted = 0
+        self.older = 0
+        self.latest_older = -1
         self.latest = -1
         self.missing: list[tuple[int, int]] = []
         self.wrong: list[tuple[int, int, str]] = []
@@ -80,16 +88,28 @@ class BatchMatching:
         """
         begins_again = unit.base < self._base
         if begins_again:
-            self.unlisted = 0
-            self.missing.clear()
+            self.forget()
         self._base = unit.end
         self._meet(unit)
         return begins_again
+
+    def forget(self) -> None:
+        """Nobody reads what was before."""
+        self.unlisted = self.older = 0
+        self.missing.clear()
+
+    def leave_older(self) -> None:
+        """What is from before the first unit is none of the queue's."""
+        self.unlisted -= self.older
+        del self.missing[: self.older]
+        self.older = 0
 
     def _meet(self, unit: BatchUnit) -> None:
         wanted = unit.encode()
         while found := self._next():
             if found == wanted:
+                if not self._at:
+                    self.older, self.latest_older = self.unlisted, self.latest
                 self._at += BATCH_SIZE
                 return
             there = decode_batch(found)

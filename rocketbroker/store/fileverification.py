@@ -206,9 +206,10 @@ class FileVerification:
             self._tell(Fault("file", path, end, text))
 
     def fate(self, topic: str, queue_id: int, latest: int, has_older: bool) -> Fate:
-        """What became of a queue without a directory; after the walk.
+        """What became of a queue without a directory, or of what the log has from
+        before the first unit of a batch queue; after the walk.
 
-        @param latest: where the last record that the log has of it stands.
+        @param latest: where the last such record stands.
         @param has_older: whether the log has records of others of the topic's queues
             from before these begin.
         """
@@ -221,7 +222,8 @@ class FileVerification:
         if not reader.is_clean:
             # The next start looks.
             return Fate.DELETED
-        if self._good_end <= self._ends.published:
+        exists = any(queue_id in reader.queues(topic, kind) for kind, _ in QUEUES[:2])
+        if self._good_end <= self._ends.published and not exists:
             was_there = self._ends.end_of(topic, queue_id) > 0
             return Fate.LOST if was_there else Fate.DELETED
         return fate

@@ -272,6 +272,8 @@ class QueueVerification:
         if not self._reader.is_clean:
             self.unlisted += matching.unlisted
             return
+        if isinstance(matching, BatchMatching) and matching.older:
+            self._tell_older(topic, queue_id, matching)
         for position, offset in matching.missing:
             text = f"the record of offset {offset} has no entry in the queue"
             self._tell_record("missing", topic, queue_id, position, text)
@@ -280,6 +282,20 @@ class QueueVerification:
             text = f"{more} more records have no entry in the queue"
             position = matching.missing[-1][0]
             self._tell_record("missing", topic, queue_id, position, text)
+
+    def _tell_older(self, topic: bytes, queue_id: int, matching: BatchMatching) -> None:
+        """The log has batches of a queue from before its first unit."""
+        name = _name(topic)
+        has_older = topic in self._has_older
+        fate = self._fate(name, queue_id, matching.latest_older, has_older)
+        if fate is Fate.LOST:
+            return
+        position, offset = matching.missing[0]
+        if fate is Fate.UNKNOWN:
+            text = f"the log has {matching.older} records of it from before it begins, "
+            text += f"from offset {offset} on"
+            self._doubt(name, queue_id, position, text)
+        matching.leave_older()
 
     def _tell_directory(
         self, topic: bytes, queue_id: int, matching: Matching | BatchMatching
@@ -297,7 +313,11 @@ class QueueVerification:
                 self.lost_batches.add(name)
             self._tell_record("missing", topic, queue_id, position, text)
             return
-        text = f"{name}/{queue_id}: {text}. The topic was deleted and made again, or "
+        self._doubt(name, queue_id, position, text)
+
+    def _doubt(self, topic: str, queue_id: int, position: int, what: str) -> None:
+        """Remark what a queue has lost, or what was deleted."""
+        text = f"{topic}/{queue_id}: {what}. The topic was deleted and made again, or "
         text += f"the queue is lost; then repair {OPTION} makes it again"
         path = segment_at(self._reader, position).path
         self._remark(Remark(path, position, text))

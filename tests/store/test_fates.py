@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.records.queueunits import BATCH_SIZE
 from rocketbroker.store.fates import OPTION, Fate, fate_of
 from rocketbroker.store.faults import Fault
 from rocketbroker.store.segments import segment_name
@@ -180,3 +181,28 @@ class BatchTests(AlikeTests):
     """The same of batch queues."""
 
     kind = BATCHES
+
+    def test_older(self) -> None:
+        """What the log has from before the first unit is the topic's before it was
+        deleted, entered again in part after a crash; unless another queue tells that it
+        was not."""
+        for is_lost in (False, True):
+            with self.written() as store:
+                self.put(store, 0, int(is_lost), b"first")
+                self.put(store, 1, 5, b"old")
+                self.put(store, 0, 2, b"new")
+            file = self.disk.open(f"{ROOT}/{BATCHES}/T/1/{segment_name(0)}")
+            file.pwrite(file.pread(3 * BATCH_SIZE, 2 * BATCH_SIZE), 0)
+            file.pwrite(bytes(2 * BATCH_SIZE), 3 * BATCH_SIZE)
+            file.close()
+            faults, remarks = self.verify()
+            self.assertEqual([each.kind for each in faults], ["missing"] * 2 * is_lost)
+            self.assertEqual(len(remarks), not is_lost)
+            if not is_lost:
+                said = "T/1: the log has 2 records of it from before it begins, from of"
+                self.assertIn(said, remarks[0])
+            repair = repair_of(self.disk, restores=True)
+            repair.run(False)
+            self.assertEqual(repair.left, 0)
+            self.assertEqual(self.started(self.disk), 10)
+            self.assertEqual(self.verify(), ([], []))
