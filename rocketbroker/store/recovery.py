@@ -132,6 +132,7 @@ class Recovery:
         self._believed = True
         self._misplaced = Misplaced(segments, rot)
         self._clean = False
+        self._looked: Unentered | None = None
         self._missing_bytes = 0
         self._known_end = 0
         self._ended = 0
@@ -190,6 +191,8 @@ class Recovery:
             start = first
             self._bound(start, cut=True)
             scan = self._scan(start, False)
+        if self._looked is not None:
+            self.report += self._looked.doubts(start)
         self._dispatcher.misplaced = None
         if self._known_end > segments.all[-1].end:
             self.report += extend(segments, scan.position, self._known_end)
@@ -310,6 +313,7 @@ class Recovery:
     def _enter_again(self, unentered: Unentered, end: int) -> int:
         """Where the queues end, or what they should have before that begins."""
         unentered.look(end)
+        self._looked = unentered
         self.report += unentered.said()
         if unentered.position < 0:
             return end

@@ -145,27 +145,35 @@ class Unentered:
                     break
             end = base
 
-    def said(self) -> list[str]:
-        """Sentences about it."""
+    def doubts(self, start: int) -> list[str]:
+        """Sentences about queues that may be lost.
+
+        @param start: what stands from there on is entered again, whatever it is.
+        """
         said = []
         for topic in dict.fromkeys(queue.topic for queue in self._doubtful):
             doubtful = {q: at for q, at in self._doubtful.items() if q.topic == topic}
             begins, at = self._begins_of(topic), min(doubtful.values())[0]
-            if fate_of(begins, at, topic in self._has_older) is Fate.DELETED:
+            fate = fate_of(begins, at, topic in self._has_older)
+            if at >= start or fate is Fate.DELETED:
                 continue
             what = f"No queue of {topic} has entries"
             if begins:
                 names = [f"{topic}/{n}" for n in sorted(q.queue_id for q in doubtful)]
                 what = f"{', '.join(names)} {'have' if names[1:] else 'has'} no entries"
             said.append(unknown(what, at))
-        name, offset = self._first
-        if name:
-            said.append(
-                f"{name} has no entries from offset {offset} on, though the log has "
-                f"these messages. What is stored from position {self.position} on is "
-                "entered again."
-            )
         return said
+
+    def said(self) -> list[str]:
+        """A sentence about what is lost, if anything is."""
+        name, offset = self._first
+        if not name:
+            return []
+        return [
+            f"{name} has no entries from offset {offset} on, though the log has these "
+            f"messages. What is stored from position {self.position} on is entered "
+            "again."
+        ]
 
     # What the queues lead to.
 

@@ -188,6 +188,23 @@ class UnenteredTests(SynchronousTestCase):
             store.close()
             self.assertEqual(opened(self.disk, wall).report, [])
 
+    def test_madeAgainAndRead(self) -> None:
+        """It is not said where its messages come back, as some stand in what is read
+        after a crash: behind others of their queue, so that all are entered again."""
+        wall = Wall()
+        wall.now_ms += 100_000
+        store = opened(self.disk, wall)
+        store.delete_topic("T")
+        put(store, store.queue("U", 0), b"last")
+        store.flush()
+        store.flush_queues()
+        self.disk.crash(keep_all=True)
+        list_topics(self.disk, "U", "T")
+        store = opened(self.disk, wall)
+        self.assertEqual(bodies(store, store.queue("T", 0)), self.bodies)
+        (said,) = store.report
+        self.assertIn("they are made again from position 0", said)
+
     def test_madeAgainAndKilled(self) -> None:
         """One that has new messages only in what is read after a crash keeps these
         alone."""
