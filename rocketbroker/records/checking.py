@@ -105,7 +105,7 @@ def _check_parts(
         return _NOTHING
     found = bytes(data[topic_end + 2 : properties_end])
     topic = bytes(data[topic_at:topic_end])
-    if not _numbers_are_numbers(topic, found):
+    if not numbers_are_numbers(topic, found):
         return _NOTHING
     if verify_crc and require_record_crc and not _record_crc_holds(data, start, end):
         return _NOTHING
@@ -114,8 +114,11 @@ def _check_parts(
     return Checked(GOOD, end - start)
 
 
-def _numbers_are_numbers(topic: bytes, found: bytes) -> bool:
-    """Whether the properties that dispatch takes for numbers are some."""
+def numbers_are_numbers(topic: bytes, found: bytes) -> bool:
+    """Whether the properties that dispatch takes for numbers are some.
+
+    @param found: the properties of a record, as it has them.
+    """
     if topic == names.SCHEDULE_TOPIC.encode("ascii") and not _is_number(
         found, properties.DELAY, 31
     ):

@@ -6,8 +6,9 @@ without a good record is filled with records that say what was there, and that b
 reference and we step over or hand out as they are:
 
   - Where a queue's entry still tells which message stood there, and only numbers of the
-    record's head or its topic are wrong, which the entry knows, they are set right, and
-    nothing is lost.
+    record's head, its topic, or the numbers in its properties at which the reference
+    ends its log are wrong, which the entry knows, they are set right, and nothing is
+    lost.
   - Else the message keeps its place in its queue, since offsets must be dense, as a
     message without a body, with the properties it had if they can be read, and the
     property L{LOST}. A consumer sees that something was there. So it does in the light
@@ -34,14 +35,19 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeAlias, final
 
+from rocketbroker.records.checking import numbers_are_numbers
 from rocketbroker.records.entries import FILLED_SIZE
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.names import HALF_TOPIC, SCHEDULE_TOPIC
 from rocketbroker.records.properties import (
+    DELAY,
+    INNER_BASE,
     INNER_MULTI_DISPATCH,
     INNER_MULTI_QUEUE_OFFSET,
+    INNER_NUM,
     REAL_QUEUE_ID,
     REAL_TOPIC,
+    find,
     joined,
 )
 from rocketbroker.records.record import (
@@ -379,6 +385,8 @@ def _mended(slot: Slot, data: bytes) -> bytes | None:
     """A record with the numbers that its queue knows; None if that does not do."""
     if not record_size(0, len(slot.topic), 0) <= slot.size <= len(data):
         return None
+    if _is_of_another(slot, data):
+        return None
     fixed = bytearray(data)
     magic = MAGIC_V1 if len(slot.topic) <= MOST_TOPIC_V1 else MAGIC_V2
     fixed[:8] = struct.pack(">ii", slot.size, magic)
@@ -390,8 +398,46 @@ def _mended(slot: Slot, data: bytes) -> bytes | None:
         except (Broken, Blank):
             continue
         if found[1] == slot.size and found[2] == slot.topic:
-            return record
+            return _with_numbers(slot, record, slot.size - len(found[7]))
     return None
+
+
+def _is_of_another(slot: Slot, data: bytes) -> bool:
+    """Whether it is another record that stands there, as in a file of the log that was
+    copied over another one: both its position and its place in a queue are others, and
+    nothing else is wrong with it."""
+    position = int.from_bytes(data[28:36], "big")
+    try:
+        found = parse(data, 0, position, False)
+    except (Broken, Blank):
+        return False
+    place = found[3], found[4]
+    return position != slot.position and place != (slot.queue_id, slot.queue_offset)
+
+
+def _with_numbers(slot: Slot, record: bytes, start: int) -> bytes:
+    """A record with the numbers in its properties that its queue knows, where what
+    stands there is none: the reference would end its log there.
+
+    @param start: where the properties begin.
+    """
+    known = {INNER_NUM: slot.messages, INNER_BASE: slot.queue_offset}
+    if slot.topic == _WAITING:
+        known = {DELAY: slot.queue_id + 1}
+    for name, number in known.items():
+        found = record[start:]
+        mark = f"{name}\x01".encode()
+        value = find(found, name.encode())
+        if value is None or numbers_are_numbers(slot.topic, mark + value):
+            continue
+        right = b"%d" % number
+        if len(value) > len(right):
+            # As a rule it is the byte behind the number that has changed.
+            right += b"\x02"
+        at = start + found.rindex(mark + value) + len(mark)
+        if len(right) <= len(value):
+            record = record[:at] + right + record[at + len(right) :]
+    return record
 
 
 def _with_lengths(slot: Slot, record: bytes) -> Iterator[bytes]:

@@ -23,12 +23,14 @@ import re
 from collections.abc import Callable
 from typing import Final, final
 
+from rocketbroker.records.checking import numbers_are_numbers
+from rocketbroker.records.names import SCHEDULE_TOPIC
 from rocketbroker.records.record import (
     CRC_BEGINS,
     CRC_PROPERTY_SIZE,
     is_crc_property_right,
 )
-from rocketbroker.records.sysflags import HOST_MASK
+from rocketbroker.records.sysflags import HOST_MASK, INNER_BATCH
 from rocketbroker.store.encoding import MAGIC_BLANK
 from rocketbroker.store.faults import Fault, Remark, Tell
 from rocketbroker.store.fileverification import FileVerification
@@ -55,6 +57,12 @@ _MAGIC: Final = re.compile(rb"\xda\xa3\x20[\xa7\xab]|\xcb\xd4\x31\x94", re.DOTAL
 #: after a clean stop; a zero where a record should be ends the log. The store sheet,
 #: section 15.3.
 LAST_FILES: Final = 3
+
+#: Why a record ends the log for the reference, though it is whole.
+NO_NUMBER: Final = "a property of it that has to be a number is none"
+
+#: The topic of messages that wait, whose level is a number.
+WAITING: Final = SCHEDULE_TOPIC.encode()
 
 #: After records that are not ordinary, so many more are looked at one by one at most
 #: before ordinary ones are looked for again.
@@ -237,6 +245,10 @@ class Verification:
                 exact -= 1
                 found = parse(data, at, start + at, True)
                 end = at + found[1]
+                if (found[2] == WAITING or found[5] & INNER_BATCH) and (
+                    not numbers_are_numbers(found[2], found[7])
+                ):
+                    raise Broken(NO_NUMBER)
                 if is_bad and (why := self._reader.unread(start + at, found[1])):
                     raise Broken(why)
                 if data[end - CRC_PROPERTY_SIZE] == CRC_BEGINS and (
@@ -279,13 +291,13 @@ class Verification:
         if why := self._reader.unread(position, len(data)):
             return why
         try:
-            parse(data, 0, position, True)
+            found = parse(data, 0, position, True)
         except Blank:
             said, left = _filler_size(data, 0), segment.end - position
             return f"the filler there says {said} bytes, not {left}" * (said != left)
         except Broken as error:
             return str(error)
-        return ""
+        return "" if numbers_are_numbers(found[2], found[7]) else NO_NUMBER
 
     def _broken(self, segment: Segment, position: int, stop: int, is_last: bool) -> int:
         """A record is not as it should be.

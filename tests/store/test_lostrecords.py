@@ -213,3 +213,33 @@ class FillingTests(SynchronousTestCase):
                 filling, found, _ = self.filled(bytes(damaged), [slot], is_sealed=True)
                 self.assertEqual(filling.mended, [slot])
                 self.assertEqual(filling.sealed, [(START, START + len(record))])
+
+    def test_ofAnother(self) -> None:
+        """A record of another place, as in a file that was copied over this one, is no
+        record of this one, though it has the same size: its body is not handed out."""
+        head = b"body", b"a\x01b\x02", 3
+        record = encode(b"T", *head, 9, START + 800, MS, bytes(8), MS, bytes(8))
+        slot = Slot(START, len(record), b"T", 3, 7)
+        filling, found, _ = self.filled(record, [slot])
+        self.assertEqual((filling.mended, filling.emptied), ([], [slot]))
+        self.assertNotIn(b"a\x01b", found[0][7])
+
+    def test_numbers(self) -> None:
+        """Where a number that the reference needs in the properties is none any more,
+        the queue knows which it was: the reference would end its log there."""
+        waiting, packs = b"SCHEDULE_TOPIC_XXXX", b"Packs"
+        for topic, text, messages in (
+            (waiting, b"a\x01b\x02DELAY\x0112\x02c\x01d\x02", 1),
+            (waiting, b"DELAY\x0112\x02", 1),
+            (packs, b"INNER_NUM\x015\x02INNER_BASE\x0140\x02", 5),
+        ):
+            right = encode(topic, b"b", text, 11, 40, START, MS, bytes(8), MS, bytes(8))
+            slot = Slot(START, len(right), topic, 11, 40, messages)
+            for at in range(right.index(text), len(right)):
+                wrong = bytearray(right)
+                wrong[at] ^= 0x45
+                if check(bytes(wrong)).result == GOOD:
+                    continue
+                filling, found, _ = self.filled(bytes(wrong), [slot])
+                self.assertEqual(filling.mended, [slot])
+                self.assertEqual(found[0][7], text)

@@ -30,6 +30,7 @@ from tests.store.stores import (
 )
 from tests.store.test_lightqueues import spread
 
+LOG = os.path.join(ROOT, "commitlog", segment_name(0))
 BATCHES = os.path.join(ROOT, "batchconsumequeue", "B", "0")
 EXTENSION = os.path.join(ROOT, "consumequeue_ext", "T", "0", segment_name(0))
 QUEUE = os.path.join(ROOT, "consumequeue", "T", "0", segment_name(0))
@@ -348,6 +349,17 @@ class DelayedTests(QueueCase):
         """Some of level 3."""
         queue = self.store.queue("SCHEDULE_TOPIC_XXXX", 2)
         return [draft(queue, properties=b"DELAY\x013\x02") for _ in range(5)]
+
+    def test_noLevel(self) -> None:
+        """A record whose level is no number ends the log for the reference: it is told,
+        and mended."""
+        at = self.disk.read(LOG).index(b"DELAY\x013") + 6
+        fault = self.expect("body", LOG, 88, at, 6)
+        self.assertIn("has to be a number", fault.text)
+        before = self.disk.read(LOG)
+        self.flip(LOG, at, 6)
+        self.repair()
+        self.assertEqual(self.disk.read(LOG), before)
 
     def test_time(self) -> None:
         """A time of delivery before the store time is wrong."""
