@@ -68,10 +68,14 @@ class Figures:
         self.tables = 0
         self.wrong: list[str] = []
 
-    def __str__(self) -> str:
+    def taken(self) -> str:
+        """How many disks were left, of which kinds."""
         kinds = ", ".join(f"{what} {count}" for what, count in self.images.items())
+        return f"{sum(self.images.values())} images ({kinds}) of {self.calls} calls"
+
+    def __str__(self) -> str:
         return (
-            f"{sum(self.images.values())} images ({kinds}) of {self.calls} calls: "
+            f"{self.taken()}: "
             f"{self.checked} flushed messages there, {self.beyond} beyond them, "
             f"{self.places} places kept, {self.tables} tables read, "
             f"{len(self.wrong)} wrong"

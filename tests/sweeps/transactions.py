@@ -53,9 +53,8 @@ class Figures(power.Figures):
         self.twice = 0
 
     def __str__(self) -> str:
-        kinds = ", ".join(f"{what} {count}" for what, count in self.images.items())
         return (
-            f"{sum(self.images.values())} images ({kinds}) of {self.calls} calls: "
+            f"{self.taken()}: "
             f"{self.checked} transactions ended as decided, {self.asked} of them by "
             f"questions, {self.twice} delivered twice, {len(self.wrong)} wrong"
         )
