@@ -3,15 +3,16 @@
 
 Where a read is refused, it is done again block by block. The blocks that cannot be read
 are zeros then, and it is noted which ones they are; they are not tried again, as a bad
-disk may take seconds for each. What cannot even be opened ends in one sentence. So does
-a directory that cannot be listed; but for who wants to go on all the same it is empty,
-and that is noted, too. Nothing is written.
+disk may take seconds for each, and what is between them is read at once. What cannot
+even be opened ends in one sentence. So does a directory that cannot be listed; but for
+who wants to go on all the same it is empty, and that is noted, too. Nothing is written.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import mmap
 import os
 from collections.abc import Iterator
@@ -80,29 +81,43 @@ class ReadFile:
     def pread(self, size: int, position: int) -> bytes:
         """See L{IFile.pread}. Zeros where it cannot be read."""
         if self._files.why(self._path, position, size):
-            data = self._by_blocks(size, position)
+            data = self._around(size, position)
         else:
-            try:
-                data = self._file.pread(size, position)
-            except OSError:
-                data = self._by_blocks(size, position)
+            data = self._run(size, position)
         behind = min(self.length - position, size) - len(data)
         return data if behind <= 0 else data + bytes(behind)
 
-    def _by_blocks(self, size: int, position: int) -> bytes:
+    def _around(self, size: int, position: int) -> bytes:
+        """Bytes of which some are known not to be readable."""
+        found = []
         end = min(position + size, self._file.size())
-        return b"".join(self._block(*part) for part in blocks(position, end))
+        for is_known, run in itertools.groupby(blocks(position, end), self._is_known):
+            parts = list(run)
+            start, length = parts[0][0], parts[-1][1] - parts[0][0]
+            found.append(bytes(length) if is_known else self._run(length, start))
+        return b"".join(found)
+
+    def _is_known(self, part: tuple[int, int]) -> bool:
+        start, end = part
+        return self._files.why(self._path, start, end - start) != ""
+
+    def _run(self, size: int, position: int) -> bytes:
+        """Bytes of which that is not known."""
+        try:
+            return self._file.pread(size, position)
+        except OSError:
+            end = min(position + size, self._file.size())
+            return b"".join(self._block(*part) for part in blocks(position, end))
 
     def _block(self, start: int, end: int) -> bytes:
         """Bytes of one block."""
-        if not self._files.why(self._path, start, end - start):
-            try:
-                return self._file.pread(end - start, start)
-            except OSError as error:
-                first = start // BLOCK * BLOCK
-                behind = max(min(first + BLOCK, self._file.size()), first + 1)
-                self._files.note(self._path, first, behind, error)
-        return bytes(end - start)
+        try:
+            return self._file.pread(end - start, start)
+        except OSError as error:
+            first = start // BLOCK * BLOCK
+            behind = max(min(first + BLOCK, self._file.size()), first + 1)
+            self._files.note(self._path, first, behind, error)
+            return bytes(end - start)
 
     def pwrite(self, data: bytes, position: int) -> int:
         """Refused."""

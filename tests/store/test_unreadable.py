@@ -73,7 +73,7 @@ class UnreadableTests(SynchronousTestCase):
 
     def test_notAgain(self) -> None:
         """What cannot be read is tried alone once, and not again, whoever opens the
-        file."""
+        file; what is between is read at once then."""
         self.disk.spoil(PATH, BLOCK, 2 * BLOCK + 1)
         before = self.disk.calls.get("pread", 0)
         self.files.open_readonly(PATH).pread(SIZE, 0)
@@ -82,6 +82,8 @@ class UnreadableTests(SynchronousTestCase):
         file = self.files.open_readonly(PATH)
         self.assertEqual(file.pread(100, BLOCK + 50), bytes(100))
         self.assertEqual(self.disk.calls["pread"], before)
+        self.assertEqual(file.pread(SIZE, 0), self.without(1, 2))
+        self.assertEqual(self.disk.calls["pread"], before + 2)
         self.assertEqual(len(self.files.taken()), 1)
         self.assertEqual((self.files.taken(), self.files.is_bad), ([], True))
         self.assertEqual(self.files.why(PATH, 0, BLOCK), "")
