@@ -149,13 +149,14 @@ class Repair:
         if not dry:
             self._gaps.make(lengths.gaps())
         walk, faults = self._walk()
-        new = self._gaps.regions
+        new = self._gaps.regions | walk.unfilled
         count = sum(not self._is_told(each, lengths, first) for each in faults)
         count += len(lengths.given_up)
         self.faults += count
         unclean = self._files.exists(os.path.join(self._root, "abort"))
         is_damaged = bool(faults or given_up)
-        if not (is_damaged or walk.queues.unlisted or walk.tail or unclean or first):
+        has_rest = walk.queues.unlisted or walk.tail or walk.unfilled
+        if not (is_damaged or has_rest or unclean or first):
             return
         if not lengths.size:
             self.left += count

@@ -66,7 +66,8 @@ class Plan:
         """
         @param store_ms: the store time of records whose own cannot be read, and that no
             record follows.
-        @param new: from where to where files are that were just made.
+        @param new: from where to where files are that were just made, and where nothing
+            was written at the ends of others.
         """
         self._reader = reader
         self._faults = faults

@@ -103,6 +103,8 @@ class Verification:
     @ivar done: how many bytes of the log were walked.
     @ivar faults: how many were told.
     @ivar remarks: what may be wrong, and may be not; when the walk is over.
+    @ivar unfilled: from where to where nothing was written at the ends of files, and
+        nothing says so, but that is only a remark.
     @ivar queues: the same of their queues.
     @ivar tail: how many bytes a crash left behind the last record.
     @ivar tail_position: where they begin.
@@ -125,6 +127,7 @@ class Verification:
         self._progress = progress
         self.remarks: list[Remark] = []
         self._ended_early: list[Fault] = []
+        self.unfilled: set[tuple[int, int]] = set()
         self._has_lost = False
         remark = self.remarks.append
         self._names = FileVerification(reader, self._tell, remark, restores)
@@ -401,6 +404,7 @@ class Verification:
             text += "message is missing"
             if not self._has_lost and is_stopped and behind >= LAST_FILES:
                 self.remarks.append(Remark(fault.where, fault.position, text))
+                self.unfilled.add(fault.region)
                 continue
             if not self._has_lost:
                 fault.text = f"{text}, but RocketMQ's broker would end the log here"

@@ -8,7 +8,7 @@ from rocketbroker.records.checking import BLANK, GOOD, check
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.store.segments import segment_name
 from tests.store.repairs import LOG, QUEUE, DamagedStore, repair_of
-from tests.store.stores import ROOT, SEGMENT, bodies
+from tests.store.stores import ROOT, SEGMENT, bodies, opened, put
 from tests.store.test_lightqueues import LightCase, spread
 
 LAST_LOG = os.path.join(ROOT, "commitlog", segment_name(SEGMENT))
@@ -92,6 +92,20 @@ class EarlyEndTests(DamagedStore):
         self.assertIn("only zeros stand there", done.text)
         self.expect_lost()
         self.assertEqual(self.faults(), [])
+
+    def test_remark(self) -> None:
+        """So it is where that is no fault, as RocketMQ's broker comes upon it only
+        without its checkpoint: index and queues stay as they are."""
+        store = opened(self.disk)
+        put(store, store.queue("T", 2), *[b"y" * 40_000] * 3)
+        store.close()
+        filler = self.disk.read(LOG).index(b"\xcb\xd4\x31\x94") - 4
+        before = self.disk.read(LOG)
+        self.change(LOG, filler, bytes(8))
+        self.assertEqual(self.faults(), [])
+        self.repair()
+        self.assertEqual(self.kinds(), ["changed"])
+        self.assertEqual(self.disk.read(LOG), before)
 
 
 class PlaceTests(DamagedStore):
