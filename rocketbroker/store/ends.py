@@ -12,9 +12,10 @@ Where the log began and ended tells what is missing of its files.
 
 It counts only as long as nobody else has written to the store: then the log has not
 grown since. (Else L{rocketbroker.store.unentered} looks.) A queue that has no directory
-any more is made again, too. A broker of RocketMQ's may have deleted its topic
-meanwhile, but whether it has cannot be told from a directory that was lost; so messages
-of a topic that is gone may stand in a queue.
+any more is made again, too, but for one of a topic that the broker does not know any
+more. A broker of RocketMQ's may also have deleted the topic meanwhile and made it
+again, but whether it has cannot be told from a directory that was lost; so messages of
+a topic that was deleted may stand in a queue.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from typing import Final, final
 
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.entries import SIZE
+from rocketbroker.records.names import is_light
 from rocketbroker.store.consumequeue import Queue
 
 NAME: Final = "rocketbroker.ends"
@@ -97,12 +99,18 @@ class Ends:
         """Where a queue ended by what it says; 0 if it did not know it."""
         return self._ends.get((topic, queue_id), 0)
 
-    def queues(self) -> list[tuple[bytes, int]]:
-        """Those that had a message by what it says; a name may be no topic's."""
+    def queues(self, listed: frozenset[str] | None) -> list[tuple[bytes, int]]:
+        """Those that had a message by what it says; a name may be no topic's.
+
+        @param listed: the topics that the broker knows, none of them light queues; None
+            if that is not known.
+        """
         return [
             (topic.encode("utf-8", "surrogatepass"), queue_id)
             for (topic, queue_id), end in self._ends.items()
-            if end > 0 and queue_id < 1 << 31
+            if end > 0
+            and queue_id < 1 << 31
+            and (listed is None or topic in listed or is_light(topic))
         ]
 
     def _begin_of(self, queue: Queue, first: int) -> int:

@@ -294,7 +294,7 @@ class Recovery:
             # The log ended there, and the record's end was written: it is not torn.
             self._rot.note(position, said + "Its place is kept.")
         if last.max_position <= self._ends.published:
-            for topic, queue_id in self._ends.queues():
+            for topic, queue_id in self._ends.queues(self._listed()):
                 # One that has lost its directory has no handle yet.
                 self._table.get_by_bytes(topic, queue_id)
         queues = self._table.all()

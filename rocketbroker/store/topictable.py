@@ -2,7 +2,8 @@
 """Which topics the broker of a store knows: its C{config/topics.json}.
 
 A topic that is not there was deleted; its records stay in the log, and are of no use to
-anybody.
+anybody. RocketMQ's own topics cannot be deleted: they count whatever stands there, as
+4.9 leaves the one out where it notes which transactions have ended.
 
 The store sheet, section 16.
 """
@@ -15,6 +16,7 @@ import os
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.jsonfile import JsonFile
+from rocketbroker.records.names import SYSTEM_TOPICS
 
 
 def listed_topics(files: IFiles, root: str) -> frozenset[str] | None:
@@ -26,7 +28,7 @@ def listed_topics(files: IFiles, root: str) -> frozenset[str] | None:
         content = JsonFile(files, os.path.join(root, "config", "topics.json")).load(
             _names
         )
-        return _names(content) if content else None
+        return _names(content) | SYSTEM_TOPICS if content else None
     except (OSError, ValueError, StoreError):
         return None
 

@@ -7,11 +7,11 @@ import json
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.store.ends import NAME
+from rocketbroker.store.ends import NAME, Ends
 from rocketbroker.store.segments import segment_name
 from rocketbroker.store.store import Store
 from rocketbroker.testing.files import MemoryDisk
-from tests.store.accidents import die_at_start, lose_folder
+from tests.store.accidents import die_at_start, list_topics, lose_folder
 from tests.store.stores import ROOT, bodies, opened, put
 
 PATH = f"{ROOT}/{NAME}"
@@ -108,6 +108,30 @@ class EndsTests(SynchronousTestCase):
             put(store, store.queue("T", 0), b"next")
             self.assertEqual(store.queue("T", 0).max_offset, 11)
             store.close()
+
+    def test_deleted(self) -> None:
+        """It is not where the broker does not know its topic any more, as another
+        broker has deleted it; light queues are no topics."""
+        for known in (["U"], ["U", "T"]):
+            self.setUp()
+            store = opened(self.disk)
+            put(store, store.queue("U", 0), b"last")
+            store.close()
+            for queue_id in range(2):
+                lose_folder(self.disk, f"{ROOT}/consumequeue/T/{queue_id}")
+            list_topics(self.disk, *known)
+            store = opened(self.disk)
+            self.assertEqual(len(store.report), "T" in known)
+            self.assertEqual(store.queue("T", 0).max_offset, 10 * ("T" in known))
+            store.close()
+        said = json.loads(self.disk.read(PATH))
+        said["queues"] += [["%LMQ%a", 0, 7]]
+        file = self.disk.open(PATH)
+        file.pwrite(json.dumps(said).encode(), 0)
+        ends = Ends(self.disk, ROOT)
+        ends.load()
+        queues = ends.queues(frozenset({"U"}))
+        self.assertEqual(sorted(queues), [(b"%LMQ%a", 0), (b"U", 0)])
 
     def test_oddNames(self) -> None:
         """Names that no queue can have lead to nothing."""
