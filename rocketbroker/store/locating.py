@@ -75,7 +75,7 @@ def entries_between(
     reader: StoreReader, topic: str, queue_id: int, start: int, end: int
 ) -> Iterator[tuple[int, int, int]]:
     """The entries of a queue whose records begin in a region: offset, position, size.
-    Positions grow with offsets."""
+    Positions grow with offsets, but for one that is rotten."""
     low = reader.min_offset(topic, queue_id)
     high = stop = reader.whole_end(topic, queue_id)
     while low < high:
@@ -84,11 +84,14 @@ def entries_between(
             low = middle + 1
         else:
             high = middle
+    is_behind = False
     while low < stop:
         for position, size, _ in reader.entries(topic, queue_id, low):
-            if position >= end:
+            if position < end:
+                yield low, position, size
+            elif is_behind:
                 return
-            yield low, position, size
+            is_behind = position >= end
             low += 1
 
 

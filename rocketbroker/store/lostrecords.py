@@ -69,6 +69,10 @@ from rocketbroker.store.encoding import (
 )
 from rocketbroker.store.scanning import Blank, Broken, parse
 
+#: Positions and offsets below this are such as there may be; those of rubbish are
+#: larger, as a rule: 256 TiB, and as many messages.
+MOST_LIKELY: Final = 1 << 48
+
 #: The property of a message whose body is lost: how many bytes its record had.
 LOST: Final = "ROCKETBROKER_LOST_BYTES"
 
@@ -88,6 +92,18 @@ _NOWHERE: Final = f"{REAL_TOPIC}\x01{HALF_TOPIC}\x02{REAL_QUEUE_ID}\x010\x02".en
 
 NOBODY: Final = bytes(8)
 SMALLEST_DEAD: Final = record_size(0, len(DEAD_TOPIC), 0)
+
+#: The head of a record up to its position.
+_HEAD: Final = struct.Struct(
+    ">"
+    "i"  # total size
+    "i"  # magic
+    "i"  # CRC of the body
+    "i"  # queue id
+    "i"  # flag
+    "q"  # queue offset
+    "q"  # physical offset
+)
 
 #: What stands before the body of one.
 _DEAD_HEAD: Final = SMALLEST_DEAD - 3 - len(DEAD_TOPIC)
@@ -403,16 +419,18 @@ def _mended(slot: Slot, data: bytes) -> bytes | None:
 
 
 def _is_of_another(slot: Slot, data: bytes) -> bool:
-    """Whether it is another record that stands there, as in a file of the log that was
+    """Whether the head of another record stands there, as in a file of the log that was
     copied over another one: both its position and its place in a queue are others, and
-    nothing else is wrong with it."""
-    position = int.from_bytes(data[28:36], "big")
-    try:
-        found = parse(data, 0, position, False)
-    except (Broken, Blank):
-        return False
-    place = found[3], found[4]
-    return position != slot.position and place != (slot.queue_id, slot.queue_offset)
+    such as there may be."""
+    _, magic, _, queue_id, _, queue_offset, position = _HEAD.unpack_from(data)
+    place = queue_id, queue_offset
+    return (
+        magic in (MAGIC_V1, MAGIC_V2)
+        and position != slot.position
+        and place != (slot.queue_id, slot.queue_offset)
+        and 0 <= position < MOST_LIKELY
+        and 0 <= queue_offset < MOST_LIKELY
+    )
 
 
 def _with_numbers(slot: Slot, record: bytes, start: int) -> bytes:

@@ -140,11 +140,8 @@ class Plan:
         return data
 
     def _fill(self, start: int, end: int) -> None:
-        slots = [
-            each
-            for each in self._slots(start, end) or self._missing(start, end)
-            if each.position + each.size <= end
-        ]
+        known = list(self._slots(start, end) or self._missing(start, end))
+        slots = [each for each in known if each.position + each.size <= end]
         segment = segment_at(self._reader, start)
         is_last = segment is self._reader.segments[-1] and end == segment.end
         if is_last and not is_filler(self._read(start, 8)):
@@ -152,6 +149,8 @@ class Plan:
             end = max((each.position + each.size for each in slots), default=start)
             if end < segment.end:
                 self.rest = end, written_from(self._reader, end)
+        elif end < segment.end:
+            slots += _cut(known, slots, start, end)
         self.filling.fill(start, end, slots, end == segment.end)
 
     def _lost_end(self) -> None:
@@ -292,3 +291,25 @@ class Plan:
         except (Broken, Blank, StoreError):
             return None
         return found[2].decode("utf-8", "replace"), found[3], found[4]
+
+
+def _cut(
+    known: Sequence[Slot], inside: Sequence[Slot], start: int, end: int
+) -> list[Slot]:
+    """Of the records that begin behind all that are inside of a region, the first that
+    reaches beyond it, as far as that goes: what has taken the place of its end is a
+    record or a filler itself, as in a file that was copied over another one."""
+    behind = max((each.position + each.size for each in inside), default=start)
+    found = [
+        Slot(
+            each.position,
+            end - each.position,
+            each.topic,
+            each.queue_id,
+            each.queue_offset,
+            each.messages,
+        )
+        for each in known
+        if behind <= each.position < end < each.position + each.size
+    ]
+    return sorted(found, key=lambda each: each.position)[:1]

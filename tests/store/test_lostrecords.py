@@ -219,10 +219,12 @@ class FillingTests(SynchronousTestCase):
         record of this one, though it has the same size: its body is not handed out."""
         head = b"body", b"a\x01b\x02", 3
         record = encode(b"T", *head, 9, START + 800, MS, bytes(8), MS, bytes(8))
-        slot = Slot(START, len(record), b"T", 3, 7)
-        filling, found, _ = self.filled(record, [slot])
-        self.assertEqual((filling.mended, filling.emptied), ([], [slot]))
-        self.assertNotIn(b"a\x01b", found[0][7])
+        for more in (0, 9, -1):
+            slot = Slot(START, len(record) + more, b"T", 3, 7)
+            data = (record + bytes(9))[: slot.size]
+            filling, found, _ = self.filled(data, [slot])
+            self.assertEqual((filling.mended, filling.emptied), ([], [slot]))
+            self.assertNotIn(b"a\x01b", found[0][7])
 
     def test_numbers(self) -> None:
         """Where a number that the reference needs in the properties is none any more,

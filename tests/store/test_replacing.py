@@ -166,6 +166,35 @@ class PlaceTests(DamagedStore):
                 self.assertEqual(self.faults(), [])
 
 
+class CopiedTests(DamagedStore):
+    """A file of the log that was copied over another one."""
+
+    def test_copied(self) -> None:
+        """Each message keeps its place, also the one that stood where the other file
+        has its filler; no body of another message is handed out. If an entry is wrong
+        besides, only its own message has no place."""
+        store = opened(self.disk)
+        put(store, store.queue("T", 1), *[b"y" * 2000] * 40)
+        store.close()
+        other = self.disk.read(LAST_LOG)
+        self.assertIn(b"\xcb\xd4\x31\x94", other)
+        self.change(LOG, 0, other)
+        self.repair()
+        self.assertEqual(self.faults(), [])
+        first = [self.position(number)[0] < SEGMENT for number in range(40)]
+        self.assertEqual(first, sorted(first, reverse=True))
+        lost = first.count(True)
+        self.assertGreater(lost, 10)
+        found = self.messages()
+        self.assertEqual([m.body for m in found[:lost]], [b""] * lost)
+        self.assertEqual(found[lost].body, b"%02d" % lost * 600)
+        self.setUp()
+        self.change(LOG, 0, b"\xaa" * SEGMENT)
+        self.change(QUEUE, 9 * SIZE, b"\x70")
+        self.repair(left=2)
+        self.assertIn("T/0: offsets 9 to 9 have", " ".join(t.text for t in self.told))
+
+
 class LightTests(LightCase):
     """A store with light queues."""
 
