@@ -140,9 +140,13 @@ class Plan:
         return data
 
     def _fill(self, start: int, end: int) -> None:
+        segment = segment_at(self._reader, start)
+        ends_early = end < segment.end and is_filler(self._read(end, 8))
+        if ends_early and any(self._slots(end, segment.end)):
+            # The filler is of a file that was copied over this one.
+            end = segment.end
         known = list(self._slots(start, end) or self._missing(start, end))
         slots = [each for each in known if each.position + each.size <= end]
-        segment = segment_at(self._reader, start)
         is_last = segment is self._reader.segments[-1] and end == segment.end
         if is_last and not is_filler(self._read(start, 8)):
             # The log goes on there: what no message stood in becomes zeros again.

@@ -6,6 +6,7 @@ import os
 
 from rocketbroker.records.checking import BLANK, GOOD, check
 from rocketbroker.records.entries import ENTRY, SIZE
+from rocketbroker.store.encoding import FILLER, MAGIC_BLANK
 from rocketbroker.store.segments import segment_name
 from tests.store.repairs import LOG, QUEUE, DamagedStore, repair_of
 from tests.store.stores import ROOT, SEGMENT, bodies, opened, put
@@ -171,8 +172,7 @@ class CopiedTests(DamagedStore):
 
     def test_copied(self) -> None:
         """Each message keeps its place, also the one that stood where the other file
-        has its filler; no body of another message is handed out. If an entry is wrong
-        besides, only its own message has no place."""
+        has its filler; no body of another message is handed out."""
         store = opened(self.disk)
         put(store, store.queue("T", 1), *[b"y" * 2000] * 40)
         store.close()
@@ -188,7 +188,20 @@ class CopiedTests(DamagedStore):
         found = self.messages()
         self.assertEqual([m.body for m in found[:lost]], [b""] * lost)
         self.assertEqual(found[lost].body, b"%02d" % lost * 600)
-        self.setUp()
+
+    def test_early(self) -> None:
+        """A filler before the last messages of a file, which is right where it stands,
+        hides none of them: what is there yet is served, as queues lead to it."""
+        start, filler = self.position(20)[0], self.position(25)[0] + 13
+        self.change(LOG, start, b"\xaa" * (filler - start))
+        self.change(LOG, filler, FILLER.pack(SEGMENT - filler, MAGIC_BLANK))
+        self.repair()
+        self.assertEqual(self.faults(), [])
+        wanted = [b"%02d" % n * 600 * (not 20 <= n < 26) for n in range(40)]
+        self.assertEqual([m.body for m in self.messages()], wanted)
+
+    def test_wrongEntry(self) -> None:
+        """In what is lost one wrong entry hides no other."""
         self.change(LOG, 0, b"\xaa" * SEGMENT)
         self.change(QUEUE, 9 * SIZE, b"\x70")
         self.repair(left=2)
