@@ -30,7 +30,9 @@ class BatchMatching:
     @ivar unlisted: how many batches have no unit.
     @ivar latest: the position of the last of them.
     @ivar missing: positions and offsets of the first of them.
-    @ivar older: how many of them stand before the batch of the queue's very first unit.
+    @ivar older: how many more have none and stand before the batch of the queue's very
+        first unit.
+    @ivar first_older: position and offset of the first of these.
     @ivar latest_older: the position of the last of these.
     @ivar wrong: units that no batch fits, or not so: where in the queue they stand, the
         position in the log that they say, and what is wrong.
@@ -53,7 +55,9 @@ class BatchMatching:
         self._base = 0
         self.unlisted = 0
         self.older = 0
+        self.first_older = -1, -1
         self.latest_older = -1
+        self._missing_older: list[tuple[int, int]] = []
         self.latest = -1
         self.missing: list[tuple[int, int]] = []
         self.wrong: list[tuple[int, int, str]] = []
@@ -98,18 +102,23 @@ class BatchMatching:
         self.unlisted = self.older = 0
         self.missing.clear()
 
-    def leave_older(self) -> None:
-        """What is from before the first unit is none of the queue's."""
-        self.unlisted -= self.older
-        del self.missing[: self.older]
-        self.older = 0
+    def _set_older_apart(self) -> None:
+        self.older, self.latest_older = self.unlisted, self.latest
+        self.first_older = self.missing[0]
+        self._missing_older = self.missing
+        self.unlisted, self.missing = 0, []
+
+    def count_older(self) -> None:
+        """What is from before the first unit is missing like the rest."""
+        self.unlisted += self.older
+        self.missing = self._missing_older + self.missing
 
     def _meet(self, unit: BatchUnit) -> None:
         wanted = unit.encode()
         while found := self._next():
             if found == wanted:
-                if not self._at:
-                    self.older, self.latest_older = self.unlisted, self.latest
+                if not self._at and self.unlisted:
+                    self._set_older_apart()
                 self._at += BATCH_SIZE
                 return
             there = decode_batch(found)

@@ -289,13 +289,12 @@ class QueueVerification:
         has_older = topic in self._has_older
         fate = self._fate(name, queue_id, matching.latest_older, has_older)
         if fate is Fate.LOST:
-            return
-        position, offset = matching.missing[0]
-        if fate is Fate.UNKNOWN:
+            matching.count_older()
+        elif fate is Fate.UNKNOWN:
+            position, offset = matching.first_older
             text = f"the log has {matching.older} records of it from before it begins, "
             text += f"from offset {offset} on"
             self._doubt(name, queue_id, position, text)
-        matching.leave_older()
 
     def _tell_directory(
         self, topic: bytes, queue_id: int, matching: Matching | BatchMatching

@@ -8,9 +8,11 @@ from collections.abc import Iterator
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.records.queueunits import BATCH_SIZE
+from rocketbroker.records.queueunits import BATCH_SIZE, decode_batch
+from rocketbroker.store.batchmatching import BatchMatching
 from rocketbroker.store.fates import OPTION, Fate, fate_of
 from rocketbroker.store.faults import Fault
+from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.segments import segment_name
 from rocketbroker.store.store import Store
 from rocketbroker.testing.files import MemoryDisk
@@ -206,3 +208,27 @@ class BatchTests(AlikeTests):
             self.assertEqual(repair.left, 0)
             self.assertEqual(self.started(self.disk), 10)
             self.assertEqual(self.verify(), ([], []))
+
+    def test_manyOlder(self) -> None:
+        """However many these are, what else has no unit is told."""
+        with self.written() as store:
+            self.put(store, 1, 6, b"old")
+        file = self.disk.open(f"{ROOT}/{BATCHES}/T/1/{segment_name(0)}")
+        units = file.pread(6 * BATCH_SIZE, 0)
+        file.pwrite(units[3 * BATCH_SIZE : 5 * BATCH_SIZE], 0)
+        file.pwrite(bytes(4 * BATCH_SIZE), 2 * BATCH_SIZE)
+        file.close()
+        reader = StoreReader(self.disk, ROOT)
+        for most in (1, 100):
+            matching = BatchMatching(reader, "T", 1, most)
+            all_units = [decode_batch(units, at * BATCH_SIZE) for at in range(6)]
+            for unit in all_units:
+                matching.meet(unit)
+            first, last = all_units[0], all_units[5]
+            self.assertEqual((matching.older, matching.unlisted), (3, 1))
+            self.assertEqual(matching.first_older, (first.position, 0))
+            self.assertEqual(matching.missing, [(last.position, last.base)])
+            matching.count_older()
+            self.assertEqual(matching.unlisted, 4)
+            self.assertEqual(len(matching.missing), min(most, 3) + 1)
+        reader.close()
