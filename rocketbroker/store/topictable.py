@@ -2,8 +2,9 @@
 """Which topics the broker of a store knows: its C{config/topics.json}.
 
 A topic that is not there was deleted; its records stay in the log, and are of no use to
-anybody. RocketMQ's own topics cannot be deleted: they count whatever stands there, as
-4.9 leaves the one out where it notes which transactions have ended.
+anybody. Of two RocketMQ's broker never removes the queues: they count whatever stands
+there, as 4.9 leaves the one out where it notes which transactions have ended. (It
+removes that of half messages whenever a topic is deleted, unless it stands there.)
 
 The store sheet, section 16.
 """
@@ -12,11 +13,15 @@ from __future__ import annotations
 
 import json
 import os
+from typing import Final
 
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.jsonfile import JsonFile
-from rocketbroker.records.names import SYSTEM_TOPICS
+from rocketbroker.records.names import OP_HALF_TOPIC, SCHEDULE_TOPIC
+
+#: Topics whose queues RocketMQ's broker never removes.
+KEPT: Final = frozenset({SCHEDULE_TOPIC, OP_HALF_TOPIC})
 
 
 def listed_topics(files: IFiles, root: str) -> frozenset[str] | None:
@@ -28,7 +33,7 @@ def listed_topics(files: IFiles, root: str) -> frozenset[str] | None:
         content = JsonFile(files, os.path.join(root, "config", "topics.json")).load(
             _names
         )
-        return _names(content) | SYSTEM_TOPICS if content else None
+        return _names(content) | KEPT if content else None
     except (OSError, ValueError, StoreError):
         return None
 

@@ -6,8 +6,8 @@ import errno
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.records.names import SYSTEM_TOPICS
-from rocketbroker.store.topictable import listed_topics
+from rocketbroker.records.names import HALF_TOPIC, OP_HALF_TOPIC
+from rocketbroker.store.topictable import KEPT, listed_topics
 from rocketbroker.testing.files import MemoryDisk
 
 PATH = "/s/config/topics.json"
@@ -26,12 +26,13 @@ class ListedTopicsTests(SynchronousTestCase):
         self.disk.open(path, create=True).pwrite(content, 0)
 
     def test_names(self) -> None:
-        """The topics are the keys of the table, and those that nobody can delete: 4.9
-        does not write all of them down."""
+        """The topics are the keys of the table, and those that are never removed: 4.9
+        does not write all of them down. That of half messages it removes."""
         self.put(b'{"dataVersion": {}, "topicConfigTable": {"T": {}, "\xc3\xa4": {}}}')
         listed = listed_topics(self.disk, "/s")
-        self.assertEqual(listed, SYSTEM_TOPICS | {"T", "\xe4"})
-        self.assertIn("RMQ_SYS_TRANS_OP_HALF_TOPIC", SYSTEM_TOPICS)
+        self.assertEqual(listed, KEPT | {"T", "\xe4"})
+        self.assertIn(OP_HALF_TOPIC, KEPT)
+        self.assertNotIn(HALF_TOPIC, KEPT)
 
     def test_unknown(self) -> None:
         """Nothing is known without the file, of one that makes no sense, and where the
@@ -55,4 +56,4 @@ class ListedTopicsTests(SynchronousTestCase):
         """The version before counts where the file makes no sense."""
         self.put(b"{")
         self.put(b'{"topicConfigTable": {"T": {}}}', PATH + ".bak")
-        self.assertEqual(listed_topics(self.disk, "/s"), SYSTEM_TOPICS | {"T"})
+        self.assertEqual(listed_topics(self.disk, "/s"), KEPT | {"T"})
