@@ -77,6 +77,7 @@ L{rocketbroker.store.store} offers it. From the outside in:
 - L{rocketbroker.store.claim}: which locks a repair takes.
 - L{rocketbroker.store.lengths}: how long the files of the log should be for it.
 - L{rocketbroker.store.logbegin}: whether its first were lost, or removed by age.
+- L{rocketbroker.store.founddelays}: the delay of each level, as the queues tell it.
 - L{rocketbroker.store.repairroom}: how much room on the disk it needs.
 - L{rocketbroker.store.stopgaps}: new files of the log for such as are gone.
 - L{rocketbroker.store.rawqueues}: what stands in queues, whether it leads anywhere.

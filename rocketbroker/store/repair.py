@@ -32,6 +32,7 @@ from rocketbroker.store.copies import Copies, Done
 from rocketbroker.store.ends import NAME as ENDS
 from rocketbroker.store.extension import FOLDER as EXTENSIONS
 from rocketbroker.store.faults import Fault
+from rocketbroker.store.founddelays import delays_in
 from rocketbroker.store.lengths import Lengths
 from rocketbroker.store.locating import (
     file_size_in,
@@ -78,8 +79,8 @@ class Repair:
     ) -> None:
         """
         @param users: who uses files now.
-        @param options: paths and delay levels; sizes are those of the files, but that
-            of the log's if it is not 0.
+        @param options: paths, and delay levels of which no entry tells; sizes are those
+            of the files, but that of the log's if it is not 0.
         @param progress: is given the bytes walked so far.
         @param sized: is given, before each walk, how long it is.
         @param others: repairs what is not the store's, or with None only says what.
@@ -443,6 +444,7 @@ class Repair:
                 BATCHES, options.mapper_file_size_batch_consume_queue, BATCH_SIZE
             ),
             mapped_file_size_commit_log=self._log_size,
+            message_delay_level=delays_in(reader, options.message_delay_level),
             mapped_file_size_consume_queue=size_in(
                 QUEUES, options.mapped_file_size_consume_queue, SIZE
             ),
