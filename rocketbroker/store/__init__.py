@@ -85,6 +85,7 @@ L{rocketbroker.store.store} offers it. From the outside in:
 - L{rocketbroker.store.madeagain}: what it moves away, to be made again.
 - L{rocketbroker.store.replacing}: what it writes where no record can be read.
 - L{rocketbroker.store.lostrecords}: what takes the place of lost records.
+- L{rocketbroker.store.lostnumbers}: numbers in its properties that its queue knows.
 - L{rocketbroker.store.copies}: what a repair changes, kept as it was.
 - L{rocketbroker.store.indexverification}: the index checked.
 - L{rocketbroker.store.locating}: where things are in it.

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.entries import ENTRY, SIZE
+from rocketbroker.records.queueunits import BATCH_SIZE, BatchUnit, decode_batch
 from rocketbroker.store.batchfiles import BatchFiles
+from rocketbroker.store.faults import Fault
 from rocketbroker.store.lostrecords import Slot
 from rocketbroker.store.reader import ENTRIES_AT_ONCE, StoreReader
 from rocketbroker.store.segments import Segment, position_of_name
@@ -124,4 +126,23 @@ def slots_of_batches(
         if position >= end:
             return
         if position >= start:
-            yield Slot(position, size, name, queue_id, base, messages)
+            yield Slot(position, size, name, queue_id, base, messages, True)
+
+
+def wrong_units(
+    reader: StoreReader, faults: Sequence[Fault]
+) -> Iterator[tuple[tuple[str, int], BatchUnit]]:
+    """The units of batch queues that a walk has found to be wrong, with their queues,
+    if they lead into the log."""
+    opened: dict[tuple[str, int], BatchFiles] = {}
+    for fault in faults:
+        if fault.kind != "entry" or fault.queue is None or fault.offsets != (0, 0):
+            continue
+        if fault.queue not in opened:
+            opened[fault.queue] = BatchFiles(reader, *fault.queue)
+        data = opened[fault.queue].read(fault.position)
+        if len(data) < BATCH_SIZE:
+            continue
+        unit = decode_batch(data)
+        if unit.is_valid and unit.position >= reader.lowest:
+            yield fault.queue, unit

@@ -8,10 +8,12 @@ entries lead, is kept before, and told with the offsets.
 from __future__ import annotations
 
 import os
-from typing import final
+from collections.abc import Sequence
+from typing import TypeAlias, final
 
 from rocketbroker.errors import StoreError
 from rocketbroker.records.entries import SIZE
+from rocketbroker.records.queueunits import BatchUnit
 from rocketbroker.store.batchfiles import BatchFiles
 from rocketbroker.store.batchqueue import FOLDER as BATCHES
 from rocketbroker.store.copies import Copies, Done
@@ -24,6 +26,9 @@ from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.scanning import Blank, Broken, parse, tag_code_of
 from rocketbroker.store.segments import position_of_name
 
+#: Topic and queue id.
+Queue: TypeAlias = tuple[str, int]
+
 
 def name_of(slot: Slot) -> str:
     """Which message, or messages, a record was."""
@@ -31,6 +36,26 @@ def name_of(slot: Slot) -> str:
     last = slot.queue_offset + slot.messages - 1
     more = f" to {last}" if slot.messages > 1 else ""
     return f"{topic}/{slot.queue_id} offset {slot.queue_offset}{more}"
+
+
+def _span(unit: BatchUnit) -> str:
+    """Which messages a batch is."""
+    last = unit.end - 1
+    return f"{unit.base}" + (f" to {last}" if last > unit.base else "")
+
+
+def _no_batch(queue: Queue, unit: BatchUnit) -> Done:
+    where = f"{queue[0]}/{queue[1]} offset {_span(unit)}"
+    text = "its unit led to no batch that says to be this one; it is in no queue"
+    return Done("given-up", where, unit.position, unit.size, text)
+
+
+def _other_batch(queue: Queue, was: BatchUnit, now: BatchUnit) -> Done:
+    where = f"{queue[0]}/{queue[1]} offset {_span(now)}"
+    text = f"its unit said offset {_span(was)} and tag code {was.tag_code}; its record "
+    text += f"says offset {_span(now)} and tag code {now.tag_code}, which counts now: "
+    text += "the unit was changed, or the record's properties"
+    return Done("changed", where, now.position, now.size, text)
 
 
 def _told(queue: tuple[str, int], first: int, end: int, position: int) -> Done:
@@ -49,7 +74,14 @@ class Losses:
         anywhere.
     """
 
-    def __init__(self, root: str, reader: StoreReader) -> None:
+    def __init__(
+        self, root: str, reader: StoreReader, units: Sequence[tuple[Queue, BatchUnit]]
+    ) -> None:
+        """
+        @param units: of batch queues, those that were wrong, and whose batches are not
+            told otherwise.
+        """
+        self._units = units
         self._files = reader.files
         self._root = root
         self.ends, self._positions = self._look(reader)
@@ -111,7 +143,31 @@ class Losses:
 
     def found(self, reader: StoreReader) -> list[Done]:
         """What was given up."""
-        return self._between(self._look(reader)[0])
+        ends = self._look(reader)[0]
+        return self._between(ends) + self._batches(reader, ends)
+
+    def _batches(self, reader: StoreReader, ends: dict[Queue, int]) -> list[Done]:
+        """What became of batches whose units were wrong."""
+        wrong: dict[Queue, list[BatchUnit]] = {}
+        for queue, unit in self._units:
+            wrong.setdefault(queue, []).append(unit)
+        told = []
+        for queue, units in sorted(wrong.items()):
+            positions = {unit.position: unit for unit in units}
+            bases = {unit.base for unit in units}
+            for now in BatchFiles(reader, *queue).units():
+                bases.discard(now.base)
+                was = positions.pop(now.position, now)
+                if (was.base, was.messages) != (now.base, now.messages) or (
+                    was.tag_code != now.tag_code
+                ):
+                    told.append(_other_batch(queue, was, now))
+            for unit in positions.values():
+                # Behind the end it is told as the queue's end.
+                is_told = queue in ends and unit.base >= ends[queue]
+                if unit.base in bases and not is_told:
+                    told.append(_no_batch(queue, unit))
+        return told
 
     def _between(self, ends: dict[tuple[str, int], int]) -> list[Done]:
         return [

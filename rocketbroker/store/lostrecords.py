@@ -35,7 +35,6 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeAlias, final
 
-from rocketbroker.records.checking import numbers_are_numbers
 from rocketbroker.records.entries import FILLED_SIZE
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.names import HALF_TOPIC, SCHEDULE_TOPIC
@@ -47,7 +46,6 @@ from rocketbroker.records.properties import (
     INNER_NUM,
     REAL_QUEUE_ID,
     REAL_TOPIC,
-    find,
     joined,
 )
 from rocketbroker.records.record import (
@@ -67,6 +65,7 @@ from rocketbroker.store.encoding import (
     MAGIC_BLANK,
     MOST_PROPERTIES,
 )
+from rocketbroker.store.lostnumbers import with_all_numbers, with_right_numbers
 from rocketbroker.store.scanning import Blank, Broken, parse
 
 #: Positions and offsets below this are such as there may be; those of rubbish are
@@ -111,6 +110,9 @@ _DEAD_HEAD: Final = SMALLEST_DEAD - 3 - len(DEAD_TOPIC)
 #: Compressed or not, and how, or an inner batch: means nothing without a body.
 _NOT_EMPTY: Final = 0x701 | INNER_BATCH | NEED_UNWRAP
 
+#: Ends a record whose last properties are gone: room for a CRC of its own.
+_ROOM: Final = re.compile(rb"\x02[\0\x02]{%d}\Z" % CRC_PROPERTY_SIZE)
+
 _RECORD_CRC: Final = re.compile(rb"(?:^|(?<=\x02))__CRC32#\x01[^\x02]*(?:\x02|$)")
 
 #: Reads bytes of the log: position, size.
@@ -123,9 +125,11 @@ class Slot:
 
     @ivar messages: how many messages it is: a batch queue may know it as several.
     @ivar lights: the light queues in which it stands, too, and its offset in each.
+    @ivar is_batch: whether a batch queue knows it.
     """
 
     __slots__ = (
+        "is_batch",
         "lights",
         "messages",
         "position",
@@ -143,6 +147,7 @@ class Slot:
         queue_id: int,
         queue_offset: int,
         messages: int = 1,
+        is_batch: bool = False,
     ) -> None:
         self.position = position
         self.size = size
@@ -150,6 +155,7 @@ class Slot:
         self.queue_id = queue_id
         self.queue_offset = queue_offset
         self.messages = messages
+        self.is_batch = is_batch
         self.lights: Sequence[tuple[bytes, int]] = ()
 
 
@@ -230,7 +236,8 @@ class Filling:
     def _mend(self, slot: Slot, mended: bytes) -> None:
         """Write a record as it is when mended, with the right CRC of its own if it has
         one: more of it may be wrong than was set right."""
-        if not is_crc_property_right(mended, 0, len(mended)):
+        has_lost_crc = self._seal_bytes > 0 and _ROOM.search(mended) is not None
+        if has_lost_crc or not is_crc_property_right(mended, 0, len(mended)):
             mended = mended[:-CRC_PROPERTY_SIZE] + own_crc(mended)
             self.sealed.append((slot.position, slot.position + slot.size))
         self.patches.append((slot.position, mended))
@@ -433,28 +440,19 @@ def _is_of_another(slot: Slot, data: bytes) -> bool:
     )
 
 
-def _with_numbers(slot: Slot, record: bytes, start: int) -> bytes:
-    """A record with the numbers in its properties that its queue knows, where what
-    stands there is none: the reference would end its log there.
+def _with_numbers(slot: Slot, record: bytes, start: int) -> bytes | None:
+    """A record with the numbers in its properties that its queue knows, where the
+    reference would not find them; None if they cannot be put back.
 
     @param start: where the properties begin.
     """
     known = {INNER_NUM: slot.messages, INNER_BASE: slot.queue_offset}
     if slot.topic == _WAITING:
         known = {DELAY: slot.queue_id + 1}
-    for name, number in known.items():
-        found = record[start:]
-        mark = f"{name}\x01".encode()
-        value = find(found, name.encode())
-        if value is None or numbers_are_numbers(slot.topic, mark + value):
-            continue
-        right = b"%d" % number
-        if len(value) > len(right):
-            # As a rule it is the byte behind the number that has changed.
-            right += b"\x02"
-        at = start + found.rindex(mark + value) + len(mark)
-        if len(right) <= len(value):
-            record = record[:at] + right + record[at + len(right) :]
+    record = with_right_numbers(record, start, slot.topic, known)
+    flags = int.from_bytes(record[36:40], "big")
+    if slot.is_batch and flags & INNER_BATCH:
+        return with_all_numbers(record, start, known)
     return record
 
 

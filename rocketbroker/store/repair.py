@@ -168,7 +168,7 @@ class Repair:
             plan = Plan(self._files, self._root, reader, faults, self._wall_ms(), new)
             if walk.tail:
                 plan.rest = walk.tail_position, walk.tail
-            losses = Losses(self._root, reader)
+            losses = Losses(self._root, reader, plan.lost_units())
             told = given_up + self._told(plan, reader) + other_tags(reader, faults)
             end = walk.tail_position if walk.tail else reader.lowest + walk.done
             again = self._again(plan, is_damaged, unclean, end)
@@ -290,8 +290,9 @@ class Repair:
         """What is changed in the log."""
         filling = plan.filling
         told = []
+        right = "its head, or numbers in its properties, were wrong and are set right"
         for kind, slots, text in (
-            ("mended", filling.mended, "its head was wrong and is set right"),
+            ("mended", filling.mended, right),
             ("emptied", filling.emptied, "its body is lost; an empty message is left"),
             ("given-up", filling.buried, "it is lost, and so is its place"),
         ):

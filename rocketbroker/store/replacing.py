@@ -16,6 +16,7 @@ from typing import Final, final
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.properties import CRC32
+from rocketbroker.records.queueunits import BatchUnit
 from rocketbroker.records.record import CRC_PROPERTY_SIZE
 from rocketbroker.records.sysflags import INNER_BATCH
 from rocketbroker.store.batchqueue import FOLDER as BATCHES
@@ -28,8 +29,10 @@ from rocketbroker.store.locating import (
     segment_at,
     slots_of_batches,
     written_from,
+    wrong_units,
 )
 from rocketbroker.store.lostrecords import Filling, Slot
+from rocketbroker.store.placing import batch_of
 from rocketbroker.store.queueverification import MOST_RECORD, SHARED_PREFIX
 from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.scanning import SMALLEST, Blank, Broken, parse
@@ -84,6 +87,7 @@ class Plan:
         if reader.is_clean and last > max((end for _, end in regions), default=0):
             self._lost_end()
         self._misplaced()
+        self._unsaid()
         filling = self.filling
         mended = {slot.position for slot in filling.mended}
         for fault in faults:
@@ -268,6 +272,33 @@ class Plan:
                 slot = Slot(position, size, topic.encode(), queue_id, offset)
                 self.filling.correct(slot)
 
+    def _unsaid(self) -> None:
+        """Batches that are whole, but do not say any more where they stand, while the
+        unit that leads there agrees with all else that they say."""
+        seen = {position for position, _ in self.filling.patches}
+        for (topic, queue_id), unit in wrong_units(self._reader, self._faults):
+            data = b"" if unit.position in seen else self._record(unit.position)
+            if len(data) != unit.size:
+                continue
+            found = parse(data, 0, unit.position, True)
+            said = found[2], *found[3:5], found[6]
+            if said != (topic.encode(), queue_id, unit.base, unit.store_ms):
+                continue
+            if found[5] & INNER_BATCH and batch_of(found[7]) is None:
+                where = unit.position, unit.size, topic.encode(), queue_id
+                self.filling.correct(Slot(*where, unit.base, unit.messages, True))
+
+    def lost_units(self) -> list[tuple[tuple[str, int], BatchUnit]]:
+        """The units of batch queues that were wrong, with their queues, but those whose
+        batches are replaced."""
+        filling = self.filling
+        told = {each.position for each in filling.emptied + filling.buried}
+        return [
+            (queue, unit)
+            for queue, unit in wrong_units(self._reader, self._faults)
+            if unit.position not in told
+        ]
+
     def _has(self, position: int, size: int) -> bool:
         """Whether a part of the log is in one of its files."""
         return any(
@@ -312,6 +343,7 @@ def _cut(
             each.queue_id,
             each.queue_offset,
             each.messages,
+            each.is_batch,
         )
         for each in known
         if behind <= each.position < end < each.position + each.size

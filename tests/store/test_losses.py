@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import os
 
+from twisted.trial.unittest import SynchronousTestCase
+
 from rocketbroker.errors import StoreError
 from rocketbroker.records.entries import SIZE
+from rocketbroker.store.batchfiles import BatchFiles
 from rocketbroker.store.copies import Done
+from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.repair import Keeping, Repair
 from rocketbroker.store.segments import segment_name
-from tests.store.repairs import LOG, DamagedStore, repair_of
-from tests.store.stores import ROOT, SEGMENT, opened, put
+from rocketbroker.testing.files import MemoryDisk
+from tests.store.repairs import LOG, DamagedStore, repair_of, verified
+from tests.store.stores import (
+    ROOT,
+    SEGMENT,
+    Wall,
+    opened,
+    put,
+    put_batches,
+    with_batches,
+)
 
 LAST_LOG = os.path.join(ROOT, "commitlog", segment_name(SEGMENT))
 LAST_QUEUE = os.path.join(ROOT, "consumequeue", "T", "1", segment_name(0))
@@ -111,6 +124,74 @@ class LossTests(DamagedStore):
         self.both()
         self.assertEqual(self.rows("changed"), ["T/0 offset 7"])
         self.assertEqual(self.faults(), [])
+
+
+class BatchLossTests(SynchronousTestCase):
+    """Three batches, of which the second does not say any more where it stands."""
+
+    def repair(
+        self, before: bytes, after: bytes, number: int = 1, count: int = 3
+    ) -> list[Done]:
+        """Change the properties of one, and repair the store.
+
+        @param count: how many there are.
+        @return: what was told, but of queues and index that are made again.
+        """
+        self.disk = MemoryDisk()
+        store = with_batches(self.disk, Wall())
+        queue = store.queue("B", 0)
+        self.drafts = put_batches(store, queue, *[[b"a", b"b", b"c"]] * count)
+        store.close()
+        file = self.disk.open(LOG)
+        position = self.drafts[number].position
+        record = file.pread(int.from_bytes(file.pread(4, position), "big"), position)
+        self.assertIn(before, record)
+        file.pwrite(record.replace(before, after), position)
+        file.close()
+        self.assertEqual(
+            [(each.kind, each.queue) for each in verified(self.disk)[1]],
+            [("entry", ("B", 0))],
+        )
+        told: list[Done] = []
+        repair = repair_of(self.disk, told.append)
+        repair.run(False)
+        self.assertEqual((repair.left, verified(self.disk)[1]), (0, []))
+        return [each for each in told if each.kind not in ("moved", "start")]
+
+    def bases(self) -> list[int]:
+        """The batches that the queue has, by their first offsets."""
+        reader = StoreReader(self.disk, ROOT)
+        found = [unit.base for unit in BatchFiles(reader, "B", 0).units()]
+        reader.close()
+        return found
+
+    def test_mended(self) -> None:
+        """Where there is room for them its numbers are put back."""
+        for before in (b"INNER_BASE", b"INNER_BASE\x013\x02", b"INNER_NUM\x013"):
+            for byte in (b"\0", b"\xff"):
+                (told,) = self.repair(before, byte * len(before))
+                self.assertEqual(
+                    (told.kind, told.where), ("mended", "B/0 offset 3 to 5")
+                )
+                self.assertEqual(self.bases(), [0, 3, 6])
+
+    def test_givenUp(self) -> None:
+        """Else it is told as given up, also the last one and the only one left."""
+        where = ["B/0 offset 0 to 2", "B/0 offset 3 to 5", "B/0 offsets 6 to 8"]
+        for number in range(3):
+            (told,) = self.repair(b"INNER_NUM", b"SOMETHING", number)
+            self.assertEqual((told.kind, told.where), ("given-up", where[number]))
+            self.assertEqual(self.bases(), [n for n in (0, 3, 6) if n != 3 * number])
+        (told,) = self.repair(b"INNER_NUM", b"SOMETHING", 0, 1)
+        self.assertEqual((told.kind, told.where), ("given-up", "B/0 offsets 0 to 2"))
+        self.assertEqual(self.bases(), [])
+
+    def test_others(self) -> None:
+        """If it says other numbers than its unit, nothing tells which of the two is
+        right."""
+        (told,) = self.repair(b"INNER_NUM\x013", b"INNER_NUM\x012")
+        self.assertEqual((told.kind, told.where), ("changed", "B/0 offset 3 to 4"))
+        self.assertIn("said offset 3 to 5", told.text)
 
 
 class RoomTests(DamagedStore):

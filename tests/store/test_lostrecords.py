@@ -12,6 +12,7 @@ from rocketbroker.records.names import HALF_TOPIC
 from rocketbroker.records.record import CRC_PROPERTY_SIZE, decode, encode, record_size
 from rocketbroker.store.encoding import FILLER_BYTES, MAGIC_BLANK
 from rocketbroker.store.lostrecords import MOST_DEAD, SMALLEST_DEAD, Filling, Slot
+from rocketbroker.store.placing import batch_of
 from rocketbroker.store.scanning import Blank, Found, parse
 
 START = 10_000
@@ -245,3 +246,24 @@ class FillingTests(SynchronousTestCase):
                 filling, found, _ = self.filled(bytes(wrong), [slot])
                 self.assertEqual(filling.mended, [slot])
                 self.assertEqual(found[0][7], text)
+
+    def test_numbersAreGone(self) -> None:
+        """Where they are gone from a batch they are put back, in a log with CRCs of the
+        records, too; if that cannot be it is told as lost."""
+        text = b"INNER_BASE\x0140\x02KEYS\x01%b\x02INNER_NUM\x015\x02" % (b"k" * 40)
+        for is_sealed in (False, True):
+            right = encode(
+                b"Packs", b"b", text, 11, 40, START, MS, bytes(8), MS, bytes(8),
+                sys_flag=0x80, append_crc=is_sealed,
+            )  # fmt: skip
+            slot = Slot(START, len(right), b"Packs", 11, 40, 5, True)
+            seal = CRC_PROPERTY_SIZE * is_sealed
+            for size in range(1 + seal, 60 + seal):
+                wrong = right[:-size] + bytes(size)
+                filling, found, _ = self.filled(wrong, [slot], is_sealed=is_sealed)
+                if filling.mended:
+                    self.assertEqual(batch_of(found[0][7]), (40, 5), size)
+                else:
+                    self.assertEqual(filling.buried, [slot])
+                    self.assertNotIn(b"Packs", found[0][2])
+            self.assertEqual(filling.mended, [slot])
