@@ -7,8 +7,9 @@ entries lead, is kept before, and told with the offsets.
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import TypeAlias, final
 
 from rocketbroker.errors import StoreError
@@ -18,7 +19,7 @@ from rocketbroker.store.batchfiles import BatchFiles
 from rocketbroker.store.batchqueue import FOLDER as BATCHES
 from rocketbroker.store.copies import Copies, Done
 from rocketbroker.store.faults import Fault
-from rocketbroker.store.locating import queues_in, segment_at
+from rocketbroker.store.locating import queues_in, segment_at, slots_of_batches
 from rocketbroker.store.lostrecords import Filling, Slot
 from rocketbroker.store.queueverification import MOST_RECORD
 from rocketbroker.store.rawqueues import raw_queues
@@ -48,6 +49,33 @@ def _no_batch(queue: Queue, unit: BatchUnit) -> Done:
     where = f"{queue[0]}/{queue[1]} offset {_span(unit)}"
     text = "its unit led to no batch that says to be this one; it is in no queue"
     return Done("given-up", where, unit.position, unit.size, text)
+
+
+def _of_another(queue: Queue, units: list[BatchUnit], other: Queue) -> Done:
+    where = f"{queue[0]}/{queue[1]} offsets {units[0].base} to {units[-1].end - 1}"
+    text = (
+        f"{len(units)} units led to batches that say to be of {other[0]}/{other[1]}, "
+    )
+    text += "which has them now: the units were of that queue, or the records changed"
+    return Done("changed", where, units[0].position, 0, text)
+
+
+def _elsewhere(
+    reader: StoreReader, unit: BatchUnit, queues: Set[Queue]
+) -> Queue | None:
+    """Which batch queue has the batch now to which a unit of another one led."""
+    try:
+        segment = segment_at(reader, unit.position)
+        size = min(unit.size, MOST_RECORD)
+        data = segment.file.pread(size, unit.position - segment.start)
+        found = parse(data, 0, unit.position, False)
+    except (Blank, Broken, StoreError):
+        return None
+    queue = found[2].decode("utf-8", "replace"), found[3]
+    if queue not in queues:
+        return None
+    there = slots_of_batches(reader, *queue, unit.position, unit.position + 1)
+    return queue if any(there) else None
 
 
 def _other_batch(queue: Queue, was: BatchUnit, now: BatchUnit) -> Done:
@@ -152,6 +180,8 @@ class Losses:
         for queue, unit in self._units:
             wrong.setdefault(queue, []).append(unit)
         told = []
+        queues = queues_in(reader.files, os.path.join(reader.root, BATCHES))
+        lost: list[tuple[Queue, BatchUnit, Queue | None]] = []
         for queue, units in sorted(wrong.items()):
             positions = {unit.position: unit for unit in units}
             bases = {unit.base for unit in units}
@@ -166,7 +196,14 @@ class Losses:
                 # Behind the end it is told as the queue's end.
                 is_told = queue in ends and unit.base >= ends[queue]
                 if unit.base in bases and not is_told:
-                    told.append(_no_batch(queue, unit))
+                    lost.append((queue, unit, _elsewhere(reader, unit, queues)))
+        # The units of a file that was exchanged come by the thousands.
+        for (queue, other), row in itertools.groupby(lost, lambda each: each[::2]):
+            batches = [unit for _, unit, _ in row]
+            if other is None:
+                told += [_no_batch(queue, unit) for unit in batches]
+            else:
+                told.append(_of_another(queue, batches, other))
         return told
 
     def _between(self, ends: dict[tuple[str, int], int]) -> list[Done]:

@@ -193,6 +193,32 @@ class BatchLossTests(SynchronousTestCase):
         self.assertEqual((told.kind, told.where), ("changed", "B/0 offset 3 to 4"))
         self.assertIn("said offset 3 to 5", told.text)
 
+    def test_ofAnother(self) -> None:
+        """What a queue's file had that was copied from another queue is not told as
+        lost, but once, as that of the other."""
+        disk = MemoryDisk()
+        store = with_batches(disk, Wall())
+        queues = store.queue("B", 0), store.queue("B", 1)
+        put_batches(store, queues[0], *[[b"a", b"b", b"c"]] * 3)
+        put_batches(store, queues[1], *[[b"a", b"b"]] * 5)
+        store.close()
+        paths = [
+            os.path.join(ROOT, "batchconsumequeue", "B", str(queue_id), segment_name(0))
+            for queue_id in (0, 1)
+        ]
+        both = [disk.read(path) for path in paths]
+        file = disk.open(paths[1])
+        file.pwrite(both[0], 0)
+        file.close()
+        told: list[Done] = []
+        repair = repair_of(disk, told.append)
+        repair.run(False)
+        self.assertEqual(repair.left, 0)
+        self.assertEqual([disk.read(path) for path in paths], both)
+        rows = [(each.kind, each.where) for each in told if each.kind != "start"]
+        rows = [row for row in rows if row[0] != "moved"]
+        self.assertEqual(rows, [("changed", "B/1 offsets 3 to 5")])
+
 
 class RoomTests(DamagedStore):
     """A disk that is nearly full."""
