@@ -92,18 +92,6 @@ _NOWHERE: Final = f"{REAL_TOPIC}\x01{HALF_TOPIC}\x02{REAL_QUEUE_ID}\x010\x02".en
 NOBODY: Final = bytes(8)
 SMALLEST_DEAD: Final = record_size(0, len(DEAD_TOPIC), 0)
 
-#: The head of a record up to its position.
-_HEAD: Final = struct.Struct(
-    ">"
-    "i"  # total size
-    "i"  # magic
-    "i"  # CRC of the body
-    "i"  # queue id
-    "i"  # flag
-    "q"  # queue offset
-    "q"  # physical offset
-)
-
 #: What stands before the body of one.
 _DEAD_HEAD: Final = SMALLEST_DEAD - 3 - len(DEAD_TOPIC)
 
@@ -429,8 +417,9 @@ def _is_of_another(slot: Slot, data: bytes) -> bool:
     """Whether the head of another record stands there, as in a file of the log that was
     copied over another one: both its position and its place in a queue are others, and
     such as there may be."""
-    _, magic, _, queue_id, _, queue_offset, position = _HEAD.unpack_from(data)
-    place = queue_id, queue_offset
+    magic = int.from_bytes(data[4:8], "big", signed=True)
+    queue_offset, position = struct.unpack_from(">qq", data, 20)
+    place = int.from_bytes(data[12:16], "big"), queue_offset
     return (
         magic in (MAGIC_V1, MAGIC_V2)
         and position != slot.position
