@@ -14,8 +14,8 @@ It counts only as long as nobody else has written to the store: then the log has
 grown since. (Else L{rocketbroker.store.unentered} looks.) A queue that has no directory
 any more is made again, too, but for one of a topic that the broker does not know any
 more. A broker of RocketMQ's may also have deleted the topic meanwhile and made it
-again, but whether it has cannot be told from a directory that was lost; so messages of
-a topic that was deleted may stand in a queue.
+again. Then its table of topics has another version than it had when the store was
+stopped, and nothing is known of a queue without entries.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.entries import SIZE
 from rocketbroker.records.names import is_light
 from rocketbroker.store.consumequeue import Queue
+from rocketbroker.store.topictable import topics_version
 
 NAME: Final = "rocketbroker.ends"
 
@@ -43,13 +44,16 @@ class Ends:
 
     @ivar first: where the log began by what it says; -1 if nothing is known.
     @ivar published: where the log ended by what it says; the same.
+    @ivar is_undeleted: whether no topic can have been deleted since.
     """
 
     def __init__(self, files: IFiles, root: str) -> None:
         self._files = files
+        self._root = root
         self._path = os.path.join(root, NAME)
         self.first = -1
         self.published = -1
+        self.is_undeleted = False
         self._ends: dict[tuple[str, int], int] = {}
         self._begins: dict[tuple[str, int], int] = {}
 
@@ -67,6 +71,7 @@ class Ends:
             "published": published,
             "queues": ends,
             "begins": begins,
+            "topics": topics_version(self._files, self._root),
         }
         content = json.dumps(said).encode()
         file = self._files.open(self._path, create=True)
@@ -87,6 +92,8 @@ class Ends:
             self._ends = {(str(t), int(q)): int(end) for t, q, end in said["queues"]}
             self.published = published
             self.first = int(said["first"])
+            version = topics_version(self._files, self._root)
+            self.is_undeleted = said.get("topics") == version
             begins = said.get("begins", ())
             self._begins = {(str(t), int(q)): int(begin) for t, q, begin in begins}
 
@@ -133,6 +140,9 @@ class Ends:
             what = ""
             end = self.end_of(queue.topic, queue.queue_id)
             begin = self._begin_of(queue, first)
+            if not (queue.max_offset or self.is_undeleted or is_light(queue.topic)):
+                # Its topic may have been deleted and made again.
+                continue
             if queue.max_offset < end and published <= self.published:
                 what = f"ends at offset {queue.max_offset}; it ended at {end}"
             elif begin < _begin(queue):

@@ -223,8 +223,9 @@ class FileVerification:
             # The next start looks.
             return Fate.DELETED
         exists = any(queue_id in reader.queues(topic, kind) for kind, _ in QUEUES[:2])
-        if self._good_end <= self._ends.published and not exists:
-            was_there = self._ends.end_of(topic, queue_id) > 0
+        ends = self._ends
+        if self._good_end <= ends.published and ends.is_undeleted and not exists:
+            was_there = ends.end_of(topic, queue_id) > 0
             return Fate.LOST if was_there else Fate.DELETED
         return fate
 

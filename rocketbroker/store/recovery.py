@@ -303,7 +303,7 @@ class Recovery:
             self.report.append(missing)
             self._disbelieve(True)
             return -1
-        if last.max_position <= self._ends.published:
+        if last.max_position <= self._ends.published and self._ends.is_undeleted:
             return last.max_position
         return self._enter_again(self._unentered(), last.max_position)
 

@@ -6,6 +6,9 @@ anybody. Of two RocketMQ's broker never removes the queues: they count whatever 
 there, as 4.9 leaves the one out where it notes which transactions have ended. (It
 removes that of half messages whenever a topic is deleted, unless it stands there.)
 
+The table has a version, which each change of a topic moves on. Where it is what it was,
+no topic was deleted meanwhile, or made again.
+
 The store sheet, section 16.
 """
 
@@ -13,7 +16,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Final
+from typing import Any, Final, cast
 
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
@@ -29,18 +32,42 @@ def listed_topics(files: IFiles, root: str) -> frozenset[str] | None:
 
     @param root: the directory of the store.
     """
+    table = _table(files, root)
+    return None if table is None else _names(table) | KEPT
+
+
+def topics_version(files: IFiles, root: str) -> list[int] | None:
+    """When the table last changed, in ms, and how often it has; None if that cannot be
+    read.
+
+    @param root: the directory of the store.
+    """
     try:
-        content = JsonFile(files, os.path.join(root, "config", "topics.json")).load(
-            _names
-        )
-        return _names(content) | KEPT if content else None
+        version = (_table(files, root) or {})["dataVersion"]
+        return [int(version["timestamp"]), int(version["counter"])]
+    except (ValueError, TypeError, KeyError, OverflowError):
+        return None
+
+
+def _table(files: IFiles, root: str) -> dict[str, Any] | None:
+    """What is in the file; None if that cannot be read."""
+    path = os.path.join(root, "config", "topics.json")
+    try:
+        content = JsonFile(files, path).load(_parsed)
+        return _parsed(content) if content else None
     except (OSError, ValueError, StoreError):
         return None
 
 
-def _names(content: bytes) -> frozenset[str]:
-    """The topics of a table."""
+def _parsed(content: bytes) -> dict[str, Any]:
+    """A table of topics."""
     try:
-        return frozenset(map(str, json.loads(content)["topicConfigTable"]))
+        table = json.loads(content)
+        _names(table)
     except (TypeError, KeyError, RecursionError):
         raise ValueError("it is no table of topics") from None
+    return cast("dict[str, Any]", table)
+
+
+def _names(table: dict[str, Any]) -> frozenset[str]:
+    return frozenset(map(str, table["topicConfigTable"]))

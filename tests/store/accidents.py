@@ -18,13 +18,20 @@ def forget_ends(disk: MemoryDisk) -> None:
     disk.remove(f"{ROOT}/{NAME}")
 
 
-def list_topics(disk: MemoryDisk, *topics: str) -> None:
-    """The broker knows these topics, and no others."""
+def list_topics(disk: MemoryDisk, *topics: str, changes: int = 0) -> None:
+    """The broker knows these topics, and no others.
+
+    @param changes: how often a topic was made, changed or deleted.
+    """
     disk.make_dirs(f"{ROOT}/config")
-    table: dict[str, object] = {topic: {} for topic in topics}
+    version = {"timestamp": 1_700_000_000_000, "counter": changes}
+    table = {
+        "dataVersion": version,
+        "topicConfigTable": {topic: {} for topic in topics},
+    }
     file = disk.open(f"{ROOT}/config/topics.json", create=True)
     file.truncate(0)
-    file.pwrite(json.dumps({"topicConfigTable": table}).encode(), 0)
+    file.pwrite(json.dumps(table).encode(), 0)
 
 
 def lose_folder(disk: MemoryDisk, folder: str) -> None:

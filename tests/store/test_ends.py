@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -116,10 +117,10 @@ class EndsTests(SynchronousTestCase):
             self.setUp()
             store = opened(self.disk)
             put(store, store.queue("U", 0), b"last")
+            list_topics(self.disk, *known)
             store.close()
             for queue_id in range(2):
                 lose_folder(self.disk, f"{ROOT}/consumequeue/T/{queue_id}")
-            list_topics(self.disk, *known)
             store = opened(self.disk)
             self.assertEqual(len(store.report), "T" in known)
             self.assertEqual(store.queue("T", 0).max_offset, 10 * ("T" in known))
@@ -132,6 +133,37 @@ class EndsTests(SynchronousTestCase):
         ends.load()
         queues = ends.queues(frozenset({"U"}))
         self.assertEqual(sorted(queues), [(b"%LMQ%a", 0), (b"U", 0)])
+
+    def test_deletedAgain(self) -> None:
+        """Nor is it where topics have changed since, as its topic may have been deleted
+        and made again; one that has entries yet gets all of them back, and so does a
+        light queue, which is no topic."""
+        for lost in ((), ("%LMQ%a",), ("U",)):
+            self.setUp()
+            list_topics(self.disk, "T", "U")
+            store = opened(self.disk)
+            put(store, store.queue("%LMQ%a", 0), b"light", b"light")
+            put(store, store.queue("U", 0), b"other", b"other")
+            put(store, store.queue("V", 0), b"last")
+            store.close()
+            list_topics(self.disk, "T", "U", "V", changes=1)
+            for queue_id in range(2):
+                lose_folder(self.disk, f"{ROOT}/consumequeue/T/{queue_id}")
+            for topic in lost:
+                path = f"{ROOT}/consumequeue/{topic}/0/{segment_name(0)}"
+                self.disk.open(path).pwrite(bytes(20), 20)
+                if topic != "U":
+                    lose_folder(self.disk, os.path.dirname(path))
+            store = opened(self.disk)
+            self.assertEqual(len(store.report), 1)
+            if lost:
+                self.assertIn(f"{lost[0]}/0 ends at offset", store.report[0])
+            else:
+                self.assertIn("No queue of T has entries", store.report[0])
+                self.assertEqual(store.queue("T", 0).max_offset, 0)
+            self.assertEqual(store.queue("%LMQ%a", 0).max_offset, 2)
+            self.assertEqual(store.queue("U", 0).max_offset, 2)
+            store.close()
 
     def test_oddNames(self) -> None:
         """Names that no queue can have lead to nothing."""

@@ -52,8 +52,11 @@ class AlikeTests(SynchronousTestCase):
             put(store, queue, *[body] * count)
 
     @contextlib.contextmanager
-    def written(self) -> Iterator[Store]:
-        """A store that is stopped then."""
+    def written(self, by_us: bool = False) -> Iterator[Store]:
+        """A store that is stopped then.
+
+        @param by_us: whether nobody else has stopped it.
+        """
         self.disk = MemoryDisk()
         list_topics(self.disk, "T")
         self.disk.make_dirs(f"{ROOT}/{self.kind}/T")
@@ -61,7 +64,8 @@ class AlikeTests(SynchronousTestCase):
         yield store
         put(store, store.queue("U", 0), b"last")
         store.close()
-        forget_ends(self.disk)
+        if not by_us:
+            forget_ends(self.disk)
 
     def delete(self, store: Store) -> None:
         """Delete the topic, and make it again."""
@@ -130,6 +134,23 @@ class AlikeTests(SynchronousTestCase):
             self.put(store, 1, 3, b"old")
             self.delete(store)
         self.check(Fate.UNKNOWN, self.messages(3), 0, 1)
+
+    def test_topicsChanged(self) -> None:
+        """Nor does our own stop tell it where topics have changed since; where they
+        have not, all that has no directory is lost."""
+        for changes in (0, 1):
+            with self.written(by_us=True) as store:
+                self.put(store, 0, 2, b"old")
+                self.put(store, 1, 3, b"old")
+            self.lose(0)
+            self.lose(1)
+            list_topics(self.disk, "T", changes=changes)
+            if changes:
+                self.check(Fate.UNKNOWN, self.messages(3), 0, 1)
+                continue
+            faults = [each.queue for each in self.verify()[0]]
+            self.assertEqual(faults, [("T", 0), ("T", 1)])
+            self.assertEqual(self.started(self.disk), self.messages(3))
 
     def test_used(self) -> None:
         """It was deleted where another queue of it has older messages, too."""

@@ -7,7 +7,7 @@ import errno
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records.names import HALF_TOPIC, OP_HALF_TOPIC
-from rocketbroker.store.topictable import KEPT, listed_topics
+from rocketbroker.store.topictable import KEPT, listed_topics, topics_version
 from rocketbroker.testing.files import MemoryDisk
 
 PATH = "/s/config/topics.json"
@@ -57,3 +57,21 @@ class ListedTopicsTests(SynchronousTestCase):
         self.put(b"{")
         self.put(b'{"topicConfigTable": {"T": {}}}', PATH + ".bak")
         self.assertEqual(listed_topics(self.disk, "/s"), KEPT | {"T"})
+
+    def test_version(self) -> None:
+        """The version is when the table changed, and how often."""
+        self.assertIsNone(topics_version(self.disk, "/s"))
+        for version, expected in (
+            (b'{"timestamp": 7, "counter": 3, "stateVersion": 0}', [7, 3]),
+            (b'{"timestamp": 7, "counter": {"value": 3}}', None),
+            (b'{"timestamp": 7}', None),
+            (b'{"timestamp": Infinity, "counter": 3}', None),
+            (b"7", None),
+            (b'"x"', None),
+        ):
+            self.setUp()
+            self.put(b'{"dataVersion": ' + version + b', "topicConfigTable": {}}')
+            self.assertEqual(topics_version(self.disk, "/s"), expected)
+        self.setUp()
+        self.put(b'{"topicConfigTable": {}}')
+        self.assertIsNone(topics_version(self.disk, "/s"))
