@@ -82,10 +82,12 @@ def place_of_log(
     @raise StoreError: it is not in the root, and the settings name another place.
     """
     folders = log_folders(root, commit_log)
+    real = [os.path.realpath(each) for each in folders]
     said = options.store_path_commit_log
-    if not commit_log and said and not log_files(files, folders):
+    places = [os.path.realpath(each) for each in log_folders(root, said)]
+    if not commit_log and places != real and not log_files(files, folders):
         raise StoreError(
             f"There is no log in {folders[0]}; the settings say {said}. If the log of "
             f"{root} is there, give --commit-log {said}."
         )
-    return ",".join(os.path.realpath(each) for each in folders)
+    return ",".join(real)

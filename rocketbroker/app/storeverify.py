@@ -102,7 +102,8 @@ def store_verify(
     files = Disk()
     # Only for what it says of a log that the settings place elsewhere.
     place_of_log(files, root, commit_log, options)
-    reader = StoreReader(files, root, commit_log, size_of_log(config, options))
+    size = size_of_log(config, options)
+    reader = StoreReader(files, root, commit_log, size, even_lost=True)
     reader.files.goes_on = True
     rows = Rows(sys.stdout, output)
 

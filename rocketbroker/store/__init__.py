@@ -63,6 +63,7 @@ L{rocketbroker.store.store} offers it. From the outside in:
 - L{rocketbroker.store.lease}: who may append now.
 - L{rocketbroker.store.reader}: a directory opened for reading only, for exports.
 - L{rocketbroker.store.unreadable}: what its disk refuses to read.
+- L{rocketbroker.store.emptiness}: what a directory without them is.
 - L{rocketbroker.store.logfiles}: the files of its log, whatever has become of them.
 - L{rocketbroker.store.queuereader}: one of its queues.
 - L{rocketbroker.store.filerow}: the files of one of these.

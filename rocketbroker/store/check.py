@@ -37,6 +37,7 @@ class Check:
         @param has_index: whether there should be an index, if there once was.
         @param restores: whether queues are lost where nothing tells it.
         """
+        self._is_empty = not reader.log.paths
         self.log = Verification(reader, tell, progress, restores)
         self.index = IndexVerification(
             reader,
@@ -48,12 +49,16 @@ class Check:
 
     def expected_bytes(self) -> int:
         """About how much there is to read of both, for the time left."""
+        if self._is_empty:
+            return 0
         return self.log.expected_bytes() + self.index.expected_bytes()
 
     def run(self) -> None:
         """Check everything."""
         self.log.run()
-        self.index.run()
+        if not self._is_empty:
+            # To nothing else would its entries lead.
+            self.index.run()
         self.log.tell_unread()
 
     @property

@@ -16,6 +16,7 @@ from typing import final
 
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFile, IFiles, IFileUsers
+from rocketbroker.store.emptiness import without_log
 from rocketbroker.store.madeagain import FOLDERS
 from rocketbroker.store.ownership import LOCK
 from rocketbroker.store.segments import position_of_name
@@ -65,14 +66,14 @@ class Claim:
         """Take all locks; of a directory that is no store none is made.
 
         @param dry: whether a lock that is not there is not made either.
-        @raise StoreError: there is no store, or a broker uses it or its log.
+        @raise StoreError: there is no store, its log is lost, or a broker uses it or
+            its log.
         @raise OSError: a lock cannot be opened.
         """
-        if not log_files(self._files, self._folders):
-            places = " or ".join(self._folders)
-            raise StoreError(
-                f"There is no store in {self._root}: no file of a log in {places}."
-            )
+        if not self._has_log():
+            loss = without_log(self._files, self._root, self._folders)
+            if loss and not self._has_log():
+                raise StoreError(loss)
         try:
             own = os.path.join(self._root, LOCK)
             if not dry or self._files.exists(own):
@@ -85,6 +86,9 @@ class Claim:
         except BaseException:
             self.release()
             raise
+
+    def _has_log(self) -> bool:
+        return bool(log_files(self._files, self._folders))
 
     def look(self) -> None:
         """I{Blocking.} See whether somebody uses what a repair changes, with or without

@@ -16,6 +16,7 @@ The store sheet, sections 2, 7 and 15.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 from collections import Counter
@@ -27,6 +28,7 @@ from rocketbroker.records.entries import ENTRY, FILLED_SIZE, SIZE
 from rocketbroker.records.queueunits import BATCH_SIZE
 from rocketbroker.store.batchqueue import FOLDER as BATCHES
 from rocketbroker.store.checkpoint import NAME as CHECKPOINT
+from rocketbroker.store.checkpoint import Checkpoint
 from rocketbroker.store.ends import NAME as ENDS
 from rocketbroker.store.ends import Ends
 from rocketbroker.store.extension import FOLDER as EXTENSIONS
@@ -92,7 +94,7 @@ class FileVerification:
         if 0 < log.given != log.size > 0:
             text = f"its files are made for {log.size} bytes each; by the settings, "
             text += f"mappedFileSizeCommitLog, a broker takes only such of {log.given}"
-            folder = os.path.dirname(log.paths[0])
+            folder = log.folder
             self._tell(Fault("file", folder, self._reader.lowest, text))
         for odd in log.odd:
             is_short = odd.length < log.size
@@ -147,6 +149,8 @@ class FileVerification:
         """
         reader, ends = self._reader, self._ends
         self._topics = listed_topics(reader.files, reader.root)
+        if not reader.log.paths:
+            self._once()
         if not reader.is_clean:
             return
         self._good_end = good_end
@@ -155,7 +159,7 @@ class FileVerification:
         except StoreError as error:
             path = os.path.join(reader.root, ENDS)
             self._tell(Fault("unreadable", path, 0, str(error)))
-        folder = os.path.dirname(reader.log.paths[0])
+        folder = reader.log.folder
         if good_end > ends.published:
             self._by_queues(folder)
             return
@@ -173,6 +177,19 @@ class FileVerification:
                 # That says it.
                 return
             self._tell(Fault("file", path, reached, text))
+
+    def _once(self) -> None:
+        """There is no file of the log: see whether there ever was one."""
+        reader = self._reader
+        checkpoint = Checkpoint(reader.files, reader.root)
+        with contextlib.suppress(StoreError):
+            # That it cannot be read was told before.
+            checkpoint.load()
+        if checkpoint.physic_ms > 0:
+            text = "the log and the queues have no files; by the checkpoint they had "
+            text += f"messages until {checkpoint.physic_ms}: somebody has removed them "
+            text += "all, or they are lost"
+            self._remark(Remark(reader.log.folder, 0, text))
 
     def _begin(self, folder: str, first: int) -> None:
         """The log began earlier when it was stopped."""

@@ -69,7 +69,7 @@ class Lengths:
         self.missing: list[tuple[int, int]] = []
         self.given_up: list[tuple[int, int]] = []
         self.wrong: list[tuple[int, str, int]] = []
-        if not self.size:
+        if self.is_empty or not self.size:
             return
         known = 0
         if not files.exists(os.path.join(root, "abort")):
@@ -143,6 +143,11 @@ class Lengths:
         end = starts[-1] + size
         if known > end:
             self.missing.append((end, -(-known // size) * size))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are none, as no message has come yet."""
+        return not self._found
 
     @property
     def differ(self) -> bool:

@@ -76,6 +76,7 @@ class OddFile:
 class LogFiles:
     """They, opened.
 
+    @ivar folders: the directories where they are.
     @ivar paths: all that there are.
     @ivar size: what each should have; 0 if all are empty.
     @ivar given: what the settings say of that; 0 if it is not known.
@@ -93,7 +94,7 @@ class LogFiles:
         @raise StoreError: one cannot be opened; one sentence.
         """
         self._files = files
-        self._folders = folders
+        self.folders = folders
         self.given = given
         opened = self._open()
         self.paths = [path for path, _ in opened.values()]
@@ -118,9 +119,14 @@ class LogFiles:
             file.close()
         self._starts = [segment.start for segment in self.segments]
 
+    @property
+    def folder(self) -> str:
+        """The directory of the first one, or where it would be."""
+        return os.path.dirname(self.paths[0]) if self.paths else self.folders[0]
+
     def _open(self) -> dict[int, tuple[str, ReadFile]]:
         found = {}
-        for folder in self._folders:
+        for folder in self.folders:
             for name in self._files.list(folder):
                 path = os.path.join(folder, name)
                 if position_of_name(name) >= 0 and not self._files.is_dir(path):
@@ -153,7 +159,7 @@ class LogFiles:
     def again(self) -> LogFiles:
         """Those that are there now; these are closed."""
         self.close()
-        return LogFiles(self._files, self._folders, self.given)
+        return LogFiles(self._files, self.folders, self.given)
 
     def close(self) -> None:
         """Close all."""

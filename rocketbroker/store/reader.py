@@ -20,6 +20,7 @@ from typing import Final, final
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.entries import FILLED_SIZE
+from rocketbroker.store.emptiness import without_log
 from rocketbroker.store.filerow import FileRow
 from rocketbroker.store.logfiles import LogFiles
 from rocketbroker.store.queuereader import QueueReader
@@ -77,6 +78,7 @@ class StoreReader:
     @ivar log: the files of the log.
     @ivar is_live: whether a broker of ours uses it now.
     @ivar is_clean: whether no broker uses it and the last one stopped cleanly.
+    @ivar loss: that its log is lost, in a sentence; empty if it is not.
     """
 
     def __init__(
@@ -85,12 +87,15 @@ class StoreReader:
         root: str,
         commit_log: str | None = None,
         log_size: int = 0,
+        even_lost: bool = False,
     ) -> None:
         """
         @param commit_log: where the log is, if not in the root; several directories are
             separated by commas.
         @param log_size: the bytes of each of its files, if that is known.
-        @raise StoreError: there is no store, or it cannot be read; one sentence.
+        @param even_lost: whether it is opened, too, if its log is lost.
+        @raise StoreError: there is no store, its log is lost, or it cannot be read; one
+            sentence.
         """
         self.files = files = ReadFiles(files)
         self.root = root
@@ -102,14 +107,22 @@ class StoreReader:
         try:
             self.is_clean = not files.exists(os.path.join(root, "abort"))
             self.log = LogFiles(files, [each for each in folders if each], log_size)
-            if not self.log.paths:
-                raise StoreError(f"There is no store in {root}.")
+            self.loss = "" if self.log.paths else self._without_log()
+            if self.loss and not even_lost:
+                raise StoreError(self.loss)
             self._open_words()
         except OSError as error:
             raise StoreError(
                 f"The store {root} cannot be read: {error.strerror}."
             ) from error
         self.is_live = self._words is not None
+
+    def _without_log(self) -> str:
+        """No file of the log was found; see L{without_log}."""
+        loss = without_log(self.files, self.root, self.log.folders)
+        if loss:
+            self.log = self.log.again()
+        return "" if self.log.paths else loss
 
     def _open_words(self) -> None:
         """Use the numbers of a running broker, if they are those of this one."""

@@ -154,6 +154,10 @@ class Repair:
         count = sum(not self._is_told(each, lengths, first) for each in faults)
         count += len(lengths.given_up)
         self.faults += count
+        if lengths.is_empty:
+            # Of nothing nothing is made again.
+            self._leave_all(faults)
+            return
         unclean = self._files.exists(os.path.join(self._root, "abort"))
         is_damaged = bool(faults or given_up)
         has_rest = walk.queues.unlisted or walk.tail or walk.unfilled
@@ -280,6 +284,12 @@ class Repair:
             self.faults += 1
             self.left += 1
             self._tell(done)
+
+    def _leave_all(self, faults: list[Fault]) -> None:
+        """Tell that nothing is done about faults."""
+        self.left += len(faults)
+        for fault in faults:
+            self._tell(Done("unrepaired", fault.where, fault.position, 0, fault.text))
 
     def _batch_queues(self) -> set[tuple[str, int]]:
         return queues_in(self._files, os.path.join(self._root, BATCHES))
@@ -472,7 +482,4 @@ class Repair:
             self._tell_all(losses.found(reader))
         finally:
             reader.close()
-        _, faults = self._walk()
-        self.left += len(faults)
-        for fault in faults:
-            self._tell(Done("unrepaired", fault.where, fault.position, 0, fault.text))
+        self._leave_all(self._walk()[1])

@@ -154,7 +154,11 @@ class Verification:
         return min(end, reader.log_end()) - start
 
     def run(self) -> None:
-        """Check everything."""
+        """Check everything; of a store whose log is lost nothing but that is told."""
+        if self._reader.loss:
+            where = self._reader.log.folder
+            self._tell(Fault("file", where, 0, self._reader.loss))
+            return
         self._names.before()
         self.queues.open()
         end = self._reader.log_end()

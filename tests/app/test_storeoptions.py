@@ -81,6 +81,12 @@ class PlaceOfLogTests(SynchronousTestCase):
         self.assertIn("--commit-log /srv/production", str(error))
         self.options = StoreOptions()
         self.assertEqual(self.place(), self.log)
+        # In a store to which no message has come.
+        link = self.root + "-link"
+        os.symlink(self.root, link)
+        path = os.path.join(link, "commitlog")
+        self.options = StoreOptions(store_path_commit_log=path)
+        self.assertEqual(self.place(), self.log)
 
     def test_given(self) -> None:
         """Where it was said to be, and where links lead from there."""

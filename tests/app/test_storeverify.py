@@ -54,6 +54,18 @@ class VerifyTests(SynchronousTestCase):
         self.assertEqual((row["bytes"], row["faults"]), (self.end, 0))
         self.assertEqual(row["index_files_of_other_size"], 0)
 
+    def test_withoutLog(self) -> None:
+        """Where queues have files a log without any is lost, and that is one fault;
+        else it is that of a store without messages."""
+        os.remove(os.path.join(self.root, "commitlog", "0" * 20))
+        fault, row = self.rows(status=1)
+        self.assertIn("The log is lost", str(fault["text"]))
+        self.assertEqual((row["faults"], row["records"]), (1, 0))
+        os.remove(os.path.join(self.root, "consumequeue", "T", "0", "0" * 20))
+        os.remove(os.path.join(self.root, "rocketbroker.ends"))
+        remark, row = self.rows("-c", self.config)
+        self.assertEqual((remark["kind"], row["faults"]), ("remark", 0))
+
     def test_otherIndex(self) -> None:
         """An index of another size than the settings say is not looked at."""
         (row,) = self.rows()

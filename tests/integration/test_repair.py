@@ -159,6 +159,32 @@ class RepairTests(SynchronousTestCase):
                     self.assertEqual(seen.line, corpus.line(number))
         self.assertEqual(wanted, {})
 
+    def unused(self, version: str) -> None:
+        """A Java broker to which no message comes is stopped, and killed: nothing is
+        wrong with what it leaves, and ours goes on with it."""
+        over = HandOver(version)
+        self.addCleanup(over.stop)
+        store = over.cluster.store
+        for how in (signal.SIGTERM, signal.SIGKILL):
+            over.java.start()
+            over.java.stop(how)
+            self.assertEqual(list((store / "commitlog").iterdir()), [])
+            for verb in ("verify", "repair"):
+                (row,) = self.command(verb, store)
+                self.assertEqual(row["faults"], 0)
+            self.assertEqual(self.command("stats", store), [])
+        over.cluster.broker.start()
+        over.cluster.broker.stop()
+        self.assertEqual(self.command("verify", store)[-1]["faults"], 0)
+
+    def test_unused_533(self) -> None:
+        """That of 5.3.3."""
+        self.unused("5.3.3")
+
+    def test_unused_497(self) -> None:
+        """That of 4.9.7."""
+        self.unused("4.9.7")
+
     def test_missing(self) -> None:
         """Files of the log are gone and given up: the Java broker finds a log that is
         whole, also by the CRCs of whole records, and serves all the rest."""
