@@ -129,7 +129,7 @@ def store_verify(
         # What was found until then is printed.
         rows.close()
         raise
-    for remark in check.log.remarks:
+    for remark in check.remarks:
         rows.add("remark", remark_row(remark))
     seconds = time.monotonic() - begun
     rows.add("summary", summary(check, check.faults + others, seconds))

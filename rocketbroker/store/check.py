@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import final
 
-from rocketbroker.store.faults import Tell
+from rocketbroker.store.faults import Remark, Tell
 from rocketbroker.store.indexverification import IndexVerification
 from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.verification import Verification
@@ -60,6 +60,11 @@ class Check:
             # To nothing else would its entries lead.
             self.index.run()
         self.log.tell_unread()
+
+    @property
+    def remarks(self) -> list[Remark]:
+        """What may be wrong, and may be not."""
+        return self.log.remarks + self.index.remarks
 
     @property
     def faults(self) -> int:

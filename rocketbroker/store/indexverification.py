@@ -11,10 +11,12 @@ How many slots a file has does not stand in it, and is told by the settings.
 
 A file that is missing is told where the next one begins behind records with keys, or
 where the last one is full and such follow; that all are, the checkpoint tells, if there
-was a full one. That the first is missing nothing tells: the index may have been turned
-on later.
+was a full one. RocketMQ's broker leaves an index like that behind: when it starts after
+a crash it drops the file that it was writing, and enters again only what its recovery
+walks through; no query finds the rest any more. If that file was the first one, nothing
+tells: the index may as well have been turned on later. That is a remark.
 
-The store sheet, section 12.
+The store sheet, sections 12, 15.1 and 15.4.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from rocketbroker.records.sysflags import (
     TRANSACTION_ROLLBACK,
 )
 from rocketbroker.store.checkpoint import Checkpoint
-from rocketbroker.store.faults import Fault, Tell
+from rocketbroker.store.faults import Fault, Remark, Tell
 from rocketbroker.store.indexfile import (
     FOLDER,
     HEADER,
@@ -71,6 +73,7 @@ class IndexVerification:
     @ivar entries: how many entries were checked.
     @ivar done: how many bytes were read.
     @ivar faults: how many were told.
+    @ivar remarks: what may be wrong, and may be not; when the walk is over.
     @ivar unknown: the files whose size fits no settings, and were not looked at.
     """
 
@@ -102,6 +105,7 @@ class IndexVerification:
         self.entries = 0
         self.done = 0
         self.faults = 0
+        self.remarks: list[Remark] = []
         self.unknown: list[str] = []
         #: Of each file where the log is in it, and whether it is full.
         self._spans: list[tuple[str, int, int, bool]] = []
@@ -157,17 +161,39 @@ class IndexVerification:
         if is_full and not self._is_off:
             gaps.append((path, end, reader.log_end()))
         for path, end, begin in gaps:
-            position = self._with_keys(end, begin)
+            position = self._with_keys(end, end + 1, begin)
             if position >= 0:
-                text = "the file behind it is missing: the record at position "
-                text += f"{position} has keys, and is in none"
+                text = "the file behind it is missing: no query by key finds messages "
+                text += f"from position {position} "
+                text += "on" if begin == reader.log_end() else f"to {begin}"
+                text += "; a repair makes the index again from the log"
                 self._tell("index", path, 0, text)
+        path, begin, _, _ = self._spans[0]
+        if not self._is_off:
+            self._first(path, begin)
 
-    def _with_keys(self, before: int, end: int) -> int:
-        """The position of the first record with keys behind one and before another; -1
-        if there is none, or it takes too long to find."""
+    def _first(self, path: str, begin: int) -> None:
+        """Remark that the first file begins behind records with keys."""
+        lowest = self._reader.lowest
+        position = self._with_keys(lowest, lowest, begin)
+        if position >= 0:
+            text = (
+                "the index begins here: no query by key finds messages from position "
+            )
+            text += f"{position} to {begin}; it was turned on later, or RocketMQ's "
+            text += "broker has lost their part in a crash. Where the directory of the "
+            text += "index is moved away, the next start of ours makes all of it again"
+            self.remarks.append(Remark(path, begin, text))
+
+    def _with_keys(self, position: int, first: int, end: int) -> int:
+        """The position of the first record with keys.
+
+        @param position: where a record begins, to look from.
+        @param first: those before it do not count.
+        @param end: where to end.
+        @return: -1 if there is none, or it takes too long to find.
+        """
         reader = self._reader
-        position = before
         for _ in range(MOST_LOOKED_AT):
             segment = reader.log.find(position)
             if segment is None or position >= end:
@@ -184,7 +210,7 @@ class IndexVerification:
                 return -1
             flags = found[5]
             is_kept = flags & TRANSACTION_MASK != TRANSACTION_ROLLBACK
-            is_single = position > before and not flags & INNER_BATCH
+            is_single = position >= first and not flags & INNER_BATCH
             if is_single and is_kept and codes_of_one(0, found[7]):
                 return position
             position += found[1]

@@ -128,7 +128,7 @@ class EmptinessTests(SynchronousTestCase):
             self.assertEqual((reader.loss, reader.segments), ("", []))
             reader.close()
             check, faults = self.check()
-            self.assertEqual((faults, check.log.remarks), ([], []))
+            self.assertEqual((faults, check.remarks), ([], []))
             for said in (0, SEGMENT):
                 for dry in (True, False):
                     self.assertEqual(self.repair(said, dry), (0, 0, ""))
@@ -202,7 +202,7 @@ class EmptinessTests(SynchronousTestCase):
         self.make("index/20260101000000000", bytes(100))
         check, faults = self.check()
         self.assertEqual(faults, [])
-        (remark,) = check.log.remarks
+        (remark,) = check.remarks
         self.assertEqual(remark.where, LOG)
         self.assertIn("had messages until 1700000000000", remark.text)
         self.assertEqual(self.repair(), (0, 0, ""))

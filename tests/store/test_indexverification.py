@@ -10,8 +10,10 @@ from rocketbroker.store.faults import Fault
 from rocketbroker.store.indexfile import HEADER, INDEX_ENTRY, SLOT
 from rocketbroker.store.indexverification import MOST_TOLD, IndexVerification
 from rocketbroker.store.reader import StoreReader
+from rocketbroker.store.segments import segment_name
+from rocketbroker.store.store import Store
 from rocketbroker.testing.files import MemoryDisk
-from tests.store.stores import ROOT, Wall, draft, make
+from tests.store.stores import ROOT, SEGMENT, Wall, draft, make
 from tests.store.test_index import message
 
 SLOTS = 50
@@ -124,22 +126,31 @@ class IndexVerificationTests(SynchronousTestCase):
         """A store of so many messages, every second without keys if not C{keys}; the
         names of its index files."""
         self.disk = MemoryDisk()
-        store = make(self.disk, Wall(), max_hash_slot_num=SLOTS, max_index_num=NUMBERS)
-        store.open()
+        store = self.opened()
         for number in range(count):
             plain = draft(store.queue("T", 0), b"x", properties=b"")
             is_plain = number % 2 and not keys
             store.append([plain if is_plain else message(store, f"key{number}")])
+        self.build(store)
+        return sorted(self.disk.list(self.folder))
+
+    def opened(self) -> Store:
+        """The store, open."""
+        store = make(self.disk, Wall(), max_hash_slot_num=SLOTS, max_index_num=NUMBERS)
+        store.open()
+        return store
+
+    def build(self, store: Store) -> None:
+        """Build what is missing of its index, and stop it."""
         while store.dispatch(100):
             pass
         while store.build_index(100):
             pass
         store.close()
-        return sorted(self.disk.list(self.folder))
 
     def test_missingFile(self) -> None:
         """A file that is missing is told: between others, behind a full one, or all of
-        several; but not that the first is."""
+        several; but not that the first is, which is a remark."""
         for keys in (True, False):
             for lost, told in ((1, 0), (2, 1), (0, -1)):
                 names = self.make(100 if keys else 200, keys=keys)
@@ -156,6 +167,66 @@ class IndexVerificationTests(SynchronousTestCase):
             self.disk.remove(os.path.join(self.folder, name))
         (fault,) = self.walk()[1]
         self.assertEqual((fault.kind, fault.where), ("index", self.folder))
+
+    def span(self, name: str) -> tuple[int, int]:
+        """The positions of the first and the last record of a file."""
+        head = self.disk.read(os.path.join(self.folder, name))[: HEADER.size]
+        return HEADER.unpack(head)[2:4]
+
+    def test_notFound(self) -> None:
+        """Of a file that is missing it is told which messages no query finds: those
+        between the last of the file before and the first of the next."""
+        names = self.make(100)
+        ends = [self.span(name)[1] for name in names]
+        self.disk.remove(os.path.join(self.folder, names[3]))
+        (fault,) = self.walk()[1]
+        size = self.span(names[1])[0] - ends[0]
+        self.assertIn(f"messages from position {ends[2] + size} on;", fault.text)
+        self.disk.remove(os.path.join(self.folder, names[1]))
+        texts = [fault.text for fault in self.walk()[1]]
+        first, end = ends[0] + size, self.span(names[2])[0]
+        self.assertIn(f"messages from position {first} to {end};", texts[0])
+        self.assertIn("a repair makes the index again", texts[0])
+
+    def test_lateBegin(self) -> None:
+        """An index that begins behind records with keys is remarked, and no fault; not
+        if the settings say that there is none. A start without any makes it again."""
+        for keys in (True, False):
+            names = self.make(100, keys=keys)
+            self.assertEqual(self.walk()[0].remarks, [])
+            self.disk.remove(os.path.join(self.folder, names[0]))
+            walk, faults = self.walk()
+            (remark,) = walk.remarks
+            begin = self.span(names[1])[0]
+            second = os.path.join(self.folder, names[1])
+            self.assertEqual(
+                (faults, remark.where, remark.position), ([], second, begin)
+            )
+            self.assertIn(f"messages from position 0 to {begin};", remark.text)
+            reader = StoreReader(self.disk, ROOT)
+            off = IndexVerification(reader, SLOTS, NUMBERS, faults.append, print, True)
+            off.run()
+            reader.close()
+            self.assertEqual((off.remarks, faults), ([], []))
+            for name in names[1:]:
+                self.disk.remove(os.path.join(self.folder, name))
+            store = self.opened()
+            self.build(store)
+            walk, faults = self.walk()
+            self.assertEqual((walk.remarks, faults), ([], []))
+            self.assertEqual(walk.entries, 100 if keys else 50)
+
+    def test_oldGone(self) -> None:
+        """It is none where cleaning has removed the log, and the index with it."""
+        names = self.make(2000)
+        self.assertEqual(self.walk()[0].remarks, [])
+        removed = segment_name(0)
+        self.disk.remove(os.path.join(ROOT, "commitlog", removed))
+        for name in names:
+            if self.span(name)[1] < SEGMENT:
+                self.disk.remove(os.path.join(self.folder, name))
+        walk, faults = self.walk()
+        self.assertEqual((walk.remarks, faults), ([], []))
 
     def test_slot(self) -> None:
         """A slot that leads elsewhere is told with its place."""
