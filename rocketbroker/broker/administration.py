@@ -27,7 +27,6 @@ def administration(broker: Broker, outside: Outside) -> list[Part]:
     options = settings.broker
     return [
         TopicAdmin(
-            outside.clock,
             store,
             options,
             broker.topics,

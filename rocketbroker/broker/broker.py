@@ -119,13 +119,8 @@ class Broker:
         outside, options = self._outside, self.settings.broker
         file, wall_ms = self._file, outside.wall_ms
         light = self.settings.store.enable_lmq
-        self.topics = TopicTable(
-            options,
-            file("topics.json"),
-            wall_ms,
-            self.settings.store.timer_wheel_enable,
-            light,
-        )
+        timer = self.settings.store.timer_wheel_enable
+        self.topics = TopicTable(options, file("topics.json"), wall_ms, timer, light)
         self.groups = GroupTable(
             options, file("subscriptionGroup.json"), wall_ms, light
         )
@@ -354,8 +349,9 @@ class Broker:
         """Which port answers what (the broker sheet, 6.2): VIP all but pulls."""
         outside, options, store = self._outside, self.settings.broker, self.store
         topics, groups, consumers = self.topics, self.groups, self.consumers
+        announced = self.registration.announced
         self.heartbeats = Heartbeats(
-            options, topics, groups, consumers, self.producers, self.filters
+            options, topics, groups, consumers, self.producers, self.filters, announced
         )
         both: list[Part] = [
             self.sending,

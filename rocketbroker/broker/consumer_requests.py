@@ -57,13 +57,16 @@ class ConsumerRequests:
         table.register(RequestCode.UPDATE_CONSUMER_OFFSET, self.update_offset)
 
     def list_members(self, connection: IConnection, request: Command) -> Command:
-        """Request 38: the client ids of a group."""
+        """Request 38: the client ids of a group.
+
+        @raise SystemFailure: it has no members.
+        """
         header = GetConsumerListByGroupRequestHeader.from_ext(request.ext)
         group = self._consumers.group(header.consumer_group)
-        ids = [] if group is None else group.client_ids()
-        if not ids:
+        if group is None:
             raise SystemFailure(f"no consumer for this group, {header.consumer_group}")
-        return with_body(request, {"consumerIdList": ids})
+        self._consumers.rebalances(group, connection)
+        return with_body(request, {"consumerIdList": group.client_ids()})
 
     def query_offset(self, connection: IConnection, request: Command) -> Command:
         """Request 14: where a group goes on in a queue."""

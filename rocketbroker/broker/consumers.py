@@ -7,8 +7,8 @@ connects twice is there twice until the older connection goes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
-from typing import Final, final
+from collections.abc import Callable, Iterable, Set
+from typing import Final, TypeAlias, final
 
 from rocketbroker.broker.wants import wants_of
 from rocketbroker.remoting.interfaces import IConnection
@@ -30,6 +30,7 @@ class Member:
     @ivar joined: the monotonic time of its first heartbeat, in seconds.
     @ivar seen: that of its last.
     @ivar wants: what it subscribes to, see L{wants_of}; None if it has not said it.
+    @ivar told_again: whether it is told to rebalance when it has begun to.
     """
 
     __slots__ = (
@@ -38,6 +39,7 @@ class Member:
         "joined",
         "language",
         "seen",
+        "told_again",
         "version",
         "wants",
     )
@@ -57,6 +59,7 @@ class Member:
         self.joined = seen
         self.seen = seen
         self.wants: bytes | None = None
+        self.told_again = False
 
 
 @final
@@ -69,6 +72,7 @@ class ConsumerGroup:
     @ivar members: by connection.
     @ivar fingerprint: that of the last heartbeat, None before the first.
     @ivar wants: what the member wanted whose wishes were the last to change.
+    @ivar new_retry_topic: whether its retry topic was made since it has members.
     """
 
     __slots__ = (
@@ -78,6 +82,7 @@ class ConsumerGroup:
         "members",
         "message_model",
         "name",
+        "new_retry_topic",
         "subscriptions",
         "wants",
     )
@@ -91,6 +96,7 @@ class ConsumerGroup:
         self.subscriptions: dict[str, SubscriptionData] = {}
         self.members: dict[IConnection, Member] = {}
         self.wants: bytes | None = None
+        self.new_retry_topic = False
 
     def client_ids(self) -> list[str]:
         """The members' client ids; one that is connected twice is there once."""
@@ -118,6 +124,10 @@ class ConsumerGroup:
         return changed
 
 
+#: Called with a group and those of its members that have to rebalance.
+Changed: TypeAlias = Callable[[ConsumerGroup, Iterable[IConnection]], None]
+
+
 @final
 class ConsumerRegistry:
     """All consumer groups that have members.
@@ -128,12 +138,9 @@ class ConsumerRegistry:
     @ivar broadcasting: the groups of push consumers that broadcast.
     """
 
-    def __init__(
-        self, seconds: Callable[[], float], changed: Callable[[ConsumerGroup], None]
-    ) -> None:
+    def __init__(self, seconds: Callable[[], float], changed: Changed) -> None:
         """
         @param seconds: the monotonic time.
-        @param changed: called with a group whose members have to rebalance.
         """
         self.expired = 0
         self.touched: set[str] = set()
@@ -238,9 +245,9 @@ class ConsumerRegistry:
         if member is not None and member.client_id == client_id:
             member.seen = now
             return False
-        group.members[connection] = Member(
-            connection, client_id, language, version, now
-        )
+        joined = Member(connection, client_id, language, version, now)
+        joined.told_again = group.new_retry_topic
+        group.members[connection] = joined
         self.touched.add(group.name)
         groups = self._groups_of.get(connection)
         if groups is None:
@@ -249,6 +256,27 @@ class ConsumerRegistry:
         else:
             groups.add(group.name)
         return member is None
+
+    def retry_topic_made(self, name: str) -> None:
+        """Clients can find the retry topic that was made for a group's first members.
+
+        They are told to rebalance, and again when they do: see L{heartbeats
+        <rocketbroker.broker.heartbeats>}.
+        """
+        group = self._groups.get(name)
+        if group is None:
+            return
+        group.new_retry_topic = True
+        for member in group.members.values():
+            member.told_again = True
+        self._tell(group)
+
+    def rebalances(self, group: ConsumerGroup, connection: IConnection) -> None:
+        """Somebody asks for the members of a group, as those do that rebalance."""
+        member = group.members.get(connection)
+        if member is not None and member.told_again:
+            member.told_again = False
+            self._changed(group, [connection])
 
     def unregister(self, connection: IConnection, name: str, notify: bool) -> None:
         """A member says that it leaves."""
@@ -287,4 +315,4 @@ class ConsumerRegistry:
 
     def _tell(self, group: ConsumerGroup) -> None:
         if group.message_model != BROADCASTING:
-            self._changed(group)
+            self._changed(group, group.members)

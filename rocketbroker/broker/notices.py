@@ -6,10 +6,12 @@ NOTIFY_CONSUMER_IDS_CHANGED: the broker sheet, section 21.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, final
 
 from rocketbroker.broker.consumers import ConsumerGroup
 from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.remoting.interfaces import IConnection
 from rocketbroker.wire.client_headers import NotifyConsumerIdsChangedRequestHeader
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import ONEWAY, Command
@@ -34,12 +36,14 @@ class Notices:
         self._at_once = options.real_time_notify_consumer_change
         self._late: dict[str, ConsumerGroup] = {}
 
-    def consumer_ids_changed(self, group: ConsumerGroup) -> None:
-        """Tell all members of a group, now or with the next L{deliver}."""
+    def consumer_ids_changed(
+        self, group: ConsumerGroup, members: Iterable[IConnection]
+    ) -> None:
+        """Tell these members of a group now, or all with the next L{deliver}."""
         if not self._enabled:
             return
         if self._at_once:
-            self._tell(group)
+            self._tell(group, members)
         else:
             self._late[group.name] = group
 
@@ -47,11 +51,11 @@ class Notices:
         """Tell the groups that wait, each once."""
         late, self._late = self._late, {}
         for group in late.values():
-            self._tell(group)
+            self._tell(group, group.members)
 
-    def _tell(self, group: ConsumerGroup) -> None:
+    def _tell(self, group: ConsumerGroup, members: Iterable[IConnection]) -> None:
         header = NotifyConsumerIdsChangedRequestHeader(consumer_group=group.name)
-        for connection in list(group.members):
+        for connection in list(members):
             if connection.congested:
                 continue
             self.sent += 1

@@ -231,13 +231,16 @@ class Registration:
         self._retry = None
         self._send_all(sorted(self.unreachable))
 
-    def announced(self) -> Deferred[None]:
-        """Fires once name servers were told of all changes so far, or failed."""
+    def announced(self, most_seconds: float) -> Deferred[None]:
+        """Fires once name servers were told of all changes so far, or failed.
+
+        @param most_seconds: it fires after so long in any case.
+        """
         if not self._changed and not self._announcing:
             return succeed(None)
         done: Deferred[None] = Deferred()
         self._waiting.append(done)
-        return done
+        return done.addTimeout(most_seconds, self._clock, lambda result, seconds: None)
 
     def _topics_changed(self, names: list[str]) -> None:
         if not self._running or not self._name_servers:

@@ -13,7 +13,6 @@ from typing import Final, final
 
 import attrs
 from twisted.internet.defer import Deferred, gatherResults
-from twisted.internet.interfaces import IReactorTime
 
 from rocketbroker.broker.bodies import decoded, with_body
 from rocketbroker.broker.durability import InThread
@@ -48,21 +47,20 @@ class TopicAdmin:
 
     def __init__(
         self,
-        clock: IReactorTime,
         store: IStore,
         options: BrokerOptions,
         topics: TopicTable,
         offsets: OffsetTable,
         put_tps: Callable[[str], float],
         in_thread: InThread,
-        announced: Callable[[], Deferred[None]],
+        announced: Callable[[float], Deferred[None]],
     ) -> None:
         """
         @param put_tps: how many messages came into a topic a second, in the last
             minute.
-        @param announced: fires once the name servers were told of all changes.
+        @param announced: fires once the name servers were told of all changes, or
+            after so many seconds.
         """
-        self._clock = clock
         self._store = store
         self._options = options
         self._topics = topics
@@ -148,10 +146,7 @@ class TopicAdmin:
         return None if config == current else config
 
     def _settled(self) -> Deferred[None]:
-        announced = self._announced()
-        announced.addTimeout(
-            ANNOUNCE_SECONDS, self._clock, onTimeoutCancel=lambda result, seconds: None
-        )
+        announced = self._announced(ANNOUNCE_SECONDS)
         told = gatherResults([self._topics.saved(), announced])
         return told.addCallback(lambda _: self._topics.kept())
 

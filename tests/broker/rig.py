@@ -110,7 +110,9 @@ class Rig:
         self.store.open()
         self.groups = GroupTable(options, self.file("g"), self.wall_ms, light)
         self.offsets = OffsetTable(options, self.file("o"), self.wall_ms)
-        self.consumers = ConsumerRegistry(self.clock.seconds, lambda group: None)
+        self.consumers = ConsumerRegistry(
+            self.clock.seconds, lambda group, members: None
+        )
         self.filters = Filters(options, self.file("f"), self.wall_ms)
         self.durability = Durability(self.clock, self.store, store_options, in_thread)
         self.holding = Holding(self.clock, self.store, options)

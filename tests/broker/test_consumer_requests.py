@@ -5,6 +5,9 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.consumer_requests import ConsumerRequests
+from rocketbroker.broker.consumers import ConsumerRegistry
+from rocketbroker.broker.notices import Notices
+from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (
     BrokerError,
     InvalidParameter,
@@ -13,6 +16,7 @@ from rocketbroker.errors import (
     SystemFailure,
     TopicNotExist,
 )
+from rocketbroker.remoting.interfaces import IConnection
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.wire.fastjson import loads
 from rocketbroker.wire.heartbeats import ConsumerData
@@ -33,8 +37,11 @@ class ConsumerRequestTests(SynchronousTestCase):
         rig = self.rig
         rig.topic("T", queues=2)
         rig.groups.find("G")
+        self.consumers = ConsumerRegistry(
+            rig.clock.seconds, Notices(BrokerOptions()).consumer_ids_changed
+        )
         requests = ConsumerRequests(
-            rig.topics, rig.groups, rig.offsets, rig.consumers, rig.store
+            rig.topics, rig.groups, rig.offsets, self.consumers, rig.store
         )
         requests.register(rig.table)
 
@@ -63,22 +70,31 @@ class ConsumerRequestTests(SynchronousTestCase):
         with self.assertRaises(error):
             self.update(**changes)
 
+    def join(self, connection: IConnection, client: str) -> None:
+        """A first heartbeat."""
+        data = ConsumerData(group_name="G")
+        self.consumers.register(connection, client, "JAVA", 479, data, notify=False)
+
     def test_members(self) -> None:
         """The client ids of a group that has members; an error for one without."""
         with self.assertRaises(SystemFailure) as caught:
             self.rig.ask(38, {"consumerGroup": "G"})
         self.assertEqual(caught.exception.remark, "no consumer for this group, G")
         for number, client in enumerate(("b", "a")):
-            self.rig.consumers.register(
-                RecordedConnection(port=number),
-                client,
-                "JAVA",
-                479,
-                ConsumerData(group_name="G"),
-                notify=True,
-            )
+            self.join(RecordedConnection(port=number), client)
         answer = self.rig.ask(38, {"consumerGroup": "G"})
         self.assertEqual(loads(answer.body), {"consumerIdList": ["b", "a"]})
+
+    def test_membersOfNew(self) -> None:
+        """A member whose retry topic was made for it is told to rebalance once more
+        when it asks for the members: it has not found the topic's queues yet."""
+        connection = RecordedConnection()
+        self.rig.connection = connection
+        self.join(connection, "a")
+        self.consumers.retry_topic_made("G")
+        for _ in range(2):
+            self.rig.ask(38, {"consumerGroup": "G"})
+            self.assertEqual([sent.code for sent in connection.oneways], [40, 40])
 
     def test_committed(self) -> None:
         """What was committed is what a query finds, also for an unknown group."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.consumers import ConsumerGroup, ConsumerRegistry
+from rocketbroker.remoting.interfaces import IConnection
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.wire.heartbeats import ConsumerData, SubscriptionData
 
@@ -22,13 +25,15 @@ class ConsumerRegistryTests(SynchronousTestCase):
         """An empty registry and two connections."""
         self.clock = Clock()
         self.told: list[str] = []
+        self.members: list[IConnection] = []
         self.registry = ConsumerRegistry(self.clock.seconds, self.tell)
         self.one = RecordedConnection(port=1)
         self.two = RecordedConnection(port=2)
 
-    def tell(self, group: ConsumerGroup) -> None:
-        """Remember which group had to rebalance."""
+    def tell(self, group: ConsumerGroup, members: Iterable[IConnection]) -> None:
+        """Remember which group had to rebalance, and who of the last one."""
         self.told.append(group.name)
+        self.members = list(members)
 
     def beat(
         self,
@@ -62,6 +67,38 @@ class ConsumerRegistryTests(SynchronousTestCase):
         assert group is not None
         self.assertEqual(group.client_ids(), ["a", "b"])
         self.assertEqual(group.consume_from_where, "CONSUME_FROM_LAST_OFFSET")
+
+    def test_retryTopicMade(self) -> None:
+        """When the retry topic of a new group is there, its members are told; each is
+        told again, alone, when it asks for the members for the first time; so is one
+        that comes later, which may have looked for the topic before."""
+        group = self.beat(self.one, notify=False)
+        self.registry.rebalances(group, self.one)
+        self.assertEqual(self.told, [])
+        self.registry.retry_topic_made("G")
+        self.assertEqual((self.told, self.members), (["G"], [self.one]))
+        self.beat(self.two, client="d")
+        self.assertEqual(self.members, [self.one, self.two])
+        for connection in (self.two, self.one):
+            self.registry.rebalances(group, connection)
+            self.assertEqual(self.members, [connection])
+        self.assertEqual(len(self.told), 4)
+        for connection in (self.two, self.one, RecordedConnection(port=3)):
+            self.registry.rebalances(group, connection)
+        self.assertEqual(len(self.told), 4)
+
+    def test_retryTopicKnown(self) -> None:
+        """Members of a group whose retry topic was there are not told again."""
+        group = self.beat(self.one)
+        self.registry.rebalances(group, self.one)
+        self.assertEqual(self.told, ["G"])
+
+    def test_retryTopicOfNobody(self) -> None:
+        """Nobody is told whose members have left meanwhile, nor who broadcasts."""
+        self.registry.retry_topic_made("G")
+        self.beat(self.one, model="BROADCASTING")
+        self.registry.retry_topic_made("G")
+        self.assertEqual(self.told, [])
 
     def test_sameClientTwice(self) -> None:
         """A client with two connections is one client, found by the newer one."""

@@ -54,7 +54,9 @@ class World:
         self.topics = TopicTable(options, TableFile(disk, "/t", at_once), self.wall_ms)
         self.groups = GroupTable(options, TableFile(disk, "/g", at_once), self.wall_ms)
         self.elsewhere = Elsewhere(self.clock.seconds, "a", name_servers, self.route)
-        self.registry = ConsumerRegistry(self.clock.seconds, lambda group: None)
+        self.registry = ConsumerRegistry(
+            self.clock.seconds, lambda group, members: None
+        )
         self.discrepancies = Discrepancies(
             self.registry,
             self.topics,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -29,6 +30,7 @@ from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import dumps, loads
 from rocketbroker.wire.groups import SubscriptionGroupConfig
 from rocketbroker.wire.topics import TopicConfig
+from tests.broker.rig import answered
 
 
 def body(topics: list[str] | None = None, **changes: Any) -> bytes:
@@ -91,13 +93,26 @@ class HeartbeatTests(SynchronousTestCase):
             self.consumers,
             self.producers,
             self.filters,
+            self.wait,
         )
+        self.announced: Deferred[None] = succeed(None)
         self.connection = RecordedConnection()
+
+    def wait(self, most_seconds: float) -> Deferred[None]:
+        """Wait for name servers."""
+        self.waited = most_seconds
+        return self.announced
+
+    def begin(
+        self, content: bytes | None = None
+    ) -> Deferred[Command | None] | Command | None:
+        """A heartbeat, and what becomes its answer."""
+        request = Command(34, {}, body() if content is None else content, opaque=7)
+        return self.heartbeats.heart_beat(self.connection, request)
 
     def beat(self, content: bytes | None = None) -> dict[str, str]:
         """The extension fields that answer a heartbeat."""
-        request = Command(34, {}, body() if content is None else content, opaque=7)
-        answer = self.heartbeats.heart_beat(self.connection, request)
+        answer = answered(self.begin(content))
         self.assertEqual((answer.code, answer.opaque), (0, 7))
         assert answer.ext is not None
         self.assertEqual(answer.ext["IS_SUPPORT_HEART_BEAT_V2"], "true")
@@ -139,6 +154,45 @@ class HeartbeatTests(SynchronousTestCase):
         retry = self.topics.config("%RETRY%G")
         assert retry is not None
         self.assertFalse(retry.order)
+
+    def test_retryTopicAwaited(self) -> None:
+        """A member of a new group is answered and told to rebalance when name servers
+        know its retry topic, but no longer than clients wait. Its next heartbeat is
+        answered at once, and tells nobody."""
+        self.announced = Deferred()
+        answer = self.begin()
+        assert isinstance(answer, Deferred)
+        self.assertNoResult(answer)
+        self.assertEqual(self.waited, 2.0)
+        self.assertIsNotNone(self.consumers.group("G"))
+        self.assertEqual(self.connection.oneways, [])
+        self.announced.callback(None)
+        self.assertEqual(answered(answer).code, 0)
+        self.assertEqual([sent.code for sent in self.connection.oneways], [40])
+        self.announced = Deferred()
+        self.assertIsInstance(self.begin(), Command)
+        self.assertEqual(len(self.connection.oneways), 1)
+
+    def test_goneMeanwhile(self) -> None:
+        """A member may go while name servers are told of its retry topic."""
+        self.announced = Deferred()
+        answer = self.begin()
+        self.connection.close()
+        self.announced.callback(None)
+        self.assertEqual(answered(answer).code, 0)
+        self.assertIsNone(self.consumers.group("G"))
+
+    def test_quietGroup(self) -> None:
+        """A group that wants no notices gets none for its retry topic either."""
+        quiet = SubscriptionGroupConfig(
+            group_name="G", notify_consumer_ids_changed_enable=False
+        )
+        self.groups.put([quiet])
+        self.beat()
+        group = self.consumers.group("G")
+        assert group is not None
+        self.consumers.rebalances(group, self.connection)
+        self.assertEqual(self.connection.oneways, [])
 
     def test_unitMode(self) -> None:
         """The retry topic of consumers of a unit says that they read it, so that name
@@ -256,8 +310,7 @@ class HeartbeatTests(SynchronousTestCase):
             self.heartbeats.heart_beat(self.connection, Command(34, {}, more))
         self.assertIsNone(self.consumers.group("G"))
         fewer = body(producerDataSet=producers[:1])
-        answer = self.heartbeats.heart_beat(self.connection, Command(34, {}, fewer))
-        self.assertEqual(answer.code, 0)
+        self.beat(fewer)
         self.assertEqual(self.consumers.groups_on(self.connection), {"G"})
 
     def test_mostConsumers(self) -> None:

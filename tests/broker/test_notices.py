@@ -30,25 +30,31 @@ class NoticesTests(SynchronousTestCase):
     def test_atOnce(self) -> None:
         """Each member gets request 40 with the group's name, oneway."""
         notices = Notices(BrokerOptions())
-        notices.consumer_ids_changed(self.group)
+        notices.consumer_ids_changed(self.group, self.connections)
         self.assertEqual(self.told(), [[(40, {"consumerGroup": "G"}, True)]] * 2)
         self.assertEqual(notices.sent, 2)
         notices.deliver()
         self.assertEqual(notices.sent, 2)
 
+    def test_some(self) -> None:
+        """Some members can be told alone."""
+        notices = Notices(BrokerOptions())
+        notices.consumer_ids_changed(self.group, self.connections[1:])
+        self.assertEqual([len(sent) for sent in self.told()], [0, 1])
+
     def test_congested(self) -> None:
         """A member that does not read is not told: that would pile up."""
         self.connections[0].congested = True
         notices = Notices(BrokerOptions())
-        notices.consumer_ids_changed(self.group)
+        notices.consumer_ids_changed(self.group, self.connections)
         self.assertEqual([len(sent) for sent in self.told()], [0, 1])
         self.assertEqual(notices.sent, 1)
 
     def test_late(self) -> None:
         """Without realTimeNotifyConsumerChange each group is told once in a while."""
         notices = Notices(BrokerOptions(real_time_notify_consumer_change=False))
-        notices.consumer_ids_changed(self.group)
-        notices.consumer_ids_changed(self.group)
+        notices.consumer_ids_changed(self.group, self.connections)
+        notices.consumer_ids_changed(self.group, self.connections)
         self.assertEqual(self.told(), [[], []])
         notices.deliver()
         self.assertEqual([len(sent) for sent in self.told()], [1, 1])
@@ -58,6 +64,6 @@ class NoticesTests(SynchronousTestCase):
     def test_never(self) -> None:
         """Without notifyConsumerIdsChangedEnable nobody is told."""
         notices = Notices(BrokerOptions(notify_consumer_ids_changed_enable=False))
-        notices.consumer_ids_changed(self.group)
+        notices.consumer_ids_changed(self.group, self.connections)
         notices.deliver()
         self.assertEqual(self.told(), [[], []])

@@ -87,7 +87,7 @@ class RegistrationTests(SynchronousTestCase):
         self.successResultOf(self.registration.start())
         self.topics.put([TopicConfig(topic_name="T")])
         self.clock.advance(60)
-        self.successResultOf(self.registration.announced())
+        self.successResultOf(self.registration.announced(3.0))
         self.successResultOf(self.registration.stop())
         self.assertEqual(self.caller.calls, [])
         self.assertEqual(self.clock.getDelayedCalls(), [])
@@ -126,7 +126,7 @@ class RegistrationTests(SynchronousTestCase):
         """A change goes to those that answer; the others get it with all topics."""
         self.started_without_second()
         self.topics.put([TopicConfig(topic_name="T")])
-        announced = self.registration.announced()
+        announced = self.registration.announced(3.0)
         self.clock.advance(0)
         self.assertEqual(self.codes(), [("one:1", 103)])
         self.answer_all()
@@ -204,7 +204,7 @@ class RegistrationTests(SynchronousTestCase):
         self.started()
         self.topics.put([TopicConfig(topic_name="T")])
         self.topics.put([TopicConfig(topic_name="U")])
-        announced = self.registration.announced()
+        announced = self.registration.announced(3.0)
         self.clock.advance(0)
         first, second = self.caller.take()
         self.assertEqual(registered(first), (["T", "U"], self.topics.version))
@@ -212,7 +212,7 @@ class RegistrationTests(SynchronousTestCase):
         self.assertNoResult(announced)
         second.answer()
         self.successResultOf(announced)
-        self.successResultOf(self.registration.announced())
+        self.successResultOf(self.registration.announced(3.0))
 
     def test_topicChangedMeanwhile(self) -> None:
         """Who waits for changes waits for those that came during a registration."""
@@ -220,12 +220,25 @@ class RegistrationTests(SynchronousTestCase):
         self.topics.put([TopicConfig(topic_name="T")])
         self.clock.advance(0)
         self.topics.put([TopicConfig(topic_name="U")])
-        announced = self.registration.announced()
+        announced = self.registration.announced(3.0)
         self.answer_all()
         self.assertNoResult(announced)
         self.clock.advance(0)
         self.answer_all()
         self.successResultOf(announced)
+
+    def test_announcedNoLonger(self) -> None:
+        """Who waits for name servers waits no longer than it wants to; their answers
+        that come afterwards are none of its business."""
+        self.started()
+        self.topics.put([TopicConfig(topic_name="T")])
+        announced = self.registration.announced(2.0)
+        self.clock.advance(1.9)
+        self.assertNoResult(announced)
+        self.clock.advance(0.1)
+        self.successResultOf(announced)
+        self.answer_all()
+        self.successResultOf(self.registration.announced(2.0))
 
     def test_topicGone(self) -> None:
         """A topic that is deleted before it was announced is not announced."""
@@ -234,7 +247,7 @@ class RegistrationTests(SynchronousTestCase):
         self.topics.delete("T")
         self.clock.advance(0)
         self.assertEqual(self.codes(), [])
-        self.successResultOf(self.registration.announced())
+        self.successResultOf(self.registration.announced(3.0))
 
     def test_singleTopic(self) -> None:
         """With enableSingleTopicRegister a changed topic is a route of its own."""
@@ -243,7 +256,7 @@ class RegistrationTests(SynchronousTestCase):
         self.topics.put([TopicConfig(topic_name="T")])
         self.clock.advance(0)
         self.assertEqual(self.codes(), [("one:1", 217), ("two:2", 217)])
-        announced = self.registration.announced()
+        announced = self.registration.announced(3.0)
         with capturedLogs() as events:
             for call in self.caller.take():
                 call.fail()
