@@ -39,9 +39,9 @@ def without_log(files: IFiles, root: str, folders: Sequence[str]) -> str:
     queue = next(_queues_with_files(files, root), "")
     if queue:
         return (
-            f"The log is lost: there is no file of it in {places}, and queues, such as "
-            f"{queue}, have files. If it is elsewhere, give its place (--commit-log); "
-            f"start no broker on {root}, as it would remove these queues."
+            f"The log is lost, or elsewhere (--commit-log): {places} has no file of "
+            f"it, and queues have files, as {queue} has; the start of a broker removes "
+            "them."
         )
     if files.exists(os.path.join(root, CHECKPOINT)) and any(map(files.is_dir, folders)):
         return ""

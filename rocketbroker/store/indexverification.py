@@ -177,12 +177,11 @@ class IndexVerification:
         lowest = self._reader.lowest
         position = self._with_keys(lowest, lowest, begin)
         if position >= 0:
-            text = (
-                "the index begins here: no query by key finds messages from position "
+            text = f"no query by key finds messages from position {position} to {begin}"
+            text += (
+                ": the index was turned on later, or RocketMQ's broker lost them in "
             )
-            text += f"{position} to {begin}; it was turned on later, or RocketMQ's "
-            text += "broker has lost their part in a crash. Where the directory of the "
-            text += "index is moved away, the next start of ours makes all of it again"
+            text += "a crash; moved away, it is made again by a start of ours"
             self.remarks.append(Remark(path, begin, text))
 
     def _with_keys(self, position: int, first: int, end: int) -> int:

@@ -202,7 +202,7 @@ class IndexVerificationTests(SynchronousTestCase):
             self.assertEqual(
                 (faults, remark.where, remark.position), ([], second, begin)
             )
-            self.assertIn(f"messages from position 0 to {begin};", remark.text)
+            self.assertIn(f"messages from position 0 to {begin}:", remark.text)
             reader = StoreReader(self.disk, ROOT)
             off = IndexVerification(reader, SLOTS, NUMBERS, faults.append, print, True)
             off.run()
