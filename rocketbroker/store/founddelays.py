@@ -17,7 +17,6 @@ from typing import Final
 from rocketbroker.config.levels import MOST_LEVELS
 from rocketbroker.errors import StoreError
 from rocketbroker.records.names import SCHEDULE_TOPIC
-from rocketbroker.store.extension import is_address
 from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.scanning import parse
 
@@ -55,6 +54,6 @@ def _delay_of(reader: StoreReader, queue_id: int) -> int:
         except StoreError:
             continue
         delay_ms = code - parse(record, 0, position, False)[6]
-        if not is_address(code) and 0 < delay_ms <= MOST_MS and delay_ms % 1000 == 0:
+        if 0 < delay_ms <= MOST_MS and delay_ms % 1000 == 0:
             found[delay_ms] += 1
     return max(found, key=found.__getitem__, default=0)

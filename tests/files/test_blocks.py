@@ -6,7 +6,7 @@ import errno
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.files.blocks import BLOCK, around, pieces
+from rocketbroker.files.blocks import BLOCK, around, is_bad, pieces
 from rocketbroker.testing.files import MemoryDisk
 
 
@@ -67,3 +67,33 @@ class PiecesTests(SynchronousTestCase):
         self.file.close()
         error = self.assertRaises(OSError, self.read, 1, 0)
         self.assertEqual(error.errno, errno.EBADF)
+
+    def test_otherFirst(self) -> None:
+        """Then nothing is read block by block."""
+        self.disk.fail("pread", errno.ENOMEM)
+        before = self.disk.calls.get("pread", 0)
+        error = self.assertRaises(OSError, self.read, 1 << 20, 0)
+        self.assertEqual(error.errno, errno.ENOMEM)
+        self.assertEqual(self.disk.calls["pread"] - before, 1)
+
+    def test_otherAfterwards(self) -> None:
+        """So is what befalls a block behind a bad one: it is not told as zeros."""
+        self.disk.spoil("/d/a", BLOCK, 2 * BLOCK)
+        self.disk.fail("pread", errno.ENOMEM, after=3)
+        error = self.assertRaises(OSError, self.read, 1 << 20, 0)
+        self.assertEqual(error.errno, errno.ENOMEM)
+
+    def test_isBad(self) -> None:
+        """A range is bad if a block is of which it has a byte, wherever in it."""
+        self.disk.spoil("/d/a", 2 * BLOCK + 7, 2 * BLOCK + 8)
+        for size, at, wanted in (
+            (1, 2 * BLOCK - 1, False),
+            (2, 2 * BLOCK - 1, True),
+            (1, 2 * BLOCK, True),
+            (1, 3 * BLOCK - 1, True),
+            (1, 3 * BLOCK, False),
+            (50, 3 * BLOCK + 10, False),
+            (4 * BLOCK, 0, True),
+            (2 * BLOCK, 0, False),
+        ):
+            self.assertEqual(is_bad(self.file, size, at), wanted, (size, at))

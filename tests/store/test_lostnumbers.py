@@ -5,11 +5,35 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records.properties import decode
-from rocketbroker.store.lostnumbers import with_all_numbers
+from rocketbroker.store.lostnumbers import with_all_numbers, with_right_numbers
 
 KNOWN = {"INNER_NUM": 5, "INNER_BASE": 40}
 HEAD = b"head"
 RIGHT = b"KEYS\x01k\x02INNER_BASE\x0140\x02TAGS\x01a\x02INNER_NUM\x015\x02"
+
+
+class RightNumbersTests(SynchronousTestCase):
+    """The level of a message that waits."""
+
+    def right(self, properties: bytes, level: int = 12) -> bytes:
+        """What becomes of them."""
+        record = HEAD + properties
+        found = with_right_numbers(
+            record, len(HEAD), b"SCHEDULE_TOPIC_XXXX", {"DELAY": level}
+        )
+        self.assertEqual(len(found), len(record))
+        return found[len(HEAD) :]
+
+    def test_other(self) -> None:
+        """A number that is another one stays: it may be the queue that is wrong."""
+        for text in (b"DELAY\x013\x02", b"DELAY\x0113\x02A\x01b\x02"):
+            self.assertEqual(self.right(text), text)
+
+    def test_longer(self) -> None:
+        """What is too short for the right one stays, and so does all behind it."""
+        for text in (b"DELAY\x01x\x02A\x01b\x02", b"DELAY\x01x"):
+            self.assertEqual(self.right(text), text)
+            self.assertEqual(self.right(text, 3), text.replace(b"x", b"3"))
 
 
 class AllNumbersTests(SynchronousTestCase):
@@ -27,6 +51,22 @@ class AllNumbersTests(SynchronousTestCase):
         """What is there already stays as it is."""
         for text in (RIGHT, RIGHT[:-1]):
             self.assertEqual(with_all_numbers(text, 0, KNOWN), text)
+
+    def test_other(self) -> None:
+        """So do other numbers than the unit has."""
+        text = RIGHT.replace(b"\x015\x02", b"\x016\x02").replace(b"40", b"41")
+        self.assertEqual(with_all_numbers(text, 0, KNOWN), text)
+
+    def test_likest(self) -> None:
+        """What is no more than two thirds of one is taken for something else."""
+        mark = b"INNER_NUM\x015\x02"
+        before = RIGHT[: -len(mark)]
+        for count in range(1, 10):
+            text = before + b"xyzuvwabc"[:count] + mark[count:]
+            if count <= 4:
+                self.assertEqual(self.mended(text), decode(RIGHT))
+            else:
+                self.assertIsNone(with_all_numbers(text, 0, KNOWN))
 
     def test_names(self) -> None:
         """Where bytes of the names are others both are written over; everything else
@@ -58,6 +98,23 @@ class AllNumbersTests(SynchronousTestCase):
                 self.assertEqual(found, {"INNER_NUM": "5", "INNER_BASE": "40"})
             text = RIGHT[: -len("TAGS_a_INNER_NUM_5_")] + rubbish[:19]
             self.assertEqual(self.mended(text), wanted)
+
+    def test_room(self) -> None:
+        """It has to be large enough for all of them, and the marks between properties
+        are not part of it, wherever it stands."""
+        long, least = b"K\x01%b\x02" % (b"k" * 40), len(b"INNER_NUM_5_INNER_BASE_40")
+        wanted = {"INNER_NUM": "5", "INNER_BASE": "40"}
+        for rubbish in (
+            b"\0" * 80, b"\xff" * 80, b"k\x01" + b"\0" * 80,
+            b"v" * 80, b"\x01" + b"v" * 80,
+        ):  # fmt: skip
+            for before in (b"", long):
+                for behind in (b"", b"\x02", b"\x02A\x01b\x02"):
+                    short = before + rubbish[: least - 1] + behind
+                    self.assertIsNone(with_all_numbers(short, 0, KNOWN), short)
+                    others = decode(before + behind[1:])
+                    found = self.mended(before + rubbish[:least] + behind)
+                    self.assertEqual(found, wanted | others)
 
     def test_noRoom(self) -> None:
         """Nothing is taken away for them that may be right."""

@@ -8,8 +8,9 @@ from rocketbroker.records.checking import BLANK, GOOD, check
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.store.encoding import FILLER, MAGIC_BLANK
 from rocketbroker.store.segments import segment_name
+from rocketbroker.testing.files import MemoryDisk
 from tests.store.repairs import LOG, QUEUE, DamagedStore, repair_of
-from tests.store.stores import ROOT, SEGMENT, bodies, opened, put
+from tests.store.stores import ROOT, SEGMENT, START_MS, Wall, bodies, opened, put
 from tests.store.test_lightqueues import LightCase, spread
 
 LAST_LOG = os.path.join(ROOT, "commitlog", segment_name(SEGMENT))
@@ -77,6 +78,41 @@ class LastRecordTests(DamagedStore):
         self.repair()
         self.assertEqual(len(self.messages(1)), 39)
         self.assertEqual(self.disk.size(LAST_LOG), SEGMENT)
+
+
+class TimeTests(DamagedStore):
+    """Messages of which one came each second."""
+
+    def setUp(self) -> None:
+        """Store them; the repair comes later than all."""
+        self.disk = MemoryDisk()
+        self.told = []
+        wall = Wall(START_MS - 1_000_000)
+        store = opened(self.disk, wall)
+        for number in range(40):
+            wall.now_ms += 1000
+            put(store, store.queue("T", 0), b"%02d" % number * 600)
+            put(store, store.queue("T", 1), b"x" * 300)
+        store.close()
+
+    def test_times(self) -> None:
+        """A message of which nothing can be read any more was stored when the next one
+        that can be read was, as who looks for a time believes that they grow; the last
+        one just now."""
+        before = [message.store_ms for message in self.messages()]
+        for number in (3, 4, 20, 39):
+            position, size = self.position(number)
+            path = LOG if position < SEGMENT else LAST_LOG
+            self.change(path, position % SEGMENT, b"\xaa" * size)
+        end = ENTRY.unpack(self.disk.read(LAST_QUEUE)[39 * SIZE : 40 * SIZE])[0]
+        self.change(LAST_LOG, end - SEGMENT, b"\xaa" * 100)
+        self.repair()
+        # What follows each of them is of the other queue, and of the same second, but
+        # for the last two, which nothing follows.
+        after = [message.store_ms for message in self.messages()]
+        self.assertEqual(after, [*before[:39], START_MS])
+        others = [message.store_ms for message in self.messages(1)]
+        self.assertEqual(others, after)
 
 
 class EarlyEndTests(DamagedStore):
@@ -165,6 +201,24 @@ class PlaceTests(DamagedStore):
                 self.repair()
                 self.expect_lost()
                 self.assertEqual(self.faults(), [])
+
+
+class SealedPlaceTests(DamagedStore):
+    """The same in a log of records with CRCs of their own."""
+
+    settings = {"enabled_append_prop_crc": True}
+
+    def test_topics(self) -> None:
+        """A record whose topic is another has the right CRC again, too, which is that
+        of what it says then."""
+        position, _ = self.position(20)
+        log = self.disk.read(LOG)
+        self.change(LOG, log.index(b"\x01T", position + 1200) + 1, b"U")
+        self.repair()
+        self.assertIn("mended", self.kinds())
+        self.assertEqual(self.disk.read(LOG), log)
+        self.expect_lost()
+        self.assertEqual(self.faults(), [])
 
 
 class CopiedTests(DamagedStore):
