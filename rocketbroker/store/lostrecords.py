@@ -282,9 +282,15 @@ class Filling:
             # A batch without messages is none, and its queue may have gaps.
             room_here = room - slot.position
             seal = self._seal_bytes
-            # Where the record was too small for all that, its place comes first.
-            for seal_bytes, says_where in ((seal, True), (seal, False), (0, False)):
-                record = self._empty(slot, data, room_here, seal_bytes, says_where)
+            # Where the record was too small for all that, its place comes first; also
+            # where nothing more fits into properties that are as long as they can be.
+            for known, seal_bytes, says_where in (
+                (data, seal, True),
+                (data, seal, False),
+                (data, 0, False),
+                (b"", seal, True),
+            ):
+                record = self._empty(slot, known, room_here, seal_bytes, says_where)
                 if record is not None:
                     break
         if record is None:

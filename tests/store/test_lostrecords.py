@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import random
+import struct
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.postponing import destination
 from rocketbroker.records.checking import GOOD, check
 from rocketbroker.records.names import HALF_TOPIC
+from rocketbroker.records.properties import decode as decode_properties
 from rocketbroker.records.record import CRC_PROPERTY_SIZE, decode, encode, record_size
-from rocketbroker.store.encoding import FILLER_BYTES, MAGIC_BLANK
-from rocketbroker.store.lostrecords import MOST_DEAD, SMALLEST_DEAD, Filling, Slot
+from rocketbroker.store.encoding import FILLER_BYTES, MAGIC_BLANK, MOST_PROPERTIES
+from rocketbroker.store.lostrecords import (
+    LOST,
+    MOST_DEAD,
+    NOBODY,
+    SMALLEST_DEAD,
+    Filling,
+    Slot,
+)
 from rocketbroker.store.placing import batch_of
 from rocketbroker.store.scanning import Blank, Found, parse
 
@@ -110,6 +119,116 @@ class FillingTests(SynchronousTestCase):
             kept = {(each.position, each.queue_offset) for each in filling.emptied}
             alive = {(each[0], each[4]) for each in found if each[5] & 0xC == 0}
             self.assertEqual(alive, kept)
+
+    def test_before(self) -> None:
+        """Before the first record must be room for a dead one, or none; else it is left
+        out. One that is too small to be one hides none behind it."""
+        for is_sealed in (False, True):
+            least = SMALLEST_DEAD + CRC_PROPERTY_SIZE * is_sealed
+            for before in (0, 1, least - 1, least, least + 1):
+                slots = [
+                    Slot(START, 20, b"T", 3, 6),
+                    Slot(START + before, 300, b"T", 3, 7),
+                    Slot(START + before + 300, 300, b"T", 3, 8),
+                ]
+                data = b"\xee" * (before + 600)
+                filling, _, _ = self.filled(data, slots, is_sealed=is_sealed)
+                kept = slots[1:] if before == 0 or before >= least else slots[2:]
+                self.assertEqual(filling.emptied, kept, before)
+
+    def test_behindMended(self) -> None:
+        """A record that is whole again stays so if behind it is room for a dead one, or
+        none; else it becomes a message without a body that takes the room."""
+        record = encode(b"T", b"b" * 99, b"", 3, 7, START + 1, MS, NOBODY, MS, NOBODY)
+        behind = START + len(record)
+        slot = Slot(START, len(record), b"T", 3, 7)
+        for left in (0, 1, SMALLEST_DEAD - 1, SMALLEST_DEAD, SMALLEST_DEAD + 1):
+            is_mended = left == 0 or left >= SMALLEST_DEAD
+            for more in (0, 300):
+                slots = [slot, Slot(behind + left, more, b"T", 3, 8)]
+                filling, found, end = self.filled(
+                    record + b"\xee" * (left + more), slots
+                )
+                self.assertEqual(filling.mended, [slot] * is_mended)
+                self.assertEqual(slot in filling.emptied, not is_mended)
+                self.assertEqual(end, len(record) + left + more)
+                self.assertEqual(found[0][:5], (START, found[0][1], b"T", 3, 7))
+                dead = [(behind, behind + left)] if is_mended and left else []
+                self.assertEqual(filling.dead, dead)
+                alive = [each[4] for each in found if not each[5] & 0xC]
+                self.assertEqual(alive, [7, 8] if more else [7])
+
+    def test_smallSealed(self) -> None:
+        """What has no room for a CRC of its own has none: a dead record, or a message
+        that had none."""
+        text = b"a\x01b"
+        log = bytearray()
+        for size in range(SMALLEST_DEAD, SMALLEST_DEAD + CRC_PROPERTY_SIZE):
+            body = bytes(size - record_size(0, 1, len(text)))
+            whole = encode(b"T", body, text, 3, 7, 0, MS, NOBODY, MS, NOBODY)
+            for slots in ([], [Slot(0, size, b"T", 3, 7)]):
+                log[:] = whole[:88] + b"!" + whole[89:]
+                filling = Filling(lambda at, size: bytes(log[at : at + size]), MS, True)
+                filling.fill(0, size, slots, False)
+                for position, patch in filling.patches:
+                    log[position : position + len(patch)] = patch
+                self.assertEqual(len(log), size)
+                self.assertEqual(check(bytes(log)), (GOOD, size))
+                self.assertEqual(filling.emptied, slots)
+
+    def test_properties(self) -> None:
+        """A message keeps its properties, whether something ends the last one or not,
+        and says besides that its body is lost, if there is room."""
+        said = f"{LOST}\x01000\x02"
+        for text in (b"", b"a\x01b", b"a\x01b\x02"):
+            for more in range(120):
+                record = encode(
+                    b"T", bytes(1 + more), text, 3, 7, START, MS, NOBODY, MS, NOBODY
+                )
+                damaged = record[:88] + b"!" + record[89:]
+                slot = Slot(START, len(record), b"T", 3, 7)
+                for is_sealed in (False, more > CRC_PROPERTY_SIZE):
+                    filling, found, _ = self.filled(
+                        damaged, [slot], is_sealed=is_sealed
+                    )
+                    self.assertEqual(filling.emptied, [slot])
+                    properties = decode_properties(found[0][7])
+                    seal = CRC_PROPERTY_SIZE * is_sealed
+                    if more > len(said) + seal:
+                        self.assertEqual(properties[LOST].strip(), str(len(record)))
+                    self.assertEqual(properties.get("a"), "b" if text else None)
+
+    def test_longProperties(self) -> None:
+        """So it does however long they are; but its place comes first where they leave
+        no room for what is left of the body."""
+        for is_sealed in (False, True):
+            most = MOST_PROPERTIES - CRC_PROPERTY_SIZE * is_sealed
+            for less in range(1, 260, 3):
+                text = b"a\x01%b\x02" % (b"b" * (most - 3 - less))
+                for size in (40, 400):
+                    record = encode(
+                        b"T", bytes(size), text, 3, 7, START, MS, NOBODY, MS, NOBODY,
+                        append_crc=is_sealed,
+                    )  # fmt: skip
+                    damaged = record[:88] + b"!" + record[89:]
+                    slot = Slot(START, len(record), b"T", 3, 7)
+                    filling, found, _ = self.filled(
+                        damaged, [slot], is_sealed=is_sealed
+                    )
+                    self.assertEqual(filling.emptied, [slot])
+                    self.assertEqual(found[0][2:5], (b"T", 3, 7))
+                    if size > SMALLEST_DEAD or less >= size:
+                        self.assertTrue(found[0][7].startswith(text), (less, size))
+                    else:
+                        self.assertEqual(
+                            decode_properties(found[0][7])[LOST], str(len(record))
+                        )
+
+    def test_tooSmall(self) -> None:
+        """What is smaller than a record can be made of nothing."""
+        for size in (0, 1, SMALLEST_DEAD - len("LOST")):
+            filling = Filling(lambda at, size: bytes(size), MS)
+            self.assertFalse(filling.would_mend(Slot(START, size, b"T", 3, 7)))
 
     def test_sealed(self) -> None:
         """In a log whose records have CRCs of their own, all that is put there has
@@ -227,6 +346,26 @@ class FillingTests(SynchronousTestCase):
             self.assertEqual((filling.mended, filling.emptied), ([], [slot]))
             self.assertNotIn(b"a\x01b", found[0][7])
 
+    def test_rubbish(self) -> None:
+        """A position or an offset that cannot be is no sign of another record: the
+        right ones are put back, as for any that are wrong."""
+        head = b"body", b"a\x01b\x02", 4
+        limit = 1 << 48
+        for offset, position, is_other in (
+            (0, 0, True),
+            (limit - 1, limit - 1, True),
+            (-1, 800, False),
+            (limit, 800, False),
+            (800, -1, False),
+            (800, limit, False),
+        ):
+            record = encode(b"T", *head, 7, START, MS, NOBODY, MS, NOBODY)
+            numbers = struct.pack(">qq", offset, position)
+            damaged = record[:20] + numbers + record[36:]
+            slot = Slot(START, len(record), b"T", 3, 7)
+            filling, _, _ = self.filled(damaged, [slot])
+            self.assertEqual(filling.mended, [slot] * (not is_other))
+
     def test_numbers(self) -> None:
         """Where a number that the reference needs in the properties is none any more,
         the queue knows which it was: the reference would end its log there."""
@@ -261,9 +400,11 @@ class FillingTests(SynchronousTestCase):
             for size in range(1 + seal, 60 + seal):
                 wrong = right[:-size] + bytes(size)
                 filling, found, _ = self.filled(wrong, [slot], is_sealed=is_sealed)
-                if filling.mended:
-                    self.assertEqual(batch_of(found[0][7]), (40, 5), size)
-                else:
-                    self.assertEqual(filling.buried, [slot])
-                    self.assertNotIn(b"Packs", found[0][2])
-            self.assertEqual(filling.mended, [slot])
+                self.assertEqual(filling.mended, [slot])
+                self.assertEqual(batch_of(found[0][7]), (40, 5), size)
+            # What may be a property that was put there is left alone.
+            wrong = right.replace(b"INNER_NUM", b"SOMETHING")
+            filling, found, _ = self.filled(wrong, [slot], is_sealed=is_sealed)
+            self.assertEqual((filling.mended, filling.emptied), ([], []))
+            self.assertEqual(filling.buried, [slot])
+            self.assertEqual([each[5] & 0xC for each in found], [0xC])

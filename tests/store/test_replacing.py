@@ -80,6 +80,39 @@ class LastRecordTests(DamagedStore):
         self.assertEqual(self.disk.size(LAST_LOG), SEGMENT)
 
 
+class ForgottenTests(DamagedStore):
+    """A record that no queue knows any more, and of which the body is wrong."""
+
+    def forget(self, path: str, text: bytes, *changes: tuple[int, bytes]) -> None:
+        """Change the last record of a queue in its body, and in what else is said, and
+        take away its entry."""
+        position = ENTRY.unpack(self.disk.read(path)[39 * SIZE : 40 * SIZE])[0]
+        at = self.disk.read(LAST_LOG).index(text, position - SEGMENT)
+        self.change(LAST_LOG, at + 3, b"!")
+        for where, data in changes:
+            self.change(LAST_LOG, position - SEGMENT + where, data)
+        self.change(path, 39 * SIZE, bytes(SIZE))
+
+    def test_place(self) -> None:
+        """It keeps its place in its queue, which it says itself."""
+        self.forget(QUEUE, b"39")
+        self.repair()
+        self.assertIn("emptied", self.kinds())
+        self.expect_lost(39)
+
+    def test_noPlace(self) -> None:
+        """If it has none, as one that was rolled back, a batch, or one of a topic that
+        cannot be one, it is told as given up, and no message is made of it."""
+        for where, data in ((39, b"\x04"), (39, b"\x0c"), (39, b"\x80"), (389, b"/")):
+            self.setUp()
+            self.forget(LAST_QUEUE, b"xxx", (where, data))
+            self.repair()
+            self.assertIn("given-up", self.kinds())
+            self.assertNotIn("emptied", self.kinds())
+            self.assertEqual(len(self.messages(1)), 39)
+            self.assertEqual(self.faults(), [])
+
+
 class TimeTests(DamagedStore):
     """Messages of which one came each second."""
 
