@@ -145,6 +145,28 @@ class RepairTests(DamagedStore):
             said = int.from_bytes(self.disk.read(LOG)[end : end + 4], "big")
             self.assertEqual(said, SEGMENT - end)
 
+    def test_lastFiller(self) -> None:
+        """So it is in the last file, as long as nothing follows yet, also after a
+        crash; the right one is no fault."""
+        path = os.path.join(ROOT, "commitlog", segment_name(SEGMENT))
+        end = len(self.disk.read(path).rstrip(b"\0"))
+        for crashed in (False, True):
+            for length in (SEGMENT - end + 1, 1 << 27, 0, SEGMENT - end):
+                self.setUp()
+                self.change(path, end, struct.pack(">ii", length, MAGIC_BLANK))
+                if crashed:
+                    self.disk.open(f"{ROOT}/abort", create=True).close()
+                wrong = length != SEGMENT - end
+                places = [each.position for each in self.faults()]
+                self.assertEqual(places, [SEGMENT + end] * wrong, length)
+                repair = self.repair()
+                self.assertEqual((repair.faults, repair.left), (wrong, 0))
+                self.assertEqual("changed" in self.kinds(), wrong)
+                said = int.from_bytes(self.disk.read(path)[end : end + 4], "big")
+                self.assertEqual(said, SEGMENT - end)
+                self.expect_lost()
+                self.assertEqual(self.faults(), [])
+
     def test_region(self) -> None:
         """Rubbish over several records leaves each message its place."""
         start, _ = self.position(10)

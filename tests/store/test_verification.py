@@ -5,22 +5,26 @@ from __future__ import annotations
 import os
 from zlib import compress
 
+from twisted.trial.unittest import SynchronousTestCase
+
 from rocketbroker.records.entries import SIZE
 from rocketbroker.records.record import decode, decode_all, encode, record_size
 from rocketbroker.store.faults import Fault
 from rocketbroker.store.interfaces import PUT_OK
+from rocketbroker.store.queueverification import MOST_RECORD
 from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.segments import segment_name
-from rocketbroker.store.verification import Verification
+from rocketbroker.store.verification import PIECE, Verification
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.accidents import lose_folder
-from tests.store.repairs import LOG, QUEUE, SmallStore
+from tests.store.repairs import LOG, QUEUE, SmallStore, verified
 from tests.store.stores import (
     BORN_HOST_V6,
     ROOT,
     SEGMENT,
     batch,
     draft,
+    opened,
     put,
     with_batches,
 )
@@ -333,3 +337,69 @@ class VerificationTests(SmallStore):
         lose_folder(self.disk, os.path.join(ROOT, "consumequeue", "T", "1"))
         walk, faults = self.walk()
         self.assertEqual((faults, walk.queues.orphans), ([], 40))
+
+
+class PieceTests(SynchronousTestCase):
+    """Files of the log that are read in several pieces."""
+
+    def setUp(self) -> None:
+        """An empty store, with files of five pieces."""
+        self.disk = MemoryDisk()
+        self.settings = {"mapped_file_size_commit_log": 5 * PIECE}
+
+    def fill(self, *sizes: int) -> list[int]:
+        """Store messages.
+
+        @param sizes: how long their bodies are.
+        @return: where they stand.
+        """
+        store = opened(self.disk, None, **self.settings)
+        queue = store.queue("T", 0)
+        drafts = [put(store, queue, bytes(size))[0] for size in sizes]
+        store.close()
+        return [each.position for each in drafts]
+
+    def change(self, position: int, data: bytes) -> None:
+        """Overwrite bytes of the log."""
+        file = self.disk.open(LOG)
+        file.pwrite(data, position)
+        file.close()
+
+    def test_cut(self) -> None:
+        """Records that do not end with their piece, or are longer than one, are whole;
+        and their bodies are checked."""
+        sizes = [*[PIECE // 8 - 1000] * 9, PIECE // 2 * 3, PIECE + 5, 10, 20]
+        starts = self.fill(*sizes)
+        walk, faults = verified(self.disk)
+        self.assertEqual((faults, walk.records), ([], len(sizes)))
+        for start in starts:
+            self.change(start + 92, b"!")
+            walk, faults = verified(self.disk)
+            self.assertEqual([each.kind for each in faults], ["body"])
+            self.assertEqual(faults[0].region[0], start)
+            self.assertEqual(walk.records, len(sizes))
+            self.change(start + 92, b"\0")
+
+    def test_wrongSize(self) -> None:
+        """A record that says to be longer than its piece, and is not, hides nothing
+        behind it."""
+        starts = self.fill(10, 20, PIECE - 500, 30, 40)
+        for size in (PIECE, 3 * PIECE, MOST_RECORD, MOST_RECORD + 1, 1 << 31):
+            self.change(starts[1], size.to_bytes(4, "big"))
+            walk, faults = verified(self.disk)
+            self.assertEqual(faults[0].region, (starts[1], starts[2]))
+            self.assertEqual(walk.records, 4)
+
+    def test_search(self) -> None:
+        """Behind what cannot be read the next record is found, wherever the pieces end
+        in which it is looked for."""
+        starts = self.fill(10, 10)
+        overhead = starts[1] - starts[0] - 10
+        for less in range(-3, 12):
+            self.setUp()
+            starts = self.fill(10, 10, PIECE - less - 10 - 2 * overhead, 10)
+            self.assertEqual(starts[3] - starts[1], PIECE - less)
+            self.change(starts[1], b"\xaa" * (PIECE - less))
+            walk, faults = verified(self.disk)
+            self.assertEqual(faults[0].region, (starts[1], starts[3]))
+            self.assertEqual(walk.records, 2)
