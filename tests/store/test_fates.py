@@ -152,6 +152,21 @@ class AlikeTests(SynchronousTestCase):
             self.assertEqual(faults, [("T", 0), ("T", 1)])
             self.assertEqual(self.started(self.disk), self.messages(3))
 
+    def test_ourStop(self) -> None:
+        """What a queue had is asked of our own stop: one without entries then has
+        lost none, whatever the others tell."""
+        with self.written(by_us=True) as store:
+            self.put(store, 1, 3, b"old")
+            self.delete(store)
+            self.put(store, 0, 1, b"new")
+        disk = self.disk.image(keep_all=True)
+        self.assertEqual(self.verify(), ([], []))
+        repair = repair_of(self.disk)
+        repair.run(False)
+        self.assertEqual((repair.faults, repair.copies), (0, ""))
+        self.assertEqual(self.started(disk), 0)
+        self.assertEqual(self.report, [])
+
     def test_used(self) -> None:
         """It was deleted where another queue of it has older messages, too."""
         with self.written() as store:
@@ -209,8 +224,8 @@ class BatchTests(AlikeTests):
         """What the log has from before the first unit is the topic's before it was
         deleted, entered again in part after a crash; unless another queue tells that it
         was not."""
-        for is_lost in (False, True):
-            with self.written() as store:
+        for is_lost, by_us in ((False, False), (False, True), (True, False)):
+            with self.written(by_us) as store:
                 self.put(store, 0, int(is_lost), b"first")
                 self.put(store, 1, 5, b"old")
                 self.put(store, 0, 2, b"new")

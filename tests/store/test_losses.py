@@ -130,11 +130,17 @@ class BatchLossTests(SynchronousTestCase):
     """Three batches, of which the second does not say any more where it stands."""
 
     def repair(
-        self, before: bytes, after: bytes, number: int = 1, count: int = 3
+        self,
+        before: bytes,
+        after: bytes,
+        number: int = 1,
+        count: int = 3,
+        faults: tuple[str, ...] = ("entry",),
     ) -> list[Done]:
         """Change the properties of one, and repair the store.
 
         @param count: how many there are.
+        @param faults: what is wrong then.
         @return: what was told, but of queues and index that are made again.
         """
         self.disk = MemoryDisk()
@@ -148,10 +154,8 @@ class BatchLossTests(SynchronousTestCase):
         self.assertIn(before, record)
         file.pwrite(record.replace(before, after), position)
         file.close()
-        self.assertEqual(
-            [(each.kind, each.queue) for each in verified(self.disk)[1]],
-            [("entry", ("B", 0))],
-        )
+        found = verified(self.disk)[1]
+        self.assertEqual(tuple(each.kind for each in found), faults)
         told: list[Done] = []
         repair = repair_of(self.disk, told.append)
         repair.run(False)
@@ -174,6 +178,15 @@ class BatchLossTests(SynchronousTestCase):
                     (told.kind, told.where), ("mended", "B/0 offset 3 to 5")
                 )
                 self.assertEqual(self.bases(), [0, 3, 6])
+
+    def test_noNumber(self) -> None:
+        """Where one is no number any more RocketMQ's broker would end the log: that is
+        told, and it is set right."""
+        for before in (b"INNER_BASE\x013", b"INNER_NUM\x013"):
+            wrong = ("body", "entry")
+            (told,) = self.repair(before, before[:-1] + b"x", faults=wrong)
+            self.assertEqual((told.kind, told.where), ("mended", "B/0 offset 3 to 5"))
+            self.assertEqual(self.bases(), [0, 3, 6])
 
     def test_givenUp(self) -> None:
         """Else it is told as given up, also the last one and the only one left."""

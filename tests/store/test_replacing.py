@@ -6,10 +6,11 @@ import os
 
 from rocketbroker.records.checking import BLANK, GOOD, check
 from rocketbroker.records.entries import ENTRY, SIZE
+from rocketbroker.store.copies import Done
 from rocketbroker.store.encoding import FILLER, MAGIC_BLANK
 from rocketbroker.store.segments import segment_name
 from rocketbroker.testing.files import MemoryDisk
-from tests.store.repairs import LOG, QUEUE, DamagedStore, repair_of
+from tests.store.repairs import LOG, QUEUE, DamagedStore, repair_of, verified
 from tests.store.stores import ROOT, SEGMENT, START_MS, Wall, bodies, opened, put
 from tests.store.test_lightqueues import LightCase, spread
 
@@ -203,7 +204,7 @@ class PlaceTests(DamagedStore):
             position, size = self.position(number)
             path = LOG if position < SEGMENT else LAST_LOG
             at = self.disk.read(path).index(b"\x01T", position % SEGMENT + 1200) + 1
-            for topic in (b"U", b"\0"):
+            for topic in (b"U", b"\0", b"/", b"."):
                 self.change(path, at, topic)
                 self.repair()
                 self.assertIn("mended", self.kinds())
@@ -211,6 +212,23 @@ class PlaceTests(DamagedStore):
                 self.expect_lost()
                 self.assertEqual(self.faults(), [])
         self.assertGreater(size, 1200)
+
+    def test_besides(self) -> None:
+        """Wrong entries before it, wherever they lead, do not keep it from that; nor
+        is anything changed in the records into whose middle they lead."""
+        log = self.disk.read(LOG)
+        position, size = self.position(5)
+        entries = (9, 9), (position + 8, size - 8), (100, 1 << 30), (SEGMENT - 9, 200)
+        for number, entry in zip((3, 5, 7, 9), entries, strict=True):
+            self.change(QUEUE, number * SIZE, ENTRY.pack(*entry, 0))
+        self.change(QUEUE, 11 * SIZE, self.disk.read(QUEUE)[13 * SIZE : 14 * SIZE])
+        at = log.index(b"\x01T", self.position(20)[0] + 1200) + 1
+        self.change(LOG, at, b"U")
+        self.repair()
+        self.assertEqual([each.kind for each in self.told].count("mended"), 1)
+        self.assertEqual(self.disk.read(LOG), log)
+        self.expect_lost()
+        self.assertEqual(self.faults(), [])
 
     def test_exchanged(self) -> None:
         """Where the files of two queues have been exchanged the log tells where its
@@ -321,6 +339,27 @@ class LightTests(LightCase):
             wanted = [b"more", b"", b"", b"more"]
             self.assertEqual(bodies(self.store, queue)[count : count + 4], wanted)
         self.assertEqual(bodies(self.store, self.b)[-1], b"last")
+        self.store.close()
+
+    def test_shorter(self) -> None:
+        """So they are where less is left of a message than it was: all queues say how
+        long it is now, and what they said is kept."""
+        self.put(*[spread(self.queue, b"x" * 3000, self.a, self.b) for _ in range(4)])
+        self.store.close()
+        log = self.disk.open(LOG)
+        log.pwrite(b"!", self.disk.read(LOG).index(b"xxx") + 9)
+        log.close()
+        told: list[Done] = []
+        repair = repair_of(self.disk, told.append)
+        repair.run(False)
+        moved = [each.where for each in told if each.kind == "moved"]
+        for queue in (self.queue, self.a, self.b):
+            self.assertIn(f"{ROOT}/consumequeue/{queue.topic}/0", moved)
+        self.assertEqual((repair.left, verified(self.disk)[1]), (0, []))
+        self.start()
+        for queue in (self.queue, self.a, self.b):
+            wanted = [b"", *[b"x" * 3000] * 3]
+            self.assertEqual(bodies(self.store, queue), wanted)
         self.store.close()
 
 
