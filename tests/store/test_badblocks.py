@@ -54,6 +54,29 @@ class BadBlocksTests(SynchronousTestCase):
             if position < start + BLOCK and position + size > start
         }
 
+    def test_firstOfLast(self) -> None:
+        """Where the first block of the last file cannot be read it is not taken for one
+        that was only made ahead."""
+        self.disk.spoil(LAST, 0, 1)
+        walk, _ = self.walk()
+        lost = self.in_block(SEGMENT)
+        self.assertLess(len(lost), 20)
+        self.assertGreaterEqual(walk.records, COUNT - len(lost))
+
+    def test_behindBody(self) -> None:
+        """A record is more than its body where what follows that cannot be read: its
+        properties are not taken for zeros."""
+        self.disk = MemoryDisk()
+        store = opened(self.disk)
+        put(store, store.queue("T", 0), bytes(BLOCK - 92), b"x")
+        store.close()
+        for block in (0, BLOCK):
+            self.disk.heal()
+            self.disk.spoil(LOG, block, block + 1)
+            _, faults = self.walk()
+            kinds = [each.kind for each in faults if each.kind in ("record", "body")]
+            self.assertEqual(kinds[:1], ["record"], block)
+
     def test_everyBlock(self) -> None:
         """Of each block of the log: it is told, with all messages that have a byte in
         it and no others; these are what is not shown, and all others are."""

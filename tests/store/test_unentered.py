@@ -31,6 +31,7 @@ from tests.store.stores import (
     put,
     put_batches,
     unwrapped,
+    with_batches,
 )
 
 QUEUE_FILE = QUEUE_ENTRIES * SIZE
@@ -351,3 +352,31 @@ class UnenteredTests(SynchronousTestCase):
         self.assertEqual(self.look(0, MOST_READ), -1)
         self.assertTrue(500 < self.look(1, MOST_READ) < 750)
         self.assertTrue(200 < self.look(MOST_ENTRIES, 4) < 750)
+
+    def test_healthy(self) -> None:
+        """What queues lead to is not read, however much it is: only the gaps are."""
+        self.lose(0)
+        self.assertEqual(self.look(MOST_ENTRIES, 20), 0)
+        for at_once in (1000, SEGMENT - 1):
+            self.assertEqual(self.look(MOST_ENTRIES, 200, at_once), 0)
+
+    def test_healthyBatches(self) -> None:
+        """Nor is what batch queues lead to."""
+        self.disk = MemoryDisk()
+        store = with_batches(self.disk)
+        put(store, store.queue("T", 0), *self.bodies[:200])
+        put_batches(store, store.queue("B", 0), *[[b"a" * 99, b"b"]] * 300)
+        put(store, store.queue("T", 1), b"last")
+        store.close()
+        forget_ends(self.disk)
+        self.lose(0)
+        self.assertEqual(self.look(MOST_ENTRIES, 20), 0)
+
+    def test_noTable(self) -> None:
+        """Where the broker has no table of its topics, and a topic no entries, it is
+        lost."""
+        for queue_id in (0, 1):
+            lose_folder(self.disk, f"{QUEUES}/T/{queue_id}")
+        store = opened(self.disk)
+        put(store, store.queue("U", 0), b"last")
+        self.assertEqual(bodies(store, store.queue("T", 0)), self.bodies)

@@ -403,3 +403,22 @@ class PieceTests(SynchronousTestCase):
             walk, faults = verified(self.disk)
             self.assertEqual(faults[0].region, (starts[1], starts[3]))
             self.assertEqual(walk.records, 2)
+
+    def test_zeros(self) -> None:
+        """Nor do pieces of nothing but zeros hide it."""
+        starts = self.fill(10, PIECE + 500, PIECE + 500, 10, 20)
+        self.change(starts[1], bytes(starts[3] - starts[1]))
+        walk, faults = verified(self.disk)
+        self.assertEqual(faults[0].region, (starts[1], starts[3]))
+        self.assertEqual(walk.records, 3)
+
+    def test_noStart(self) -> None:
+        """What has but the number that records have, or that fillers have, is none."""
+        starts = self.fill(10, 1000, 10)
+        for magic in (b"\xda\xa3\x20\xa7", b"\xcb\xd4\x31\x94"):
+            self.change(starts[1], b"\xaa" * 1000)
+            self.change(starts[1] + 500, magic)
+            walk, faults = verified(self.disk)
+            records = [each.region for each in faults if each.kind == "record"]
+            self.assertEqual(records, [(starts[1], starts[2])])
+            self.assertEqual(walk.records, 2)
