@@ -257,6 +257,22 @@ class RoomTests(DamagedStore):
         for call in ("pwrite", "truncate", "remove", "rename", "make_dirs"):
             self.assertEqual(self.disk.calls[call], before[call])
 
+    def test_others(self) -> None:
+        """What of the rest cannot be repaired keeps nothing else of it from that."""
+        asked: list[Keeping | None] = []
+
+        def others(keeping: Keeping | None) -> list[Done]:
+            asked.append(keeping)
+            return [
+                Done("unrepaired", "delayOffset.json", 0, 10, "it has no copy"),
+                Done("changed", "topics.json", 0, 10, "its copy takes its place"),
+            ]
+
+        repair = repair_of(self.disk, self.told.append, others)
+        repair.run(False)
+        self.assertEqual([each is None for each in asked], [True, False])
+        self.assertEqual((repair.faults, repair.left), (2, 1))
+
     def test_inTheMiddle(self) -> None:
         """What a disk refuses in the middle is not told as done, and it is told where
         everything is as it was."""

@@ -69,10 +69,14 @@ class StopGapTests(DamagedStore):
         """Those in the middle are replaced; what was in them is told, and what was
         made is noted."""
         self.remove(1, 2, 4)
-        self.repair(left=None)
+        repair = self.repair(left=None)
         self.assertEqual(self.kinds(), ["unrepaired"])
+        self.assertEqual((repair.faults, repair.left), (len(self.told),) * 2)
         self.assertIn("--give-up-missing", self.told[0].text)
+        calls = dict(self.disk.calls)
         self.repair(dry=True, left=None, give_up=True)
+        for call in ("pwrite", "truncate", "allocate", "make_dirs"):
+            self.assertEqual(self.disk.calls[call], calls[call], call)
         wanted = [text for text in self.texts("given-up") if "/commitlog:" in text]
         self.assertEqual(len(wanted), 2)
         self.assertIn(f"from position {SEGMENT} to {3 * SEGMENT} are given", wanted[0])
