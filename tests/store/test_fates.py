@@ -268,3 +268,25 @@ class BatchTests(AlikeTests):
             self.assertEqual(matching.unlisted, 4)
             self.assertEqual(len(matching.missing), min(most, 3) + 1)
         reader.close()
+
+    def test_beginsAgain(self) -> None:
+        """What the log has of one from before its numbers begin again is not missing:
+        nobody reads it."""
+        with self.written() as store:
+            self.put(store, 1, 6, b"old")
+        file = self.disk.open(f"{ROOT}/{BATCHES}/T/1/{segment_name(0)}")
+        units = [
+            decode_batch(file.pread(6 * BATCH_SIZE, 0), at * BATCH_SIZE)
+            for at in range(6)
+        ]
+        again = [unit._replace(base=unit.base - units[3].base) for unit in units[3:]]
+        file.pwrite(b"".join(unit.encode() for unit in again), 0)
+        file.pwrite(bytes(3 * BATCH_SIZE), 3 * BATCH_SIZE)
+        file.close()
+        reader = StoreReader(self.disk, ROOT)
+        matching = BatchMatching(reader, "T", 1, 100)
+        begins = [matching.meet(unit) for unit in units[:3] + again]
+        self.assertEqual(begins, [False] * 3 + [True] + [False] * 2)
+        self.assertEqual((matching.older, matching.unlisted), (0, 0))
+        self.assertEqual((matching.missing, list(matching.rest())), ([], []))
+        reader.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -14,7 +15,7 @@ from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.repair import Keeping, Repair
 from rocketbroker.store.segments import segment_name
 from rocketbroker.testing.files import MemoryDisk
-from tests.store.repairs import LOG, DamagedStore, repair_of, verified
+from tests.store.repairs import LOG, QUEUE, DamagedStore, repair_of, verified
 from tests.store.stores import (
     ROOT,
     SEGMENT,
@@ -62,6 +63,8 @@ class LossTests(DamagedStore):
     def test_crashed(self) -> None:
         """After a crash the log ends before what the queues know: the messages are
         told, and what the queues knew is kept."""
+        foreign = os.path.join(os.path.dirname(LAST_QUEUE), "!foreign")
+        self.disk.open(foreign, create=True).close()
         ends = self.disk.read(os.path.join(ROOT, "rocketbroker.ends"))
         entries = self.disk.read(LAST_QUEUE)[36 * SIZE : 40 * SIZE]
         file = self.disk.open(LAST_LOG)
@@ -75,6 +78,7 @@ class LossTests(DamagedStore):
         kept = self.disk.read(os.path.join(repair.copies, "before.bin"))
         self.assertIn(entries, kept)
         self.assertIn(ends, kept)
+        self.disk.remove(foreign)
         self.assertEqual(len(self.messages(1)), 36)
 
     def test_index(self) -> None:
@@ -122,6 +126,24 @@ class LossTests(DamagedStore):
         record = self.disk.read(LOG)[position : position + size]
         self.change(LOG, position + record.index(b"TAGS\x01A") + 5, b"B")
         self.both()
+        self.assertEqual(self.rows("changed"), ["T/0 offset 7"])
+        self.assertEqual(self.faults(), [])
+
+    def test_tagsBesides(self) -> None:
+        """Entries that lead nowhere, or say another size, hide none of these, and are
+        none themselves."""
+        position, size = self.position(7)
+        record = self.disk.read(LOG)[position : position + size]
+        self.change(LOG, position + record.index(b"TAGS\x01A") + 5, b"B")
+        self.change(LOG, self.position(1)[0] + 500, b"!")
+        for number, entry in (
+            (2, (9, 300)),
+            (3, (100, 1 << 30)),
+            (4, (self.position(4)[0], 0)),
+            (5, (self.position(5)[0], self.position(5)[1] + 1)),
+        ):
+            self.change(QUEUE, number * SIZE, struct.pack(">qi", *entry))
+        self.repair()
         self.assertEqual(self.rows("changed"), ["T/0 offset 7"])
         self.assertEqual(self.faults(), [])
 
@@ -198,6 +220,27 @@ class BatchLossTests(SynchronousTestCase):
         (told,) = self.repair(b"INNER_NUM", b"SOMETHING", 0, 1)
         self.assertEqual((told.kind, told.where), ("given-up", "B/0 offsets 0 to 2"))
         self.assertEqual(self.bases(), [])
+
+    def test_destroyed(self) -> None:
+        """A batch of which nothing can be read any more is told, and its unit goes with
+        it."""
+        disk = MemoryDisk()
+        store = with_batches(disk, Wall())
+        queue = store.queue("B", 0)
+        drafts = put_batches(store, queue, *[[b"a", b"b", b"c"]] * 3)
+        store.close()
+        size = drafts[2].position - drafts[1].position
+        file = disk.open(LOG)
+        file.pwrite(b"\xaa" * size, drafts[1].position)
+        file.close()
+        told: list[Done] = []
+        repair = repair_of(disk, told.append)
+        repair.run(False)
+        self.assertEqual((repair.left, verified(disk)[1]), (0, []))
+        lost = [each.where for each in told if each.kind == "given-up"]
+        self.assertIn("B/0 offset 3 to 5", lost)
+        self.disk = disk
+        self.assertEqual(self.bases(), [0, 6])
 
     def test_others(self) -> None:
         """If it says other numbers than its unit, nothing tells which of the two is
