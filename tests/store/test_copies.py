@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import random
 
 from rocketbroker.files.blocks import BLOCK
+from rocketbroker.records.entries import SIZE
 from rocketbroker.store.copies import Copies
 from rocketbroker.store.segments import segment_name
-from tests.store.repairs import LOG, QUEUE, DamagedStore
-from tests.store.stores import ROOT, SEGMENT, Wall
+from rocketbroker.testing.files import MemoryDisk
+from tests.store.accidents import forget_ends
+from tests.store.repairs import LOG, QUEUE, DamagedStore, repair_of, verified
+from tests.store.stores import ROOT, SEGMENT, Wall, opened
 
 LAST_LOG = os.path.join(ROOT, "commitlog", segment_name(SEGMENT))
 
@@ -103,3 +107,62 @@ class BadDiskTests(DamagedStore):
             self.disk.spoil(os.path.join(ROOT, "checkpoint"), 0, 1)
             self.repair()
             self.expect_repaired(40)
+
+
+class PowerLossTests(DamagedStore):
+    """A repair in the middle of which the power is lost."""
+
+    def images(self) -> list[MemoryDisk]:
+        """What the disk may have then, after each call."""
+        self.change(LOG, self.position(7)[0] + 500, b"!")
+        self.change(QUEUE, 3 * SIZE, b"\x01" * SIZE)
+        for path in (LOG, QUEUE):
+            file = self.disk.open(path)
+            file.datasync()
+            file.close()
+        images: list[MemoryDisk] = []
+
+        def watch(call: str) -> None:
+            luck = random.Random(len(images))
+            images.append(self.disk.image(luck, keep_names=luck.random() < 0.8))
+
+        self.before = self.disk.read(LOG)
+        self.disk.watch = watch
+        self.repair()
+        self.disk.watch = None
+        return images
+
+    def restored(self, image: MemoryDisk, folder: str) -> bytes:
+        """The log with all put back that was kept of it."""
+        log = bytearray(image.read(LOG))
+        if image.exists(f"{folder}/before.bin"):
+            kept = image.read(f"{folder}/before.bin")
+            for line in image.read(f"{folder}/changes.jsonl").splitlines():
+                row = json.loads(line) if line.startswith(b"{") else {}
+                if row.get("path") == LOG and "at" in row:
+                    start, at, length = row["position"], row["at"], row["length"]
+                    log[start : start + length] = kept[at : at + length]
+        return bytes(log)
+
+    def test_kept(self) -> None:
+        """Whatever has changed in the log by then is kept as it was."""
+        images = self.images()
+        (name,) = [n for n in self.disk.list(ROOT) if n.startswith("repair-")]
+        changed = [each for each in images if each.read(LOG) != self.before]
+        self.assertGreater(len(changed), 10)
+        for image in changed:
+            self.assertEqual(self.restored(image, f"{ROOT}/{name}"), self.before)
+
+    def test_start(self) -> None:
+        """A start has all messages then, also where nobody wrote down where the queues
+        ended; and another repair makes good what is left."""
+        forget_ends(self.disk)
+        self.disk.sync_dir(ROOT)
+        for number, image in enumerate(self.images()[::4]):
+            store = opened(image)
+            ends = [store.queue("T", queue_id).max_offset for queue_id in (0, 1)]
+            self.assertEqual(ends, [40, 40], number)
+            store.close()
+            repair = repair_of(image)
+            repair.run(False)
+            self.assertEqual((repair.left, verified(image)[1]), (0, []))
