@@ -410,9 +410,12 @@ class Repair:
                 file.close()
 
     def _set_aside(self, again: MadeAgain, rebuild: bool) -> None:
-        """Move away what is made again, and let the store find that it crashed."""
+        """Let the store find that it crashed, and move away what is made again.
+
+        In this order: where the power is lost in between, the next start makes the
+        queues again, too, and does not take one that is away for a deleted one.
+        """
         copies = self._keeping()
-        self._tell_all(again.move(copies))
         ends = os.path.join(self._root, ENDS)
         if self._files.exists(ends):
             # The start uses and removes it.
@@ -420,13 +423,14 @@ class Repair:
             copies.keep(ends, file, 0, file.size())
             copies.sync()
             file.close()
-        checkpoint = os.path.join(self._root, "checkpoint")
-        if rebuild and self._files.exists(checkpoint):
-            copies.move(checkpoint)
         abort = os.path.join(self._root, "abort")
         if rebuild and not self._files.exists(abort):
             self._files.open(abort, create=True).close()
             self._files.sync_dir(self._root)
+        checkpoint = os.path.join(self._root, "checkpoint")
+        if rebuild and self._files.exists(checkpoint):
+            copies.move(checkpoint)
+        self._tell_all(again.move(copies))
 
     def _sizes(self, reader: StoreReader) -> StoreOptions:
         """The settings with the sizes that the files have."""

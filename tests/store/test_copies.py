@@ -11,9 +11,9 @@ from rocketbroker.records.entries import SIZE
 from rocketbroker.store.copies import Copies
 from rocketbroker.store.segments import segment_name
 from rocketbroker.testing.files import MemoryDisk
-from tests.store.accidents import forget_ends
+from tests.store.accidents import forget_ends, list_topics
 from tests.store.repairs import LOG, QUEUE, DamagedStore, repair_of, verified
-from tests.store.stores import ROOT, SEGMENT, Wall, opened
+from tests.store.stores import ROOT, SEGMENT, Wall, opened, put
 
 LAST_LOG = os.path.join(ROOT, "commitlog", segment_name(SEGMENT))
 
@@ -166,3 +166,24 @@ class PowerLossTests(DamagedStore):
             repair = repair_of(image)
             repair.run(False)
             self.assertEqual((repair.left, verified(image)[1]), (0, []))
+
+    def test_onlyQueue(self) -> None:
+        """So it has where the repair was killed and a topic has one queue, which was
+        moved away by then, though one without entries could be that of a deleted
+        topic."""
+        self.disk = MemoryDisk()
+        list_topics(self.disk, "T", "U")
+        store = opened(self.disk)
+        for _ in range(3):
+            put(store, store.queue("T", 0), *[b"%d" % number for number in range(25)])
+            put(store, store.queue("U", 0), b"last")
+        store.close()
+        forget_ends(self.disk)
+        self.change(QUEUE, 10 * SIZE, b"\x01" * 3 * SIZE)
+        images: list[MemoryDisk] = []
+        self.disk.watch = lambda call: images.append(self.disk.image(keep_all=True))
+        repair_of(self.disk).run(False)
+        self.disk.watch = None
+        for number, image in enumerate(images):
+            found = opened(image).queue("T", 0).max_offset
+            self.assertEqual(found, 75, number)
