@@ -25,7 +25,7 @@ from rocketbroker.app.plugins import followers_of, wrapped
 from rocketbroker.app.signals import stop_at_hangup
 from rocketbroker.app.steadiness import make_steady
 from rocketbroker.broker.broker import Broker
-from rocketbroker.broker.outside import Outside
+from rocketbroker.broker.outside import BrokerEnvironment
 from rocketbroker.config import properties
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.keyed import KeyedOptions, text_of
@@ -147,7 +147,7 @@ class BrokerService(Service):
             wall_ms,
             host_bytes(options.broker_ip1, self.port),
         )
-        outside = Outside(
+        outside = BrokerEnvironment(
             reactor,
             wall_ms,
             files,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rocketbroker.broker.broker import Broker
     from rocketbroker.broker.durability import InThread
     from rocketbroker.nameserver.nameserver import NameServer
-    from rocketbroker.remoting.party import Party
+    from rocketbroker.remoting.party import ConnectionGroup
 
 #: The exporter that this port is.
 PROMETHEUS: Final = "PROM"
@@ -116,7 +116,7 @@ class MetricsPort:
 
 def broker_site(
     broker: Broker,
-    ports: dict[str, Party],
+    ports: dict[str, ConnectionGroup],
     wall_ms: Callable[[], int],
     in_thread: InThread,
 ) -> Callable[[], Any]:
@@ -138,7 +138,9 @@ def broker_site(
     return make
 
 
-def namesrv_site(server: NameServer, ports: dict[str, Party]) -> Callable[[], Any]:
+def namesrv_site(
+    server: NameServer, ports: dict[str, ConnectionGroup]
+) -> Callable[[], Any]:
     """What makes the site of a name server."""
 
     def make() -> Any:

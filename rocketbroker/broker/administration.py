@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocketbroker.broker.assignments import Assignments
+from rocketbroker.broker.assignments import QueueAssignment
 from rocketbroker.broker.group_admin import GroupAdmin
 from rocketbroker.broker.message_queries import MessageQueries
-from rocketbroker.broker.offset_admin import OffsetAdmin
-from rocketbroker.broker.outside import Outside, Part
-from rocketbroker.broker.progress import ProgressRequests
-from rocketbroker.broker.relaying import Relay
-from rocketbroker.broker.resetting import ResetRequests
+from rocketbroker.broker.offset_admin import CloneOffsets
+from rocketbroker.broker.outside import BrokerEnvironment, Part
+from rocketbroker.broker.progress import ConsumeProgress
+from rocketbroker.broker.relaying import ClientRelay
+from rocketbroker.broker.resetting import ResetOffset
 from rocketbroker.broker.runtime_info import RuntimeInfo
 from rocketbroker.broker.settings_requests import SettingsRequests
 from rocketbroker.broker.topic_admin import TopicAdmin
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rocketbroker.broker.broker import Broker
 
 
-def administration(broker: Broker, outside: Outside) -> list[Part]:
+def administration(broker: Broker, outside: BrokerEnvironment) -> list[Part]:
     """The parts that look into the others, and change their tables, on request."""
     settings, store = broker.settings, broker.store
     options = settings.broker
@@ -58,12 +58,12 @@ def administration(broker: Broker, outside: Outside) -> list[Part]:
     ]
 
 
-def about_consumers(broker: Broker, outside: Outside) -> list[Part]:
+def about_consumers(broker: Broker, outside: BrokerEnvironment) -> list[Part]:
     """Those about consumers: how far they are, where they go on, what they consume."""
     settings, store = broker.settings, broker.store
     options = settings.broker
     return [
-        ResetRequests(
+        ResetOffset(
             store,
             options,
             broker.topics,
@@ -74,7 +74,7 @@ def about_consumers(broker: Broker, outside: Outside) -> list[Part]:
             broker.upkeep.dispatch,
             outside.in_thread,
         ),
-        ProgressRequests(
+        ConsumeProgress(
             store,
             options.broker_name,
             broker.topics,
@@ -85,7 +85,7 @@ def about_consumers(broker: Broker, outside: Outside) -> list[Part]:
             outside.wall_ms,
             outside.in_thread,
         ),
-        Assignments(
+        QueueAssignment(
             outside.clock.seconds,
             options,
             broker.topics,
@@ -95,10 +95,10 @@ def about_consumers(broker: Broker, outside: Outside) -> list[Part]:
             settings.name_servers,
             broker.name_server_calls.route,
         ),
-        OffsetAdmin(
+        CloneOffsets(
             store, broker.topics, broker.groups, broker.offsets, broker.consumers
         ),
-        Relay(
+        ClientRelay(
             store,
             options.broker_name,
             broker.topics,

@@ -19,7 +19,12 @@ from twisted.internet.defer import Deferred
 from rocketbroker.broker.bodies import decoded, with_body
 from rocketbroker.broker.consumers import BROADCASTING, ConsumerRegistry
 from rocketbroker.broker.groups import GroupTable
-from rocketbroker.broker.request_modes import POP, PULL, RequestMode, RequestModes
+from rocketbroker.broker.request_modes import (
+    POP,
+    PULL,
+    MessageRequestModes,
+    RequestMode,
+)
 from rocketbroker.broker.topics import READ, TopicTable
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (
@@ -73,7 +78,7 @@ class Question:
 
 
 @final
-class Assignments:
+class QueueAssignment:
     """Answers requests 400 and 401."""
 
     def __init__(
@@ -83,7 +88,7 @@ class Assignments:
         topics: TopicTable,
         groups: GroupTable,
         consumers: ConsumerRegistry,
-        modes: RequestModes,
+        modes: MessageRequestModes,
         name_servers: Sequence[str],
         ask_route: Callable[[str, str], Deferred[TopicRouteData]],
     ) -> None:

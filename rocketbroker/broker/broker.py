@@ -19,27 +19,27 @@ from twisted.logger import Logger
 
 from rocketbroker.broker.administration import administration
 from rocketbroker.broker.broadcast_offsets import BroadcastOffsets
-from rocketbroker.broker.consumer_requests import ConsumerRequests
+from rocketbroker.broker.consumer_requests import ConsumerInfo
 from rocketbroker.broker.consumers import ConsumerRegistry
 from rocketbroker.broker.dead_letters import DeadLetters
 from rocketbroker.broker.delay_offsets import DelayOffsets
-from rocketbroker.broker.delaying import Delaying
-from rocketbroker.broker.discrepancies import LOOK_SECONDS, Discrepancies
-from rocketbroker.broker.durability import Durability
-from rocketbroker.broker.elsewhere import Elsewhere
+from rocketbroker.broker.delaying import ScheduleService
+from rocketbroker.broker.discrepancies import LOOK_SECONDS, GroupDiagnosis
+from rocketbroker.broker.durability import GroupCommit
+from rocketbroker.broker.elsewhere import RouteCache
 from rocketbroker.broker.filters import Filters
-from rocketbroker.broker.following import Followers, Following
+from rocketbroker.broker.following import LogSubscriber, LogSubscribers
 from rocketbroker.broker.groups import GroupTable
 from rocketbroker.broker.heartbeats import Heartbeats
-from rocketbroker.broker.holding import Holding
-from rocketbroker.broker.intake import Intake
-from rocketbroker.broker.lightqueues import LightQueues
+from rocketbroker.broker.holding import LongPolling
+from rocketbroker.broker.intake import AppendBatcher
+from rocketbroker.broker.lightqueues import Lmq
 from rocketbroker.broker.locks import QueueLocks
-from rocketbroker.broker.notices import LATE_SECONDS, Notices
+from rocketbroker.broker.notices import LATE_SECONDS, ConsumerNotify
 from rocketbroker.broker.offsets import OffsetTable
-from rocketbroker.broker.outer import NameServerCalls
-from rocketbroker.broker.outside import Outside, Part, Server
-from rocketbroker.broker.postponing import Postponing
+from rocketbroker.broker.outer import NameServerApi
+from rocketbroker.broker.outside import BrokerEnvironment, Part, Server
+from rocketbroker.broker.postponing import DelayMessages
 from rocketbroker.broker.producers import ProducerRegistry
 from rocketbroker.broker.pull_checks import PullChecks
 from rocketbroker.broker.pulling import Pulling
@@ -47,15 +47,15 @@ from rocketbroker.broker.rates import SAMPLE_SECONDS
 from rocketbroker.broker.registration import Registration
 from rocketbroker.broker.regular import RegularWork
 from rocketbroker.broker.replies import Replies
-from rocketbroker.broker.request_modes import RequestModes
-from rocketbroker.broker.retention import Retention
+from rocketbroker.broker.request_modes import MessageRequestModes
+from rocketbroker.broker.retention import Cleanup
 from rocketbroker.broker.sendback import SendBack
 from rocketbroker.broker.sending import Sending
-from rocketbroker.broker.state import TableFile
-from rocketbroker.broker.statistics import Statistics
+from rocketbroker.broker.state import JsonTable
+from rocketbroker.broker.statistics import BrokerStats
 from rocketbroker.broker.topics import TopicTable
 from rocketbroker.broker.transactions import Transactions
-from rocketbroker.broker.upkeep import Upkeep
+from rocketbroker.broker.upkeep import StoreScheduler
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.remoting.addresses import host_bytes
 from rocketbroker.remoting.table import ResponderTable
@@ -88,7 +88,9 @@ class Broker:
 
     _log = Logger()
 
-    def __init__(self, outside: Outside, settings: BrokerSettings, port: int) -> None:
+    def __init__(
+        self, outside: BrokerEnvironment, settings: BrokerSettings, port: int
+    ) -> None:
         """
         @param port: the main port, which becomes part of message ids.
         """
@@ -109,10 +111,10 @@ class Broker:
         self._regular = RegularWork(outside.clock)
         self._servers: list[Server] = []
 
-    def _file(self, name: str) -> TableFile:
+    def _file(self, name: str) -> JsonTable:
         """The file of a table."""
         path = f"{self.settings.store.store_path_root_dir}/config/{name}"
-        return TableFile(self._outside.files, path, self._outside.in_thread)
+        return JsonTable(self._outside.files, path, self._outside.in_thread)
 
     def _make_tables(self) -> None:
         """What is kept beside the messages."""
@@ -132,21 +134,23 @@ class Broker:
             wall_ms,
         )
         self.filters = Filters(options, file("consumerFilter.json"), wall_ms)
-        self.request_modes = RequestModes(options, file("messageRequestMode.json"))
+        self.request_modes = MessageRequestModes(
+            options, file("messageRequestMode.json")
+        )
         tables = self.topics, self.groups, self.offsets
         self._tables = (*tables, self.filters, self.request_modes)
 
     def _make_registries(self) -> None:
         """Who is there."""
         seconds, options = self._outside.clock.seconds, self.settings.broker
-        self.notices = Notices(options)
+        self.notices = ConsumerNotify(options)
         self.consumers = ConsumerRegistry(seconds, self.notices.consumer_ids_changed)
         route = self.name_server_calls.route
-        self.discrepancies = Discrepancies(
+        self.discrepancies = GroupDiagnosis(
             self.consumers,
             self.topics,
             self.groups,
-            Elsewhere(seconds, options.broker_name, self.settings.name_servers, route),
+            RouteCache(seconds, options.broker_name, self.settings.name_servers, route),
             seconds,
             self._outside.wall_ms,
         )
@@ -158,13 +162,13 @@ class Broker:
         """Messages in and out."""
         outside, settings = self._outside, self.settings
         clock, store, in_thread = outside.clock, outside.store, outside.in_thread
-        self.durability = Durability(clock, store, settings.store, in_thread)
-        self.holding = Holding(clock, store, settings.broker)
-        self.upkeep = Upkeep(
+        self.durability = GroupCommit(clock, store, settings.store, in_thread)
+        self.holding = LongPolling(clock, store, settings.broker)
+        self.upkeep = StoreScheduler(
             clock, store, settings.store, self.durability, self.holding.wake, in_thread
         )
-        self.retention = Retention(clock, store, settings.store, in_thread)
-        self.intake = Intake(
+        self.retention = Cleanup(clock, store, settings.store, in_thread)
+        self.intake = AppendBatcher(
             store,
             self.durability,
             settings.broker,
@@ -179,8 +183,8 @@ class Broker:
         """What takes messages, and keeps some of them back."""
         outside, settings = self._outside, self.settings
         clock, store, in_thread = outside.clock, outside.store, outside.in_thread
-        postponing = Postponing(settings.store.message_delay_level)
-        lights = self._lights = LightQueues(store, settings.store.enable_lmq)
+        postponing = DelayMessages(settings.store.message_delay_level)
+        lights = self._lights = Lmq(store, settings.store.enable_lmq)
         host = host_bytes(settings.broker.broker_ip1, self.port)
         self.transactions = Transactions(
             clock,
@@ -230,7 +234,7 @@ class Broker:
         self._make_delaying(postponing)
         self._make_pulling()
 
-    def _make_delaying(self, postponing: Postponing) -> None:
+    def _make_delaying(self, postponing: DelayMessages) -> None:
         """What delivers messages that waited."""
         outside, settings = self._outside, self.settings
         counted = settings.store.enable_schedule_message_stats
@@ -239,7 +243,7 @@ class Broker:
             if settings.store.enable_schedule_async_deliver
             else 1
         )
-        self.delaying = Delaying(
+        self.delaying = ScheduleService(
             outside.clock,
             self.store,
             self._delay_offsets,
@@ -304,7 +308,7 @@ class Broker:
 
     def _make_statistics(self) -> None:
         """How much goes in and out."""
-        self.statistics = Statistics(
+        self.statistics = BrokerStats(
             self._outside.clock.seconds,
             self._outside.wall_ms,
             self.store,
@@ -318,10 +322,10 @@ class Broker:
     def _make_followers(self) -> None:
         """Who sees each stored message."""
         outside, root = self._outside, self.settings.store.store_path_root_dir
-        self.followers = Followers(outside.clock, self._file(FOLLOWERS))
+        self.followers = LogSubscribers(outside.clock, self._file(FOLLOWERS))
         for plugin, in_thread in outside.followers:
             self.followers.add(
-                Following(
+                LogSubscriber(
                     outside.clock,
                     self.store,
                     plugin,
@@ -335,7 +339,7 @@ class Broker:
         """What name servers hear."""
         settings = self.settings
         options = settings.broker
-        calls = self.name_server_calls = NameServerCalls(
+        calls = self.name_server_calls = NameServerApi(
             self._outside.client,
             options,
             f"{options.broker_ip1}:{self.port}",
@@ -362,7 +366,7 @@ class Broker:
             self.locks,
             self.discrepancies,
             self.retention,
-            ConsumerRequests(topics, groups, self.offsets, consumers, store),
+            ConsumerInfo(topics, groups, self.offsets, consumers, store),
             *administration(self, outside),
         ]
         for part in both:

@@ -33,7 +33,7 @@ from rocketbroker.wire.pull_headers import (
 
 
 @final
-class ConsumerRequests:
+class ConsumerInfo:
     """Answers for the members of groups."""
 
     def __init__(

@@ -12,7 +12,7 @@ from typing import final
 
 from twisted.internet.defer import Deferred
 
-from rocketbroker.broker.state import TableFile
+from rocketbroker.broker.state import JsonTable
 from rocketbroker.broker.topics import loaded_version
 from rocketbroker.config.levels import MOST_LEVELS
 from rocketbroker.wire.fields import integer_of
@@ -26,7 +26,7 @@ class DelayOffsets:
     @ivar version: moves every delayOffsetUpdateVersionStep changes.
     """
 
-    def __init__(self, file: TableFile, step: int, wall_ms: Callable[[], int]) -> None:
+    def __init__(self, file: JsonTable, step: int, wall_ms: Callable[[], int]) -> None:
         """
         @param step: delayOffsetUpdateVersionStep.
         """

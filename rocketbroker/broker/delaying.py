@@ -40,12 +40,12 @@ from twisted.python.failure import Failure
 
 from rocketbroker.broker.clock_jumps import SteadyTime
 from rocketbroker.broker.delay_offsets import DelayOffsets
-from rocketbroker.broker.due import Level, Step, find_due
-from rocketbroker.broker.durability import Durability, InThread
+from rocketbroker.broker.due import DelayLevel, Step, find_due
+from rocketbroker.broker.durability import GroupCommit, InThread
 from rocketbroker.broker.intake import QueueSends
-from rocketbroker.broker.lightqueues import LightQueues
+from rocketbroker.broker.lightqueues import Lmq
 from rocketbroker.broker.message_types import DELAY
-from rocketbroker.broker.postponing import Postponing, delivered, destination
+from rocketbroker.broker.postponing import DelayMessages, delivered, destination
 from rocketbroker.broker.resuming import resumed_offset
 from rocketbroker.errors import BrokerError, ServiceNotAvailable
 from rocketbroker.records.names import SCHEDULE_TOPIC
@@ -68,7 +68,7 @@ BROKEN_SECONDS: Final = 10.0
 
 
 @final
-class Delaying:
+class ScheduleService:
     """The service.
 
     @ivar delivered: how many messages were delivered.
@@ -86,9 +86,9 @@ class Delaying:
         clock: IReactorTime,
         store: IStore,
         offsets: DelayOffsets,
-        postponing: Postponing,
-        lights: LightQueues,
-        durability: Durability,
+        postponing: DelayMessages,
+        lights: Lmq,
+        durability: GroupCommit,
         appended: Callable[[], None],
         counter: Callable[[str, int, str], QueueSends] | None,
         most_under_way: int,
@@ -120,7 +120,7 @@ class Delaying:
         self._wall_ms = wall_ms
         self._steady = SteadyTime(clock.seconds, wall_ms)
         self._in_thread = in_thread
-        self._levels: deque[Level] = deque()
+        self._levels: deque[DelayLevel] = deque()
         self._call: IDelayedCall | None = None
         self._reading: set[Deferred[None]] = set()
         self._stopped = False
@@ -135,13 +135,13 @@ class Delaying:
             offset = self._offsets.get(number)
             if offset is None:
                 offset = queue.min_offset
-            level = Level(number, delay_ms, queue, offset, self._steady)
+            level = DelayLevel(number, delay_ms, queue, offset, self._steady)
             self._correct(level)
             self._resume(level)
             self._levels.append(level)
         self._say_without_level()
 
-    def _resume(self, level: Level) -> None:
+    def _resume(self, level: DelayLevel) -> None:
         """Pass over what has been delivered since the file was written."""
         try:
             offset = resumed_offset(
@@ -247,7 +247,7 @@ class Delaying:
         for level in self._levels:
             level.times.look(jump, level.offset, level.queue.next_offset)
 
-    def _look(self, level: Level, most: int) -> int:
+    def _look(self, level: DelayLevel, most: int) -> int:
         """Deliver what is due in a level, or have it read.
 
         @return: how many messages were passed; C{most} if there are more.
@@ -274,7 +274,7 @@ class Delaying:
         done.addBoth(lambda _: self._read_over(level, over))
         return 0
 
-    def _correct(self, level: Level) -> None:
+    def _correct(self, level: DelayLevel) -> None:
         """Bring a level into its queue, and count what is gone."""
         lost = level.correct()
         if lost:
@@ -286,22 +286,22 @@ class Delaying:
                 delay_level=level.number,
             )
 
-    def _was_read(self, level: Level, step: Step) -> None:
+    def _was_read(self, level: DelayLevel, step: Step) -> None:
         if not self._stopped:
             self._deliver(level, step)
 
-    def _not_read(self, level: Level, failure: Failure) -> None:
+    def _not_read(self, level: DelayLevel, failure: Failure) -> None:
         level.retry_at = self._clock.seconds() + BROKEN_SECONDS
         self._log.failure("Delayed messages cannot be read.", failure=failure)
 
-    def _read_over(self, level: Level, over: Deferred[None]) -> None:
+    def _read_over(self, level: DelayLevel, over: Deferred[None]) -> None:
         level.is_busy = False
         self._reading.discard(over)
         if self._call is not None and not self._stopped:
             self._call.reset(0)
         over.callback(None)
 
-    def _deliver(self, level: Level, step: Step) -> int:
+    def _deliver(self, level: DelayLevel, step: Step) -> int:
         """Store what is due where it belongs, and move the level on.
 
         @return: how many messages were passed; more than any bound if there are more.
@@ -348,7 +348,7 @@ class Delaying:
         level.ahead.update(offset for offset in given_up if offset > again)
         return 0
 
-    def _settle(self, level: Level, drafts: list[Draft]) -> int | None:
+    def _settle(self, level: DelayLevel, drafts: list[Draft]) -> int | None:
         """Note what became of drafts.
 
         @return: the offset of the first message that has to be delivered again.
@@ -380,7 +380,7 @@ class Delaying:
             queue = draft.queue
             self._counter(queue.topic, queue.queue_id, DELAY).count(1, size)
 
-    def _refuse(self, level: Level, offset: int, topic: str, reason: str) -> None:
+    def _refuse(self, level: DelayLevel, offset: int, topic: str, reason: str) -> None:
         """Count and say what will never be stored."""
         self.refused += 1
         self._log.error(
@@ -392,7 +392,7 @@ class Delaying:
             reason=reason,
         )
 
-    def _say_unreadable(self, level: Level, step: Step) -> None:
+    def _say_unreadable(self, level: DelayLevel, step: Step) -> None:
         """Count and say what cannot be delivered."""
         self.unreadable += len(step.unreadable)
         offset, position = step.unreadable[0]

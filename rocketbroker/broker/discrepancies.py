@@ -33,10 +33,10 @@ from twisted.logger import Logger
 
 from rocketbroker.broker.bodies import with_body
 from rocketbroker.broker.consumers import ConsumerRegistry
-from rocketbroker.broker.elsewhere import Elsewhere
+from rocketbroker.broker.elsewhere import RouteCache
 from rocketbroker.broker.group_problems import KINDS, LEADS_TO, Problem, problems_of
 from rocketbroker.broker.groups import GroupTable
-from rocketbroker.broker.refusals import MOST_ADDRESSES, MOST_NOTED, Refusals
+from rocketbroker.broker.refusals import MOST_ADDRESSES, MOST_NOTED, DeniedPulls
 from rocketbroker.broker.topics import TopicTable
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
 from rocketbroker.wire.codes import RequestCode
@@ -119,7 +119,7 @@ class Finding:
 
 
 @final
-class Discrepancies:
+class GroupDiagnosis:
     """All problems of consumer groups.
 
     @ivar found: how many were found since the start, by kind.
@@ -133,7 +133,7 @@ class Discrepancies:
         consumers: ConsumerRegistry,
         topics: TopicTable,
         groups: GroupTable,
-        elsewhere: Elsewhere,
+        elsewhere: RouteCache,
         seconds: Callable[[], float],
         wall_ms: Callable[[], int],
         most_kept: int = MOST_KEPT,
@@ -145,7 +145,7 @@ class Discrepancies:
         @param seconds: the monotonic time.
         """
         self.found = dict.fromkeys(KINDS, 0)
-        self.refusals = Refusals()
+        self.refusals = DeniedPulls()
         self._consumers = consumers
         self._topics = topics
         self._groups = groups

@@ -32,7 +32,7 @@ MOST_BYTES: Final = 256 << 10
 
 
 @final
-class Level:
+class DelayLevel:
     """One delay level.
 
     @ivar number: 1 for the first.
@@ -140,7 +140,7 @@ class Step:
         self.next_ms = 0
 
 
-def find_due(store: IStore, level: Level, most: int, now_ms: int) -> Step:
+def find_due(store: IStore, level: DelayLevel, most: int, now_ms: int) -> Step:
     """I{Blocking if cold.} What is due in a level, from its offset on.
 
     @param most: how many entries are looked at.

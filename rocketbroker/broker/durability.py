@@ -60,7 +60,7 @@ class _Group:
 
 
 @final
-class Durability:
+class GroupCommit:
     """Flushes the commit log and releases who waited for it.
 
     @ivar synchronous: whether answers wait for the disk (SYNC_FLUSH).

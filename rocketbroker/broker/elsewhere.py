@@ -27,7 +27,7 @@ MOST_KNOWN: Final = 4096
 
 
 @final
-class Elsewhere:
+class RouteCache:
     """What name servers say of topics."""
 
     def __init__(

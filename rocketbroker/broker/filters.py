@@ -26,13 +26,13 @@ from typing import Final, final
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
-from rocketbroker.broker.state import TableFile
+from rocketbroker.broker.state import JsonTable
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import RemoteProtocolError, SubscriptionParseFailed
 from rocketbroker.filtering import sql, tags
 from rocketbroker.filtering.bloom import BloomFilter, add, may_match
 from rocketbroker.records.properties import RETRY_TOPIC, decode
-from rocketbroker.store.interfaces import Wanted
+from rocketbroker.store.interfaces import MessageFilter
 from rocketbroker.wire.fields import Fields
 from rocketbroker.wire.heartbeats import SubscriptionData
 
@@ -131,13 +131,13 @@ class Filter:
 def wanted_by(
     compiled: sql.SqlFilter,
     may_match_map: Callable[[int, bytes], bool] | None = None,
-) -> Wanted:
+) -> MessageFilter:
     """An expression, for the store."""
 
     def matches(properties: bytes) -> bool:
         return compiled.matches(decode(properties))
 
-    return Wanted(None, matches, may_match_map, COST * len(compiled.expression))
+    return MessageFilter(None, matches, may_match_map, COST * len(compiled.expression))
 
 
 def compile_for_pull(expression: str, kind: str) -> sql.SqlFilter:
@@ -160,7 +160,7 @@ class Filters:
     _log = Logger()
 
     def __init__(
-        self, options: BrokerOptions, file: TableFile, wall_ms: Callable[[], int]
+        self, options: BrokerOptions, file: JsonTable, wall_ms: Callable[[], int]
     ) -> None:
         self.refused = 0
         self._file = file
@@ -179,7 +179,9 @@ class Filters:
         """A group's filter for a topic."""
         return self._by_topic.get(topic, {}).get(group)
 
-    def for_retries(self, group: str, codes: Callable[[int], bool] | None) -> Wanted:
+    def for_retries(
+        self, group: str, codes: Callable[[int], bool] | None
+    ) -> MessageFilter:
         """What a group wants of its retry topic: as of the topic where it was first.
 
         @param codes: given a tag code, whether it may be wanted; None: all.
@@ -191,7 +193,7 @@ class Filters:
             return found is None or found.compiled.matches(decoded)
 
         sizes = [each.size for each in self.all() if each.group == group]
-        return Wanted(codes, matches, cost=COST * max(sizes, default=0))
+        return MessageFilter(codes, matches, cost=COST * max(sizes, default=0))
 
     def all(self) -> list[Filter]:
         """All filters."""

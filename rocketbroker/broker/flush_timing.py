@@ -5,7 +5,7 @@
     flushCommitLogLeastPages have come, and after flushCommitLogThoroughInterval
     whatever there is. Without flushCommitLogTimed also when it is woken: by a commit,
     and by an append if wakeFlushWhenPutMessage. SYNC_FLUSH flushes when somebody waits
-    (L{Durability}), and a moment after an append for which nobody does.
+    (L{GroupCommit}), and a moment after an append for which nobody does.
   - I{The commit}, with the transient store pool: every commitIntervalCommitLog, if
     commitCommitLogLeastPages have come, and after commitCommitLogThoroughInterval
     whatever there is; also when an append wakes it (wakeCommitWhenPutMessage).
@@ -24,14 +24,14 @@ from typing import final
 
 from twisted.internet.interfaces import IReactorTime
 
-from rocketbroker.broker.durability import Durability
+from rocketbroker.broker.durability import GroupCommit
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.store.interfaces import IStore
 from rocketbroker.store.pages import is_due
 
 
 @final
-class FlushTiming:
+class FlushPolicy:
     """Knows when it is time."""
 
     def __init__(
@@ -39,7 +39,7 @@ class FlushTiming:
         clock: IReactorTime,
         store: IStore,
         options: StoreOptions,
-        durability: Durability,
+        durability: GroupCommit,
     ) -> None:
         self._clock = clock
         self._store = store

@@ -27,8 +27,8 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from rocketbroker.broker.durability import InThread
-from rocketbroker.broker.state import TableFile
-from rocketbroker.store.interfaces import IStore, ITrail
+from rocketbroker.broker.state import JsonTable
+from rocketbroker.store.interfaces import ILogTail, IStore
 from rocketbroker.store.plugins import (
     DispatchedRecord,
     IFollowerPlugin,
@@ -54,7 +54,7 @@ STOP_SECONDS: Final = 5.0
 
 
 @final
-class Following:
+class LogSubscriber:
     """One follower.
 
     What it is asked for is asked in its own thread, one after the other; the other
@@ -93,7 +93,7 @@ class Following:
         self._folder = folder
         self._settings = settings
         self._follower: IRecordFollower | None = None
-        self._trail: ITrail | None = None
+        self._trail: ILogTail | None = None
         self._offered: Sequence[DispatchedRecord] = ()
         self._end_at_open = 0
         # The reactor's.
@@ -201,7 +201,7 @@ class Following:
         self.position = trail.position
         return trail.lost_bytes
 
-    def _begin(self) -> ITrail:
+    def _begin(self) -> ILogTail:
         store = self._store
         if self._follower is None:
             self._follower = self._plugin.follower(
@@ -228,20 +228,20 @@ class Following:
 
 
 @final
-class Followers:
+class LogSubscribers:
     """All followers of a broker, and the file of their positions.
 
     @ivar all: the followers.
     """
 
-    def __init__(self, clock: IReactorTime, file: TableFile) -> None:
-        self.all: list[Following] = []
+    def __init__(self, clock: IReactorTime, file: JsonTable) -> None:
+        self.all: list[LogSubscriber] = []
         self._clock = clock
         self._file = file
         self._positions: dict[str, int] = {}
         self._later: IDelayedCall | None = None
 
-    def add(self, following: Following) -> None:
+    def add(self, following: LogSubscriber) -> None:
         """One more; before anything is loaded."""
         self.all.append(following)
 

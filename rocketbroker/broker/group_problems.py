@@ -30,7 +30,7 @@ from typing import Final, TypeAlias
 import attrs
 
 from rocketbroker.broker.consumers import BROADCASTING, ConsumerGroup, Member
-from rocketbroker.broker.elsewhere import Elsewhere
+from rocketbroker.broker.elsewhere import RouteCache
 from rocketbroker.broker.groups import GroupTable
 from rocketbroker.broker.refusals import ANY_TOPIC, Refused
 from rocketbroker.broker.topics import READ, TopicTable
@@ -210,7 +210,7 @@ def problems_of(
     group: ConsumerGroup | None,
     topics: TopicTable,
     groups: GroupTable,
-    elsewhere: Elsewhere,
+    elsewhere: RouteCache,
     refused: Refused,
 ) -> tuple[list[Problem], bool]:
     """What is wrong with a group.
@@ -300,7 +300,7 @@ def not_allowed(
     wants: Sequence[Wishes],
     topics: TopicTable,
     groups: GroupTable,
-    elsewhere: Elsewhere,
+    elsewhere: RouteCache,
     refused: Refused,
 ) -> Iterable[Problem]:
     """What a group asks for and does not get."""

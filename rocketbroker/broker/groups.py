@@ -13,7 +13,7 @@ from typing import Final, final
 from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 
-from rocketbroker.broker.state import TableFile
+from rocketbroker.broker.state import JsonTable
 from rocketbroker.broker.topics import MOST_MADE, READ, loaded_version
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import RemoteProtocolError
@@ -47,7 +47,7 @@ class GroupTable:
     def __init__(
         self,
         options: BrokerOptions,
-        file: TableFile,
+        file: JsonTable,
         wall_ms: Callable[[], int],
         light: bool = False,
         most_made: int = MOST_MADE,

@@ -26,7 +26,13 @@ from twisted.logger import Logger
 
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.remoting.interfaces import IConnection
-from rocketbroker.store.interfaces import Arrival, IQueue, IStore, Matches, Wanted
+from rocketbroker.store.interfaces import (
+    Arrival,
+    IQueue,
+    IStore,
+    Matches,
+    MessageFilter,
+)
 
 #: Held pulls of one connection. A client holds one pull for each queue of each group
 #: that it consumes; the largest topic that is made by itself has 1024 queues. Beyond
@@ -41,9 +47,9 @@ CHECK_SECONDS: Final = 5.0
 #: the next regular check, as if nothing had come.
 MOST_LOOKED: Final = 4 << 20
 
-#: What all held pulls with filters on properties may cost together (L{Wanted.cost}),
-#: as compiled expressions take memory: some ten thousand ordinary ones. Beyond it too
-#: the answer is PULL_NOT_FOUND at once.
+#: What all held pulls with filters on properties may cost together
+#: (L{MessageFilter.cost}), as compiled expressions take memory: some ten thousand
+#: ordinary ones. Beyond it too the answer is PULL_NOT_FOUND at once.
 MOST_COST: Final = 16 << 20
 
 #: How many expired entries the timer's heap may have beside the live ones.
@@ -51,7 +57,7 @@ _SPARE: Final = 1024
 
 
 @final
-class Held:
+class HeldPull:
     """One pull that waits.
 
     @ivar connection: who asked.
@@ -82,7 +88,7 @@ class Held:
         offset: int,
         matches: Matches,
         suspend_seconds: float,
-        resume: Callable[[Held], None],
+        resume: Callable[[HeldPull], None],
         request: object,
     ) -> None:
         self.connection = connection
@@ -96,7 +102,7 @@ class Held:
 
 
 @final
-class Holding:
+class LongPolling:
     """All held pulls.
 
     @ivar held: how many there are.
@@ -124,9 +130,9 @@ class Holding:
             if options.long_polling_enable
             else options.short_polling_time_mills / 1000.0
         )
-        self._queues: dict[IQueue, dict[Held, None]] = {}
-        self._connections: dict[IConnection, dict[Held, None]] = {}
-        self._deadlines: list[tuple[float, int, Held]] = []
+        self._queues: dict[IQueue, dict[HeldPull, None]] = {}
+        self._connections: dict[IConnection, dict[HeldPull, None]] = {}
+        self._deadlines: list[tuple[float, int, HeldPull]] = []
         self._number = 0
         self._cost = 0
         self._stopped = False
@@ -151,7 +157,7 @@ class Holding:
                 self._remove(held)
         self._deadlines.clear()
 
-    def hold(self, held: Held) -> bool:
+    def hold(self, held: HeldPull) -> bool:
         """Hold a pull.
 
         @return: whether there was room; if not, it is to be answered now.
@@ -192,7 +198,7 @@ class Holding:
             matches = held.matches
             if held.offset >= end:
                 continue
-            if isinstance(matches, Wanted):
+            if isinstance(matches, MessageFilter):
                 if looked >= MOST_LOOKED:
                     continue
                 start = max(held.offset, end - len(codes))
@@ -205,7 +211,7 @@ class Holding:
         self._wake(ready)
 
     def _look(
-        self, queue: IQueue, start: int, end: int, wanted: Wanted
+        self, queue: IQueue, start: int, end: int, wanted: MessageFilter
     ) -> tuple[bool, int]:
         """Whether what has come is wanted; who cannot know lets the pull find out."""
         try:
@@ -213,7 +219,7 @@ class Holding:
         except OSError:
             return True, 0
 
-    def release(self, queue: IQueue, wanted: Callable[[Held], bool]) -> None:
+    def release(self, queue: IQueue, wanted: Callable[[HeldPull], bool]) -> None:
         """Wake those in a queue that wait for what will not be given to them."""
         self._wake([held for held in self._queues.get(queue, ()) if wanted(held)])
 
@@ -223,20 +229,20 @@ class Holding:
             end = queue.max_offset
             self._wake([held for held in waiting if held.offset < end])
 
-    def _wake(self, ready: list[Held]) -> None:
+    def _wake(self, ready: list[HeldPull]) -> None:
         for held in ready:
             if held.waits:
                 self.woken += 1
                 self._resume(held)
 
-    def _resume(self, held: Held) -> None:
+    def _resume(self, held: HeldPull) -> None:
         self._remove(held)
         try:
             held.resume(held)
         except Exception:
             self._log.failure("A held pull could not be answered.")
 
-    def _remove(self, held: Held) -> None:
+    def _remove(self, held: HeldPull) -> None:
         held.waits = False
         self.held -= 1
         self._cost -= cost_of(held)
@@ -252,7 +258,7 @@ class Holding:
             self._remove(held)
         self._connections.pop(connection, None)
 
-    def _set_deadline(self, held: Held) -> None:
+    def _set_deadline(self, held: HeldPull) -> None:
         seconds = max(0.0, self._short_seconds or held.suspend_seconds)
         deadline = self._clock.seconds() + seconds
         self._number += 1
@@ -283,6 +289,6 @@ class Holding:
                 self._resume(held)
 
 
-def cost_of(held: Held) -> int:
+def cost_of(held: HeldPull) -> int:
     """What it takes of L{MOST_COST}."""
-    return held.matches.cost if isinstance(held.matches, Wanted) else 0
+    return held.matches.cost if isinstance(held.matches, MessageFilter) else 0

@@ -1,9 +1,9 @@
 # -*- test-case-name: tests.broker.test_intake -*-
 """The sends of a turn become one append, and their answers go out when they may.
 
-Senders put drafts in; L{Intake.flush}, at the end of each turn, appends all of them at
-once. What the disk mode lets go is answered in one loop over the drafts; the rest waits
-in L{Durability}. A draft's context says how it is answered:
+Senders put drafts in; L{AppendBatcher.flush}, at the end of each turn, appends all of
+them at once. What the disk mode lets go is answered in one loop over the drafts; the
+rest waits in L{GroupCommit}. A draft's context says how it is answered:
 
   - a L{Quick} tuple: the template of its queue, straight to its connection. This is the
     way of all ordinary sends; it costs half a microsecond and allocates no object but
@@ -28,8 +28,8 @@ from typing import Final, TypeAlias, final
 
 from twisted.logger import Logger
 
-from rocketbroker.broker.durability import Durability
-from rocketbroker.broker.put_times import PutTimes
+from rocketbroker.broker.durability import GroupCommit
+from rocketbroker.broker.put_times import StoreLatency
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (
     BrokerError,
@@ -173,7 +173,7 @@ def _ratios(store: IStore) -> str:
 
 
 @final
-class Intake:
+class AppendBatcher:
     """Collects drafts, appends them together and answers them.
 
     @ivar drafts: those of this turn. Senders append to it themselves.
@@ -189,7 +189,7 @@ class Intake:
     def __init__(
         self,
         store: IStore,
-        durability: Durability,
+        durability: GroupCommit,
         options: BrokerOptions,
         most_bytes: int,
         appended: Callable[[], None],
@@ -205,7 +205,7 @@ class Intake:
         self.bounded = durability.synchronous or durability.holds_back
         self.refused = 0
         self.failed = 0
-        self.put_times = PutTimes()
+        self.put_times = StoreLatency()
         self._store = store
         self._durability = durability
         self._most_waiting = options.send_thread_pool_queue_capacity

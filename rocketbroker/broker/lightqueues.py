@@ -41,7 +41,7 @@ _OFFSETS: Final = INNER_MULTI_QUEUE_OFFSET.encode() + b"\x01"
 
 
 @final
-class LightQueues:
+class Lmq:
     """Knows which light queues a message stands in."""
 
     def __init__(self, store: IStore, enabled: bool) -> None:

@@ -21,7 +21,7 @@ LATE_SECONDS: Final = 15
 
 
 @final
-class Notices:
+class ConsumerNotify:
     """Tells the members of groups that these have changed.
 
     A member that does not read what it was sent is not told: every client looks by

@@ -31,7 +31,7 @@ NO_CORRECTION: Final = (1 << 63) - 1
 
 
 @final
-class OffsetAdmin:
+class CloneOffsets:
     """Answers requests 308 and 314."""
 
     def __init__(

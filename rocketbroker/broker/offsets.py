@@ -14,7 +14,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 
 from rocketbroker.broker import resets
-from rocketbroker.broker.state import TableFile
+from rocketbroker.broker.state import JsonTable
 from rocketbroker.broker.topics import loaded_version
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.records.names import is_light
@@ -48,7 +48,7 @@ class OffsetTable:
     _log = Logger()
 
     def __init__(
-        self, options: BrokerOptions, file: TableFile, wall_ms: Callable[[], int]
+        self, options: BrokerOptions, file: JsonTable, wall_ms: Callable[[], int]
     ) -> None:
         self.version = DataVersion(timestamp=wall_ms())
         self.commits = 0
@@ -115,7 +115,7 @@ class OffsetTable:
             return
         if self._server_side:
             key = f"{topic}@{group}"
-            self.resets.setdefault(key, {})[queue_id] = resets.Reset(offset)
+            self.resets.setdefault(key, {})[queue_id] = resets.PendingReset(offset)
         self.commit(group, topic, queue_id, offset)
 
     def has_reset(self, group: str, topic: str, queue_id: int) -> bool:

@@ -45,7 +45,7 @@ class Caller(Protocol):
 
 
 @final
-class NameServerCalls:
+class NameServerApi:
     """Requests to name servers, as this broker."""
 
     def __init__(

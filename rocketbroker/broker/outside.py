@@ -37,7 +37,7 @@ class Server(Protocol):
 
 
 @final
-class Outside:
+class BrokerEnvironment:
     """What a broker has of the world; the programs and the tests make it.
 
     @ivar clock: the reactor, to tell monotonic time and call later.

@@ -63,7 +63,7 @@ def level_of(properties: dict[str, str]) -> int:
 
 
 @final
-class Postponing:
+class DelayMessages:
     """Knows the levels.
 
     @ivar delays: the delay of each level in ms; that of level 1 is the first.

@@ -29,7 +29,7 @@ from rocketbroker.wire.queues import MessageQueue
 
 
 @final
-class ProgressRequests:
+class ConsumeProgress:
     """Answers requests 208 and 303."""
 
     def __init__(

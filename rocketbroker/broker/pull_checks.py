@@ -11,7 +11,7 @@ from typing import ClassVar, Final, final
 from rocketbroker.broker.consumers import ConsumerRegistry
 from rocketbroker.broker.filters import Filters, compile_for_pull, wanted_by
 from rocketbroker.broker.groups import GroupTable
-from rocketbroker.broker.refusals import ANY_TOPIC, Refusals
+from rocketbroker.broker.refusals import ANY_TOPIC, DeniedPulls
 from rocketbroker.broker.topics import READ, TopicTable
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (
@@ -33,7 +33,7 @@ from rocketbroker.records.names import (
     is_system_group,
 )
 from rocketbroker.remoting.interfaces import IConnection
-from rocketbroker.store.interfaces import IQueue, IStore, Matches, Wanted
+from rocketbroker.store.interfaces import IQueue, IStore, Matches, MessageFilter
 from rocketbroker.wire.groups import SubscriptionGroupConfig
 from rocketbroker.wire.heartbeats import SubscriptionData
 from rocketbroker.wire.hot import PullFields
@@ -162,7 +162,7 @@ class PullChecks:
         groups: GroupTable,
         consumers: ConsumerRegistry,
         filters: Filters,
-        refusals: Refusals,
+        refusals: DeniedPulls,
         options: BrokerOptions,
         most_counted: int = MOST_COUNTED,
     ) -> None:
@@ -228,7 +228,7 @@ class PullChecks:
         Compiled expressions are too large; the last ones are kept where they are made.
         """
         return (
-            not isinstance(route.matches, Wanted)
+            not isinstance(route.matches, MessageFilter)
             and len(fields.subscription or "") <= MOST_KEPT_CHARACTERS
         )
 
@@ -269,7 +269,7 @@ class PullChecks:
         else:
             self._filter_as_registered(connection, route, group, fields)
         if self._options.filter_support_retry and is_retry_topic(topic):
-            codes = None if isinstance(route.matches, Wanted) else route.matches
+            codes = None if isinstance(route.matches, MessageFilter) else route.matches
             retried = group_of_retry_topic(topic)
             route.matches = self._filters.for_retries(retried, codes)
         route.read_queues = config.read_queue_nums

@@ -7,9 +7,9 @@ change, and an ordinary pull costs a look-up, a read and a template. What fails 
 is answered by the general way alone.
 
 A pull at the end of a queue has what was appended before dispatched first. One that
-finds nothing may be held (L{Holding}); it is then answered from a dispatch or a timer.
-Old messages, which the disk would have to bring, are read in a thread, a bounded number
-of them at a time.
+finds nothing may be held (L{LongPolling}); it is then answered from a dispatch or a
+timer. Old messages, which the disk would have to bring, are read in a thread, a bounded
+number of them at a time.
 
 Rules: the broker sheet, sections 12 and 13.1.
 """
@@ -26,7 +26,7 @@ from twisted.python.failure import Failure
 
 from rocketbroker.broker.broadcast_offsets import BroadcastOffsets
 from rocketbroker.broker.durability import InThread
-from rocketbroker.broker.holding import Held, Holding
+from rocketbroker.broker.holding import HeldPull, LongPolling
 from rocketbroker.broker.intake import OVERLOAD, refuse
 from rocketbroker.broker.offsets import OffsetTable
 from rocketbroker.broker.pull_answers import (
@@ -119,7 +119,7 @@ class Pulling:
         checks: PullChecks,
         offsets: OffsetTable,
         broadcasts: BroadcastOffsets,
-        holding: Holding,
+        holding: LongPolling,
         options: BrokerOptions,
         dispatch: Callable[[], None],
         in_thread: InThread,
@@ -262,7 +262,7 @@ class Pulling:
         """
         self._offsets.reset(group, queue.topic, queue.queue_id, offset)
 
-        def outdated(held: Held) -> bool:
+        def outdated(held: HeldPull) -> bool:
             assert isinstance(held.request, Pull)
             return held.request.route.group == group
 
@@ -356,7 +356,7 @@ class Pulling:
         seconds = min(fields.suspendTimeoutMillis / 1000.0, MOST_SUSPENDED_SECONDS)
         matches = pull.route.matches
         return self._holding.hold(
-            Held(
+            HeldPull(
                 pull.connection,
                 pull.queue,
                 offset,
@@ -367,7 +367,7 @@ class Pulling:
             )
         )
 
-    def _resume(self, held: Held) -> None:
+    def _resume(self, held: HeldPull) -> None:
         """A held pull was woken: answer whatever there is."""
         pull = held.request
         assert isinstance(pull, Pull)

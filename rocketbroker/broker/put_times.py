@@ -42,7 +42,7 @@ SHOWN: Final = (
 
 
 @final
-class PutTimes:
+class StoreLatency:
     """The times of one broker.
 
     @ivar longest_ms: the longest since the start; 0.0 if all were shorter than 1 ms.

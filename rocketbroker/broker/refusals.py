@@ -26,7 +26,7 @@ Refused: TypeAlias = Mapping[str, Sequence[str]]
 
 
 @final
-class Refusals:
+class DeniedPulls:
     """What was refused since the last look.
 
     @ivar count: how many pulls were refused since the start.

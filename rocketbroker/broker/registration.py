@@ -22,7 +22,7 @@ from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from rocketbroker.broker.outer import NameServerCalls
+from rocketbroker.broker.outer import NameServerApi
 from rocketbroker.broker.topics import READ, WRITE, TopicTable
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.wire.topics import DataVersion, KVTable, TopicConfig
@@ -55,7 +55,7 @@ class Registration:
     def __init__(
         self,
         clock: IReactorTime,
-        calls: NameServerCalls,
+        calls: NameServerApi,
         name_servers: Sequence[str],
         options: BrokerOptions,
         topics: TopicTable,

@@ -64,7 +64,7 @@ MOST_ASKED: Final = 256
 
 
 @final
-class Relay:
+class ClientRelay:
     """Asks members and passes their answers on.
 
     @ivar asked: how many answers are waited for.

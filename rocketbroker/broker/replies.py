@@ -26,8 +26,8 @@ from typing import Final, final
 from twisted.internet.defer import Deferred, succeed
 
 from rocketbroker.broker.groups import GroupTable
-from rocketbroker.broker.intake import Intake, QueueSends
-from rocketbroker.broker.lightqueues import LightQueues
+from rocketbroker.broker.intake import AppendBatcher, QueueSends
+from rocketbroker.broker.lightqueues import Lmq
 from rocketbroker.broker.message_types import message_type_of
 from rocketbroker.broker.producers import ProducerRegistry
 from rocketbroker.broker.send_checks import SendChecks, fields_of, header_of
@@ -68,8 +68,8 @@ class Replies:
         topics: TopicTable,
         groups: GroupTable,
         producers: ProducerRegistry,
-        intake: Intake,
-        lights: LightQueues,
+        intake: AppendBatcher,
+        lights: Lmq,
         counter: Callable[[str, int, str], QueueSends],
         options: BrokerOptions,
         most_bytes: int,

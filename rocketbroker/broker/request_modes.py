@@ -16,7 +16,7 @@ import attrs
 from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 
-from rocketbroker.broker.state import TableFile
+from rocketbroker.broker.state import JsonTable
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.wire.fields import Fields
@@ -64,12 +64,12 @@ class RequestMode:
 
 
 @final
-class RequestModes:
+class MessageRequestModes:
     """All that were set."""
 
     _log = Logger()
 
-    def __init__(self, options: BrokerOptions, file: TableFile) -> None:
+    def __init__(self, options: BrokerOptions, file: JsonTable) -> None:
         self._pops = options.default_message_request_mode == POP
         self._file = file
         self._modes: dict[str, dict[str, RequestMode]] = {}

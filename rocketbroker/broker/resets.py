@@ -22,7 +22,7 @@ from rocketbroker.remoting.interfaces import IConnection
 
 
 @final
-class Reset:
+class PendingReset:
     """One queue's offset that was set.
 
     @ivar told: the last connection that a pull was answered on; it may be gone.
@@ -36,7 +36,7 @@ class Reset:
 
 
 #: C{topic@group -> queue -> reset}.
-Resets: TypeAlias = "dict[str, dict[int, Reset]]"
+Resets: TypeAlias = "dict[str, dict[int, PendingReset]]"
 
 
 def pending(resets: Resets, key: str, queue_id: int) -> int | None:

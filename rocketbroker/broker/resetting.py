@@ -46,7 +46,7 @@ C_LIKE: Final = "CPP"
 
 
 @final
-class ResetRequests:
+class ResetOffset:
     """Answers request 222."""
 
     def __init__(

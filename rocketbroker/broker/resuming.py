@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from rocketbroker.broker.due import LAST_EXTENSION_ADDRESS, Level, waiting_at
+from rocketbroker.broker.due import LAST_EXTENSION_ADDRESS, DelayLevel, waiting_at
 from rocketbroker.broker.postponing import destination
 from rocketbroker.errors import BrokerError
 from rocketbroker.records.malformed import Malformed
@@ -38,7 +38,7 @@ _AT_ONCE: Final = 512
 _BYTES: Final = 1 << 20
 
 
-def resumed_offset(store: IStore, level: Level, step: int, now_ms: int) -> int:
+def resumed_offset(store: IStore, level: DelayLevel, step: int, now_ms: int) -> int:
     """I{Blocking.} The first message of a level that has not been delivered.
 
     @param level: as the file says.
@@ -67,7 +67,7 @@ def resumed_offset(store: IStore, level: Level, step: int, now_ms: int) -> int:
     return good + 1
 
 
-def _is_delivered(store: IStore, level: Level, offset: int, now_ms: int) -> bool:
+def _is_delivered(store: IStore, level: DelayLevel, offset: int, now_ms: int) -> bool:
     """Whether the copy of a message is found."""
     for position, size, due_ms in store.entries(level.queue, offset, 1):
         if due_ms > now_ms:

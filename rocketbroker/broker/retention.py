@@ -40,7 +40,7 @@ FIRST_ROUND_SECONDS: Final = 60.0
 
 
 @final
-class Retention:
+class Cleanup:
     """Keeps an eye on the disks, and removes what is not needed any more.
 
     @ivar rounds: how many rounds of cleaning have ended.

@@ -20,14 +20,14 @@ from typing import Final, final
 from twisted.internet.defer import Deferred
 
 from rocketbroker.broker.bodies import with_body
-from rocketbroker.broker.durability import Durability, InThread
+from rocketbroker.broker.durability import GroupCommit, InThread
 from rocketbroker.broker.pulling import MOST_COLD, Pulling
-from rocketbroker.broker.statistics import Statistics
+from rocketbroker.broker.statistics import BrokerStats
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.record import decode
 from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
-from rocketbroker.store.diskspace import DiskSpace, Room
+from rocketbroker.store.diskspace import DiskRoom, DiskUsage
 from rocketbroker.store.interfaces import IStore
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import VERSION, Command
@@ -82,8 +82,8 @@ class RuntimeInfo:
         self,
         settings: BrokerSettings,
         store: IStore,
-        statistics: Statistics,
-        durability: Durability,
+        statistics: BrokerStats,
+        durability: GroupCommit,
         pulling: Pulling,
         wall_ms: Callable[[], int],
         in_thread: InThread,
@@ -177,7 +177,7 @@ class RuntimeInfo:
         }
 
 
-def disks(space: DiskSpace) -> dict[str, str]:
+def disks(space: DiskUsage) -> dict[str, str]:
     """How full the disks were at the last look, a second ago at most.
 
     Ratios are rounded up to percents, and -1.0 where they are not known.
@@ -193,7 +193,7 @@ def disks(space: DiskSpace) -> dict[str, str]:
     }
 
 
-def ratio(room: Room) -> str:
+def ratio(room: DiskRoom) -> str:
     """How full a disk is, 0 to 1."""
     return "-1.0" if room.percent < 0 else str(room.percent / 100)
 

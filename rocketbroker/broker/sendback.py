@@ -35,9 +35,9 @@ from rocketbroker.broker.dead_letters import (
 )
 from rocketbroker.broker.durability import InThread
 from rocketbroker.broker.groups import GroupTable
-from rocketbroker.broker.intake import OVERLOAD, Intake
-from rocketbroker.broker.lightqueues import LightQueues
-from rocketbroker.broker.postponing import Postponing
+from rocketbroker.broker.intake import OVERLOAD, AppendBatcher
+from rocketbroker.broker.lightqueues import Lmq
+from rocketbroker.broker.postponing import DelayMessages
 from rocketbroker.broker.topics import (
     UNIT_SUBSCRIPTION,
     WRITE,
@@ -108,9 +108,9 @@ class SendBack:
         store: IStore,
         topics: TopicTable,
         groups: GroupTable,
-        intake: Intake,
-        postponing: Postponing,
-        lights: LightQueues,
+        intake: AppendBatcher,
+        postponing: DelayMessages,
+        lights: Lmq,
         dead_letters: DeadLetters,
         options: BrokerOptions,
         in_thread: InThread,

@@ -35,16 +35,16 @@ from rocketbroker.broker.batching import Part, split
 from rocketbroker.broker.dead_letters import DeadLetters
 from rocketbroker.broker.groups import GroupTable
 from rocketbroker.broker.intake import (
-    Intake,
+    AppendBatcher,
     QueueSends,
     problem_of,
     refuse,
     stored_start,
 )
-from rocketbroker.broker.lightqueues import LightQueues
+from rocketbroker.broker.lightqueues import Lmq
 from rocketbroker.broker.message_types import FIFO, NORMAL, message_type_of
 from rocketbroker.broker.placed import inner_batch
-from rocketbroker.broker.postponing import Postponing
+from rocketbroker.broker.postponing import DelayMessages
 from rocketbroker.broker.send_checks import (
     SPECIAL,
     SendChecks,
@@ -106,10 +106,10 @@ class Sending:
         store: IStore,
         topics: TopicTable,
         groups: GroupTable,
-        intake: Intake,
+        intake: AppendBatcher,
         dead_letters: DeadLetters,
-        postponing: Postponing,
-        lights: LightQueues,
+        postponing: DelayMessages,
+        lights: Lmq,
         options: BrokerOptions,
         most_bytes: int,
         store_host: bytes,

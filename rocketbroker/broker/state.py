@@ -24,7 +24,7 @@ from rocketbroker.wire.fastjson import dumps, loads
 
 
 @final
-class TableFile:
+class JsonTable:
     """One JSON file and the writes of it.
 
     @ivar path: where it is.

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Final, final
 
 from rocketbroker.broker.day_totals import DayTotals
-from rocketbroker.broker.intake import Intake
+from rocketbroker.broker.intake import AppendBatcher
 from rocketbroker.broker.pull_checks import PullChecks
 from rocketbroker.broker.pulling import Pulling
 from rocketbroker.broker.rates import KeyedRates, Rates
@@ -32,7 +32,7 @@ MINUTE_SECONDS: Final = 60
 
 
 @final
-class Statistics:
+class BrokerStats:
     """What happened, and how fast."""
 
     def __init__(
@@ -41,7 +41,7 @@ class Statistics:
         wall_ms: Callable[[], int],
         store: IStore,
         topics: TopicTable,
-        intake: Intake,
+        intake: AppendBatcher,
         sending: Sending,
         pulling: Pulling,
         pull_checks: PullChecks,

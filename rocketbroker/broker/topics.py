@@ -14,7 +14,7 @@ import attrs
 from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 
-from rocketbroker.broker.state import TableFile
+from rocketbroker.broker.state import JsonTable
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.records.names import (
@@ -74,7 +74,7 @@ class TopicTable:
     def __init__(
         self,
         options: BrokerOptions,
-        file: TableFile,
+        file: JsonTable,
         wall_ms: Callable[[], int],
         timer: bool = True,
         light: bool = False,

@@ -13,7 +13,7 @@ thread, L{MOST_READ} at a time, and each is judged:
     asked about that copy.
 
 Whatever is stored anew is marked as over behind its copy, so the base can move on. A
-crash between the two leaves two copies, of which the start (L{TransactionChecks.load})
+crash between the two leaves two copies, of which the start (L{CheckBack.load})
 marks the older. What is written down of base and op queue never passes what the disk
 does not have.
 
@@ -35,13 +35,13 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 
-from rocketbroker.broker.durability import Durability, InThread
+from rocketbroker.broker.durability import GroupCommit, InThread
 from rocketbroker.broker.offsets import NONE, OffsetTable
 from rocketbroker.broker.producers import ProducerRegistry
 from rocketbroker.broker.topics import TopicTable
-from rocketbroker.broker.transaction_counts import TransactionCounts
+from rocketbroker.broker.transaction_counts import TransactionCounters
 from rocketbroker.broker.transaction_ends import immunity_ms
-from rocketbroker.broker.transaction_marks import TransactionMarks
+from rocketbroker.broker.transaction_marks import OpQueue
 from rocketbroker.broker.transaction_messages import (
     Over,
     discarded,
@@ -50,7 +50,7 @@ from rocketbroker.broker.transaction_messages import (
     question,
     renewed,
 )
-from rocketbroker.broker.transaction_state import OpenHalves
+from rocketbroker.broker.transaction_state import OpenTransactions
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.records.names import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
 from rocketbroker.records.properties import (
@@ -104,7 +104,7 @@ Found = tuple[int, StoredMessage | None]
 
 
 @final
-class TransactionChecks:
+class CheckBack:
     """The service.
 
     @ivar asked: how many questions were sent.
@@ -120,13 +120,13 @@ class TransactionChecks:
         self,
         clock: IReactorTime,
         store: IStore,
-        state: OpenHalves,
-        marks: TransactionMarks,
-        counts: TransactionCounts,
+        state: OpenTransactions,
+        marks: OpQueue,
+        counts: TransactionCounters,
         offsets: OffsetTable,
         topics: TopicTable,
         producers: ProducerRegistry,
-        durability: Durability,
+        durability: GroupCommit,
         appended: Callable[[], None],
         dispatch: Callable[[], None],
         options: BrokerOptions,

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias, final
 
 from twisted.internet.defer import Deferred
 
-from rocketbroker.broker.state import TableFile
+from rocketbroker.broker.state import JsonTable
 from rocketbroker.broker.topics import loaded_version
 from rocketbroker.store.interfaces import PUT_OK, Draft
 from rocketbroker.wire.fields import integer_of
@@ -51,14 +51,14 @@ class TopicTransactions:
 
 
 @final
-class TransactionCounts:
+class TransactionCounters:
     """The counts of all topics.
 
     @ivar topics: by name.
     @ivar version: moves with each write.
     """
 
-    def __init__(self, file: TableFile, wall_ms: Callable[[], int]) -> None:
+    def __init__(self, file: JsonTable, wall_ms: Callable[[], int]) -> None:
         self.topics: dict[str, TopicTransactions] = {}
         self.version = DataVersion(timestamp=wall_ms())
         self._file = file

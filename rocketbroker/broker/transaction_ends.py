@@ -23,18 +23,18 @@ from typing import Final, final
 
 from twisted.internet.defer import Deferred
 
-from rocketbroker.broker.durability import Durability, InThread
-from rocketbroker.broker.intake import Intake, problem_of
-from rocketbroker.broker.lightqueues import LightQueues
-from rocketbroker.broker.postponing import Postponing
-from rocketbroker.broker.transaction_counts import TransactionCounts
-from rocketbroker.broker.transaction_marks import TransactionMarks
+from rocketbroker.broker.durability import GroupCommit, InThread
+from rocketbroker.broker.intake import AppendBatcher, problem_of
+from rocketbroker.broker.lightqueues import Lmq
+from rocketbroker.broker.postponing import DelayMessages
+from rocketbroker.broker.transaction_counts import TransactionCounters
+from rocketbroker.broker.transaction_marks import OpQueue
 from rocketbroker.broker.transaction_messages import (
     final_message,
     half_at,
     was_given_up,
 )
-from rocketbroker.broker.transaction_state import GIVEN_UP, OPEN, OVER, OpenHalves
+from rocketbroker.broker.transaction_state import GIVEN_UP, OPEN, OVER, OpenTransactions
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import IllegalOperation, ServiceNotAvailable, SystemFailure
 from rocketbroker.records.names import HALF_TOPIC
@@ -72,19 +72,19 @@ def immunity_ms(text: str, default: int) -> int:
 
 
 @final
-class TransactionEnds:
+class EndTransaction:
     """Ends transactions."""
 
     def __init__(
         self,
         store: IStore,
-        state: OpenHalves,
-        marks: TransactionMarks,
-        counts: TransactionCounts,
-        postponing: Postponing,
-        lights: LightQueues,
-        intake: Intake,
-        durability: Durability,
+        state: OpenTransactions,
+        marks: OpQueue,
+        counts: TransactionCounters,
+        postponing: DelayMessages,
+        lights: Lmq,
+        intake: AppendBatcher,
+        durability: GroupCommit,
         appended: Callable[[], None],
         options: BrokerOptions,
         most_bytes: int,

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Final, final
 
 from rocketbroker.broker.transaction_messages import Over, is_lost, mark_at, mark_of
-from rocketbroker.broker.transaction_state import OpenHalves
+from rocketbroker.broker.transaction_state import OpenTransactions
 from rocketbroker.errors import ServiceNotAvailable
 from rocketbroker.records.names import HALF_TOPIC, OP_HALF_TOPIC
 from rocketbroker.store.interfaces import PUT_OK, Draft, IStore
@@ -35,7 +35,7 @@ Block = tuple[int, list[int]]
 
 
 @final
-class TransactionMarks:
+class OpQueue:
     """The op queue.
 
     @ivar read_offset: from where it has not been read.
@@ -47,7 +47,7 @@ class TransactionMarks:
     def __init__(
         self,
         store: IStore,
-        state: OpenHalves,
+        state: OpenTransactions,
         store_host: bytes,
         wall_ms: Callable[[], int],
     ) -> None:

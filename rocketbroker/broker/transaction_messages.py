@@ -25,7 +25,7 @@ from __future__ import annotations
 import re
 from typing import Final, TypeAlias
 
-from rocketbroker.broker.postponing import Postponing, destination, level_of
+from rocketbroker.broker.postponing import DelayMessages, destination, level_of
 from rocketbroker.errors import BrokerError
 from rocketbroker.records import record
 from rocketbroker.records.hashing import tag_code
@@ -124,7 +124,7 @@ def parsed_offset(text: str) -> int | None:
 
 
 def final_message(
-    half: StoredMessage, store: IStore, postponing: Postponing, context: object
+    half: StoredMessage, store: IStore, postponing: DelayMessages, context: object
 ) -> Draft:
     """The draft by which a half message gets to where it belongs.
 

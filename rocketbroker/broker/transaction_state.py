@@ -28,7 +28,7 @@ OVER: Final = 2
 
 
 @final
-class OpenHalves:
+class OpenTransactions:
     """What is known of the halves from the base on.
 
     @ivar base: every half before it is over.

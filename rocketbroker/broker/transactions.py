@@ -24,20 +24,20 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
-from rocketbroker.broker.durability import Durability, InThread
-from rocketbroker.broker.intake import Intake
-from rocketbroker.broker.lightqueues import LightQueues
+from rocketbroker.broker.durability import GroupCommit, InThread
+from rocketbroker.broker.intake import AppendBatcher
+from rocketbroker.broker.lightqueues import Lmq
 from rocketbroker.broker.offsets import OffsetTable
-from rocketbroker.broker.postponing import Postponing
+from rocketbroker.broker.postponing import DelayMessages
 from rocketbroker.broker.producers import ProducerRegistry
-from rocketbroker.broker.state import TableFile
+from rocketbroker.broker.state import JsonTable
 from rocketbroker.broker.topics import TopicTable
-from rocketbroker.broker.transaction_checks import TransactionChecks
-from rocketbroker.broker.transaction_counts import TransactionCounts
-from rocketbroker.broker.transaction_ends import TransactionEnds
-from rocketbroker.broker.transaction_marks import TransactionMarks
-from rocketbroker.broker.transaction_state import MOST_REMEMBERED, OpenHalves
-from rocketbroker.broker.upkeep import Upkeep
+from rocketbroker.broker.transaction_checks import CheckBack
+from rocketbroker.broker.transaction_counts import TransactionCounters
+from rocketbroker.broker.transaction_ends import EndTransaction
+from rocketbroker.broker.transaction_marks import OpQueue
+from rocketbroker.broker.transaction_state import MOST_REMEMBERED, OpenTransactions
+from rocketbroker.broker.upkeep import StoreScheduler
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import ServiceNotAvailable
@@ -64,15 +64,15 @@ class Transactions:
         store: IStore,
         options: BrokerOptions,
         store_options: StoreOptions,
-        file: TableFile,
+        file: JsonTable,
         offsets: OffsetTable,
         topics: TopicTable,
         producers: ProducerRegistry,
-        postponing: Postponing,
-        lights: LightQueues,
-        intake: Intake,
-        durability: Durability,
-        upkeep: Upkeep,
+        postponing: DelayMessages,
+        lights: Lmq,
+        intake: AppendBatcher,
+        durability: GroupCommit,
+        upkeep: StoreScheduler,
         store_host: bytes,
         wall_ms: Callable[[], int],
         in_thread: InThread,
@@ -81,10 +81,10 @@ class Transactions:
         @param file: transactionMetrics.
         @param store_host: where this broker is reached, as records have it.
         """
-        self.counts = TransactionCounts(file, wall_ms)
-        state = OpenHalves(MOST_REMEMBERED)
-        self.marks = marks = TransactionMarks(store, state, store_host, wall_ms)
-        self.ends = TransactionEnds(
+        self.counts = TransactionCounters(file, wall_ms)
+        state = OpenTransactions(MOST_REMEMBERED)
+        self.marks = marks = OpQueue(store, state, store_host, wall_ms)
+        self.ends = EndTransaction(
             store,
             state,
             marks,
@@ -99,7 +99,7 @@ class Transactions:
             wall_ms,
             in_thread,
         )
-        self.checks = TransactionChecks(
+        self.checks = CheckBack(
             clock,
             store,
             state,

@@ -26,8 +26,8 @@ from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from rocketbroker.broker.durability import Durability, InThread
-from rocketbroker.broker.flush_timing import FlushTiming
+from rocketbroker.broker.durability import GroupCommit, InThread
+from rocketbroker.broker.flush_timing import FlushPolicy
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.store.interfaces import Arrival, IStore
 
@@ -65,7 +65,7 @@ MOST_INDEXED: Final = 1 << 16
 
 
 @final
-class Upkeep:
+class StoreScheduler:
     """Runs the store's steps.
 
     @ivar dispatches: how many dispatch steps found something.
@@ -79,7 +79,7 @@ class Upkeep:
         clock: IReactorTime,
         store: IStore,
         options: StoreOptions,
-        durability: Durability,
+        durability: GroupCommit,
         wake: Callable[[Arrival], None],
         in_thread: InThread,
     ) -> None:
@@ -100,7 +100,7 @@ class Upkeep:
         self._room_at = 0.0
         self._loops: list[tuple[LoopingCall, float]] = []
         self._running: dict[str, Deferred[None]] = {}
-        timing = self._timing = FlushTiming(clock, store, options, durability)
+        timing = self._timing = FlushPolicy(clock, store, options, durability)
         if not durability.synchronous:
             self._every(options.flush_interval_commit_log / 1000.0, timing.flush)
         self._woken: LoopingCall | None = None

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-Words: TypeAlias = npt.NDArray[np.uint32]
+SharedPositions: TypeAlias = npt.NDArray[np.uint32]
 
 #: The polynomial, lowest power first.
 POLYNOMIAL: Final = 0x82F63B78
@@ -43,7 +43,7 @@ def byte_table() -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=1)
-def word_tables() -> tuple[Words, Words]:
+def word_tables() -> tuple[SharedPositions, SharedPositions]:
     """How the lower and the upper half of four bytes change the state."""
     single = np.array(byte_table(), np.uint32)
     # One byte, moved on by one, two and three bytes.
@@ -75,7 +75,7 @@ def mover(power: int) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=64)
-def mover_tables(power: int) -> tuple[Words, ...]:
+def mover_tables(power: int) -> tuple[SharedPositions, ...]:
     """The same as four tables, one for each byte of the state."""
     matrix = mover(power)
     return tuple(

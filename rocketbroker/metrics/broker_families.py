@@ -37,7 +37,7 @@ from rocketbroker.records.names import (
     is_retry_topic,
     is_system_group,
 )
-from rocketbroker.remoting.party import Party
+from rocketbroker.remoting.party import ConnectionGroup
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -68,7 +68,7 @@ class BrokerFamilies:
     def __init__(
         self,
         broker: Broker,
-        ports: dict[str, Party],
+        ports: dict[str, ConnectionGroup],
         wall_ms: Callable[[], int],
         in_thread: InThread,
     ) -> None:

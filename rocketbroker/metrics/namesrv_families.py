@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, final
 from rocketbroker.metrics.remoting_families import add_port
 from rocketbroker.metrics.samples import Samples
 from rocketbroker.nameserver.nameserver import NameServer
-from rocketbroker.remoting.party import Party
+from rocketbroker.remoting.party import ConnectionGroup
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class NameServerFamilies:
     """The families of one name server."""
 
-    def __init__(self, server: NameServer, ports: dict[str, Party]) -> None:
+    def __init__(self, server: NameServer, ports: dict[str, ConnectionGroup]) -> None:
         """
         @param ports: what each port counts, by its name.
         """

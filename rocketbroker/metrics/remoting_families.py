@@ -11,7 +11,7 @@ from typing import Final
 
 from rocketbroker.metrics.samples import Samples
 from rocketbroker.remoting.counts import LATENCY_BOUNDS_MS
-from rocketbroker.remoting.party import Party
+from rocketbroker.remoting.party import ConnectionGroup
 from rocketbroker.remoting.table import NOT_SERVED
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 
@@ -56,7 +56,9 @@ def response_name(code: int) -> str:
         return str(code)
 
 
-def add_port(samples: Samples, port: str, party: Party, latencies: bool = True) -> None:
+def add_port(
+    samples: Samples, port: str, party: ConnectionGroup, latencies: bool = True
+) -> None:
     """Add what one port counts.
 
     @param port: its name as a label.

@@ -21,7 +21,7 @@ from rocketbroker.errors import ConfigurationError, ConnectionLost, LocalProtoco
 from rocketbroker.remoting.addresses import split_address
 from rocketbroker.remoting.interfaces import IConnection
 from rocketbroker.remoting.outstanding import TooManyRequests, Waiting
-from rocketbroker.remoting.party import Limits, Party
+from rocketbroker.remoting.party import ConnectionGroup, Limits
 from rocketbroker.remoting.protocol import RemotingProtocol, StreamConnection
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.remoting.turns import Turns
@@ -149,7 +149,7 @@ class RemotingClient:
         self._lines: dict[str, _Line] = {}
         self._stopping = False
         self.oneways_dropped = 0
-        self.party = Party(
+        self.party = ConnectionGroup(
             cast(Any, reactor),
             table or ResponderTable(),
             limits or Limits.of_client(options),

@@ -41,7 +41,7 @@ from rocketbroker.errors import (
 from rocketbroker.remoting.addresses import address_text, host_bytes
 from rocketbroker.remoting.interfaces import IConnection
 from rocketbroker.remoting.outstanding import TooManyRequests, Waiting
-from rocketbroker.remoting.party import Party
+from rocketbroker.remoting.party import ConnectionGroup
 from rocketbroker.wire.command import ONEWAY, RESPONSE, Command, response_to
 from rocketbroker.wire.frames import decode, encode
 
@@ -61,7 +61,7 @@ def error_response(request: Command, error: BaseException) -> Command:
 
 
 @implementer(IConnection)
-class Dialogue(ABC):
+class CommandChannel(ABC):
     """The half of a connection that knows commands; the other half moves bytes.
 
     @ivar party: what it shares with the other connections of its server or client.
@@ -71,7 +71,7 @@ class Dialogue(ABC):
 
     _log = Logger()
 
-    def __init__(self, party: Party, host: str, port: int) -> None:
+    def __init__(self, party: ConnectionGroup, host: str, port: int) -> None:
         """
         @param host: the address of the other side.
         @param port: the port of the other side.

@@ -66,7 +66,7 @@ from rocketbroker.remoting.hubconnection import (
     take_frames,
 )
 from rocketbroker.remoting.interfaces import ITurns
-from rocketbroker.remoting.party import Party
+from rocketbroker.remoting.party import ConnectionGroup
 from rocketbroker.remoting.turns import Turns
 
 #: Connections served in one turn, at most: what other readers of the reactor wait for.
@@ -125,7 +125,7 @@ class Hub:
         self._with_output: list[HubConnection] = []
         self._resumed: list[HubConnection] = []
         self._left_over: list[tuple[int, int]] = []
-        self._parties: list[Party] = []
+        self._parties: list[ConnectionGroup] = []
         self._in_turn = False
         self._scheduled: IDelayedCall | None = None
         self._reading = False
@@ -134,7 +134,9 @@ class Hub:
         """Call C{callback} at the end of each turn, before the answers are written."""
         self.turns.at_turn_end(callback)
 
-    def adopt(self, sock: socket, party: Party, host: str, port: int) -> HubConnection:
+    def adopt(
+        self, sock: socket, party: ConnectionGroup, host: str, port: int
+    ) -> HubConnection:
         """Serve a connected socket from now on.
 
         @param host: the address of the other side.

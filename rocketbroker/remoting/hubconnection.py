@@ -11,8 +11,8 @@ from struct import Struct
 from typing import Final, Protocol, final
 
 from rocketbroker.errors import RemoteProtocolError
-from rocketbroker.remoting.dialogue import Dialogue
-from rocketbroker.remoting.party import Party
+from rocketbroker.remoting.dialogue import CommandChannel
+from rocketbroker.remoting.party import ConnectionGroup
 
 #: Bytes received from one connection in one turn, at most.
 RECEIVE_BYTES: Final = 65536
@@ -63,7 +63,7 @@ class Turning(Protocol):
 
 
 @final
-class HubConnection(Dialogue):
+class HubConnection(CommandChannel):
     """A connection of the hub.
 
     @ivar halted: whether frames are not to be taken from it: closed or congested.
@@ -74,7 +74,7 @@ class HubConnection(Dialogue):
     """
 
     def __init__(
-        self, hub: Turning, sock: socket, party: Party, host: str, port: int
+        self, hub: Turning, sock: socket, party: ConnectionGroup, host: str, port: int
     ) -> None:
         super().__init__(party, host, port)
         self.halted = False

@@ -52,7 +52,7 @@ class Waiting:
 
 
 @final
-class Outstanding:
+class ResponseTable:
     """All requests of one server or client that wait for answers.
 
     @ivar timeouts: how many were given up.

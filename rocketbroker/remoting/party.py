@@ -16,7 +16,7 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 
 from rocketbroker.config.remoting import RemotingClientOptions, RemotingServerOptions
 from rocketbroker.remoting.counts import Counts
-from rocketbroker.remoting.outstanding import Outstanding
+from rocketbroker.remoting.outstanding import ResponseTable
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.remoting.turns import Turns
 from rocketbroker.wire.frames import MOST_BYTES
@@ -106,7 +106,7 @@ class Member(Protocol):
 
 
 @final
-class Party:
+class ConnectionGroup:
     """What the connections of one server or client share.
 
     @ivar table: what is answered.
@@ -130,7 +130,7 @@ class Party:
         self.limits = limits
         self.turns = turns
         self.counts = Counts()
-        self.outstanding = Outstanding(clock, limits.outstanding)
+        self.outstanding = ResponseTable(clock, limits.outstanding)
         self.connections: set[Member] = set()
         self._timer: IDelayedCall | None = None
         self._waiting: list[Deferred[None]] = []

@@ -23,8 +23,8 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from rocketbroker.errors import RemoteProtocolError
-from rocketbroker.remoting.dialogue import Dialogue
-from rocketbroker.remoting.party import Party
+from rocketbroker.remoting.dialogue import CommandChannel
+from rocketbroker.remoting.party import ConnectionGroup
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.connection import Connection
 
@@ -42,7 +42,7 @@ def place(address: IAddress | None) -> tuple[str, int]:
 
 @final
 @implementer(IPushProducer)
-class StreamConnection(Dialogue):
+class StreamConnection(CommandChannel):
     """A connection whose bytes a Twisted transport moves.
 
     To the transport it is the producer of what is written: paused when too much waits,
@@ -50,7 +50,7 @@ class StreamConnection(Dialogue):
     again.
     """
 
-    def __init__(self, party: Party, transport: ITCPTransport) -> None:
+    def __init__(self, party: ConnectionGroup, transport: ITCPTransport) -> None:
         super().__init__(party, *place(transport.getPeer()))
         self._transport = transport
         self._incoming = Connection(party.limits.frame_bytes)
@@ -176,7 +176,7 @@ class RemotingProtocol(Protocol):
 
     def __init__(
         self,
-        party: Party,
+        party: ConnectionGroup,
         made: Callable[[StreamConnection], None] | None = None,
     ) -> None:
         """

@@ -30,7 +30,7 @@ from rocketbroker.remoting.listener import (
     listening_socket,
     most_descriptors,
 )
-from rocketbroker.remoting.party import Limits, Party
+from rocketbroker.remoting.party import ConnectionGroup, Limits
 from rocketbroker.remoting.protocol import RemotingProtocol
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.remoting.turns import Turns
@@ -49,7 +49,7 @@ class _Accepting(ServerFactory):
 
     noisy = False
 
-    def __init__(self, party: Party) -> None:
+    def __init__(self, party: ConnectionGroup) -> None:
         self._party = party
 
     def buildProtocol(self, addr: IAddress | None) -> RemotingProtocol:
@@ -88,7 +88,7 @@ class RemotingServer:
         self._options = options
         self._hub = hub if isinstance(hub, Hub) else None
         self.turns = hub.turns if isinstance(hub, Hub) else hub or Turns()
-        self.party = Party(
+        self.party = ConnectionGroup(
             cast(Any, reactor), table, limits or Limits.of_server(options), self.turns
         )
         self._listening: Listener | IListeningPort | None = None

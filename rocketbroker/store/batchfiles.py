@@ -23,7 +23,7 @@ _ZEROS: Final = bytes(BATCH_SIZE)
 
 
 @final
-class BatchFiles:
+class BatchQueueReader:
     """One queue, as far as it went when it was opened.
 
     @ivar exists: whether it has files.
@@ -49,9 +49,9 @@ class BatchFiles:
         # Before the files are listed: up to there they exist, whatever comes.
         end = reader.batch_end(topic, queue_id)
         self._row = reader.row(FOLDER, topic, queue_id, BATCH_SIZE, below)
-        self.before: BatchFiles | None = None
+        self.before: BatchQueueReader | None = None
         if self._row.gap >= 0 and reader.is_clean:
-            self.before = BatchFiles(reader, topic, queue_id, self._row.gap)
+            self.before = BatchQueueReader(reader, topic, queue_id, self._row.gap)
         self.start = self._row.start
         self.end = self._last(reader.is_clean) if end is None else end
 
@@ -76,7 +76,7 @@ class BatchFiles:
                     end = at
         return end
 
-    def parts(self) -> list[BatchFiles]:
+    def parts(self) -> list[BatchQueueReader]:
         """What is before files that are missing, and behind them, in order; without
         such before that have no messages."""
         before = self.before.parts() if self.before is not None else []

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import final
 
 from rocketbroker.records.queueunits import BATCH_SIZE, BatchUnit, decode_batch
-from rocketbroker.store.batchfiles import BatchFiles
+from rocketbroker.store.batchfiles import BatchQueueReader
 from rocketbroker.store.reader import StoreReader
 
 
@@ -44,7 +44,7 @@ class BatchMatching:
         """
         @param most_wrong: no more of the last two are kept.
         """
-        self._files = files = BatchFiles(reader, topic, queue_id)
+        self._files = files = BatchQueueReader(reader, topic, queue_id)
         self.exists = files.exists
         self._lowest = files.lowest
         self._most_wrong = most_wrong

@@ -19,7 +19,7 @@ from typing import Final, final
 from rocketbroker.records.queueunits import BATCH_SIZE, BatchUnit, decode_batch
 from rocketbroker.store.ordered import first_that
 from rocketbroker.store.queuefiles import QueueFiles
-from rocketbroker.store.words import END, MAX, MIN, NEXT, Words
+from rocketbroker.store.words import END, MAX, MIN, NEXT, SharedPositions
 
 FOLDER: Final = "batchconsumequeue"
 
@@ -36,7 +36,7 @@ class BatchUnits:
 
     __slots__ = ("_slot", "_words", "files", "pending", "pending_base", "pending_next")
 
-    def __init__(self, words: Words, slot: int, files: QueueFiles) -> None:
+    def __init__(self, words: SharedPositions, slot: int, files: QueueFiles) -> None:
         """
         @param slot: the first of the queue's shared words.
         """

@@ -29,8 +29,8 @@ from rocketbroker.store.consumequeue import Queue
 from rocketbroker.store.interfaces import (
     OFFSET_FOUND_NULL,
     Matches,
+    MessageFilter,
     ReadResult,
-    Wanted,
 )
 from rocketbroker.store.reading import Reading, nothing, outside
 from rocketbroker.store.rot import CheckedRead
@@ -74,8 +74,8 @@ class BatchReading:
         until = start + max(-(-reading.scan_bytes // BATCH_SIZE), asked)
         last = min(units.files.size // BATCH_SIZE * reading.most_files + start, until)
         wanted = matches
-        if not isinstance(wanted, Wanted):
-            wanted = Wanted(wanted, None)
+        if not isinstance(wanted, MessageFilter):
+            wanted = MessageFilter(wanted, None)
         look = reading.look_for(queue, cold, wanted)
         at = _collect(units, offset, start, last, asked, collector, look)
         if at == offset:

@@ -19,7 +19,7 @@ from typing import final
 
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.store.segments import Segments
-from rocketbroker.store.words import COMMITTED, Words
+from rocketbroker.store.words import COMMITTED, SharedPositions
 
 
 def is_enabled(options: StoreOptions) -> bool:
@@ -41,7 +41,7 @@ class BufferPool:
     """
 
     def __init__(
-        self, segments: Segments, words: Words, size: int, fails_fast: bool
+        self, segments: Segments, words: SharedPositions, size: int, fails_fast: bool
     ) -> None:
         self._segments = segments
         self._words = words

@@ -45,7 +45,7 @@ def log_files(files: IFiles, folders: list[str]) -> dict[int, list[str]]:
 
 
 @final
-class Claim:
+class ExclusiveLock:
     """The locks of one repair."""
 
     def __init__(

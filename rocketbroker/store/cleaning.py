@@ -34,12 +34,12 @@ from rocketbroker.config.hours import parse_hours
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.store.consumequeue import Queue
-from rocketbroker.store.diskspace import DiskSpace
+from rocketbroker.store.diskspace import DiskUsage
 from rocketbroker.store.index import Index
-from rocketbroker.store.lease import Lease
+from rocketbroker.store.lease import AppendLock
 from rocketbroker.store.queues import QueueTable
 from rocketbroker.store.segments import Segment, Segments
-from rocketbroker.store.words import DISPATCHED, FLUSHED, MIN_POSITION, Words
+from rocketbroker.store.words import DISPATCHED, FLUSHED, MIN_POSITION, SharedPositions
 
 #: How many rounds one call of an operator is good for, as in the reference.
 MANUAL_ROUNDS: Final = 20
@@ -72,9 +72,9 @@ class Cleaner:
         segments: Segments,
         table: QueueTable,
         index: Index,
-        words: Words,
-        lease: Lease,
-        space: DiskSpace,
+        words: SharedPositions,
+        lease: AppendLock,
+        space: DiskUsage,
         wall_ms: Callable[[], int],
         hour_of: Callable[[int], int],
     ) -> None:

@@ -45,10 +45,10 @@ from rocketbroker.store.interfaces import (
     Draft,
     Placed,
 )
-from rocketbroker.store.lease import Lease
+from rocketbroker.store.lease import AppendLock
 from rocketbroker.store.placing import advance, measure, retreat
-from rocketbroker.store.refusal import Refusal
-from rocketbroker.store.room import Room
+from rocketbroker.store.refusal import WriteBackoff
+from rocketbroker.store.room import Preallocation
 from rocketbroker.store.sealing import encode_sealed, make_room_for_crc
 from rocketbroker.store.segments import Segment, Segments
 from rocketbroker.store.words import (
@@ -57,7 +57,7 @@ from rocketbroker.store.words import (
     DISPATCHED,
     NEXT,
     PUBLISHED,
-    Words,
+    SharedPositions,
 )
 
 #: A record may be so much larger than the largest body (the store sheet, 4.1).
@@ -140,13 +140,13 @@ class CommitLog:
     def __init__(
         self,
         segments: Segments,
-        words: Words,
+        words: SharedPositions,
         flags: RunningFlags,
-        lease: Lease,
+        lease: AppendLock,
         wall_ms: Callable[[], int],
         store_host: bytes,
         most_body: int,
-        room: Room,
+        room: Preallocation,
         pool: BufferPool | None = None,
         holds_back: bool = False,
         append_crc: bool = False,
@@ -178,7 +178,7 @@ class CommitLog:
         # Decided here once, so that nobody else pays for it.
         self._encode = encode_sealed if append_crc else encode
         self._arranged = _roomy_by_queue if append_crc else by_queue
-        self._refusal = Refusal(flags, wall_ms, self.make_room)
+        self._refusal = WriteBackoff(flags, wall_ms, self.make_room)
         self._in_batches = 0
         self._wants_segment = False
         self._without_hint = False
@@ -418,7 +418,7 @@ class CommitLog:
         self._refusal.begin(self.segments.told(position, words, error), error)
 
     def make_room(self, alone: bool = False) -> bool:
-        """See L{Room.make}; then appends are taken again."""
+        """See L{Preallocation.make}; then appends are taken again."""
         done = self.room.make(self._wants_segment, alone)
         self._wants_segment = False
         self._refusal.end()

@@ -26,7 +26,7 @@ from rocketbroker.store.extension import Extension
 from rocketbroker.store.interfaces import IQueue
 from rocketbroker.store.ordered import first_that
 from rocketbroker.store.queuefiles import QueueFiles
-from rocketbroker.store.words import MAX, MIN, NEXT, Words
+from rocketbroker.store.words import MAX, MIN, NEXT, SharedPositions
 
 #: Bytes of a record that are not body, topic or properties, both hosts IPv4.
 RECORD_BYTES: Final = 91
@@ -90,7 +90,7 @@ class Queue:
         self,
         topic: str,
         queue_id: int,
-        words: Words,
+        words: SharedPositions,
         files: QueueFiles,
         store_host_v6: bool,
         allow_v2: bool,

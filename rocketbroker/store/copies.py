@@ -56,7 +56,7 @@ class Done:
 
 
 @final
-class Copies:
+class Backup:
     """The directory with everything as it was before."""
 
     def __init__(self, files: IFiles, root: str, wall_ms: int) -> None:

@@ -22,7 +22,7 @@ _BY: Final = "queues"
 
 
 @final
-class Debt:
+class DeferredWrites:
     """What all queues of a store owe to their disk.
 
     @ivar bytes: how much.
@@ -54,7 +54,7 @@ class Debt:
 
 
 @final
-class Owed:
+class OwedWrites:
     """What one row of files owes, in the order in which it was to be written.
 
     @ivar pieces: positions and contents; replaced, not changed, so that readers need
@@ -63,7 +63,9 @@ class Owed:
 
     __slots__ = ("_debt", "_write", "pieces")
 
-    def __init__(self, debt: Debt, write: Callable[[int, bytes], None]) -> None:
+    def __init__(
+        self, debt: DeferredWrites, write: Callable[[int, bytes], None]
+    ) -> None:
         """
         @param write: writes; raises L{OSError} if the disk refuses.
         """

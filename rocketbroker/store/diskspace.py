@@ -71,7 +71,7 @@ def told(files: IFiles, folder: str, words: str, error: OSError) -> str:
 
 
 @final
-class Room:
+class DiskRoom:
     """A directory and its disk, as they were when it was asked last.
 
     @ivar total: bytes of the disk, 0 if it could not be asked.
@@ -112,7 +112,7 @@ class Room:
 
 
 @final
-class DiskSpace:
+class DiskUsage:
     """The disks of one store.
 
     @ivar logs: of each directory that segments are written to.
@@ -136,9 +136,9 @@ class DiskSpace:
         """
         @param own_bytes: the bytes of this store's own files.
         """
-        self.logs = [Room(folder) for folder in log_folders]
-        self.queues = Room(queue_folder)
-        self.index = Room(index_folder)
+        self.logs = [DiskRoom(folder) for folder in log_folders]
+        self.queues = DiskRoom(queue_folder)
+        self.index = DiskRoom(index_folder)
         self.expire = False
         self.force = False
         self.enough = 0
@@ -183,11 +183,11 @@ class DiskSpace:
             room.percent < 0 or room.percent > self._expire_at for room in rooms
         )
 
-    def _is_over(self, room: Room, level: int) -> bool:
+    def _is_over(self, room: DiskRoom, level: int) -> bool:
         return room.percent > level and (self.enough == 0 or room.usable < self.enough)
 
     @property
-    def log(self) -> Room:
+    def log(self) -> DiskRoom:
         """The emptiest one of the log's, of those that are known."""
         known = [room for room in self.logs if room.total > 0]
         return min(known or self.logs, key=lambda room: room.percent)

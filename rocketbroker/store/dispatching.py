@@ -24,12 +24,12 @@ from rocketbroker.store.delays import SCHEDULE_TOPIC, delivery_ms
 from rocketbroker.store.extension import BitMaps
 from rocketbroker.store.flags import WRITE_LOGICS_QUEUE_ERROR, RunningFlags
 from rocketbroker.store.interfaces import Arrival, Draft, Placed
-from rocketbroker.store.lookahead import LookAhead
-from rocketbroker.store.misplaced import Misplaced
+from rocketbroker.store.lookahead import Resync
+from rocketbroker.store.misplaced import OffsetSequence
 from rocketbroker.store.placing import LIGHT_MARK, lights_of, place_of
 from rocketbroker.store.replaying import replay
 from rocketbroker.store.scanning import Found, Scan, tag_code_of
-from rocketbroker.store.words import COMMITTED, DISPATCHED, FLUSHED, Words
+from rocketbroker.store.words import COMMITTED, DISPATCHED, FLUSHED, SharedPositions
 
 #: The name under which the dispatch holds running flags.
 _BY: Final = "dispatch"
@@ -54,7 +54,7 @@ class Dispatcher:
     def __init__(
         self,
         log: CommitLog,
-        words: Words,
+        words: SharedPositions,
         flags: RunningFlags,
         find_queue: Callable[[bytes, int], Queue | None],
         only_flushed: bool,
@@ -88,7 +88,7 @@ class Dispatcher:
         self.repeated = 0
         self.gaps = 0
         self.unplaced = 0
-        self.misplaced: Misplaced | None = None
+        self.misplaced: OffsetSequence | None = None
         self.failures = 0
 
     def dispatch(self, most: int) -> list[Arrival]:
@@ -179,7 +179,7 @@ class Dispatcher:
                 break
         if scan.broken:
             segments = self._log.segments
-            behind = LookAhead(segments).next_or_end(scan.position)
+            behind = Resync(segments).next_or_end(scan.position)
             behind = end if behind < 0 else min(behind, end)
             self._note(
                 scan.position,

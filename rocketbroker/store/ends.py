@@ -39,7 +39,7 @@ _SENSELESS: Final = ValueError, TypeError, KeyError, OverflowError, RecursionErr
 
 
 @final
-class Ends:
+class CleanShutdown:
     """The file.
 
     @ivar first: where the log began by what it says; -1 if nothing is known.

@@ -20,7 +20,7 @@ from rocketbroker.store.segments import position_of_name
 
 
 @final
-class FileRow:
+class FileSequence:
     """What is in one directory.
 
     @ivar lengths: how long the files are, by their first byte.

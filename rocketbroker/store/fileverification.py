@@ -30,11 +30,11 @@ from rocketbroker.store.batchqueue import FOLDER as BATCHES
 from rocketbroker.store.checkpoint import NAME as CHECKPOINT
 from rocketbroker.store.checkpoint import Checkpoint
 from rocketbroker.store.ends import NAME as ENDS
-from rocketbroker.store.ends import Ends
+from rocketbroker.store.ends import CleanShutdown
 from rocketbroker.store.extension import FOLDER as EXTENSIONS
 from rocketbroker.store.fates import Fate, fate_of
 from rocketbroker.store.faults import Fault, Remark, Tell
-from rocketbroker.store.filerow import FileRow
+from rocketbroker.store.filerow import FileSequence
 from rocketbroker.store.loading import MOST_MISSING_BEHIND
 from rocketbroker.store.logbegin import is_begin_lost
 from rocketbroker.store.ordered import first_that
@@ -67,7 +67,7 @@ class FileVerification:
         self._tell = tell
         self._remark = remark
         self._restores = restores
-        self._ends = Ends(reader.files, reader.root)
+        self._ends = CleanShutdown(reader.files, reader.root)
         self._topics: frozenset[str] | None = None
         self._good_end = 0
 
@@ -113,7 +113,7 @@ class FileVerification:
     def _rows(self, kind: str, unit: int) -> None:
         """The files of all queues of a kind."""
         reader = self._reader
-        rows: dict[tuple[str, int], FileRow] = {}
+        rows: dict[tuple[str, int], FileSequence] = {}
         votes: Counter[int] = Counter()
         for topic in reader.topics(kind):
             for queue_id in reader.queues(topic, kind):
@@ -125,7 +125,7 @@ class FileVerification:
             self._row(row, folder, size, (topic, queue_id))
 
     def _row(
-        self, row: FileRow, folder: str, size: int, queue: tuple[str, int]
+        self, row: FileSequence, folder: str, size: int, queue: tuple[str, int]
     ) -> None:
         last = max(row.lengths, default=0)
         for start, length in sorted(row.lengths.items()):
@@ -256,7 +256,7 @@ class FileVerification:
                     yield begin
 
 
-def _begin_of(row: FileRow, unit: int) -> int:
+def _begin_of(row: FileSequence, unit: int) -> int:
     """Where the record of the first entry, or unit, is; 0 if the first files were
     removed, -1 if there is none."""
     if row.start:

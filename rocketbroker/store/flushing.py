@@ -30,7 +30,7 @@ from typing import final
 from rocketbroker.store.commitlog import MOST_RUN, CommitLog
 from rocketbroker.store.pages import is_due
 from rocketbroker.store.segments import Segment
-from rocketbroker.store.words import COMMITTED, FLUSHED, PUBLISHED, Words
+from rocketbroker.store.words import COMMITTED, FLUSHED, PUBLISHED, SharedPositions
 
 
 @final
@@ -41,7 +41,9 @@ class Flushing:
     @ivar flushed_ms: the same, of the last one that is on the disk.
     """
 
-    def __init__(self, log: CommitLog, words: Words, holds_back: bool) -> None:
+    def __init__(
+        self, log: CommitLog, words: SharedPositions, holds_back: bool
+    ) -> None:
         """
         @param holds_back: whether what is published waits for a commit.
         """

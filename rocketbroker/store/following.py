@@ -14,19 +14,21 @@ from typing import final
 
 from zope.interface import classImplements
 
-from rocketbroker.store.interfaces import ITrail
-from rocketbroker.store.lookahead import LookAhead
+from rocketbroker.store.interfaces import ILogTail
+from rocketbroker.store.lookahead import Resync
 from rocketbroker.store.plugins import DispatchedRecord
 from rocketbroker.store.scanning import Found, Scan, tag_code_of
 from rocketbroker.store.segments import Segments
-from rocketbroker.store.words import DISPATCHED, FLUSHED, MIN_POSITION, Words
+from rocketbroker.store.words import DISPATCHED, FLUSHED, MIN_POSITION, SharedPositions
 
 
 @final
-class Trail:
-    """See L{ITrail}."""
+class LogTail:
+    """See L{ILogTail}."""
 
-    def __init__(self, segments: Segments, words: Words, position: int) -> None:
+    def __init__(
+        self, segments: Segments, words: SharedPositions, position: int
+    ) -> None:
         self.position = position
         self.lost_bytes = 0
         self._segments = segments
@@ -35,7 +37,7 @@ class Trail:
         self._walk: Iterator[Found] = iter(())
 
     def take(self, most: int) -> list[DispatchedRecord]:
-        """See L{ITrail.take}."""
+        """See L{ILogTail.take}."""
         view = self._words.view
         end = min(view[DISPATCHED], view[FLUSHED])
         lowest = view[MIN_POSITION]
@@ -58,7 +60,7 @@ class Trail:
                     self._skip(lowest)
                     return found
                 # The dispatch has gone on behind it, and has said so.
-                behind = LookAhead(self._segments)
+                behind = Resync(self._segments)
                 position = behind.next_or_end(self.position)
                 self._skip(end if position < 0 else min(position, end))
         return found
@@ -86,4 +88,4 @@ def dispatched(found: Found) -> DispatchedRecord:
     )
 
 
-classImplements(Trail, ITrail)
+classImplements(LogTail, ILogTail)

@@ -47,10 +47,15 @@ from rocketbroker.store.indexfile import (
 from rocketbroker.store.indexloading import believed_files
 from rocketbroker.store.indexrows import Rows, Share
 from rocketbroker.store.interfaces import KeyResult
-from rocketbroker.store.lookahead import LookAhead
+from rocketbroker.store.lookahead import Resync
 from rocketbroker.store.scanning import Scan
 from rocketbroker.store.segments import Segments
-from rocketbroker.store.words import DISPATCHED, MIN_POSITION, PUBLISHED, Words
+from rocketbroker.store.words import (
+    DISPATCHED,
+    MIN_POSITION,
+    PUBLISHED,
+    SharedPositions,
+)
 
 #: So far behind, in bytes of log, what is handed over is kept; else it is read again.
 MOST_BEHIND: Final = 64 << 20
@@ -101,7 +106,7 @@ class Index:
         files: IFiles,
         options: StoreOptions,
         segments: Segments,
-        words: Words,
+        words: SharedPositions,
         wall_ms: Callable[[], int],
         flags: RunningFlags,
         record_at: Callable[[int], bytes | None],
@@ -328,7 +333,7 @@ class Index:
             lowest: int = self._words.view[MIN_POSITION]
             if scan.position < lowest:
                 return min(lowest, end)
-            behind = LookAhead(self._segments).next_or_end(scan.position)
+            behind = Resync(self._segments).next_or_end(scan.position)
             return end if behind < 0 else min(behind, end)
         return min(scan.position, end)
 

@@ -17,7 +17,7 @@ from rocketbroker.records.batches import unwrap
 from rocketbroker.records.entries import FILLED_SIZE
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.record import StoredMessage, decode
-from rocketbroker.store.batchfiles import BatchFiles
+from rocketbroker.store.batchfiles import BatchQueueReader
 from rocketbroker.store.batchqueue import FOLDER as BATCHES
 from rocketbroker.store.checkpoint import Checkpoint
 from rocketbroker.store.reader import StoreReader
@@ -43,11 +43,11 @@ def queue_ids(reader: StoreReader, topic: str) -> list[int]:
     return sorted({*reader.queues(topic), *reader.queues(topic, BATCHES)})
 
 
-def batches(reader: StoreReader, topic: str, queue_id: int) -> BatchFiles | None:
+def batches(reader: StoreReader, topic: str, queue_id: int) -> BatchQueueReader | None:
     """A queue if it is a batch queue."""
     if queue_id in reader.queues(topic):
         return None
-    return BatchFiles(reader, topic, queue_id)
+    return BatchQueueReader(reader, topic, queue_id)
 
 
 def span(reader: StoreReader, topic: str, queue_id: int) -> tuple[int, int]:
@@ -315,7 +315,7 @@ def _behind_missing(
 
 
 def _unwrapped(
-    reader: StoreReader, files: BatchFiles, queue: str, first: int, until: int
+    reader: StoreReader, files: BatchQueueReader, queue: str, first: int, until: int
 ) -> Iterator[StoredMessage | StoreError]:
     """The messages of batches."""
     for unit in files.units():

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 from zope.interface import Attribute, Interface
 
-from rocketbroker.store.diskspace import DiskSpace
+from rocketbroker.store.diskspace import DiskUsage
 from rocketbroker.store.flags import RunningFlags
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class Draft:
 
 
 @final
-class Wanted:
+class MessageFilter:
     """Which messages a read is for, if their tag codes alone do not say.
 
     @ivar codes: given a tag code, whether the message may be wanted; None: all.
@@ -199,7 +199,7 @@ class Wanted:
 
 #: What a read is for: given a tag code, whether the message is wanted; or by more than
 #: that; None: all.
-Matches: TypeAlias = Callable[[int], bool] | Wanted | None
+Matches: TypeAlias = Callable[[int], bool] | MessageFilter | None
 
 
 @final
@@ -278,7 +278,7 @@ class KeyResult:
         self.index_position = index_position
 
 
-class ITrail(Interface):
+class ILogTail(Interface):
     """A walk from record to record behind the dispatch; in one thread at a time."""
 
     position: int = Attribute("The position behind the last record that was taken.")
@@ -315,7 +315,7 @@ class IStore(Interface):
     rotten_records: int = Attribute("How many rotten records were found.")
     given_up_bytes: int = Attribute("How many bytes of the log the start gave up.")
     flags: RunningFlags = Attribute("What the store can do at the moment.")
-    space: DiskSpace = Attribute("How full its disks were at the last look.")
+    space: DiskUsage = Attribute("How full its disks were at the last look.")
     cleaner: Cleaner = Attribute("What removes what is old; its counts.")
 
     def know_topics(is_batch: Callable[[str], bool]) -> None:
@@ -389,7 +389,9 @@ class IStore(Interface):
         A rotten one is passed over, counted and told of.
         """
 
-    def look(queue: IQueue, offset: int, most: int, wanted: Wanted) -> tuple[bool, int]:
+    def look(
+        queue: IQueue, offset: int, most: int, wanted: MessageFilter
+    ) -> tuple[bool, int]:
         """Whether one of up to C{most} messages from C{offset} on is wanted, or nobody
         can tell, and how many bytes were looked at. For what has just come.
         """
@@ -413,7 +415,7 @@ class IStore(Interface):
     def record_at(position: int) -> bytes | None:
         """I{Blocking.} The record that starts there, None if none does."""
 
-    def trail(position: int) -> ITrail:
+    def trail(position: int) -> ILogTail:
         """A walk through the log that begins at C{position}, behind a record."""
 
     def offset_by_time(queue: IQueue, ms: int, upper: bool) -> int:

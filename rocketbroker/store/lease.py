@@ -14,7 +14,7 @@ import threading
 from typing import Protocol, final
 
 
-class Lease(Protocol):
+class AppendLock(Protocol):
     """What a store takes before it reserves, and gives back once it has published."""
 
     def acquire(self, blocking: bool = ...) -> bool:
@@ -25,7 +25,7 @@ class Lease(Protocol):
 
 
 @final
-class ThreadLease:
+class ThreadAppendLock:
     """A lease among the threads of one process."""
 
     def __init__(self) -> None:

@@ -25,8 +25,8 @@ from typing import final
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.store.claim import log_files, log_folders
-from rocketbroker.store.copies import Copies, Done
-from rocketbroker.store.ends import Ends
+from rocketbroker.store.copies import Backup, Done
+from rocketbroker.store.ends import CleanShutdown
 from rocketbroker.store.loading import MOST_MISSING, MOST_MISSING_BEHIND
 from rocketbroker.store.logbegin import is_begin_lost
 from rocketbroker.store.pages import PAGE
@@ -35,7 +35,7 @@ from rocketbroker.store.unreadable import ReadFiles
 
 
 @final
-class Lengths:
+class SegmentSizes:
     """The files of one log.
 
     @ivar size: how long each should be; 0 if nothing tells.
@@ -75,7 +75,7 @@ class Lengths:
         if not files.exists(os.path.join(root, "abort")):
             reading = ReadFiles(files)
             queues = raw_queues(reading, root)
-            known = self._known_end(Ends(reading, root), queues)
+            known = self._known_end(CleanShutdown(reading, root), queues)
             if self._first >= 0 and not is_begin_lost(queues, self._first, min(found)):
                 # Removed by age, or nobody can tell.
                 self._first = -1
@@ -116,7 +116,7 @@ class Lengths:
                 return size
         return 0
 
-    def _known_end(self, ends: Ends, queues: list[RawQueue]) -> int:
+    def _known_end(self, ends: CleanShutdown, queues: list[RawQueue]) -> int:
         """Where the log ended when it was stopped, as far as that is known."""
         with contextlib.suppress(StoreError):
             ends.load()
@@ -229,7 +229,7 @@ class Lengths:
             for _, path, length in self.wrong
         ]
 
-    def mend(self, copies: Copies) -> None:
+    def mend(self, copies: Backup) -> None:
         """I{Blocking.} Give each file its length; what is cut off is kept.
 
         @raise OSError: the disk refused.

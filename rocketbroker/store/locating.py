@@ -12,7 +12,7 @@ from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.records.queueunits import BATCH_SIZE, BatchUnit, decode_batch
-from rocketbroker.store.batchfiles import BatchFiles
+from rocketbroker.store.batchfiles import BatchQueueReader
 from rocketbroker.store.faults import Fault
 from rocketbroker.store.lostrecords import Slot
 from rocketbroker.store.reader import ENTRIES_AT_ONCE, StoreReader
@@ -121,7 +121,7 @@ def slots_of_batches(
 ) -> Iterator[Slot]:
     """The records that a batch queue knows in a region."""
     name = topic.encode()
-    for unit in BatchFiles(reader, topic, queue_id).units(start):
+    for unit in BatchQueueReader(reader, topic, queue_id).units(start):
         position, size, _, _, base, messages = unit
         if position >= end:
             return
@@ -134,12 +134,12 @@ def wrong_units(
 ) -> Iterator[tuple[tuple[str, int], BatchUnit]]:
     """The units of batch queues that a walk has found to be wrong, with their queues,
     if they lead into the log."""
-    opened: dict[tuple[str, int], BatchFiles] = {}
+    opened: dict[tuple[str, int], BatchQueueReader] = {}
     for fault in faults:
         if fault.kind != "entry" or fault.queue is None or fault.offsets != (0, 0):
             continue
         if fault.queue not in opened:
-            opened[fault.queue] = BatchFiles(reader, *fault.queue)
+            opened[fault.queue] = BatchQueueReader(reader, *fault.queue)
         data = opened[fault.queue].read(fault.position)
         if len(data) < BATCH_SIZE:
             continue

@@ -53,7 +53,7 @@ _MAGIC: Final = re.compile(rb"\xda\xa3\x20[\xa7\xab]")
 
 
 @final
-class LookAhead:
+class Resync:
     """Looks behind a place where no record can be read."""
 
     def __init__(self, segments: Segments, since_ms: int = 0) -> None:

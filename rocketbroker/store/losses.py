@@ -15,9 +15,9 @@ from typing import TypeAlias, final
 from rocketbroker.errors import StoreError
 from rocketbroker.records.entries import SIZE
 from rocketbroker.records.queueunits import BatchUnit
-from rocketbroker.store.batchfiles import BatchFiles
+from rocketbroker.store.batchfiles import BatchQueueReader
 from rocketbroker.store.batchqueue import FOLDER as BATCHES
-from rocketbroker.store.copies import Copies, Done
+from rocketbroker.store.copies import Backup, Done
 from rocketbroker.store.faults import Fault
 from rocketbroker.store.locating import queues_in, segment_at, slots_of_batches
 from rocketbroker.store.lostrecords import Filling, Slot
@@ -95,7 +95,7 @@ def _told(queue: tuple[str, int], first: int, end: int, position: int) -> Done:
 
 
 @final
-class Losses:
+class LossReport:
     """The ends of all queues before a repair.
 
     @ivar ends: by topic and queue id, as they stand in files, whether they lead
@@ -129,7 +129,7 @@ class Losses:
             ends[key] = queue.end
             positions[key] = queue.place(queue.end - 1)[0]
         for key in queues_in(reader.files, os.path.join(self._root, BATCHES)):
-            ends[key] = max(BatchFiles(reader, *key).span()[1], ends.get(key, 0))
+            ends[key] = max(BatchQueueReader(reader, *key).span()[1], ends.get(key, 0))
         return ends, positions
 
     @property
@@ -137,7 +137,7 @@ class Losses:
         """How many bytes of entries L{keep} keeps."""
         return SIZE * sum(self.ends[queue] - at for queue, at in self._read.items())
 
-    def keep(self, copies: Copies) -> None:
+    def keep(self, copies: Backup) -> None:
         """I{Blocking.} Keep the entries that lead nowhere.
 
         @raise OSError: the disk refused.
@@ -185,7 +185,7 @@ class Losses:
         for queue, units in sorted(wrong.items()):
             positions = {unit.position: unit for unit in units}
             bases = {unit.base for unit in units}
-            for now in BatchFiles(reader, *queue).units():
+            for now in BatchQueueReader(reader, *queue).units():
                 bases.discard(now.base)
                 was = positions.pop(now.position, now)
                 if (was.base, was.messages) != (now.base, now.messages) or (

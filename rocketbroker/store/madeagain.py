@@ -15,9 +15,9 @@ from typing import Final, final
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.store.batchqueue import FOLDER as BATCHES
 from rocketbroker.store.checkpoint import Checkpoint
-from rocketbroker.store.copies import Copies, Done
+from rocketbroker.store.copies import Backup, Done
 from rocketbroker.store.ends import NAME as ENDS
-from rocketbroker.store.ends import Ends
+from rocketbroker.store.ends import CleanShutdown
 from rocketbroker.store.indexfile import HEADER, file_size
 
 #: Queues of a topic are in one of these.
@@ -28,7 +28,7 @@ FOLDERS: Final = (*QUEUE_FOLDERS, "index")
 
 
 @final
-class MadeAgain:
+class Rebuild:
     """What is moved in one repair."""
 
     def __init__(self, files: IFiles, root: str) -> None:
@@ -121,7 +121,7 @@ class MadeAgain:
             for path in self._paths
         ]
 
-    def move(self, copies: Copies) -> list[Done]:
+    def move(self, copies: Backup) -> list[Done]:
         """I{Blocking.} Move it.
 
         @raise OSError: the disk refused.
@@ -143,7 +143,7 @@ def wrong_ends(files: IFiles, root: str) -> list[Done]:
     path = os.path.join(root, ENDS)
     if not files.exists(path):
         return []
-    ends = Ends(files, root)
+    ends = CleanShutdown(files, root)
     why = "it makes no sense"
     try:
         ends.load()

@@ -34,7 +34,7 @@ from rocketbroker.records.entries import ENTRY, FILLED, FILLED_SIZE, SIZE
 from rocketbroker.records.queueunits import decode_batch
 from rocketbroker.store.consumequeue import Queue
 from rocketbroker.store.placing import place_of
-from rocketbroker.store.rot import Rot
+from rocketbroker.store.rot import CorruptionLog
 from rocketbroker.store.scanning import SMALLEST, Found, whole_record
 from rocketbroker.store.segments import Segments
 
@@ -46,7 +46,7 @@ Placed: TypeAlias = tuple[int, Found | bytes]
 
 
 @final
-class Misplaced:
+class OffsetSequence:
     """Decides on the records of one start.
 
     @ivar doubts: whether files of queues were made again.
@@ -54,7 +54,7 @@ class Misplaced:
     @ivar gaps: how often the records before one were not there, for no known reason.
     """
 
-    def __init__(self, segments: Segments, rot: Rot) -> None:
+    def __init__(self, segments: Segments, rot: CorruptionLog) -> None:
         self._segments = segments
         self._rot = rot
         self._waiting: dict[Queue, tuple[Found, int]] = {}

@@ -25,7 +25,7 @@ from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.files.obstacles import clear_for_file
 from rocketbroker.store.diskspace import NO_ROOM
-from rocketbroker.store.words import ABORT_MS, OWNER, Words
+from rocketbroker.store.words import ABORT_MS, OWNER, SharedPositions
 
 ABORT: Final = "abort"
 LOCK: Final = "lock"
@@ -34,7 +34,7 @@ ZEROED: Final = b"rocketbroker"
 
 
 @final
-class Ownership:
+class StoreLock:
     """The two files of one store.
 
     @ivar is_zeroed: whether zeros alone stood behind the log when the last process
@@ -100,7 +100,7 @@ class Ownership:
         self._files.open(self._abort, create=True).close()
         self._files.sync_dir(self._root)
 
-    def mark(self, words: Words, zeroed: bool) -> None:
+    def mark(self, words: SharedPositions, zeroed: bool) -> None:
         """I{Blocking.} Say that the store is in use, and by whom.
 
         @param zeroed: whether zeros alone stand behind the log.

@@ -25,30 +25,30 @@ from rocketbroker.store.checkpoint import NAME as CHECKPOINT
 from rocketbroker.store.checkpoint import Checkpoint
 from rocketbroker.store.cleaning import Cleaner, local_hour
 from rocketbroker.store.commitlog import CommitLog
-from rocketbroker.store.debt import Debt
-from rocketbroker.store.diskspace import DiskSpace, told
+from rocketbroker.store.debt import DeferredWrites
+from rocketbroker.store.diskspace import DiskUsage, told
 from rocketbroker.store.dispatching import Dispatcher
 from rocketbroker.store.encoding import HOST_V6
 from rocketbroker.store.ends import NAME as ENDS
-from rocketbroker.store.ends import Ends
+from rocketbroker.store.ends import CleanShutdown
 from rocketbroker.store.extension import FOLDER as EXTENSIONS
 from rocketbroker.store.flags import RunningFlags
 from rocketbroker.store.flushing import Flushing
 from rocketbroker.store.index import Index
 from rocketbroker.store.indexfile import FOLDER as INDEX
-from rocketbroker.store.lease import Lease
+from rocketbroker.store.lease import AppendLock
 from rocketbroker.store.queueflushing import QueueFlushing
 from rocketbroker.store.queues import FOLDER as QUEUES
 from rocketbroker.store.queues import QueueTable
 from rocketbroker.store.reading import Reading
 from rocketbroker.store.recovery import Recovery
-from rocketbroker.store.room import Room
-from rocketbroker.store.rot import Rot
+from rocketbroker.store.room import Preallocation
+from rocketbroker.store.rot import CorruptionLog
 from rocketbroker.store.scanning import BODY_CRC, NO_CRC, RECORD_CRC
 from rocketbroker.store.segments import Segments
-from rocketbroker.store.timesearch import TimeSearch
+from rocketbroker.store.timesearch import TimeLookup
 from rocketbroker.store.topictable import listed_topics
-from rocketbroker.store.words import MIN_POSITION, Words
+from rocketbroker.store.words import MIN_POSITION, SharedPositions
 
 
 def physical_memory() -> int:
@@ -64,19 +64,19 @@ def _crcs_to_check(options: StoreOptions) -> int:
 
 
 @final
-class Parts:
+class Assembly:
     """What a store consists of, on files that are there already or are made."""
 
     def __init__(
         self,
         files: IFiles,
         options: StoreOptions,
-        words: Words,
-        lease: Lease,
+        words: SharedPositions,
+        lease: AppendLock,
         wall_ms: Callable[[], int],
         store_host: bytes,
         memory_bytes: int,
-        rot: Rot,
+        rot: CorruptionLog,
         is_batch: Callable[[str], bool] | None,
     ) -> None:
         """
@@ -92,11 +92,11 @@ class Parts:
         self._options = options
         self._words = words
         self._rot = rot
-        self.ends = Ends(files, root)
+        self.ends = CleanShutdown(files, root)
         self._told = partial(told, files, queues)
         self.flags = RunningFlags()
         self.segments = self._make_segments(root)
-        self.space = DiskSpace(
+        self.space = DiskUsage(
             files,
             options,
             self.segments.folders,
@@ -123,13 +123,13 @@ class Parts:
             wall_ms,
             store_host,
             options.max_message_size,
-            Room(self.segments, words, options),
+            Preallocation(self.segments, words, options),
             self.pool,
             holds_back(options),
             options.enabled_append_prop_crc,
         )
         self.flushing = Flushing(self.log, words, holds_back(options))
-        self.search = TimeSearch(self.segments, words, rot)
+        self.search = TimeLookup(self.segments, words, rot)
         self.index = self._make_index(wall_ms)
         self.dispatcher = self._make_dispatcher()
         self.reading = Reading(self.segments, words, options, memory_bytes, rot)
@@ -189,7 +189,7 @@ class Parts:
             options.mapped_file_size_consume_queue_ext,
             options.enable_consume_queue_ext,
             options.max_lmq_consume_queue_num,
-            Debt(self.flags, self._told),
+            DeferredWrites(self.flags, self._told),
             is_batch,
             self._bad,
         )
@@ -232,7 +232,7 @@ class Parts:
             self.checkpoint,
         )
 
-    def _make_cleaner(self, lease: Lease, wall_ms: Callable[[], int]) -> Cleaner:
+    def _make_cleaner(self, lease: AppendLock, wall_ms: Callable[[], int]) -> Cleaner:
         """What removes files of the log, and then those that follow it."""
         return Cleaner(
             self._files,

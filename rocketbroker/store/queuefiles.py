@@ -16,7 +16,7 @@ from rocketbroker.files.blocks import UNREADABLE, around, is_bad
 from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.files.obstacles import clear_for_file, clear_for_folder
 from rocketbroker.store.badqueues import BadQueues, lacking
-from rocketbroker.store.debt import Debt, Owed, over
+from rocketbroker.store.debt import DeferredWrites, OwedWrites, over
 from rocketbroker.store.diskspace import NO_ROOM
 from rocketbroker.store.pages import is_due
 from rocketbroker.store.segments import segment_name
@@ -146,7 +146,7 @@ class QueueFiles:
         folder: str,
         size: int,
         setting: str = "mappedFileSizeConsumeQueue",
-        debt: Debt | None = None,
+        debt: DeferredWrites | None = None,
         bad: BadQueues | None = None,
     ) -> None:
         """
@@ -156,7 +156,7 @@ class QueueFiles:
         """
         self._bad = bad
         self._debt = debt
-        self._owed: Owed | None = None
+        self._owed: OwedWrites | None = None
         self._files = files
         self._reading: QueueFile | None = None
         self.setting = setting
@@ -233,7 +233,8 @@ class QueueFiles:
     def write(self, position: int, content: bytes) -> None:
         """Write, over as many files as it takes.
 
-        @raise OSError: the disk refused; with a L{Debt} only if not for want of room.
+        @raise OSError: the disk refused; with L{DeferredWrites} only if not for want
+            of room.
         """
         if self._owed is not None:
             self._owed.put(position, content)
@@ -243,7 +244,7 @@ class QueueFiles:
         except OSError as error:
             if self._debt is None or error.errno not in NO_ROOM:
                 raise
-            self._owed = Owed(self._debt, self._write)
+            self._owed = OwedWrites(self._debt, self._write)
             self._owed.put(position, content)
 
     def _write(self, position: int, content: bytes) -> None:

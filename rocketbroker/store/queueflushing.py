@@ -22,7 +22,7 @@ from rocketbroker.store.dispatching import Dispatcher
 from rocketbroker.store.flushing import Flushing
 from rocketbroker.store.index import Index
 from rocketbroker.store.queues import QueueTable
-from rocketbroker.store.words import DISPATCHED, FLUSHED, Words
+from rocketbroker.store.words import DISPATCHED, FLUSHED, SharedPositions
 
 
 @final
@@ -31,7 +31,7 @@ class QueueFlushing:
 
     def __init__(
         self,
-        words: Words,
+        words: SharedPositions,
         log: CommitLog,
         flushing: Flushing,
         table: QueueTable,

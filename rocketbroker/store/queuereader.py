@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TypeAlias, final
 
 from rocketbroker.records.entries import ENTRY, FILLED_SIZE, SIZE
-from rocketbroker.store.filerow import FileRow
+from rocketbroker.store.filerow import FileSequence
 from rocketbroker.store.unreadable import ReadFiles
 
 #: Whether a record of a size stands at a position of the log.
@@ -47,7 +47,7 @@ class QueueReader:
         @param below: leave out the files from this byte on.
         """
         self._files = files
-        self.row = FileRow(files, folder, SIZE, below)
+        self.row = FileSequence(files, folder, SIZE, below)
         self.before: QueueReader | None = None
         if self.row.gap >= 0:
             self.before = QueueReader(files, folder, self.row.gap)

@@ -24,12 +24,12 @@ from rocketbroker.store.badqueues import BadQueues
 from rocketbroker.store.batchqueue import FOLDER as BATCH_FOLDER
 from rocketbroker.store.batchqueue import BatchUnits
 from rocketbroker.store.consumequeue import Queue, is_usable
-from rocketbroker.store.debt import Debt
+from rocketbroker.store.debt import DeferredWrites
 from rocketbroker.store.extension import FOLDER as EXTENSION_FOLDER
 from rocketbroker.store.extension import Extension
 from rocketbroker.store.queuefiles import QueueFiles
 from rocketbroker.store.queueloading import QueueLoading
-from rocketbroker.store.words import Words
+from rocketbroker.store.words import SharedPositions
 
 FOLDER = "consumequeue"
 
@@ -47,14 +47,14 @@ class QueueTable:
         files: IFiles,
         root: str,
         file_size: int,
-        words: Words,
+        words: SharedPositions,
         store_host_v6: bool,
         allow_v2: bool,
         batch_file_size: int,
         extension_size: int,
         extends: bool,
         most_lights: int,
-        debt: Debt | None = None,
+        debt: DeferredWrites | None = None,
         is_batch: Callable[[str], bool] | None = None,
         bad: BadQueues | None = None,
     ) -> None:

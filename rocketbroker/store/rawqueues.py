@@ -8,7 +8,7 @@ from typing import Final, final
 
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.entries import ENTRY, FILLED_SIZE, SIZE
-from rocketbroker.store.filerow import FileRow
+from rocketbroker.store.filerow import FileSequence
 from rocketbroker.store.locating import queues_in
 from rocketbroker.store.queues import FOLDER
 from rocketbroker.store.queueverification import SHARED_PREFIX
@@ -29,7 +29,7 @@ class RawQueue:
         self.topic = topic
         self.queue_id = queue_id
         folder = os.path.join(root, FOLDER, topic, str(queue_id))
-        self._row = FileRow(files, folder, SIZE)
+        self._row = FileSequence(files, folder, SIZE)
         self.start = self._row.start // SIZE
         self.per_file = self._row.size // SIZE
         low, high = self.start, self._row.end // SIZE

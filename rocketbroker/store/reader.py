@@ -21,7 +21,7 @@ from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.entries import FILLED_SIZE
 from rocketbroker.store.emptiness import without_log
-from rocketbroker.store.filerow import FileRow
+from rocketbroker.store.filerow import FileSequence
 from rocketbroker.store.logfiles import LogFiles
 from rocketbroker.store.queuereader import QueueReader
 from rocketbroker.store.scanning import Broken, Found, checked
@@ -37,7 +37,7 @@ from rocketbroker.store.words import (
     QUEUES_NAME,
     SLOT_WORDS,
     WORDS_NAME,
-    ReadWords,
+    ReadOnlyPositions,
 )
 
 #: So many entries are read at once.
@@ -99,7 +99,7 @@ class StoreReader:
         """
         self.files = files = ReadFiles(files)
         self.root = root
-        self._words: ReadWords | None = None
+        self._words: ReadOnlyPositions | None = None
         self._window = (0, b"")
         self._slots: dict[tuple[str, int], int] = {}
         self._queues: dict[tuple[str, int], QueueReader] = {}
@@ -130,7 +130,7 @@ class StoreReader:
         path = os.path.join(self.root, WORDS_NAME)
         if not self.files.exists(path) or self.is_clean:
             return
-        words = ReadWords(self.files.open_readonly(path))
+        words = ReadOnlyPositions(self.files.open_readonly(path))
         owner = self.files.read(abort)
         if not owner.isdigit() or not words.belongs_to(
             int(owner), self.files.modified_ms(abort)
@@ -189,7 +189,7 @@ class StoreReader:
         queue_id: int,
         unit: int,
         below: int | None = None,
-    ) -> FileRow:
+    ) -> FileSequence:
         """The files that a queue has of another kind.
 
         @param kind: the name of their directory in the root.
@@ -197,7 +197,7 @@ class StoreReader:
         @param below: leave out those from this byte on.
         """
         folder = os.path.join(self.root, kind, topic, str(queue_id))
-        return FileRow(self.files, folder, unit, below)
+        return FileSequence(self.files, folder, unit, below)
 
     def queue_path(self, topic: str, queue_id: int, offset: int) -> str:
         """The file that holds an entry; empty if none does."""

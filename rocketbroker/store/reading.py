@@ -38,13 +38,20 @@ from rocketbroker.store.interfaces import (
     OFFSET_OVERFLOW_ONE,
     OFFSET_TOO_SMALL,
     Matches,
+    MessageFilter,
     ReadResult,
-    Wanted,
 )
-from rocketbroker.store.rot import CheckedRead, Rot
+from rocketbroker.store.rot import CheckedRead, CorruptionLog
 from rocketbroker.store.segments import Segment, Segments
-from rocketbroker.store.wanted import Look, WantedRead
-from rocketbroker.store.words import COMMITTED, MAX, MIN, MIN_POSITION, PUBLISHED, Words
+from rocketbroker.store.wanted import FilteredRead, Look
+from rocketbroker.store.words import (
+    COMMITTED,
+    MAX,
+    MIN,
+    MIN_POSITION,
+    PUBLISHED,
+    SharedPositions,
+)
 
 #: No answer may be larger (the store sheet, 16).
 MOST_BYTES: Final = 128 << 20
@@ -76,10 +83,10 @@ class Reading:
     def __init__(
         self,
         segments: Segments,
-        words: Words,
+        words: SharedPositions,
         options: StoreOptions,
         memory_bytes: int,
-        rot: Rot,
+        rot: CorruptionLog,
     ) -> None:
         """
         @param memory_bytes: the physical memory of the machine.
@@ -137,7 +144,7 @@ class Reading:
         cold, asked, most_bytes = self.limits(queue, offset, most_messages, most_bytes)
         blob = queue.read(offset, min(end - offset, asked, ENTRIES_AT_ONCE))
         own = offset >= queue.trusted_from and not cold
-        codes = None if isinstance(matches, Wanted) else matches
+        codes = None if isinstance(matches, MessageFilter) else matches
         if codes is not None and queue.extension is not None:
             codes = queue.extension.matching(codes)
         if matches is None and own:
@@ -145,17 +152,17 @@ class Reading:
             if plain is not None:
                 return plain
         scan_end = min(end, offset + max(-(-self.scan_bytes // SIZE), asked))
-        collector: Collector | CheckedRead | WantedRead
-        if own and not isinstance(matches, Wanted):
+        collector: Collector | CheckedRead | FilteredRead
+        if own and not isinstance(matches, MessageFilter):
             bounds = view[MIN_POSITION], view[COMMITTED]
             collector = Collector(self._segments, bounds, (asked, most_bytes))
         else:
             # What others have written may be in a block that cannot be read; through
             # the mapping that would be a signal, which kills the process.
             collector = self.checked(queue, offset, asked, most_bytes, not own)
-            if isinstance(matches, Wanted):
+            if isinstance(matches, MessageFilter):
                 look = self.look_for(queue, not own, matches)
-                collector = WantedRead(look, collector)
+                collector = FilteredRead(look, collector)
         per_file = queue.files.size // SIZE
         at = offset
         files = 0
@@ -202,14 +209,14 @@ class Reading:
             self._segments, self._rot, queue, offset, bounds, limits, cold
         )
 
-    def look_for(self, queue: Queue, cold: bool, wanted: Wanted) -> Look:
+    def look_for(self, queue: Queue, cold: bool, wanted: MessageFilter) -> Look:
         """What looks at the messages of one read."""
         view = self._words.view
         bounds = view[MIN_POSITION], view[COMMITTED]
         return Look(self._segments, bounds, queue.extension, cold, wanted)
 
     def look(
-        self, queue: Queue, offset: int, most: int, wanted: Wanted
+        self, queue: Queue, offset: int, most: int, wanted: MessageFilter
     ) -> tuple[bool, int]:
         """See L{rocketbroker.store.interfaces.IStore.look}."""
         look = self.look_for(queue, offset < queue.trusted_from, wanted)

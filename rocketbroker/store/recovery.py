@@ -53,7 +53,7 @@ from rocketbroker.records.entries import SIZE
 from rocketbroker.store.checkpoint import Checkpoint
 from rocketbroker.store.consumequeue import MAGIC_V1, Queue
 from rocketbroker.store.dispatching import Dispatcher
-from rocketbroker.store.ends import Ends
+from rocketbroker.store.ends import CleanShutdown
 from rocketbroker.store.loading import (
     MOST_MISSING_BEHIND,
     extend,
@@ -61,10 +61,10 @@ from rocketbroker.store.loading import (
     load_segments,
 )
 from rocketbroker.store.logend import LogEnd
-from rocketbroker.store.lookahead import LookAhead
-from rocketbroker.store.misplaced import Misplaced, keep_places
+from rocketbroker.store.lookahead import Resync
+from rocketbroker.store.misplaced import OffsetSequence, keep_places
 from rocketbroker.store.queues import QueueTable
-from rocketbroker.store.rot import Rot
+from rocketbroker.store.rot import CorruptionLog
 from rocketbroker.store.scanning import NOTHING, Blank, Broken, Found, Scan, parse
 from rocketbroker.store.segments import Segments
 from rocketbroker.store.unentered import Unentered
@@ -75,7 +75,7 @@ from rocketbroker.store.words import (
     MIN_POSITION,
     NEXT,
     PUBLISHED,
-    Words,
+    SharedPositions,
 )
 
 #: So many entries are collected before they are written.
@@ -98,12 +98,12 @@ class Recovery:
         files: IFiles,
         segments: Segments,
         table: QueueTable,
-        words: Words,
+        words: SharedPositions,
         checkpoint: Checkpoint,
         dispatcher: Dispatcher,
         check_crc: int,
-        rot: Rot,
-        ends: Ends,
+        rot: CorruptionLog,
+        ends: CleanShutdown,
         doubt: Callable[[], None],
         zeroed: bool,
         listed: Callable[[], frozenset[str] | None],
@@ -130,7 +130,7 @@ class Recovery:
         self._listed = listed
         self.zeroed = zeroed
         self._believed = True
-        self._misplaced = Misplaced(segments, rot)
+        self._misplaced = OffsetSequence(segments, rot)
         self._clean = False
         self._looked: Unentered | None = None
         self._missing_bytes = 0
@@ -394,7 +394,7 @@ class Recovery:
         if not scan.broken or (self._clean and scan.broken == NOTHING):
             return -1
         since_ms = 0 if self.zeroed else self.last_store_ms
-        look = LookAhead(self._segments, since_ms)
+        look = Resync(self._segments, since_ms)
         behind = look.next_whole(position, far=scan.is_refused)
         if behind > 0:
             if scan.is_refused:

@@ -27,7 +27,7 @@ _BY: Final = "log"
 
 
 @final
-class Refusal:
+class WriteBackoff:
     """What the disk of the log has refused.
 
     @ivar reason: a sentence; empty if it takes what comes.

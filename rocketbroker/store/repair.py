@@ -27,21 +27,21 @@ from rocketbroker.records.entries import SIZE
 from rocketbroker.records.queueunits import BATCH_SIZE
 from rocketbroker.store.batchqueue import FOLDER as BATCHES
 from rocketbroker.store.check import Check
-from rocketbroker.store.claim import Claim, log_folders
-from rocketbroker.store.copies import Copies, Done
+from rocketbroker.store.claim import ExclusiveLock, log_folders
+from rocketbroker.store.copies import Backup, Done
 from rocketbroker.store.ends import NAME as ENDS
 from rocketbroker.store.extension import FOLDER as EXTENSIONS
 from rocketbroker.store.faults import Fault
 from rocketbroker.store.founddelays import delays_in
-from rocketbroker.store.lengths import Lengths
+from rocketbroker.store.lengths import SegmentSizes
 from rocketbroker.store.locating import (
     file_size_in,
     queues_in,
     segment_at,
     written_from,
 )
-from rocketbroker.store.losses import Losses, name_of, other_tags
-from rocketbroker.store.madeagain import MadeAgain, wrong_ends
+from rocketbroker.store.losses import LossReport, name_of, other_tags
+from rocketbroker.store.madeagain import Rebuild, wrong_ends
 from rocketbroker.store.queues import FOLDER as QUEUES
 from rocketbroker.store.queueverification import SHARED_PREFIX
 from rocketbroker.store.reader import StoreReader
@@ -52,7 +52,7 @@ from rocketbroker.store.store import Store
 from rocketbroker.store.verification import Verification, is_filler
 
 #: Makes the directory for copies, when the first is needed.
-Keeping: TypeAlias = Callable[[], Copies]
+Keeping: TypeAlias = Callable[[], Backup]
 
 
 @final
@@ -99,7 +99,7 @@ class Repair:
         self._give_up = give_up
         self._restores = restores
         self._gaps = StopGaps(files, 0)
-        self._copies: Copies | None = None
+        self._copies: Backup | None = None
         self._has_other_index = False
         self._log_size = 0
         self.faults = 0
@@ -117,7 +117,7 @@ class Repair:
             nothing has changed then. Or the disk refused in the middle.
         """
         log = self._options.store_path_commit_log
-        claim = Claim(self._files, self._users, self._root, log)
+        claim = ExclusiveLock(self._files, self._users, self._root, log)
         try:
             claim.take(dry)
             self._run(dry, claim)
@@ -138,7 +138,7 @@ class Repair:
                 self._copies.close()
             claim.release()
 
-    def _run(self, dry: bool, claim: Claim) -> None:
+    def _run(self, dry: bool, claim: ExclusiveLock) -> None:
         lengths = self._lengths()
         self._log_size = lengths.size
         first = self._first_changes(lengths, dry)
@@ -172,7 +172,7 @@ class Repair:
             plan = Plan(self._files, self._root, reader, faults, self._wall_ms(), new)
             if walk.tail:
                 plan.rest = walk.tail_position, walk.tail
-            losses = Losses(self._root, reader, plan.lost_units())
+            losses = LossReport(self._root, reader, plan.lost_units())
             told = given_up + self._told(plan, reader) + other_tags(reader, faults)
             end = walk.tail_position if walk.tail else reader.lowest + walk.done
             again = self._again(plan, is_damaged, unclean, end)
@@ -230,9 +230,9 @@ class Repair:
             reader.close()
         return check.log, faults
 
-    def _lengths(self) -> Lengths:
+    def _lengths(self) -> SegmentSizes:
         options = self._options
-        return Lengths(
+        return SegmentSizes(
             self._files,
             self._root,
             options.store_path_commit_log,
@@ -240,7 +240,7 @@ class Repair:
             self._give_up,
         )
 
-    def _is_told(self, fault: Fault, lengths: Lengths, paths: Set[str]) -> bool:
+    def _is_told(self, fault: Fault, lengths: SegmentSizes, paths: Set[str]) -> bool:
         """Whether a fault is one that was told before the walk, and not yet changed, or
         made in the place of what is given up."""
         if fault.kind in ("file", "unreadable"):
@@ -250,7 +250,7 @@ class Repair:
             )
         return fault.region in self._gaps.regions
 
-    def _first_changes(self, lengths: Lengths, dry: bool) -> set[str]:
+    def _first_changes(self, lengths: SegmentSizes, dry: bool) -> set[str]:
         """Repair what is not the store's; move away what was written down at the last
         stop if that is of no use; give each file of the log the length that it should
         have, if none is missing.
@@ -278,7 +278,7 @@ class Repair:
             self._tell(done)
         return {done.where for done in ours}
 
-    def _leave(self, lengths: Lengths) -> None:
+    def _leave(self, lengths: SegmentSizes) -> None:
         """Tell what nothing can be done about."""
         for done in lengths.unrepaired(self._files, self._root):
             self.faults += 1
@@ -346,15 +346,13 @@ class Repair:
         """The file of a position, once all have their places."""
         return self._gaps.place_of(segment_at(reader, position).path)
 
-    def _again(
-        self, plan: Plan, rebuild: bool, unclean: bool, log_end: int
-    ) -> MadeAgain:
+    def _again(self, plan: Plan, rebuild: bool, unclean: bool, log_end: int) -> Rebuild:
         """What is made again."""
         filling = plan.filling
         damaged = set(plan.damaged)
         if filling.emptied or filling.dead:
             damaged |= self._batch_queues()
-        again = MadeAgain(self._files, self._root)
+        again = Rebuild(self._files, self._root)
         again.queues(damaged)
         if (rebuild or unclean) and not self._has_other_index:
             again.index(0 if rebuild else self._options.max_index_num, log_end)
@@ -362,9 +360,9 @@ class Repair:
 
     # Changing.
 
-    def _keeping(self) -> Copies:
+    def _keeping(self) -> Backup:
         if self._copies is None:
-            self._copies = Copies(self._files, self._root, self._wall_ms())
+            self._copies = Backup(self._files, self._root, self._wall_ms())
         return self._copies
 
     def _check_room(self, size: int) -> None:
@@ -409,7 +407,7 @@ class Repair:
             for file in opened.values():
                 file.close()
 
-    def _set_aside(self, again: MadeAgain, rebuild: bool) -> None:
+    def _set_aside(self, again: Rebuild, rebuild: bool) -> None:
         """Let the store find that it crashed, and move away what is made again.
 
         In this order: where the power is lost in between, the next start makes the
@@ -479,7 +477,7 @@ class Repair:
             pass
         store.close()
 
-    def _compare(self, losses: Losses) -> None:
+    def _compare(self, losses: LossReport) -> None:
         """See what is lost, and what is left."""
         reader = self._reader()
         try:

@@ -21,7 +21,7 @@ from typing import Final, final
 
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.store.segments import ALLOCATION, Segments
-from rocketbroker.store.words import PUBLISHED, Words
+from rocketbroker.store.words import PUBLISHED, SharedPositions
 
 #: So close to where others append nothing is reserved: they may get there before. Where
 #: a file system cannot reserve blocks, the C library reads a byte of each and writes it
@@ -34,10 +34,12 @@ LEAST: Final = 4 << 20
 
 
 @final
-class Room:
+class Preallocation:
     """Makes it."""
 
-    def __init__(self, segments: Segments, words: Words, options: StoreOptions) -> None:
+    def __init__(
+        self, segments: Segments, words: SharedPositions, options: StoreOptions
+    ) -> None:
         self._segments = segments
         self._words = words
         self._warms = options.warm_maped_file_enable

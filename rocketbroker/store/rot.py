@@ -53,7 +53,7 @@ MULTI_DISPATCH: Final = b"INNER_MULTI_DISPATCH\x01"
 
 
 @final
-class Rot:
+class CorruptionLog:
     """What was found to be rotten since the start.
 
     @ivar records: how many places of the log, or blocks of what is made from it.
@@ -112,7 +112,7 @@ class Rot:
 
 
 def given_up(
-    rot: Rot, segments: Segments, position: int, size: int, error: OSError
+    rot: CorruptionLog, segments: Segments, position: int, size: int, error: OSError
 ) -> str:
     """Why a record cannot be read, if the disk has refused it often enough.
 
@@ -142,7 +142,7 @@ class CheckedRead:
     def __init__(
         self,
         segments: Segments,
-        rot: Rot,
+        rot: CorruptionLog,
         queue: Queue,
         offset: int,
         bounds: tuple[int, int],

@@ -27,7 +27,7 @@ from typing import Final, final
 
 from rocketbroker.files.directories import make_lasting
 from rocketbroker.files.interfaces import IFiles
-from rocketbroker.store.copies import Copies
+from rocketbroker.store.copies import Backup
 from rocketbroker.store.segments import position_of_name, segment_name
 
 #: The directory with files that are not full yet.
@@ -87,7 +87,7 @@ class StopGaps:
         """Where a file will be; of any other, where it is."""
         return self._paths.get(path, path)
 
-    def put(self, copies: Copies) -> None:
+    def put(self, copies: Backup) -> None:
         """I{Blocking.} Move them to their places: what is in them is on the disk.
 
         @raise OSError: the disk refused.

@@ -23,10 +23,10 @@ from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.store.batchreading import BatchReading
 from rocketbroker.store.cleaning import Cleaner
 from rocketbroker.store.consumequeue import Queue
-from rocketbroker.store.diskspace import DiskSpace
+from rocketbroker.store.diskspace import DiskUsage
 from rocketbroker.store.extension import BitMaps
 from rocketbroker.store.flags import NOT_APPENDABLE, RunningFlags
-from rocketbroker.store.following import Trail
+from rocketbroker.store.following import LogTail
 from rocketbroker.store.interfaces import (
     SERVICE_NOT_AVAILABLE,
     Arrival,
@@ -35,20 +35,20 @@ from rocketbroker.store.interfaces import (
     IStore,
     KeyResult,
     Matches,
+    MessageFilter,
     ReadResult,
-    Wanted,
 )
-from rocketbroker.store.lease import Lease, ThreadLease
-from rocketbroker.store.ownership import Ownership
-from rocketbroker.store.parts import Parts, physical_memory
-from rocketbroker.store.rot import Rot
+from rocketbroker.store.lease import AppendLock, ThreadAppendLock
+from rocketbroker.store.ownership import StoreLock
+from rocketbroker.store.parts import Assembly, physical_memory
+from rocketbroker.store.rot import CorruptionLog
 from rocketbroker.store.words import (
     COMMITTED,
     DISPATCHED,
     FLUSHED,
     MIN_POSITION,
     PUBLISHED,
-    Words,
+    SharedPositions,
 )
 
 #: How many records are dispatched at once when the store is closed.
@@ -69,7 +69,7 @@ class Store:
     """
 
     flags: RunningFlags
-    space: DiskSpace
+    space: DiskUsage
     cleaner: Cleaner
 
     def __init__(
@@ -78,7 +78,7 @@ class Store:
         options: StoreOptions,
         wall_ms: Callable[[], int],
         store_host: bytes,
-        lease: Lease | None = None,
+        lease: AppendLock | None = None,
         memory_bytes: int | None = None,
     ) -> None:
         """
@@ -92,16 +92,16 @@ class Store:
         self._wall_ms = wall_ms
         self._store_host = store_host
         self._root = options.store_path_root_dir
-        self._lease = lease if lease is not None else ThreadLease()
+        self._lease = lease if lease is not None else ThreadAppendLock()
         self._memory = memory_bytes if memory_bytes is not None else physical_memory()
         self._is_batch: Callable[[str], bool] | None = None
-        self._owner = Ownership(files, self._root)
+        self._owner = StoreLock(files, self._root)
         self._is_open = False
         self._was_open = False
         self.report: list[str] = []
         self.given_up_bytes = 0
         self.recovered_records = 0
-        self.rot = Rot()
+        self.rot = CorruptionLog()
 
     # Opening and closing.
 
@@ -117,7 +117,7 @@ class Store:
         try:
             make_lasting(self._files, self._root)
             self._owner.take()
-            self._words = Words(self._files, self._root)
+            self._words = SharedPositions(self._files, self._root)
             try:
                 self._open()
             except BaseException:
@@ -134,7 +134,7 @@ class Store:
             raise
 
     def _open(self) -> None:
-        parts = Parts(
+        parts = Assembly(
             self._files,
             self._options,
             self._words,
@@ -355,7 +355,7 @@ class Store:
         return reading.read(queue, offset, most_messages, most_bytes, matches)
 
     def look(
-        self, queue: IQueue, offset: int, most: int, wanted: Wanted
+        self, queue: IQueue, offset: int, most: int, wanted: MessageFilter
     ) -> tuple[bool, int]:
         """See L{IStore.look}."""
         assert type(queue) is Queue
@@ -387,9 +387,9 @@ class Store:
         """See L{IStore.record_at}."""
         return self._search.record_at(position) if self._is_open else None
 
-    def trail(self, position: int) -> Trail:
+    def trail(self, position: int) -> LogTail:
         """See L{IStore.trail}."""
-        return Trail(self._segments, self._words, position)
+        return LogTail(self._segments, self._words, position)
 
     def offset_by_time(self, queue: IQueue, ms: int, upper: bool) -> int:
         """See L{IStore.offset_by_time}."""

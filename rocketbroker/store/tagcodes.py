@@ -16,7 +16,7 @@ from rocketbroker.errors import StoreError
 from rocketbroker.records.queueunits import EXTENSION_HEAD, decode_extension
 from rocketbroker.store.delays import SCHEDULE_TOPIC
 from rocketbroker.store.extension import FOLDER, NOWHERE, is_address
-from rocketbroker.store.filerow import FileRow
+from rocketbroker.store.filerow import FileSequence
 from rocketbroker.store.reader import StoreReader
 
 #: What is added to a position to make it an address.
@@ -32,7 +32,7 @@ class TagCodes:
 
     def __init__(self, reader: StoreReader, topic: str, queue_id: int) -> None:
         self._is_delayed = topic.encode() == SCHEDULE_TOPIC
-        self._units: FileRow | None = None
+        self._units: FileSequence | None = None
         if queue_id in reader.queues(topic, FOLDER):
             self._units = reader.row(FOLDER, topic, queue_id, 1)
         self._is_refused = reader.is_refused(FOLDER, topic, queue_id)

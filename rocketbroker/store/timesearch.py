@@ -14,10 +14,10 @@ from typing import Final, final
 
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.store.consumequeue import Queue
-from rocketbroker.store.rot import Rot, given_up
+from rocketbroker.store.rot import CorruptionLog, given_up
 from rocketbroker.store.scanning import Blank, Broken, Found, parse
 from rocketbroker.store.segments import Segments
-from rocketbroker.store.words import COMMITTED, MIN_POSITION, Words
+from rocketbroker.store.words import COMMITTED, MIN_POSITION, SharedPositions
 
 #: The store time of what cannot be read, and one that is later than all others.
 _UNREADABLE: Final = -2
@@ -28,10 +28,12 @@ _MOST_PASSED: Final = 256
 
 
 @final
-class TimeSearch:
+class TimeLookup:
     """Looks single records up."""
 
-    def __init__(self, segments: Segments, words: Words, rot: Rot) -> None:
+    def __init__(
+        self, segments: Segments, words: SharedPositions, rot: CorruptionLog
+    ) -> None:
         """
         @param rot: told of what the disk cannot read.
         """

@@ -20,7 +20,7 @@ from rocketbroker.records import record, sysflags
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.records.queueunits import BatchUnit
 from rocketbroker.store.extension import Extension, is_address
-from rocketbroker.store.interfaces import ReadResult, Wanted
+from rocketbroker.store.interfaces import MessageFilter, ReadResult
 from rocketbroker.store.rot import CheckedRead
 from rocketbroker.store.segments import Segments
 
@@ -63,7 +63,7 @@ class Look:
         bounds: tuple[int, int],
         extension: Extension | None,
         cold: bool,
-        wanted: Wanted,
+        wanted: MessageFilter,
     ) -> None:
         """
         @param bounds: the oldest position of the log, and the published one.
@@ -169,7 +169,7 @@ def _behind_topic(tail: bytes, width: int) -> bytes | None:
 
 
 @final
-class WantedRead:
+class FilteredRead:
     """What one read of wanted messages has found so far.
 
     The same to its caller as L{rocketbroker.store.reading.Collector}.

@@ -70,7 +70,7 @@ MEMORY_SIZE: Final = 64 << 20
 
 
 @final
-class Words:
+class SharedPositions:
     """The mapping. C{view} is replaced when it grows: take it anew in each step.
 
     A store whose disk is full when it starts has to start all the same. Then the words
@@ -188,7 +188,7 @@ class Words:
 
 
 @final
-class ReadWords:
+class ReadOnlyPositions:
     """The same, of a running broker, for another process that only reads."""
 
     __slots__ = ("_file", "_map", "view")

@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.app.command import command
 from rocketbroker.app.storerepair import repair_json
 from rocketbroker.files.disk import Disk
-from rocketbroker.store.copies import Copies
+from rocketbroker.store.copies import Backup
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import on_disk, put
 
@@ -204,7 +204,7 @@ class SettingsTests(SynchronousTestCase):
             file.pwrite(b"{}", 0)
             file.close()
         disk.spoil(path, 0, 1)
-        copies = Copies(disk, "/s", 1)
+        copies = Backup(disk, "/s", 1)
         told = repair_json(disk, "/s", lambda: copies)
         self.assertEqual([each.kind for each in told], ["changed"])
         self.assertEqual(disk.read(path), b"{}")

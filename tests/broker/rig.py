@@ -13,26 +13,26 @@ from rocketbroker.broker.broadcast_offsets import BroadcastOffsets
 from rocketbroker.broker.consumers import ConsumerRegistry
 from rocketbroker.broker.dead_letters import DeadLetters
 from rocketbroker.broker.delay_offsets import DelayOffsets
-from rocketbroker.broker.delaying import Delaying
-from rocketbroker.broker.durability import Durability, InThread
+from rocketbroker.broker.delaying import ScheduleService
+from rocketbroker.broker.durability import GroupCommit, InThread
 from rocketbroker.broker.filters import Filters
 from rocketbroker.broker.groups import GroupTable
-from rocketbroker.broker.holding import Holding
-from rocketbroker.broker.intake import Intake
-from rocketbroker.broker.lightqueues import LightQueues
+from rocketbroker.broker.holding import LongPolling
+from rocketbroker.broker.intake import AppendBatcher
+from rocketbroker.broker.lightqueues import Lmq
 from rocketbroker.broker.message_queries import MessageQueries
 from rocketbroker.broker.offsets import OffsetTable
-from rocketbroker.broker.postponing import Postponing
+from rocketbroker.broker.postponing import DelayMessages
 from rocketbroker.broker.producers import ProducerRegistry
 from rocketbroker.broker.pull_checks import PullChecks
 from rocketbroker.broker.pulling import Pulling
-from rocketbroker.broker.refusals import Refusals
+from rocketbroker.broker.refusals import DeniedPulls
 from rocketbroker.broker.sendback import SendBack
 from rocketbroker.broker.sending import Sending
-from rocketbroker.broker.state import TableFile
+from rocketbroker.broker.state import JsonTable
 from rocketbroker.broker.topics import TopicTable
 from rocketbroker.broker.transactions import Transactions
-from rocketbroker.broker.upkeep import Upkeep
+from rocketbroker.broker.upkeep import StoreScheduler
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import StoreError
@@ -114,9 +114,9 @@ class Rig:
             self.clock.seconds, lambda group, members: None
         )
         self.filters = Filters(options, self.file("f"), self.wall_ms)
-        self.durability = Durability(self.clock, self.store, store_options, in_thread)
-        self.holding = Holding(self.clock, self.store, options)
-        self.upkeep = Upkeep(
+        self.durability = GroupCommit(self.clock, self.store, store_options, in_thread)
+        self.holding = LongPolling(self.clock, self.store, options)
+        self.upkeep = StoreScheduler(
             self.clock,
             self.store,
             store_options,
@@ -125,7 +125,7 @@ class Rig:
             in_thread,
         )
         most = store_options.max_message_size
-        self.intake = Intake(
+        self.intake = AppendBatcher(
             self.store,
             self.durability,
             options,
@@ -133,8 +133,8 @@ class Rig:
             self.upkeep.appended,
             self.clock.seconds,
         )
-        postponing = Postponing(store_options.message_delay_level)
-        self.lights = LightQueues(self.store, store_options.enable_lmq)
+        postponing = DelayMessages(store_options.message_delay_level)
+        self.lights = Lmq(self.store, store_options.enable_lmq)
         self._make_transactions(options, store_options, postponing, in_thread)
         self.ordered: set[str] = set()
         self._make_sending(postponing, options, most)
@@ -161,7 +161,7 @@ class Rig:
 
     def _make_pulling(self, options: BrokerOptions, in_thread: InThread) -> None:
         """The way out."""
-        self.refusals = Refusals()
+        self.refusals = DeniedPulls()
         self.checks = PullChecks(
             self.store,
             self.topics,
@@ -195,7 +195,7 @@ class Rig:
         self,
         options: BrokerOptions,
         store_options: StoreOptions,
-        postponing: Postponing,
+        postponing: DelayMessages,
         in_thread: InThread,
     ) -> None:
         """What half messages become."""
@@ -220,7 +220,7 @@ class Rig:
         )
 
     def _make_sending(
-        self, postponing: Postponing, options: BrokerOptions, most: int
+        self, postponing: DelayMessages, options: BrokerOptions, most: int
     ) -> None:
         """The way in."""
         self.dead_letters = DeadLetters(
@@ -243,7 +243,7 @@ class Rig:
         )
 
     def _make_send_back(
-        self, postponing: Postponing, options: BrokerOptions, in_thread: InThread
+        self, postponing: DelayMessages, options: BrokerOptions, in_thread: InThread
     ) -> None:
         """The way in for the second time."""
         self.send_back = SendBack(
@@ -258,10 +258,10 @@ class Rig:
             in_thread,
         )
 
-    def _make_delaying(self, postponing: Postponing, in_thread: InThread) -> None:
+    def _make_delaying(self, postponing: DelayMessages, in_thread: InThread) -> None:
         """The way back of what waits."""
         self.delay_offsets = DelayOffsets(self.file("delayOffset"), 200, self.wall_ms)
-        self.delaying = Delaying(
+        self.delaying = ScheduleService(
             self.clock,
             self.store,
             self.delay_offsets,
@@ -279,9 +279,9 @@ class Rig:
         """The time of day, as far as the clock has been advanced."""
         return self.start_ms + int(self.clock.seconds() * 1000)
 
-    def file(self, name: str) -> TableFile:
+    def file(self, name: str) -> JsonTable:
         """The file of a table."""
-        return TableFile(self.disk, f"/store/config/{name}.json", at_once)
+        return JsonTable(self.disk, f"/store/config/{name}.json", at_once)
 
     def topic(self, name: str = "T", queues: int = 4, **more: object) -> None:
         """Make a topic."""

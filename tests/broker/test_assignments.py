@@ -10,11 +10,11 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.broker.assignments import (
     MOST_ROUTES,
     ROUTE_SECONDS,
-    Assignments,
+    QueueAssignment,
     averaged,
     by_circle,
 )
-from rocketbroker.broker.request_modes import RequestMode, RequestModes
+from rocketbroker.broker.request_modes import MessageRequestModes, RequestMode
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (
     BrokerError,
@@ -51,8 +51,8 @@ class AssignmentCase(SynchronousTestCase):
         rig.topic("T", queues=3)
         rig.groups.find("G")
         options = BrokerOptions.from_properties({"brokerName": "broker-a", **settings})
-        self.modes = RequestModes(options, rig.file("modes"))
-        self.assignments = Assignments(
+        self.modes = MessageRequestModes(options, rig.file("modes"))
+        self.assignments = QueueAssignment(
             rig.clock.seconds,
             options,
             rig.topics,

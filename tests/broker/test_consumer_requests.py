@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.consumer_requests import ConsumerRequests
+from rocketbroker.broker.consumer_requests import ConsumerInfo
 from rocketbroker.broker.consumers import ConsumerRegistry
-from rocketbroker.broker.notices import Notices
+from rocketbroker.broker.notices import ConsumerNotify
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (
     BrokerError,
@@ -38,9 +38,9 @@ class ConsumerRequestTests(SynchronousTestCase):
         rig.topic("T", queues=2)
         rig.groups.find("G")
         self.consumers = ConsumerRegistry(
-            rig.clock.seconds, Notices(BrokerOptions()).consumer_ids_changed
+            rig.clock.seconds, ConsumerNotify(BrokerOptions()).consumer_ids_changed
         )
-        requests = ConsumerRequests(
+        requests = ConsumerInfo(
             rig.topics, rig.groups, rig.offsets, self.consumers, rig.store
         )
         requests.register(rig.table)

@@ -6,7 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.dead_letters import DeadLetters, FailureCounts, most_reconsumed
 from rocketbroker.broker.groups import GroupTable
-from rocketbroker.broker.state import TableFile
+from rocketbroker.broker.state import JsonTable
 from rocketbroker.broker.topics import TopicTable
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import BrokerError, SystemFailure
@@ -42,12 +42,12 @@ class TopicTests(SynchronousTestCase):
 
     def table(self, most_made: int = 1000) -> TopicTable:
         """A table of topics."""
-        file = TableFile(MemoryDisk(), "/config/topics.json", at_once)
+        file = JsonTable(MemoryDisk(), "/config/topics.json", at_once)
         return TopicTable(BrokerOptions(), file, lambda: 0, most_made=most_made)
 
     def letters(self, topics: TopicTable) -> DeadLetters:
         """Dead letters in these topics."""
-        file = TableFile(MemoryDisk(), "/config/groups.json", at_once)
+        file = JsonTable(MemoryDisk(), "/config/groups.json", at_once)
         groups = GroupTable(BrokerOptions(), file, lambda: 0)
         return DeadLetters(topics, groups, lambda group: False)
 

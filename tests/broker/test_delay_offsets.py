@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.delay_offsets import DelayOffsets
-from rocketbroker.broker.state import TableFile
+from rocketbroker.broker.state import JsonTable
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.threads import at_once
 
@@ -38,7 +38,7 @@ class DelayOffsetTests(SynchronousTestCase):
             file = self.disk.open(PATH, create=True)
             file.truncate(0)
             file.pwrite(content, 0)
-        table = DelayOffsets(TableFile(self.disk, PATH, at_once), step, lambda: 9)
+        table = DelayOffsets(JsonTable(self.disk, PATH, at_once), step, lambda: 9)
         table.load()
         return table
 

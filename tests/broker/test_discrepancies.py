@@ -18,11 +18,11 @@ from rocketbroker.broker.discrepancies import (
     NEW_SECONDS,
     REFUSED_SECONDS,
     SILENT_SECONDS,
-    Discrepancies,
+    GroupDiagnosis,
 )
-from rocketbroker.broker.elsewhere import ANSWER_SECONDS, Elsewhere
+from rocketbroker.broker.elsewhere import ANSWER_SECONDS, RouteCache
 from rocketbroker.broker.groups import GroupTable
-from rocketbroker.broker.state import TableFile
+from rocketbroker.broker.state import JsonTable
 from rocketbroker.broker.topics import TopicTable
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import TopicNotExist
@@ -51,13 +51,13 @@ class World:
         self.clock.advance(1000)
         disk = MemoryDisk()
         options = BrokerOptions()
-        self.topics = TopicTable(options, TableFile(disk, "/t", at_once), self.wall_ms)
-        self.groups = GroupTable(options, TableFile(disk, "/g", at_once), self.wall_ms)
-        self.elsewhere = Elsewhere(self.clock.seconds, "a", name_servers, self.route)
+        self.topics = TopicTable(options, JsonTable(disk, "/t", at_once), self.wall_ms)
+        self.groups = GroupTable(options, JsonTable(disk, "/g", at_once), self.wall_ms)
+        self.elsewhere = RouteCache(self.clock.seconds, "a", name_servers, self.route)
         self.registry = ConsumerRegistry(
             self.clock.seconds, lambda group, members: None
         )
-        self.discrepancies = Discrepancies(
+        self.discrepancies = GroupDiagnosis(
             self.registry,
             self.topics,
             self.groups,
@@ -268,9 +268,9 @@ class DiscrepanciesTests(SynchronousTestCase):
         """A topic that another broker has is not missing, nor one of which name servers
         have not said so; and one that comes up there is no longer."""
         self.world = World(["n:9876"])
-        self.world.others.add("Elsewhere")
+        self.world.others.add("RouteCache")
         (one,) = peers(1)
-        self.world.beat(one, {"Elsewhere": "*", "Nowhere": "*"})
+        self.world.beat(one, {"RouteCache": "*", "Nowhere": "*"})
         self.assertEqual(self.world.kinds(), [("topic-missing", "Nowhere")])
         self.world.others.add("Nowhere")
         self.world.clock.advance(ANSWER_SECONDS)

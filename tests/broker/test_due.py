@@ -5,7 +5,12 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.clock_jumps import SteadyTime
-from rocketbroker.broker.due import LAST_EXTENSION_ADDRESS, MOST_BYTES, Level, find_due
+from rocketbroker.broker.due import (
+    LAST_EXTENSION_ADDRESS,
+    MOST_BYTES,
+    DelayLevel,
+    find_due,
+)
 from rocketbroker.records.entries import ENTRY
 from rocketbroker.records.names import SCHEDULE_TOPIC
 from rocketbroker.store.consumequeue import Queue
@@ -29,10 +34,10 @@ class LevelCase(SynchronousTestCase):
         self.queue = queue
         self.level = self.at(0)
 
-    def at(self, offset: int) -> Level:
+    def at(self, offset: int) -> DelayLevel:
         """The level when it has come to that offset."""
         steady = SteadyTime(self.rig.clock.seconds, self.rig.wall_ms)
-        return Level(1, SECOND, self.queue, offset, steady)
+        return DelayLevel(1, SECOND, self.queue, offset, steady)
 
     def wait(
         self, body: bytes = b"body", place: bytes = b"REAL_TOPIC\x01T\x02REAL_QID\x010"

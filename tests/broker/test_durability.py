@@ -9,7 +9,7 @@ from typing import TypeVar
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.durability import RETRY_SECONDS, Durability
+from rocketbroker.broker.durability import RETRY_SECONDS, GroupCommit
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.store.interfaces import Draft
 from rocketbroker.wire.codes import ResponseCode
@@ -51,7 +51,7 @@ class DurabilityTests(SynchronousTestCase):
         self.rig = Rig({"flushDiskType": "SYNC_FLUSH"})
         self.addCleanup(self.rig.close)
         self.thread = SlowThread()
-        self.durability = Durability(
+        self.durability = GroupCommit(
             self.rig.clock,
             self.rig.store,
             StoreOptions(flush_disk_type="SYNC_FLUSH", sync_flush_timeout=5000),

@@ -10,7 +10,7 @@ from rocketbroker.broker.elsewhere import (
     ANSWER_SECONDS,
     MOST_ASKED,
     MOST_KNOWN,
-    Elsewhere,
+    RouteCache,
 )
 from rocketbroker.errors import ConnectionLost, TopicNotExist
 from rocketbroker.wire.routes import QueueData, TopicRouteData
@@ -19,13 +19,13 @@ ROUTE = TopicRouteData(queue_datas=[QueueData(broker_name="b", perm=6)])
 
 
 class ElsewhereTests(SynchronousTestCase):
-    """L{Elsewhere}."""
+    """L{RouteCache}."""
 
     def setUp(self) -> None:
         """Two name servers that have not answered yet."""
         self.clock = Clock()
         self.asked: list[tuple[str, str, Deferred[TopicRouteData]]] = []
-        self.elsewhere = Elsewhere(self.clock.seconds, "a", ["n1", "n2"], self.route)
+        self.elsewhere = RouteCache(self.clock.seconds, "a", ["n1", "n2"], self.route)
 
     def route(self, server: str, topic: str) -> Deferred[TopicRouteData]:
         """One question."""
@@ -76,7 +76,7 @@ class ElsewhereTests(SynchronousTestCase):
 
     def test_none(self) -> None:
         """Without name servers there are no other brokers."""
-        alone = Elsewhere(self.clock.seconds, "a", [], self.route)
+        alone = RouteCache(self.clock.seconds, "a", [], self.route)
         self.assertIs(alone.has("T"), False)
         self.assertFalse(alone.may_appear("T"))
         self.assertEqual(self.asked, [])

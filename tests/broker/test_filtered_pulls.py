@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rocketbroker.broker import holding
-from rocketbroker.broker.holding import Held
-from rocketbroker.store.interfaces import Arrival, Wanted
+from rocketbroker.broker.holding import HeldPull
+from rocketbroker.store.interfaces import Arrival, MessageFilter
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.heartbeats import SubscriptionData
 from tests.broker.rig import send_ext
@@ -73,9 +73,9 @@ class SqlTests(PullCase):
         the regular check."""
         queue = self.rig.store.queue("T", 0)
         woken: list[object] = []
-        wanted = Wanted(None, lambda properties: True, cost=holding.MOST_LOOKED)
+        wanted = MessageFilter(None, lambda properties: True, cost=holding.MOST_LOOKED)
         for number in range(2):
-            held = Held(
+            held = HeldPull(
                 self.rig.connection,
                 queue,
                 0,
@@ -114,9 +114,11 @@ class SqlTests(PullCase):
         queue = self.rig.store.queue("T", 0)
 
         def hold(cost: int) -> bool:
-            wanted = Wanted(None, None, cost=cost)
+            wanted = MessageFilter(None, None, cost=cost)
             return self.rig.holding.hold(
-                Held(self.rig.connection, queue, 0, wanted, 60.0, lambda held: None, 0)
+                HeldPull(
+                    self.rig.connection, queue, 0, wanted, 60.0, lambda held: None, 0
+                )
             )
 
         self.assertTrue(hold(holding.MOST_COST - 1))

@@ -7,7 +7,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker import filters
 from rocketbroker.broker.filters import Filters
-from rocketbroker.broker.state import TableFile
+from rocketbroker.broker.state import JsonTable
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.threads import at_once
@@ -31,7 +31,7 @@ class FilterCase(SynchronousTestCase):
     def make(self, **options: object) -> Filters:
         """A table with those settings."""
         settings = BrokerOptions(**options)  # type: ignore[arg-type]
-        file = TableFile(self.disk, PATH, at_once)
+        file = JsonTable(self.disk, PATH, at_once)
         return Filters(settings, file, lambda: self.now)
 
     def register(

@@ -16,9 +16,9 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.durability import Durability
-from rocketbroker.broker.intake import Intake
-from rocketbroker.broker.upkeep import Upkeep
+from rocketbroker.broker.durability import GroupCommit
+from rocketbroker.broker.intake import AppendBatcher
+from rocketbroker.broker.upkeep import StoreScheduler
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.store.checkpoint import Checkpoint
@@ -137,8 +137,8 @@ class Machine:
         self.threads = SlowThreads()
         self.store = make(self.disk, self.wall, **self.settings)
         self.store.open()
-        self.durability = Durability(self.clock, self.store, options, self.threads)
-        self.upkeep = Upkeep(
+        self.durability = GroupCommit(self.clock, self.store, options, self.threads)
+        self.upkeep = StoreScheduler(
             self.clock,
             self.store,
             options,
@@ -146,7 +146,7 @@ class Machine:
             lambda arrival: None,
             self.threads,
         )
-        self.intake = Intake(
+        self.intake = AppendBatcher(
             self.store,
             self.durability,
             BrokerOptions(),

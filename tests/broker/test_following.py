@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from zope.interface import implementer
 
 from rocketbroker.broker import following
-from rocketbroker.broker.following import Followers, Following
+from rocketbroker.broker.following import LogSubscriber, LogSubscribers
 from rocketbroker.store.plugins import (
     DispatchedRecord,
     IFollowerPlugin,
@@ -91,8 +91,8 @@ class FollowingTests(SynchronousTestCase):
         self.plugin = Plugin()
         self.recorder = self.plugin.recorder
         self.threads = Threads()
-        self.followers = Followers(rig.clock, rig.file("f"))
-        self.following = Following(
+        self.followers = LogSubscribers(rig.clock, rig.file("f"))
+        self.following = LogSubscriber(
             rig.clock, rig.store, self.plugin, self.threads, "/x", {"key": "value"}
         )
         self.followers.add(self.following)
@@ -264,7 +264,7 @@ class FollowingTests(SynchronousTestCase):
 
     def test_none(self) -> None:
         """Without followers there is nothing to do, to read or to write."""
-        none = Followers(self.rig.clock, self.rig.file("none"))
+        none = LogSubscribers(self.rig.clock, self.rig.file("none"))
         none.load()
         none.start()
         self.assertEqual(self.rig.clock.getDelayedCalls(), [])

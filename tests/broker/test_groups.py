@@ -8,7 +8,7 @@ import attrs
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.groups import GroupTable
-from rocketbroker.broker.state import TableFile
+from rocketbroker.broker.state import JsonTable
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.threads import at_once
@@ -28,7 +28,7 @@ class GroupTableTests(SynchronousTestCase):
 
     def table(self, **options: Any) -> GroupTable:
         """A table over the disk, as a start finds it."""
-        file = TableFile(self.disk, PATH, at_once)
+        file = JsonTable(self.disk, PATH, at_once)
         broker = attrs.evolve(BrokerOptions(), **options)
         table = GroupTable(broker, file, lambda: 1000)
         table.load()
@@ -36,7 +36,7 @@ class GroupTableTests(SynchronousTestCase):
 
     def test_mostMade(self) -> None:
         """With too many groups none is made by being used; those there are go on."""
-        file = TableFile(self.disk, PATH, at_once)
+        file = JsonTable(self.disk, PATH, at_once)
         groups = GroupTable(BrokerOptions(), file, lambda: 1000, most_made=9)
         self.assertIsNotNone(groups.find("G"))
         self.assertIsNone(groups.find("H"))

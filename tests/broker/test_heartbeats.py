@@ -12,9 +12,9 @@ from rocketbroker.broker.consumers import ConsumerRegistry
 from rocketbroker.broker.filters import Filters
 from rocketbroker.broker.groups import GroupTable
 from rocketbroker.broker.heartbeats import MOST_GROUPS, Heartbeats
-from rocketbroker.broker.notices import Notices
+from rocketbroker.broker.notices import ConsumerNotify
 from rocketbroker.broker.producers import ProducerRegistry
-from rocketbroker.broker.state import TableFile
+from rocketbroker.broker.state import JsonTable
 from rocketbroker.broker.topics import TopicTable
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (
@@ -76,13 +76,13 @@ class HeartbeatTests(SynchronousTestCase):
         disk = MemoryDisk()
         clock = Clock()
 
-        def file(name: str) -> TableFile:
-            return TableFile(disk, f"/config/{name}", at_once)
+        def file(name: str) -> JsonTable:
+            return JsonTable(disk, f"/config/{name}", at_once)
 
         self.topics = TopicTable(options, file("topics"), lambda: 1000)
         self.groups = GroupTable(options, file("groups"), lambda: 1000)
         self.consumers = ConsumerRegistry(
-            clock.seconds, Notices(options).consumer_ids_changed
+            clock.seconds, ConsumerNotify(options).consumer_ids_changed
         )
         self.producers = ProducerRegistry(clock.seconds)
         self.filters = Filters(options, file("filters"), lambda: 1000)

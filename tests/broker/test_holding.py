@@ -10,7 +10,7 @@ from zope.interface import implementer
 from zope.interface.verify import verifyObject
 
 from rocketbroker.broker import holding
-from rocketbroker.broker.holding import CHECK_SECONDS, Held, Holding
+from rocketbroker.broker.holding import CHECK_SECONDS, HeldPull, LongPolling
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.store.interfaces import Arrival, IQueue
 from rocketbroker.testing.connections import RecordedConnection
@@ -48,10 +48,10 @@ class HoldingTests(SynchronousTestCase):
         self.woken: list[object] = []
         self.holding = self.make()
 
-    def make(self, **options: object) -> Holding:
+    def make(self, **options: object) -> LongPolling:
         """What is tested, with those settings."""
         settings = BrokerOptions(**options)  # type: ignore[arg-type]
-        made = Holding(self.clock, self.rig.store, settings)
+        made = LongPolling(self.clock, self.rig.store, settings)
         made.start()
         self.addCleanup(made.stop)
         return made
@@ -64,9 +64,9 @@ class HoldingTests(SynchronousTestCase):
         matches: Callable[[int], bool] | None = None,
         queue: Line | None = None,
         connection: RecordedConnection | None = None,
-    ) -> Held:
+    ) -> HeldPull:
         """A pull that says its name when it is woken."""
-        return Held(
+        return HeldPull(
             connection or self.connection,
             queue or self.queue,
             offset,
@@ -212,7 +212,7 @@ class HoldingTests(SynchronousTestCase):
         """One that cannot be answered does not keep the others from it."""
         broken = self.held("broken")
 
-        def fail(held: Held) -> None:
+        def fail(held: HeldPull) -> None:
             raise ZeroDivisionError
 
         broken.resume = fail

@@ -39,9 +39,19 @@ LONG = 2 * DAY
 LEFT_OUT = ("QueueFiles", "_Node", "Store", "MemoryDisk", "MemoryNetwork", "Logger")
 
 #: How transactions ended is remembered of the last 100,000.
-REMEMBERED = "OpenHalves._outcomes"
+REMEMBERED = "OpenTransactions._outcomes"
 
-Ends = (str, bytes, bytearray, int, float, bool, types.ModuleType, type, type(None))
+LEAVES = (
+    str,
+    bytes,
+    bytearray,
+    int,
+    float,
+    bool,
+    types.ModuleType,
+    type,
+    type(None),
+)
 
 
 def within(found: Any) -> Iterable[tuple[str, Any]]:
@@ -79,7 +89,7 @@ def sizes(top: object) -> Counter[str]:
         for attribute, value in within(each):
             kind = type(value)
             if (
-                isinstance(value, Ends)
+                isinstance(value, LEAVES)
                 or id(value) in seen
                 or kind.__name__ in LEFT_OUT
             ):

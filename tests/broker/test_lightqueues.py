@@ -9,7 +9,7 @@ from rocketbroker.records.batches import encode_part
 from rocketbroker.records.record import decode_all
 from rocketbroker.wire.command import Command
 from tests.broker.rig import Rig, answered, pull_ext, send_ext
-from tests.broker.transactions import COMMIT, ROLLBACK, Party
+from tests.broker.transactions import COMMIT, ROLLBACK, ConnectionGroup
 
 SETTINGS = {"enableLmq": "true", "enableMultiDispatch": "true"}
 
@@ -146,7 +146,7 @@ class SendTests(LightCase):
 
     def test_transactional(self) -> None:
         """One of a transaction stands in light queues when it is committed."""
-        party = Party(self.rig)
+        party = ConnectionGroup(self.rig)
         more = "INNER_MULTI_DISPATCH\x01%LMQ%a\x02"
         halves = [party.half(f"k{n}", b"%d" % n, more) for n in range(2)]
         self.assertEqual(self.pull("%LMQ%a"), [])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.consumers import ConsumerGroup, Member
-from rocketbroker.broker.notices import Notices
+from rocketbroker.broker.notices import ConsumerNotify
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.testing.connections import RecordedConnection
 
@@ -29,7 +29,7 @@ class NoticesTests(SynchronousTestCase):
 
     def test_atOnce(self) -> None:
         """Each member gets request 40 with the group's name, oneway."""
-        notices = Notices(BrokerOptions())
+        notices = ConsumerNotify(BrokerOptions())
         notices.consumer_ids_changed(self.group, self.connections)
         self.assertEqual(self.told(), [[(40, {"consumerGroup": "G"}, True)]] * 2)
         self.assertEqual(notices.sent, 2)
@@ -38,21 +38,21 @@ class NoticesTests(SynchronousTestCase):
 
     def test_some(self) -> None:
         """Some members can be told alone."""
-        notices = Notices(BrokerOptions())
+        notices = ConsumerNotify(BrokerOptions())
         notices.consumer_ids_changed(self.group, self.connections[1:])
         self.assertEqual([len(sent) for sent in self.told()], [0, 1])
 
     def test_congested(self) -> None:
         """A member that does not read is not told: that would pile up."""
         self.connections[0].congested = True
-        notices = Notices(BrokerOptions())
+        notices = ConsumerNotify(BrokerOptions())
         notices.consumer_ids_changed(self.group, self.connections)
         self.assertEqual([len(sent) for sent in self.told()], [0, 1])
         self.assertEqual(notices.sent, 1)
 
     def test_late(self) -> None:
         """Without realTimeNotifyConsumerChange each group is told once in a while."""
-        notices = Notices(BrokerOptions(real_time_notify_consumer_change=False))
+        notices = ConsumerNotify(BrokerOptions(real_time_notify_consumer_change=False))
         notices.consumer_ids_changed(self.group, self.connections)
         notices.consumer_ids_changed(self.group, self.connections)
         self.assertEqual(self.told(), [[], []])
@@ -63,7 +63,9 @@ class NoticesTests(SynchronousTestCase):
 
     def test_never(self) -> None:
         """Without notifyConsumerIdsChangedEnable nobody is told."""
-        notices = Notices(BrokerOptions(notify_consumer_ids_changed_enable=False))
+        notices = ConsumerNotify(
+            BrokerOptions(notify_consumer_ids_changed_enable=False)
+        )
         notices.consumer_ids_changed(self.group, self.connections)
         notices.deliver()
         self.assertEqual(self.told(), [[], []])

@@ -6,7 +6,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.offset_admin import NO_CORRECTION, OffsetAdmin
+from rocketbroker.broker.offset_admin import NO_CORRECTION, CloneOffsets
 from rocketbroker.errors import SubscriptionGroupNotExist
 from rocketbroker.store.consumequeue import Queue
 from rocketbroker.testing.connections import RecordedConnection
@@ -28,7 +28,7 @@ class OffsetAdminCase(SynchronousTestCase):
         self.addCleanup(rig.close)
         for name in ("T", "U"):
             rig.topic(name, queues=2)
-        admin = OffsetAdmin(
+        admin = CloneOffsets(
             rig.store, rig.topics, rig.groups, rig.offsets, rig.consumers
         )
         admin.register(rig.table)

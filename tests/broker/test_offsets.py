@@ -8,7 +8,7 @@ import attrs
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.offsets import NONE, OffsetTable
-from rocketbroker.broker.state import TableFile
+from rocketbroker.broker.state import JsonTable
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.testing.files import MemoryDisk
@@ -28,7 +28,7 @@ class OffsetTableTests(SynchronousTestCase):
 
     def table(self, **options: Any) -> OffsetTable:
         """A table over the disk, as a start finds it."""
-        self.file = TableFile(self.disk, PATH, at_once)
+        self.file = JsonTable(self.disk, PATH, at_once)
         broker = attrs.evolve(BrokerOptions(), **options)
         table = OffsetTable(broker, self.file, lambda: 1000)
         table.load()

@@ -7,7 +7,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.outer import NameServerCalls
+from rocketbroker.broker.outer import NameServerApi
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (
     ConnectionLost,
@@ -35,7 +35,7 @@ class OuterTests(SynchronousTestCase):
         """A broker with these settings."""
         self.caller = Caller()
         broker = BrokerOptions(broker_name="b", broker_cluster_name="C", **options)
-        self.calls = NameServerCalls(self.caller, broker, "1.2.3.4:5", "1.2.3.4:6")
+        self.calls = NameServerApi(self.caller, broker, "1.2.3.4:5", "1.2.3.4:6")
 
     def call(self) -> Call:
         """The one request that waits."""

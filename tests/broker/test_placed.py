@@ -10,7 +10,7 @@ from rocketbroker.records.record import decode_all
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.groups import SubscriptionGroupConfig
 from tests.broker.rig import HOST_TEXT, UNIQUE, Rig, answered, pull_ext, send_ext
-from tests.broker.transactions import COMMIT, ROLLBACK, Party
+from tests.broker.transactions import COMMIT, ROLLBACK, ConnectionGroup
 
 #: What the short names of a send's header stand for, in request 10.
 LONG = {
@@ -213,7 +213,7 @@ class SinglesTests(SynchronousTestCase):
 
     def test_transactions(self) -> None:
         """They may be transactional."""
-        party = Party(self.rig)
+        party = ConnectionGroup(self.rig)
         half = "TRAN_MSG\x01true\x02PGROUP\x01PG\x02"
         kept = self.send(310, "kept", half, f="4")
         gone = self.send(310, "gone", half, f="4")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.postponing import (
-    Postponing,
+    DelayMessages,
     delivered,
     destination,
     level_of,
@@ -60,7 +60,7 @@ class PostponeTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         """Three levels."""
-        self.postponing = Postponing("1s 5s 1m")
+        self.postponing = DelayMessages("1s 5s 1m")
 
     def test_properties(self) -> None:
         """Where it belongs stands in its properties; all others stay as they are."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.progress import ProgressRequests
+from rocketbroker.broker.progress import ConsumeProgress
 from rocketbroker.errors import TopicNotExist
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.testing.threads import at_once
@@ -25,7 +25,7 @@ class ProgressTests(SynchronousTestCase):
         self.addCleanup(rig.close)
         rig.topic("T", queues=2)
         rig.topic("U", queues=1)
-        requests = ProgressRequests(
+        requests = ConsumeProgress(
             rig.store,
             "broker-a",
             rig.topics,

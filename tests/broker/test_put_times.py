@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.put_times import BOUNDS, SHOWN, PutTimes
+from rocketbroker.broker.put_times import BOUNDS, SHOWN, StoreLatency
 
 
 class PutTimesTests(SynchronousTestCase):
@@ -12,7 +12,7 @@ class PutTimesTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         """No times yet."""
-        self.times = PutTimes()
+        self.times = StoreLatency()
 
     def shown(self) -> dict[str, int]:
         """The distribution, by class."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.refusals import MOST_ADDRESSES, MOST_NOTED, Refusals
+from rocketbroker.broker.refusals import MOST_ADDRESSES, MOST_NOTED, DeniedPulls
 
 
 class RefusalsTests(SynchronousTestCase):
-    """L{Refusals}."""
+    """L{DeniedPulls}."""
 
     def test_taken(self) -> None:
         """Each address is noted once, until all is taken."""
-        refusals = Refusals()
+        refusals = DeniedPulls()
         for address in ("a:1", "b:1", "a:1"):
             refusals.note("G", "T", address)
         self.assertEqual(refusals.take(), {("G", "T"): ["a:1", "b:1"]})
@@ -21,7 +21,7 @@ class RefusalsTests(SynchronousTestCase):
 
     def test_limits(self) -> None:
         """So many groups and topics, and addresses of each; all pulls are counted."""
-        refusals = Refusals()
+        refusals = DeniedPulls()
         for number in range(MOST_NOTED + 1):
             refusals.note("G", f"T{number}", "a:1")
         for number in range(MOST_ADDRESSES + 1):

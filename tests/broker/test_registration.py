@@ -8,9 +8,9 @@ from twisted.internet.task import Clock
 from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.outer import NameServerCalls
+from rocketbroker.broker.outer import NameServerApi
 from rocketbroker.broker.registration import Registration
-from rocketbroker.broker.state import TableFile
+from rocketbroker.broker.state import JsonTable
 from rocketbroker.broker.topics import TopicTable
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.testing.files import MemoryDisk
@@ -43,9 +43,9 @@ class RegistrationTests(SynchronousTestCase):
         self.clock = Clock()
         self.caller = Caller()
         broker = BrokerOptions(broker_name="b", broker_cluster_name="C", **options)
-        file = TableFile(MemoryDisk(), "/config/topics.json", at_once)
+        file = JsonTable(MemoryDisk(), "/config/topics.json", at_once)
         self.topics = TopicTable(broker, file, lambda: 1000)
-        calls = NameServerCalls(self.caller, broker, "1.2.3.4:5", "1.2.3.4:6")
+        calls = NameServerApi(self.caller, broker, "1.2.3.4:5", "1.2.3.4:6")
         self.registration = Registration(
             self.clock, calls, servers, broker, self.topics
         )

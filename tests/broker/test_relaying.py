@@ -14,7 +14,7 @@ from rocketbroker.broker.relaying import (
     FIRST_WITH_STATUS,
     MOST_ASKED,
     STATUS_LANES,
-    Relay,
+    ClientRelay,
 )
 from rocketbroker.errors import (
     BrokerError,
@@ -43,7 +43,7 @@ class RelayCase(SynchronousTestCase):
         self.addCleanup(rig.close)
         rig.topic("T", topic_sys_flag=2)
         rig.groups.find("G")
-        self.relay = Relay(
+        self.relay = ClientRelay(
             rig.store, "broker-a", rig.topics, rig.groups, rig.consumers, at_once
         )
         self.relay.register(rig.table)

@@ -7,8 +7,8 @@ import errno
 from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.request_modes import POP, RequestMode, RequestModes
-from rocketbroker.broker.state import TableFile
+from rocketbroker.broker.request_modes import POP, MessageRequestModes, RequestMode
+from rocketbroker.broker.state import JsonTable
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import SystemFailure
 from rocketbroker.testing.files import MemoryDisk
@@ -27,11 +27,11 @@ class RequestModesTests(SynchronousTestCase):
         self.disk = MemoryDisk()
         self.modes = self.made()
 
-    def made(self, **options: str) -> RequestModes:
+    def made(self, **options: str) -> MessageRequestModes:
         """The table, as a start finds it."""
-        made = RequestModes(
+        made = MessageRequestModes(
             BrokerOptions(**options),  # type: ignore[arg-type]
-            TableFile(self.disk, PATH, at_once),
+            JsonTable(self.disk, PATH, at_once),
         )
         made.load()
         return made

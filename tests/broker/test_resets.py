@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.resets import Reset, Resets, answer, pending, tell
+from rocketbroker.broker.resets import PendingReset, Resets, answer, pending, tell
 from rocketbroker.testing.connections import RecordedConnection
 
 
@@ -13,7 +13,7 @@ class ResetsTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         """Two queues were reset; two connections."""
-        self.resets: Resets = {"T@G": {0: Reset(5), 1: Reset(6)}}
+        self.resets: Resets = {"T@G": {0: PendingReset(5), 1: PendingReset(6)}}
         self.one, self.other = RecordedConnection(), RecordedConnection()
 
     def test_unknown(self) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.resetting import FIRST_RESETTABLE, ResetRequests
+from rocketbroker.broker.resetting import FIRST_RESETTABLE, ResetOffset
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (
     BrokerError,
@@ -38,7 +38,7 @@ class ResetCase(SynchronousTestCase):
         self.addCleanup(rig.close)
         rig.topic("T", queues=2)
         rig.groups.find("G")
-        requests = ResetRequests(
+        requests = ResetOffset(
             rig.store,
             BrokerOptions.from_properties({"brokerName": "broker-a", **side}),
             rig.topics,

@@ -8,7 +8,7 @@ from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.clock_jumps import SteadyTime
-from rocketbroker.broker.due import LAST_EXTENSION_ADDRESS, Level
+from rocketbroker.broker.due import LAST_EXTENSION_ADDRESS, DelayLevel
 from rocketbroker.broker.postponing import delivered
 from rocketbroker.broker.resuming import MOST_LOOKED_AT, resumed_offset
 from rocketbroker.records.entries import ENTRY
@@ -76,7 +76,7 @@ class ResumingTests(SynchronousTestCase):
     def resumed(self, first: int = 0) -> int:
         """Where the delivery goes on if the file says C{first}."""
         steady = SteadyTime(self.rig.clock.seconds, self.rig.wall_ms)
-        level = Level(1, 1000, self.queue, first, steady)
+        level = DelayLevel(1, 1000, self.queue, first, steady)
         return resumed_offset(self.rig.store, level, STEP, self.rig.wall_ms())
 
     def test_every(self) -> None:

@@ -8,7 +8,7 @@ from twisted.internet.task import Clock
 from twisted.logger import LogLevel, capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.retention import LOOK_SECONDS, Retention
+from rocketbroker.broker.retention import LOOK_SECONDS, Cleanup
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.blocks import BLOCK
 from rocketbroker.store.cleaning import local_hour
@@ -41,7 +41,7 @@ class CleaningTests(SynchronousTestCase):
         self.rig.upkeep.dispatch()
         self.rig.store.flush()
         self.threads = Threads()
-        self.retention = Retention(
+        self.retention = Cleanup(
             self.rig.clock,
             self.rig.store,
             StoreOptions.from_properties(settings),
@@ -124,7 +124,7 @@ class LookTests(SynchronousTestCase):
         self.ballast = disk.open("/ballast", create=True)
         self.clock = Clock()
         self.threads = Threads()
-        self.retention = Retention(
+        self.retention = Cleanup(
             self.clock, self.rig.store, StoreOptions(), self.threads
         )
         self.retention.start()

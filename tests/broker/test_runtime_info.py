@@ -7,7 +7,7 @@ import errno
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.runtime_info import RuntimeInfo, lasted, sized
-from rocketbroker.broker.statistics import Statistics
+from rocketbroker.broker.statistics import BrokerStats
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.testing.threads import at_once
 from rocketbroker.wire.fastjson import loads
@@ -53,7 +53,7 @@ class RuntimeInfoTests(SynchronousTestCase):
         rig = Rig(said, threads)
         self.addCleanup(rig.close)
         self.others: dict[str, str] = {}
-        self.statistics = Statistics(
+        self.statistics = BrokerStats(
             rig.clock.seconds,
             rig.wall_ms,
             rig.store,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.state import TableFile
+from rocketbroker.broker.state import JsonTable
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.threads import Threads, at_once
 
@@ -26,7 +26,7 @@ class LoadTests(SynchronousTestCase):
 
     def load(self) -> dict[object, object] | None:
         """What the table's file says."""
-        return TableFile(self.disk, PATH, at_once).load()
+        return JsonTable(self.disk, PATH, at_once).load()
 
     def test_nothing(self) -> None:
         """Without a file there is nothing, and that is no reason to say anything."""
@@ -65,7 +65,7 @@ class SaveTests(SynchronousTestCase):
         """A table of one number, and a thread."""
         self.disk = MemoryDisk()
         self.threads = Threads()
-        self.file = TableFile(self.disk, PATH, self.threads)
+        self.file = JsonTable(self.disk, PATH, self.threads)
         self.number = 0
 
     def encode(self) -> object:

@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.state import TableFile
+from rocketbroker.broker.state import JsonTable
 from rocketbroker.broker.topics import MOST_QUEUES, TopicTable
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.testing.files import MemoryDisk
@@ -31,14 +31,14 @@ class TopicTableTests(SynchronousTestCase):
     def table(self, **options: Any) -> TopicTable:
         """A table over the disk, as a start finds it."""
         changed = attrs.evolve(self.options, **options)
-        file = TableFile(self.disk, PATH, at_once)
+        file = JsonTable(self.disk, PATH, at_once)
         table = TopicTable(changed, file, lambda: self.now)
         table.load()
         return table
 
     def test_mostMade(self) -> None:
         """With too many topics none is made by sending to it; operators make more."""
-        file = TableFile(self.disk, PATH, at_once)
+        file = JsonTable(self.disk, PATH, at_once)
         topics = TopicTable(self.options, file, lambda: self.now, most_made=20)
         made = [topics.create_for_send(f"T{n}", "TBW102", 4) for n in range(20)]
         self.assertEqual(len(topics.names()), 20)

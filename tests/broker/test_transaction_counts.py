@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rocketbroker.broker.state import TableFile
-from rocketbroker.broker.transaction_counts import TransactionCounts
+from rocketbroker.broker.state import JsonTable
+from rocketbroker.broker.transaction_counts import TransactionCounters
 from rocketbroker.testing.threads import at_once
 from tests.broker.transactions import COMMIT, TransactionCase
 
@@ -13,10 +13,10 @@ PATH = "/store/config/transactionMetrics"
 class CountsTests(TransactionCase):
     """The counts and their file."""
 
-    def counts(self) -> TransactionCounts:
+    def counts(self) -> TransactionCounters:
         """Counts over the file."""
-        file = TableFile(self.rig.disk, PATH, at_once)
-        counts = TransactionCounts(file, self.rig.wall_ms)
+        file = JsonTable(self.rig.disk, PATH, at_once)
+        counts = TransactionCounters(file, self.rig.wall_ms)
         counts.load()
         return counts
 

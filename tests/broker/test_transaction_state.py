@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.transaction_state import GIVEN_UP, OPEN, OVER, OpenHalves
+from rocketbroker.broker.transaction_state import GIVEN_UP, OPEN, OVER, OpenTransactions
 from rocketbroker.records import record
 from rocketbroker.records.record import StoredMessage
 from tests.broker.rig import HOST
@@ -25,7 +25,7 @@ class OpenHalvesTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         """Nothing is known from 10 on."""
-        self.state = OpenHalves(MOST)
+        self.state = OpenTransactions(MOST)
         self.state.begin(10)
 
     def test_marks(self) -> None:

@@ -7,7 +7,7 @@ import errno
 from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.durability import Durability
+from rocketbroker.broker.durability import GroupCommit
 from rocketbroker.broker.upkeep import (
     ALLOCATE_SECONDS,
     CATCH_UP_SECONDS,
@@ -17,7 +17,7 @@ from rocketbroker.broker.upkeep import (
     MOST_DISPATCHED,
     RETRY_SECONDS,
     TELL_SECONDS,
-    Upkeep,
+    StoreScheduler,
 )
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.store.interfaces import Arrival, Draft
@@ -45,8 +45,10 @@ class UpkeepCase(SynchronousTestCase):
         self.addCleanup(self.rig.close)
         options = StoreOptions(**settings)  # type: ignore[arg-type]
         clock, store, threads = self.rig.clock, self.rig.store, self.rig.threads
-        self.durability = Durability(clock, store, options, threads)
-        self.upkeep = Upkeep(clock, store, options, self.durability, self.wake, threads)
+        self.durability = GroupCommit(clock, store, options, threads)
+        self.upkeep = StoreScheduler(
+            clock, store, options, self.durability, self.wake, threads
+        )
 
     def wake(self, arrival: Arrival) -> None:
         """Note how far the queue is and how many came."""

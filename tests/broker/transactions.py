@@ -34,7 +34,7 @@ PREPARED = 4
 ROUND = 30.0
 
 
-class Party:
+class ConnectionGroup:
     """A producer at a data path that has a topic T.
 
     @ivar connection: what the broker knows of it.
@@ -135,7 +135,7 @@ class TransactionCase(SynchronousTestCase):
         rig.offsets.load()
         rig.transactions.load()
         rig.transactions.start()
-        self.party = Party(rig)
+        self.party = ConnectionGroup(rig)
         self.producer = self.party.connection
         return rig
 
@@ -156,7 +156,7 @@ class TransactionCase(SynchronousTestCase):
 
     def join(self, group: str = "PG") -> RecordedConnection:
         """A producer comes."""
-        return Party(self.rig, group).connection
+        return ConnectionGroup(self.rig, group).connection
 
     def half(
         self,
@@ -175,15 +175,15 @@ class TransactionCase(SynchronousTestCase):
         return self.party.half(key, body, more, queue_id, ahead_ms, sys_flag)
 
     def end(self, half: Command, outcome: int, **more: str) -> int | None:
-        """As L{Party.end}."""
+        """As L{ConnectionGroup.end}."""
         return self.party.end(half, outcome, **more)
 
     def reply(self, question: Command, outcome: int) -> int | None:
-        """As L{Party.reply}."""
+        """As L{ConnectionGroup.reply}."""
         return self.party.reply(question, outcome)
 
     def questions(self) -> list[Command]:
-        """As L{Party.questions}."""
+        """As L{ConnectionGroup.questions}."""
         return self.party.questions()
 
     def pass_by(self, seconds: float) -> None:

@@ -23,7 +23,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.broker import Broker
 from rocketbroker.broker.durability import InThread
-from rocketbroker.broker.outside import Outside
+from rocketbroker.broker.outside import BrokerEnvironment
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.namesrv import NamesrvSettings
 from rocketbroker.config.remoting import RemotingClientOptions
@@ -93,7 +93,7 @@ class WeekCase(SynchronousTestCase):
         }
         parsed = BrokerSettings.from_properties(said)
         turns = Turns()
-        outside = Outside(
+        outside = BrokerEnvironment(
             self.network,
             self.wall_ms,
             self.disk,

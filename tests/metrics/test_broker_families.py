@@ -11,13 +11,13 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.broker import Broker
 from rocketbroker.broker.durability import InThread
-from rocketbroker.broker.outside import Outside
+from rocketbroker.broker.outside import BrokerEnvironment
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.remoting import RemotingServerOptions
 from rocketbroker.metrics.broker_families import BrokerFamilies
 from rocketbroker.records.batches import encode
 from rocketbroker.records.ids import UniqueKeys
-from rocketbroker.remoting.party import Limits, Party
+from rocketbroker.remoting.party import ConnectionGroup, Limits
 from rocketbroker.remoting.turns import Turns
 from rocketbroker.store.flags import DISK_FULL
 from rocketbroker.store.plugins import IFollowerPlugin
@@ -61,7 +61,7 @@ class BrokerFamiliesTests(SynchronousTestCase):
         parsed = BrokerSettings.from_properties(said)
         disk = MemoryDisk()
         store = Store(disk, parsed.store, self.wall_ms, HOST)
-        outside = Outside(
+        outside = BrokerEnvironment(
             self.clock,
             self.wall_ms,
             disk,
@@ -76,7 +76,7 @@ class BrokerFamiliesTests(SynchronousTestCase):
         self.broker.open()
         self.addCleanup(store.close)
         limits = Limits.of_server(RemotingServerOptions())
-        self.party = Party(self.clock, self.broker.main, limits, turns)
+        self.party = ConnectionGroup(self.clock, self.broker.main, limits, turns)
         self.families = BrokerFamilies(
             self.broker, {"main": self.party}, self.wall_ms, at_once
         )

@@ -13,7 +13,7 @@ from rocketbroker.metrics.remoting_families import (
 )
 from rocketbroker.metrics.samples import Samples
 from rocketbroker.remoting.counts import Counts
-from rocketbroker.remoting.party import Limits, Party
+from rocketbroker.remoting.party import ConnectionGroup, Limits
 from rocketbroker.remoting.table import NOT_SERVED, ResponderTable
 from rocketbroker.remoting.turns import Turns
 
@@ -24,7 +24,7 @@ class PortTests(SynchronousTestCase):
     def setUp(self) -> None:
         """A port without connections."""
         limits = Limits.of_server(RemotingServerOptions())
-        self.party = Party(Clock(), ResponderTable(), limits, Turns())
+        self.party = ConnectionGroup(Clock(), ResponderTable(), limits, Turns())
 
     def values(self, latencies: bool = True) -> dict[str, float]:
         """Name to value of all samples of port `vip`."""

@@ -9,7 +9,7 @@ from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
-from rocketbroker.remoting.dialogue import Dialogue
+from rocketbroker.remoting.dialogue import CommandChannel
 from rocketbroker.remoting.hub import Hub
 from rocketbroker.remoting.hubconnection import (
     LARGE_FRAME,
@@ -17,7 +17,7 @@ from rocketbroker.remoting.hubconnection import (
     HubConnection,
 )
 from rocketbroker.remoting.interfaces import Answer, IConnection, ITurns
-from rocketbroker.remoting.party import Limits, Party
+from rocketbroker.remoting.party import ConnectionGroup, Limits
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.wire.command import ONEWAY, RESPONSE, Command, response_to
 from rocketbroker.wire.connection import Connection
@@ -308,7 +308,9 @@ class HubTests(SynchronousTestCase):
     def test_ourMistake(self) -> None:
         """An error of our own ends that connection only, and is logged."""
         # A party without limits stands for whatever we did not foresee.
-        party = Party(self.party.clock, self.table, Limits(), self.party.turns)
+        party = ConnectionGroup(
+            self.party.clock, self.table, Limits(), self.party.turns
+        )
         ours, peer = socket.socketpair()
         connection = self.hub.adopt(ours, party, "127.0.0.1", 1)
         party.limits = None  # type: ignore[assignment]
@@ -357,7 +359,9 @@ class UnfinishedTests(SynchronousTestCase):
         """A hub that keeps a thousand bytes, and three connections."""
         self.clock = MemoryReactorClock()
         self.hub = Hub(cast(Any, self.clock), 1000)
-        self.party = Party(self.clock, ResponderTable(), Limits(), self.hub.turns)
+        self.party = ConnectionGroup(
+            self.clock, ResponderTable(), Limits(), self.hub.turns
+        )
         self.peers: list[socket.socket] = []
         self.connections = [self.connect() for _ in range(3)]
         self.addCleanup(self.end)
@@ -436,4 +440,4 @@ class PartialTests(SynchronousTestCase):
             self.assertEqual(seen, [1] if cut >= len(first) else [])
             wire.feed(frames[cut:])
             self.assertEqual(seen, [1, 2])
-            self.assertIsInstance(wire.connection, Dialogue)
+            self.assertIsInstance(wire.connection, CommandChannel)

@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.remoting.hub import MOST_SECONDS, Hub
 from rocketbroker.remoting.interfaces import Answer, IConnection
-from rocketbroker.remoting.party import Limits, Party
+from rocketbroker.remoting.party import ConnectionGroup, Limits
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.frames import encode
@@ -32,7 +32,7 @@ class LongTurnTests(SynchronousTestCase):
 
         table = ResponderTable()
         table.register(1, dear)
-        party = Party(clock, table, Limits(), hub.turns)
+        party = ConnectionGroup(clock, table, Limits(), hub.turns)
         self.addCleanup(hub.shut)
         peers: list[socket.socket] = []
         for _ in range(5):

@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.errors import ConnectionLost, RequestTimeout
 from rocketbroker.remoting.outstanding import (
     GRAIN_SECONDS,
-    Outstanding,
+    ResponseTable,
     TooManyRequests,
 )
 from rocketbroker.wire.command import Command
@@ -21,7 +21,7 @@ class OutstandingTests(SynchronousTestCase):
     def setUp(self) -> None:
         """At most four may wait."""
         self.clock = Clock()
-        self.outstanding = Outstanding(self.clock, 4)
+        self.outstanding = ResponseTable(self.clock, 4)
 
     def open(self, timeout: float) -> Deferred[Command]:
         return self.outstanding.open(timeout, "a request").answer

@@ -12,9 +12,9 @@ from twisted.internet.protocol import ClientFactory, Protocol, ServerFactory
 from twisted.internet.testing import MemoryReactorClock
 from twisted.python.failure import Failure
 
-from rocketbroker.remoting.dialogue import Dialogue
+from rocketbroker.remoting.dialogue import CommandChannel
 from rocketbroker.remoting.hub import Hub
-from rocketbroker.remoting.party import Limits, Party
+from rocketbroker.remoting.party import ConnectionGroup, Limits
 from rocketbroker.remoting.protocol import RemotingProtocol, StreamConnection
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.remoting.turns import Turns
@@ -29,7 +29,7 @@ class Wire(ABC):
     @ivar connection: the connection under test.
     """
 
-    connection: Dialogue
+    connection: CommandChannel
 
     @abstractmethod
     def feed(self, data: bytes) -> None:
@@ -77,13 +77,15 @@ class HubWire(Wire):
     def __init__(self, table: ResponderTable, limits: Limits) -> None:
         self.reactor = MemoryReactorClock()
         self.hub = Hub(cast(Any, self.reactor))
-        self.party = Party(cast(Any, self.reactor), table, limits, self.hub.turns)
+        self.party = ConnectionGroup(
+            cast(Any, self.reactor), table, limits, self.hub.turns
+        )
         self._paused = False
         self._ended = False
         self._received = bytearray()
         self.peer, self.connection = self.another()
 
-    def another(self) -> tuple[socket.socket, Dialogue]:
+    def another(self) -> tuple[socket.socket, CommandChannel]:
         """One more connection of the same hub and party, and its peer."""
         ours, peer = socket.socketpair()
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8192)
@@ -205,7 +207,7 @@ class NetworkWire(Wire):
 
     def __init__(self, table: ResponderTable, limits: Limits) -> None:
         self.network = MemoryNetwork()
-        self.party = Party(self.network, table, limits, Turns())
+        self.party = ConnectionGroup(self.network, table, limits, Turns())
         protocol = RemotingProtocol(self.party)
         self._peer = _Peer()
         self.network.listenTCP(1000, _Once(protocol))

@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.errors import StoreError
 from rocketbroker.files.blocks import BLOCK
 from rocketbroker.store.badblocks import MOST_BAD
-from rocketbroker.store.interfaces import SERVICE_NOT_AVAILABLE, Draft, Wanted
+from rocketbroker.store.interfaces import SERVICE_NOT_AVAILABLE, Draft, MessageFilter
 from rocketbroker.store.refusal import RETRY_MS
 from rocketbroker.store.rot import MOST_TRIES
 from rocketbroker.store.segments import segment_name
@@ -119,7 +119,7 @@ class BadLogTests(SynchronousTestCase):
         block = 5 * BLOCK
         store = self.start(False, block)
         queue = store.queue("T", 0)
-        wanted = Wanted(None, lambda properties: b"TAGS" in properties)
+        wanted = MessageFilter(None, lambda properties: b"TAGS" in properties)
         count = offset = 0
         while offset < queue.max_offset:
             result = store.read(queue, offset, 32, 1 << 20, wanted)

@@ -7,7 +7,7 @@ import os
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import StoreError
-from rocketbroker.store.claim import Claim
+from rocketbroker.store.claim import ExclusiveLock
 from rocketbroker.store.segments import segment_name
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.users import GivenUsers
@@ -41,7 +41,7 @@ class ClaimTests(SynchronousTestCase):
 
     def test_root(self) -> None:
         """The root's is taken, and given back for who opens the store."""
-        claim = Claim(self.disk, self.users, ROOT, None)
+        claim = ExclusiveLock(self.disk, self.users, ROOT, None)
         claim.take(False)
         self.assertFalse(self.is_free(ROOT))
         claim.release_root()
@@ -51,7 +51,7 @@ class ClaimTests(SynchronousTestCase):
     def test_log(self) -> None:
         """The one beside a log elsewhere is taken as well, until the end."""
         self.make("/elsewhere/lock")
-        claim = Claim(self.disk, self.users, ROOT, ELSEWHERE)
+        claim = ExclusiveLock(self.disk, self.users, ROOT, ELSEWHERE)
         claim.take(False)
         claim.release_root()
         self.assertFalse(self.is_free("/elsewhere"))
@@ -64,7 +64,7 @@ class ClaimTests(SynchronousTestCase):
         file = self.disk.open("/elsewhere/lock")
         file.lock()
         for dry in (False, True):
-            claim = Claim(
+            claim = ExclusiveLock(
                 self.disk, self.users, ROOT, f"{ROOT}/commitlog/,{ELSEWHERE}/"
             )
             error = self.assertRaises(StoreError, claim.take, dry)
@@ -75,7 +75,7 @@ class ClaimTests(SynchronousTestCase):
         """A lock is made in the root of a store only, and never by a dry run."""
         lock = os.path.join(ROOT, "lock")
         self.disk.remove(lock)
-        claim = Claim(self.disk, self.users, ROOT, ELSEWHERE)
+        claim = ExclusiveLock(self.disk, self.users, ROOT, ELSEWHERE)
         claim.take(True)
         claim.release()
         self.assertFalse(self.disk.exists(lock))
@@ -85,7 +85,7 @@ class ClaimTests(SynchronousTestCase):
         self.assertFalse(self.disk.exists("/elsewhere/lock"))
         self.disk.make_dirs("/none/config")
         error = self.assertRaises(
-            StoreError, Claim(self.disk, self.users, "/none", None).take, False
+            StoreError, ExclusiveLock(self.disk, self.users, "/none", None).take, False
         )
         self.assertIn("There is no store in /none", str(error))
         self.assertEqual(self.disk.list("/none"), ["config"])
@@ -94,7 +94,7 @@ class ClaimTests(SynchronousTestCase):
         """Nothing is taken while a process uses a file of log, queues or index, though
         it has no lock; what it uses elsewhere does not count."""
         self.users.uses = [(6, f"{ROOT}/notes"), (6, "/elsewhere/commitlog2/a")]
-        claim = Claim(self.disk, self.users, ROOT, ELSEWHERE)
+        claim = ExclusiveLock(self.disk, self.users, ROOT, ELSEWHERE)
         claim.take(False)
         for path in (
             os.path.join(ELSEWHERE, segment_name(0)),

@@ -11,7 +11,7 @@ from rocketbroker.store.consumequeue import Queue, is_usable
 from rocketbroker.store.queuefiles import QueueFiles
 from rocketbroker.store.queueloading import QueueLoading
 from rocketbroker.store.segments import segment_name
-from rocketbroker.store.words import Words
+from rocketbroker.store.words import SharedPositions
 from rocketbroker.testing.files import MemoryDisk
 
 PER_FILE = 10
@@ -31,7 +31,7 @@ class QueueCase(SynchronousTestCase):
         """A queue without files."""
         self.disk = MemoryDisk()
         self.disk.make_dirs("/s")
-        self.words = Words(self.disk, "/s")
+        self.words = SharedPositions(self.disk, "/s")
         self.queue = self.make()
 
     def make(self) -> Queue:

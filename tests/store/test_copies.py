@@ -8,7 +8,7 @@ import random
 
 from rocketbroker.files.blocks import BLOCK
 from rocketbroker.records.entries import SIZE
-from rocketbroker.store.copies import Copies
+from rocketbroker.store.copies import Backup
 from rocketbroker.store.segments import segment_name
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.accidents import forget_ends, list_topics
@@ -25,7 +25,7 @@ class CopiesTests(DamagedStore):
         """In the place of what cannot be read are zeros, and it is listed."""
         before = self.disk.read(LOG)[: 3 * BLOCK]
         self.disk.spoil(LOG, BLOCK + 5, BLOCK + 6)
-        copies = Copies(self.disk, ROOT, Wall()())
+        copies = Backup(self.disk, ROOT, Wall()())
         file = self.disk.open(LOG)
         copies.keep(LOG, file, 100, 3 * BLOCK - 100)
         copies.sync()

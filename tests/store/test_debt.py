@@ -7,7 +7,7 @@ import errno
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import StoreError
-from rocketbroker.store.debt import Debt, over
+from rocketbroker.store.debt import DeferredWrites, over
 from rocketbroker.store.flags import WRITE_LOGICS_QUEUE_ERROR, RunningFlags
 from rocketbroker.store.interfaces import SERVICE_NOT_AVAILABLE
 from rocketbroker.store.queuefiles import QueueFiles
@@ -27,7 +27,9 @@ class DebtTests(SynchronousTestCase):
         self.disk.make_dirs("/s")
         self.disk.sync_dir("/")
         self.flags = RunningFlags()
-        self.debt = Debt(self.flags, lambda words, error: words.format(FOLDER))
+        self.debt = DeferredWrites(
+            self.flags, lambda words, error: words.format(FOLDER)
+        )
         self.files = QueueFiles(self.disk, FOLDER, SIZE, debt=self.debt)
         self.files.write(0, b"a" * 60)
         self.files.flush()

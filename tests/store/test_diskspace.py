@@ -7,7 +7,7 @@ import errno
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.files.blocks import BLOCK
-from rocketbroker.store.diskspace import DiskSpace, Room, in_words, told
+from rocketbroker.store.diskspace import DiskRoom, DiskUsage, in_words, told
 from rocketbroker.store.flags import DISK_FULL, RunningFlags
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import options
@@ -27,9 +27,9 @@ class DiskSpaceTests(SynchronousTestCase):
         self.ballast = self.disk.open("/ballast", create=True)
         self.space = self.make(0)
 
-    def make(self, enough: int, **changes: object) -> DiskSpace:
+    def make(self, enough: int, **changes: object) -> DiskUsage:
         """A view of the disk."""
-        return DiskSpace(
+        return DiskUsage(
             self.disk,
             options(disk_space_enough_bytes=enough, **changes),
             ["/log"],
@@ -154,7 +154,7 @@ class DiskSpaceTests(SynchronousTestCase):
     def test_emptiest(self) -> None:
         """Of several directories the emptiest one counts; those above the second level
         get no new segment."""
-        space = DiskSpace(
+        space = DiskUsage(
             self.disk,
             options(disk_space_enough_bytes=0),
             ["/log", "/other"],
@@ -173,7 +173,7 @@ class DiskSpaceTests(SynchronousTestCase):
     def test_oneUnknown(self) -> None:
         """A directory that does not answer is not the emptiest, and gets no segment."""
         folders = ["/log", "/other"]
-        space = DiskSpace(
+        space = DiskUsage(
             self.disk,
             options(disk_space_enough_bytes=0),
             folders,
@@ -225,5 +225,5 @@ class WordsTests(SynchronousTestCase):
 
     def test_never(self) -> None:
         """A disk that was not asked yet is told as unknown."""
-        room = Room("/log")
+        room = DiskRoom("/log")
         self.assertEqual((room.percent, room.ratio), (-1, -1.0))

@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.errors import StoreError
 from rocketbroker.store.check import Check
 from rocketbroker.store.checkpoint import SIZE as CHECKPOINT_SIZE
-from rocketbroker.store.claim import Claim
+from rocketbroker.store.claim import ExclusiveLock
 from rocketbroker.store.copies import Done
 from rocketbroker.store.faults import Fault
 from rocketbroker.store.reader import StoreReader
@@ -95,7 +95,7 @@ class EmptinessTests(SynchronousTestCase):
     def refused(self) -> str:
         """Why a reader, and a repair, do not take it."""
         why = str(self.assertRaises(StoreError, StoreReader, self.disk, ROOT))
-        claim = Claim(self.disk, GivenUsers(), ROOT, None)
+        claim = ExclusiveLock(self.disk, GivenUsers(), ROOT, None)
         self.assertEqual(str(self.assertRaises(StoreError, claim.take, False)), why)
         return why
 
@@ -181,7 +181,7 @@ class EmptinessTests(SynchronousTestCase):
         self.assertEqual((reader.loss, len(reader.segments)), ("", 1))
         self.disk.remove(path)
         disk = ArrivingDisk(self.disk, folder, path, SEGMENT)
-        claim = Claim(disk, GivenUsers(), ROOT, None)
+        claim = ExclusiveLock(disk, GivenUsers(), ROOT, None)
         claim.take(True)
         claim.release()
 

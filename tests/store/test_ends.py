@@ -8,7 +8,7 @@ import os
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.store.ends import NAME, Ends
+from rocketbroker.store.ends import NAME, CleanShutdown
 from rocketbroker.store.segments import segment_name
 from rocketbroker.store.store import Store
 from rocketbroker.testing.files import MemoryDisk
@@ -129,7 +129,7 @@ class EndsTests(SynchronousTestCase):
         said["queues"] += [["%LMQ%a", 0, 7]]
         file = self.disk.open(PATH)
         file.pwrite(json.dumps(said).encode(), 0)
-        ends = Ends(self.disk, ROOT)
+        ends = CleanShutdown(self.disk, ROOT)
         ends.load()
         queues = ends.queues(frozenset({"U"}))
         self.assertEqual(sorted(queues), [(b"%LMQ%a", 0), (b"U", 0)])

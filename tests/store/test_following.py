@@ -6,15 +6,15 @@ from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
 from rocketbroker.records.hashing import tag_code
-from rocketbroker.store.following import Trail
-from rocketbroker.store.interfaces import ITrail
+from rocketbroker.store.following import LogTail
+from rocketbroker.store.interfaces import ILogTail
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.cleanings import HOUR_MS, NOW, CleaningCase
 from tests.store.stores import SEGMENT, START_MS, draft, opened, put
 
 
 class TrailTests(SynchronousTestCase):
-    """L{Trail}."""
+    """L{LogTail}."""
 
     def setUp(self) -> None:
         """A store with one queue, and who walks behind it from the beginning."""
@@ -25,8 +25,8 @@ class TrailTests(SynchronousTestCase):
 
     def test_interface(self) -> None:
         """It provides what the store promises."""
-        verifyObject(ITrail, self.trail)
-        self.assertIs(type(self.trail), Trail)
+        verifyObject(ILogTail, self.trail)
+        self.assertIs(type(self.trail), LogTail)
 
     def test_order(self) -> None:
         """Records come in the order of the log, each once, with all that is known."""

@@ -15,7 +15,7 @@ from rocketbroker.store.index import MOST_BEHIND, NEAR_FULL, RETRY_MS, Index
 from rocketbroker.store.interfaces import Draft
 from rocketbroker.store.segments import Segments
 from rocketbroker.store.store import Store
-from rocketbroker.store.words import DISPATCHED, Words
+from rocketbroker.store.words import DISPATCHED, SharedPositions
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import (
     BORN_HOST,
@@ -428,7 +428,7 @@ class LimitTests(SynchronousTestCase):
         """Room for many keys."""
         self.disk = MemoryDisk()
         self.disk.make_dirs(ROOT)
-        self.words = Words(self.disk, ROOT)
+        self.words = SharedPositions(self.disk, ROOT)
         self.addCleanup(self.words.close)
         self.record = b""
         self.index = Index(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.store.lease import ThreadLease
+from rocketbroker.store.lease import ThreadAppendLock
 
 
 class ThreadLeaseTests(SynchronousTestCase):
@@ -12,7 +12,7 @@ class ThreadLeaseTests(SynchronousTestCase):
 
     def test_oneAtATime(self) -> None:
         """Only one has it, until it is given back."""
-        lease = ThreadLease()
+        lease = ThreadAppendLock()
         self.assertTrue(lease.acquire())
         self.assertFalse(lease.acquire(False))
         lease.release()

@@ -7,7 +7,7 @@ import os
 
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.store.interfaces import PUT_OK
-from rocketbroker.store.lengths import Lengths
+from rocketbroker.store.lengths import SegmentSizes
 from rocketbroker.store.rawqueues import RawQueue
 from rocketbroker.store.repair import Repair
 from rocketbroker.store.segments import segment_name
@@ -36,7 +36,7 @@ class SizeTests(DamagedStore):
             path = os.path.join("/s/commitlog", segment_name(start))
             disk.open(path, create=True).close()
             resize(disk, path, size)
-        return Lengths(disk, "/s", None, said).size
+        return SegmentSizes(disk, "/s", None, said).size
 
     def test_most(self) -> None:
         """That of most, if all names are multiples of it; never a distance alone."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.store.loading import load_segments
-from rocketbroker.store.lookahead import CORRECTED_MS, PIECE, LookAhead
+from rocketbroker.store.lookahead import CORRECTED_MS, PIECE, Resync
 from rocketbroker.store.segments import Segments
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import ROOT, SEGMENT, START_MS, Wall, opened, put
@@ -30,7 +30,7 @@ class LookAheadTests(SynchronousTestCase):
         """Look, in the files as they are."""
         segments = Segments(self.disk, [f"{ROOT}/commitlog"], size)
         load_segments(self.disk, segments)
-        return LookAhead(segments, since_ms).next_whole(position)
+        return Resync(segments, since_ms).next_whole(position)
 
     def spoil(self, position: int, content: bytes) -> None:
         """Change some bytes."""

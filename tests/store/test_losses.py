@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import StoreError
 from rocketbroker.records.entries import SIZE
-from rocketbroker.store.batchfiles import BatchFiles
+from rocketbroker.store.batchfiles import BatchQueueReader
 from rocketbroker.store.copies import Done
 from rocketbroker.store.reader import StoreReader
 from rocketbroker.store.repair import Keeping, Repair
@@ -187,7 +187,7 @@ class BatchLossTests(SynchronousTestCase):
     def bases(self) -> list[int]:
         """The batches that the queue has, by their first offsets."""
         reader = StoreReader(self.disk, ROOT)
-        found = [unit.base for unit in BatchFiles(reader, "B", 0).units()]
+        found = [unit.base for unit in BatchQueueReader(reader, "B", 0).units()]
         reader.close()
         return found
 

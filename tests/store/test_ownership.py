@@ -8,8 +8,8 @@ import os
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import StoreError
-from rocketbroker.store.ownership import Ownership
-from rocketbroker.store.words import ABORT_MS, OWNER, Words
+from rocketbroker.store.ownership import StoreLock
+from rocketbroker.store.words import ABORT_MS, OWNER, SharedPositions
 from rocketbroker.testing.files import MemoryDisk
 
 
@@ -21,12 +21,12 @@ class OwnershipTests(SynchronousTestCase):
         self.disk = MemoryDisk()
         self.disk.make_dirs("/s")
         self.disk.sync_dir("/")
-        self.owner = Ownership(self.disk, "/s")
+        self.owner = StoreLock(self.disk, "/s")
 
     def test_lock(self) -> None:
         """One has it until it lets go."""
         self.owner.take()
-        other = Ownership(self.disk, "/s")
+        other = StoreLock(self.disk, "/s")
         error = self.assertRaises(StoreError, other.take)
         self.assertEqual(str(error), "The store /s is used by another broker.")
         self.owner.release()
@@ -36,7 +36,7 @@ class OwnershipTests(SynchronousTestCase):
     def test_mark(self) -> None:
         """The mark tells the process, the words tell the mark; without it the store was
         left cleanly."""
-        words = Words(self.disk, "/s")
+        words = SharedPositions(self.disk, "/s")
         self.owner.take()
         self.assertTrue(self.owner.was_left_cleanly())
         self.owner.mark(words, False)
@@ -50,12 +50,12 @@ class OwnershipTests(SynchronousTestCase):
     def test_unreadable(self) -> None:
         """A lock that cannot be read is taken; nobody knows who has written last."""
         self.owner.take()
-        self.owner.mark(Words(self.disk, "/s"), True)
+        self.owner.mark(SharedPositions(self.disk, "/s"), True)
         self.owner.release()
         self.disk.spoil("/s/lock", 0, 1)
         self.owner.take()
         self.assertFalse(self.owner.is_zeroed)
-        self.owner.mark(Words(self.disk, "/s"), True)
+        self.owner.mark(SharedPositions(self.disk, "/s"), True)
         self.owner.release()
         self.owner.take()
         self.assertTrue(self.owner.is_zeroed)
@@ -63,13 +63,13 @@ class OwnershipTests(SynchronousTestCase):
     def test_zeroed(self) -> None:
         """The lock tells, after a power failure too, whether zeros stand behind the
         log; a start of the reference in between takes that back."""
-        words = Words(self.disk, "/s")
+        words = SharedPositions(self.disk, "/s")
         for zeroed, text in ((True, b"rocketbroker"), (False, b"lock")):
             self.owner.take()
             self.owner.mark(words, zeroed)
             self.assertEqual(self.disk.read("/s/lock"), text)
             left = self.disk.image()
-            owner = Ownership(left, "/s")
+            owner = StoreLock(left, "/s")
             owner.take()
             self.assertEqual(owner.is_zeroed, zeroed)
             owner.release()
@@ -80,11 +80,11 @@ class OwnershipTests(SynchronousTestCase):
 
     def test_full(self) -> None:
         """On a full disk both files are there, if empty; a broken one is an error."""
-        words = Words(self.disk, "/s")
+        words = SharedPositions(self.disk, "/s")
         self.disk.capacity = self.disk.used()
         self.owner.take()
         self.owner.mark(words, True)
         self.assertFalse(self.owner.was_left_cleanly())
-        self.assertRaises(StoreError, Ownership(self.disk, "/s").take)
+        self.assertRaises(StoreError, StoreLock(self.disk, "/s").take)
         self.disk.fail("pwrite", errno.EIO)
         self.assertRaises(OSError, self.owner.mark, words, True)

@@ -7,7 +7,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.records.entries import ENTRY
 from rocketbroker.store.queues import QueueTable
 from rocketbroker.store.segments import segment_name
-from rocketbroker.store.words import Words
+from rocketbroker.store.words import SharedPositions
 from rocketbroker.testing.files import MemoryDisk
 
 FOLDER = "/s/consumequeue"
@@ -24,7 +24,7 @@ class QueueTableTests(SynchronousTestCase):
 
     def make(self, size: int) -> QueueTable:
         """A table over what is on the disk."""
-        words = Words(self.disk, "/s")
+        words = SharedPositions(self.disk, "/s")
         return QueueTable(self.disk, "/s", size, words, False, True, 460, 200, False, 3)
 
     def test_size(self) -> None:

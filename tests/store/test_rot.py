@@ -12,7 +12,7 @@ from rocketbroker.store.interfaces import (
     IQueue,
     ReadResult,
 )
-from rocketbroker.store.rot import MOST_NOTED, MOST_SAID, Rot
+from rocketbroker.store.rot import MOST_NOTED, MOST_SAID, CorruptionLog
 from rocketbroker.store.segments import segment_name
 from rocketbroker.store.store import Store
 from rocketbroker.testing.files import MemoryDisk
@@ -35,7 +35,7 @@ class RotTests(SynchronousTestCase):
 
     def test_once(self) -> None:
         """A place is counted and told of once."""
-        rot = Rot()
+        rot = CorruptionLog()
         for _ in range(2):
             rot.note(7, "It is at 7.")
         rot.note(8, "It is at 8.")
@@ -46,7 +46,7 @@ class RotTests(SynchronousTestCase):
     def test_most(self) -> None:
         """Beyond a number of places the oldest sentences are dropped, and those known
         are forgotten; the count goes on."""
-        rot = Rot()
+        rot = CorruptionLog()
         for position in range(MOST_NOTED + 1):
             rot.note(position, f"It is at {position}.")
         self.assertEqual(rot.records, MOST_NOTED + 1)

@@ -13,7 +13,7 @@ from rocketbroker.store.interfaces import (
     IQueue,
     IStore,
 )
-from rocketbroker.store.lease import ThreadLease
+from rocketbroker.store.lease import ThreadAppendLock
 from rocketbroker.store.store import Store
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import (
@@ -99,7 +99,7 @@ class LifeTests(SynchronousTestCase):
         it: a dispatch makes one just before its file. The disk need not have it
         meanwhile."""
         disk = MemoryDisk()
-        lease = ThreadLease()
+        lease = ThreadAppendLock()
         store = Store(disk, options(), Wall(), STORE_HOST, lease)
         store.open()
         put(store, store.queue("T", 0), b"one")

@@ -8,14 +8,14 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records.entries import SIZE
 from rocketbroker.store.interfaces import PUT_OK
-from rocketbroker.store.lease import ThreadLease
+from rocketbroker.store.lease import ThreadAppendLock
 from rocketbroker.store.loading import load_segments
-from rocketbroker.store.parts import Parts
-from rocketbroker.store.rot import Rot
+from rocketbroker.store.parts import Assembly
+from rocketbroker.store.rot import CorruptionLog
 from rocketbroker.store.segments import segment_name
 from rocketbroker.store.store import Store
 from rocketbroker.store.unentered import AT_ONCE, MOST_ENTRIES, MOST_READ, Unentered
-from rocketbroker.store.words import Words
+from rocketbroker.store.words import SharedPositions
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.accidents import die_at_start, forget_ends, list_topics, lose_folder
 from tests.store.stores import (
@@ -299,16 +299,16 @@ class UnenteredTests(SynchronousTestCase):
 
     def look(self, most_entries: int, most_read: int, at_once: int = AT_ONCE) -> int:
         """The first offset that is missing; -1 if none is known to be."""
-        words = Words(self.disk, ROOT)
-        parts = Parts(
+        words = SharedPositions(self.disk, ROOT)
+        parts = Assembly(
             self.disk,
             options(),
             words,
-            ThreadLease(),
+            ThreadAppendLock(),
             Wall(),
             STORE_HOST,
             1 << 40,
-            Rot(),
+            CorruptionLog(),
             None,
         )
         load_segments(self.disk, parts.segments)

@@ -11,8 +11,8 @@ from rocketbroker.store.interfaces import (
     FOUND,
     NO_MATCHED_MESSAGE,
     PUT_OK,
+    MessageFilter,
     ReadResult,
-    Wanted,
 )
 from rocketbroker.store.rot import LARGE
 from rocketbroker.store.store import Store
@@ -30,9 +30,9 @@ from tests.store.stores import (
 MANY = 1 << 30
 
 
-def colour_is(colour: bytes) -> Wanted:
+def colour_is(colour: bytes) -> MessageFilter:
     """Messages of that colour."""
-    return Wanted(None, lambda properties: find(properties, b"colour") == colour)
+    return MessageFilter(None, lambda properties: find(properties, b"colour") == colour)
 
 
 def bodies(result: ReadResult) -> list[bytes]:
@@ -66,11 +66,13 @@ class WantedCase(SynchronousTestCase):
             if len(colours) > 1:
                 del changes["properties"]
 
-    def read(self, wanted: Wanted, offset: int = 0, messages: int = 32) -> ReadResult:
+    def read(
+        self, wanted: MessageFilter, offset: int = 0, messages: int = 32
+    ) -> ReadResult:
         """Read what is wanted."""
         return self.store.read(self.queue, offset, messages, MANY, wanted)
 
-    def look(self, wanted: Wanted, offset: int = 0, most: int = 100) -> bool:
+    def look(self, wanted: MessageFilter, offset: int = 0, most: int = 100) -> bool:
         """Look for what is wanted."""
         return self.store.look(self.queue, offset, most, wanted)[0]
 
@@ -131,7 +133,7 @@ class PropertyTests(WantedCase):
             seen.append(properties)
             return True
 
-        self.assertEqual(self.read(Wanted((2).__eq__, matches)).count, 1)
+        self.assertEqual(self.read(MessageFilter((2).__eq__, matches)).count, 1)
         self.assertEqual(len(seen), 1)
 
     def test_budget(self) -> None:
@@ -185,10 +187,14 @@ class BatchTests(WantedCase):
         self.queue = self.store.queue("B", 0)
         self.store.append([batch(self.queue, b"one", b"two"), batch(self.queue, b"x")])
         self.store.dispatch(100)
-        two = Wanted(None, lambda properties: find(properties, b"INNER_NUM") == b"2")
+        two = MessageFilter(
+            None, lambda properties: find(properties, b"INNER_NUM") == b"2"
+        )
         result = self.read(two)
         self.assertEqual((result.count, result.next_offset), (2, 3))
-        one = Wanted(None, lambda properties: find(properties, b"INNER_NUM") == b"1")
+        one = MessageFilter(
+            None, lambda properties: find(properties, b"INNER_NUM") == b"1"
+        )
         self.assertEqual((self.read(one).count, self.read(one).next_offset), (1, 3))
         self.assertTrue(self.look(one))
 
@@ -219,7 +225,7 @@ class BitMapTests(WantedCase):
             looked.append(properties)
             return True
 
-        result = self.read(Wanted(None, matches, may_match))
+        result = self.read(MessageFilter(None, matches, may_match))
         self.assertEqual(bodies(result), [b"blue"])
         self.assertEqual(
             seen, [(START_MS, b"\2"), (START_MS, b"\1"), (START_MS, b"\2")]
@@ -230,6 +236,6 @@ class BitMapTests(WantedCase):
         """The tag code of the unit counts."""
         self.put("red", tag_code=1, properties=b"TAGS\x01a\x02")
         self.put("red", tag_code=2, properties=b"TAGS\x01b\x02")
-        wanted = Wanted(lambda code: code == ord("b"), None)
+        wanted = MessageFilter(lambda code: code == ord("b"), None)
         self.assertEqual(self.read(wanted).next_offset, 2)
         self.assertEqual(self.read(wanted).count, 1)

@@ -16,8 +16,8 @@ from rocketbroker.store.words import (
     QUEUES,
     SLOT_WORDS,
     WORDS_NAME,
-    ReadWords,
-    Words,
+    ReadOnlyPositions,
+    SharedPositions,
 )
 from rocketbroker.testing.files import MemoryDisk
 
@@ -29,11 +29,11 @@ class WordsTests(SynchronousTestCase):
         """Words in a directory."""
         self.disk = MemoryDisk()
         self.disk.make_dirs("/s")
-        self.words = Words(self.disk, "/s")
+        self.words = SharedPositions(self.disk, "/s")
 
-    def reader(self) -> ReadWords:
+    def reader(self) -> ReadOnlyPositions:
         """As another process opens them."""
-        return ReadWords(self.disk.open_readonly(f"/s/{WORDS_NAME}"))
+        return ReadOnlyPositions(self.disk.open_readonly(f"/s/{WORDS_NAME}"))
 
     def test_seenByOthers(self) -> None:
         """A number that is set is seen through another mapping, whole."""
@@ -55,7 +55,7 @@ class WordsTests(SynchronousTestCase):
         """A file that is too short belongs to nobody."""
         file = self.disk.open("/s/short", create=True)
         file.pwrite(b"x" * 20, 0)
-        reader = ReadWords(self.disk.open_readonly("/s/short"))
+        reader = ReadOnlyPositions(self.disk.open_readonly("/s/short"))
         self.assertFalse(reader.belongs_to(0, 0))
         reader.close()
 
@@ -95,7 +95,7 @@ class WordsTests(SynchronousTestCase):
         self.assertEqual(self.words.view[QUEUES], count)
         self.words.add_queue("T", 1)
 
-    def fill(self, words: Words) -> None:
+    def fill(self, words: SharedPositions) -> None:
         """Add queues until the words have to grow."""
         while (words.view[QUEUES] + 1) * SLOT_WORDS + FIRST_SLOT <= FIRST_SIZE // 8:
             words.add_queue("T", words.view[QUEUES])
@@ -106,7 +106,7 @@ class WordsTests(SynchronousTestCase):
         self.words.close()
         self.words.remove()
         self.disk.capacity = self.disk.used()
-        words = Words(self.disk, "/s")
+        words = SharedPositions(self.disk, "/s")
         self.assertFalse(words.is_shared)
         self.assertEqual(self.disk.list("/s"), [])
         self.fill(words)
@@ -137,13 +137,13 @@ class WordsTests(SynchronousTestCase):
     def test_broken(self) -> None:
         """A disk that refuses for another reason is an error."""
         self.disk.fail("allocate", errno.EIO)
-        self.assertRaises(OSError, Words, self.disk, "/s")
+        self.assertRaises(OSError, SharedPositions, self.disk, "/s")
 
     def test_newStart(self) -> None:
         """A new start makes them anew; who still has the old ones sees them stand."""
         reader = self.reader()
         self.words.view[PUBLISHED] = 5
-        again = Words(self.disk, "/s")
+        again = SharedPositions(self.disk, "/s")
         again.view[PUBLISHED] = 6
         self.assertEqual(reader.view[PUBLISHED], 5)
         again.close()

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
-from rocketbroker.broker.state import TableFile
+from rocketbroker.broker.state import JsonTable
 from rocketbroker.files.disk import Disk
 from rocketbroker.store.store import Store
 from rocketbroker.testing.files import MemoryDisk
@@ -274,4 +274,4 @@ def load(path: str, content: bytes, old: bytes) -> object:
     for name, each in ((path, content), (path + ".bak", old)):
         if each:
             disk.open(name, create=True).pwrite(each, 0)
-    return TableFile(disk, path, at_once).load()
+    return JsonTable(disk, path, at_once).load()

@@ -17,7 +17,7 @@ from rocketbroker.records.names import HALF_TOPIC, OP_HALF_TOPIC
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.wire.command import Command
 from tests.broker.rig import WALL_MS, Rig, send_ext
-from tests.broker.transactions import COMMIT, ROLLBACK, SEND, UNKNOWN, Party
+from tests.broker.transactions import COMMIT, ROLLBACK, SEND, UNKNOWN, ConnectionGroup
 from tests.sweeps import power
 from tests.sweeps.twice import delivered_again
 
@@ -96,7 +96,7 @@ class Workload:
         self.decided: dict[str, int] = {}
         self.halves: dict[str, Command] = {}
         self.rig = started(MemoryDisk(), WALL_MS)
-        self.party = Party(self.rig)
+        self.party = ConnectionGroup(self.rig)
 
     def run(self, steps: int) -> None:
         """Work, and look at what a crash would leave."""
@@ -167,7 +167,7 @@ class Workload:
         once = losses == 1
         figures, decided = self.figures, self.decided
         rig = started(disk, self.rig.wall_ms() + 5000)
-        party = Party(rig)
+        party = ConnectionGroup(rig)
         for _ in range(ROUNDS):
             rig.clock.advance(1.1)
             for question in party.questions():
