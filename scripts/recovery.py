@@ -37,7 +37,7 @@ from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.disk import Disk
 from rocketbroker.records.hashing import tag_code
 from rocketbroker.store.interfaces import Draft
-from rocketbroker.store.store import Store
+from rocketbroker.store.message_store import Store
 from tests.integration.javabroker import JavaBroker
 from tests.integration.servers import Cluster
 

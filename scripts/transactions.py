@@ -35,7 +35,7 @@ from rocketbroker.blocking.settings import Settings
 from rocketbroker.records.names import HALF_TOPIC, OP_HALF_TOPIC
 from rocketbroker.records.properties import TRANSACTION_CHECK_TIMES
 from rocketbroker.records.record import StoredMessage
-from rocketbroker.wire.send_headers import (
+from rocketbroker.wire.headers.send import (
     TRANSACTION_COMMIT,
     TRANSACTION_ROLLBACK,
     TRANSACTION_UNKNOWN,

@@ -38,7 +38,7 @@ from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.disk import Disk
 from rocketbroker.records.hashing import tag_code
 from rocketbroker.store.interfaces import Draft
-from rocketbroker.store.store import Store
+from rocketbroker.store.message_store import Store
 
 #: What verify has to read on one core, in MB/s, and from which size of records on.
 LEAST_RATE = 150.0

@@ -25,7 +25,7 @@ from rocketbroker.app.plugins import followers_of, wrapped
 from rocketbroker.app.signals import stop_at_hangup
 from rocketbroker.app.steadiness import make_steady
 from rocketbroker.broker.broker import Broker
-from rocketbroker.broker.outside import BrokerEnvironment
+from rocketbroker.broker.environment import BrokerEnvironment
 from rocketbroker.config import properties
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.keyed import KeyedOptions, text_of
@@ -36,7 +36,7 @@ from rocketbroker.remoting.client import RemotingClient
 from rocketbroker.remoting.hub import Hub
 from rocketbroker.remoting.server import RemotingServer
 from rocketbroker.remoting.turns import Turns
-from rocketbroker.store.store import Store
+from rocketbroker.store.message_store import Store
 
 T = TypeVar("T")
 

@@ -20,9 +20,9 @@ from rocketbroker.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from rocketbroker.broker.broker import Broker
-    from rocketbroker.broker.durability import InThread
+    from rocketbroker.broker.storage.group_commit import InThread
     from rocketbroker.nameserver.nameserver import NameServer
-    from rocketbroker.remoting.party import ConnectionGroup
+    from rocketbroker.remoting.connection_group import ConnectionGroup
 
 #: The exporter that this port is.
 PROMETHEUS: Final = "PROM"

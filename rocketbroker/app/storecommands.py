@@ -28,8 +28,8 @@ from rocketbroker.errors import StoreError
 from rocketbroker.files.disk import Disk
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.record import StoredMessage
-from rocketbroker.store import inspection
-from rocketbroker.store.reader import StoreReader
+from rocketbroker.store.reader.directory import StoreReader
+from rocketbroker.storetools import inspect
 
 #: What asks for an exclusive lock of byte 0, as the Linux kernel takes it.
 _FIRST_BYTE: Final = struct.Struct(
@@ -73,7 +73,7 @@ def finish(rows: Rows, reader: StoreReader, is_faulty: bool) -> None:
 def tell_gaps(reader: StoreReader, topics: list[str]) -> bool:
     """Say which files are missing between others; return whether any is."""
     is_faulty = False
-    for text in inspection.gaps(reader, topics):
+    for text in inspect.gaps(reader, topics):
         is_faulty = True
         print(f"rocketbroker: {text}", file=sys.stderr)
     return is_faulty
@@ -116,14 +116,14 @@ def store_ls(directory: str, output: str, commit_log: str | None) -> None:
     root = os.path.abspath(directory)
     reader = StoreReader(Disk(), root, commit_log)
     rows = printing(output)
-    state = inspection.state(reader)
+    state = inspect.state(reader)
     rows.add("store", {**state, "locked": is_locked(root)})
-    for row in inspection.segments(reader):
+    for row in inspect.segments(reader):
         rows.add("segment", row)
-    total = inspection.count(reader, inspection.topics(reader))
-    for row in inspection.queues(reader, watched(total)):
+    total = inspect.count(reader, inspect.topics(reader))
+    for row in inspect.queues(reader, watched(total)):
         rows.add("queue", row)
-    finish(rows, reader, tell_gaps(reader, inspection.topics(reader)))
+    finish(rows, reader, tell_gaps(reader, inspect.topics(reader)))
 
 
 @store.command("stats")
@@ -134,10 +134,10 @@ def store_stats(directory: str, output: str, commit_log: str | None) -> None:
     """Of each topic: messages, bytes, sizes of records, first and last time."""
     reader = StoreReader(Disk(), os.path.abspath(directory), commit_log)
     rows = printing(output)
-    topics = inspection.topics(reader)
-    passed = watched(inspection.count(reader, topics))
+    topics = inspect.topics(reader)
+    passed = watched(inspect.count(reader, topics))
     for topic in topics:
-        rows.add("topic", inspection.topic_figures(reader, topic, passed))
+        rows.add("topic", inspect.topic_figures(reader, topic, passed))
     finish(rows, reader, tell_gaps(reader, topics))
 
 
@@ -149,9 +149,9 @@ def plain(message: StoredMessage) -> bytes:
         return message.body
 
 
-def message_row(message: StoredMessage, body: str) -> inspection.Row:
+def message_row(message: StoredMessage, body: str) -> inspect.Row:
     """What is printed of a message."""
-    row: inspection.Row = {
+    row: inspect.Row = {
         "topic": message.topic,
         "queue": message.queue_id,
         "offset": message.queue_offset,
@@ -197,16 +197,16 @@ def store_cat(
 ) -> None:
     """The messages of TOPIC, queue by queue."""
     reader = StoreReader(Disk(), os.path.abspath(directory), commit_log)
-    found = inspection.queue_ids(reader, topic)
+    found = inspect.queue_ids(reader, topic)
     if not found or (queue is not None and queue not in found):
         raise StoreError(f"{directory} holds no such queue of {topic}.")
     rows = printing(output)
     is_faulty = False
     chosen = found if queue is None else [queue]
-    total = sum(inspection.between(reader, topic, one, first, until) for one in chosen)
+    total = sum(inspect.between(reader, topic, one, first, until) for one in chosen)
     passed = watched(total, sys.stdout)
     for queue_id in chosen:
-        for message in inspection.messages(reader, topic, queue_id, first, until):
+        for message in inspect.messages(reader, topic, queue_id, first, until):
             passed(1)
             if isinstance(message, StoreError):
                 is_faulty = True
@@ -236,8 +236,8 @@ def all_messages(
 ) -> Iterator[StoredMessage | StoreError]:
     """All messages of some topics."""
     for name in topics:
-        for queue_id in inspection.queue_ids(reader, name):
-            yield from inspection.messages(reader, name, queue_id, 0, None)
+        for queue_id in inspect.queue_ids(reader, name):
+            yield from inspect.messages(reader, name, queue_id, 0, None)
 
 
 @store.command("grep")
@@ -264,12 +264,12 @@ def store_grep(
         raise click.UsageError(f"PATTERN is no regular expression: {error}") from None
     matches = matcher(compiled, key, tag)
     reader = StoreReader(Disk(), os.path.abspath(directory), commit_log)
-    topics = [name for name in inspection.topics(reader) if topic in (None, name)]
+    topics = [name for name in inspect.topics(reader) if topic in (None, name)]
     if topic is not None and not topics:
         raise StoreError(f"{directory} holds no topic {topic}.")
     rows = printing(output)
     is_faulty = False
-    passed = watched(inspection.count(reader, topics))
+    passed = watched(inspect.count(reader, topics))
     for message in all_messages(reader, topics):
         passed(1)
         if isinstance(message, StoreError):

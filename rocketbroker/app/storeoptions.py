@@ -12,7 +12,7 @@ from rocketbroker.config.properties import read
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import ConfigurationError, StoreError
 from rocketbroker.files.interfaces import IFiles
-from rocketbroker.store.claim import log_files, log_folders
+from rocketbroker.storetools.repair.exclusive_lock import log_files, log_folders
 
 DIRECTORY = click.argument(
     "directory", metavar="DIR", type=click.Path(exists=True, file_okay=False)

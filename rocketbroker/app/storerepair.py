@@ -1,8 +1,8 @@
 # -*- test-case-name: tests.app.test_storerepair -*-
 """C{rocketbroker store repair}: a damaged store made good again.
 
-The store itself is L{rocketbroker.store.repair}'s; here are the broker's JSON files,
-which are taken from their C{.bak} where they cannot be read.
+The store itself is L{rocketbroker.storetools.repair.run}'s; here are the broker's JSON
+files, which are taken from their C{.bak} where they cannot be read.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from rocketbroker.files.disk import Disk
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.jsonfile import JsonFile
 from rocketbroker.files.users import Processes
-from rocketbroker.store.copies import Done
-from rocketbroker.store.fates import OPTION
-from rocketbroker.store.repair import Keeping, Repair
+from rocketbroker.store.recovery.fates import OPTION
+from rocketbroker.storetools.repair.backup import Done
+from rocketbroker.storetools.repair.run import Keeping, Repair
 from rocketbroker.wire import fastjson
 
 

@@ -24,9 +24,9 @@ from rocketbroker.app.storeoptions import (
 from rocketbroker.app.storerepair import is_json
 from rocketbroker.errors import StoreError
 from rocketbroker.files.disk import Disk
-from rocketbroker.store.check import Check
-from rocketbroker.store.faults import Fault, Remark
-from rocketbroker.store.reader import StoreReader
+from rocketbroker.store.reader.directory import StoreReader
+from rocketbroker.storetools.verify.check import Check
+from rocketbroker.storetools.verify.report import Fault, Remark
 
 
 def wrong_settings(reader: StoreReader) -> Iterator[Fault]:

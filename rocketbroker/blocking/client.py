@@ -17,11 +17,11 @@ from rocketbroker.errors import (
 )
 from rocketbroker.records.names import AUTO_CREATE_TOPIC
 from rocketbroker.records.record import StoredMessage, decode
-from rocketbroker.wire.admin_headers import CreateTopicRequestHeader
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
-from rocketbroker.wire.header import Header
-from rocketbroker.wire.pull_headers import (
+from rocketbroker.wire.headers.admin import CreateTopicRequestHeader
+from rocketbroker.wire.headers.header import Header
+from rocketbroker.wire.headers.pull import (
     GetEarliestMsgStoretimeRequestHeader,
     GetMaxOffsetRequestHeader,
     GetMinOffsetRequestHeader,

@@ -23,9 +23,9 @@ from rocketbroker.errors import (
 )
 from rocketbroker.records.names import AUTO_CREATE_TOPIC
 from rocketbroker.wire import fastjson
+from rocketbroker.wire.bodies.routes import ClusterInfo, TopicRouteData
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
-from rocketbroker.wire.routes import ClusterInfo, TopicRouteData
 
 #: Bits of a topic's permission.
 READ: Final = 4

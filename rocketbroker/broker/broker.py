@@ -17,45 +17,45 @@ from typing import Final, final
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.logger import Logger
 
-from rocketbroker.broker.administration import administration
-from rocketbroker.broker.broadcast_offsets import BroadcastOffsets
-from rocketbroker.broker.consumer_requests import ConsumerInfo
-from rocketbroker.broker.consumers import ConsumerRegistry
-from rocketbroker.broker.dead_letters import DeadLetters
-from rocketbroker.broker.delay_offsets import DelayOffsets
-from rocketbroker.broker.delaying import ScheduleService
-from rocketbroker.broker.discrepancies import LOOK_SECONDS, GroupDiagnosis
-from rocketbroker.broker.durability import GroupCommit
-from rocketbroker.broker.elsewhere import RouteCache
-from rocketbroker.broker.filters import Filters
-from rocketbroker.broker.following import LogSubscriber, LogSubscribers
-from rocketbroker.broker.groups import GroupTable
-from rocketbroker.broker.heartbeats import Heartbeats
-from rocketbroker.broker.holding import LongPolling
-from rocketbroker.broker.intake import AppendBatcher
-from rocketbroker.broker.lightqueues import Lmq
-from rocketbroker.broker.locks import QueueLocks
-from rocketbroker.broker.notices import LATE_SECONDS, ConsumerNotify
-from rocketbroker.broker.offsets import OffsetTable
-from rocketbroker.broker.outer import NameServerApi
-from rocketbroker.broker.outside import BrokerEnvironment, Part, Server
-from rocketbroker.broker.postponing import DelayMessages
-from rocketbroker.broker.producers import ProducerRegistry
-from rocketbroker.broker.pull_checks import PullChecks
-from rocketbroker.broker.pulling import Pulling
-from rocketbroker.broker.rates import SAMPLE_SECONDS
-from rocketbroker.broker.registration import Registration
+from rocketbroker.broker.admin.administration import administration
+from rocketbroker.broker.clients.consumer_info import ConsumerInfo
+from rocketbroker.broker.clients.consumer_notify import LATE_SECONDS, ConsumerNotify
+from rocketbroker.broker.clients.consumers import ConsumerRegistry
+from rocketbroker.broker.clients.heartbeats import Heartbeats
+from rocketbroker.broker.clients.producers import ProducerRegistry
+from rocketbroker.broker.clients.queue_locks import QueueLocks
+from rocketbroker.broker.clients.sql_filters import Filters
+from rocketbroker.broker.diagnostics.group_diagnosis import LOOK_SECONDS, GroupDiagnosis
+from rocketbroker.broker.environment import BrokerEnvironment, Part, Server
+from rocketbroker.broker.json_table import JsonTable
+from rocketbroker.broker.messages.delay_messages import DelayMessages
+from rocketbroker.broker.messages.lmq import Lmq
+from rocketbroker.broker.metadata.groups import GroupTable
+from rocketbroker.broker.metadata.message_request_mode import MessageRequestModes
+from rocketbroker.broker.metadata.offsets import OffsetTable
+from rocketbroker.broker.metadata.topics import TopicTable
+from rocketbroker.broker.pull.broadcast_offsets import BroadcastOffsets
+from rocketbroker.broker.pull.long_polling import LongPolling
+from rocketbroker.broker.pull.pull import Pulling
+from rocketbroker.broker.pull.pull_checks import PullChecks
+from rocketbroker.broker.registration.name_server_api import NameServerApi
+from rocketbroker.broker.registration.registration import Registration
+from rocketbroker.broker.registration.route_cache import RouteCache
 from rocketbroker.broker.regular import RegularWork
-from rocketbroker.broker.replies import Replies
-from rocketbroker.broker.request_modes import MessageRequestModes
-from rocketbroker.broker.retention import Cleanup
-from rocketbroker.broker.sendback import SendBack
-from rocketbroker.broker.sending import Sending
-from rocketbroker.broker.state import JsonTable
-from rocketbroker.broker.statistics import BrokerStats
-from rocketbroker.broker.topics import TopicTable
-from rocketbroker.broker.transactions import Transactions
-from rocketbroker.broker.upkeep import StoreScheduler
+from rocketbroker.broker.schedule.delay_offsets import DelayOffsets
+from rocketbroker.broker.schedule.schedule_service import ScheduleService
+from rocketbroker.broker.send.append_batcher import AppendBatcher
+from rocketbroker.broker.send.dead_letters import DeadLetters
+from rocketbroker.broker.send.reply import Replies
+from rocketbroker.broker.send.send import Sending
+from rocketbroker.broker.send.send_back import SendBack
+from rocketbroker.broker.stats.broker_stats import BrokerStats
+from rocketbroker.broker.stats.rates import SAMPLE_SECONDS
+from rocketbroker.broker.storage.cleanup import Cleanup
+from rocketbroker.broker.storage.group_commit import GroupCommit
+from rocketbroker.broker.storage.log_subscribers import LogSubscriber, LogSubscribers
+from rocketbroker.broker.storage.store_scheduler import StoreScheduler
+from rocketbroker.broker.transaction.service import Transactions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.remoting.addresses import host_bytes
 from rocketbroker.remoting.table import ResponderTable

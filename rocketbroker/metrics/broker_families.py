@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final, final
 from twisted.internet.defer import Deferred
 
 from rocketbroker.broker.broker import Broker
-from rocketbroker.broker.consumers import ConsumerGroup
-from rocketbroker.broker.durability import InThread
-from rocketbroker.broker.intake import SIZE_BOUNDS, QueueSends
+from rocketbroker.broker.clients.consumers import ConsumerGroup
+from rocketbroker.broker.send.append_batcher import SIZE_BOUNDS, QueueSends
+from rocketbroker.broker.storage.group_commit import InThread
 from rocketbroker.metrics.lag import (
     Lag,
     first_store_time,
@@ -37,7 +37,7 @@ from rocketbroker.records.names import (
     is_retry_topic,
     is_system_group,
 )
-from rocketbroker.remoting.party import ConnectionGroup
+from rocketbroker.remoting.connection_group import ConnectionGroup
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, final
 
-from rocketbroker.broker.consumers import ConsumerRegistry
-from rocketbroker.broker.offsets import NONE, OffsetTable
-from rocketbroker.broker.topics import READ, WRITE, TopicTable
+from rocketbroker.broker.clients.consumers import ConsumerRegistry
+from rocketbroker.broker.metadata.offsets import NONE, OffsetTable
+from rocketbroker.broker.metadata.topics import READ, WRITE, TopicTable
 from rocketbroker.records.names import is_retry_topic
 from rocketbroker.records.record import decode
 from rocketbroker.store.interfaces import IQueue, IStore

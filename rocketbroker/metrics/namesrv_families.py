@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, final
 from rocketbroker.metrics.remoting_families import add_port
 from rocketbroker.metrics.samples import Samples
 from rocketbroker.nameserver.nameserver import NameServer
-from rocketbroker.remoting.party import ConnectionGroup
+from rocketbroker.remoting.connection_group import ConnectionGroup
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 from rocketbroker.metrics.samples import Samples
+from rocketbroker.remoting.connection_group import ConnectionGroup
 from rocketbroker.remoting.counts import LATENCY_BOUNDS_MS
-from rocketbroker.remoting.party import ConnectionGroup
 from rocketbroker.remoting.table import NOT_SERVED
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 

@@ -9,9 +9,9 @@ topic that it came from.
 
 from __future__ import annotations
 
-from rocketbroker.broker.dead_letters import FailureCounts
-from rocketbroker.broker.sendback import SendBack
-from rocketbroker.broker.topics import TopicTable
+from rocketbroker.broker.metadata.topics import TopicTable
+from rocketbroker.broker.send.dead_letters import FailureCounts
+from rocketbroker.broker.send.send_back import SendBack
 from rocketbroker.metrics.samples import Samples
 from rocketbroker.records.names import is_system_group
 

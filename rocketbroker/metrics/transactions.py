@@ -7,8 +7,8 @@ its bounds say and its name does not.
 
 from __future__ import annotations
 
-from rocketbroker.broker.transaction_counts import LATENCY_BOUNDS
-from rocketbroker.broker.transactions import Transactions
+from rocketbroker.broker.transaction.counters import LATENCY_BOUNDS
+from rocketbroker.broker.transaction.service import Transactions
 from rocketbroker.metrics.samples import Samples
 
 

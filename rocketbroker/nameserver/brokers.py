@@ -28,11 +28,13 @@ from rocketbroker.nameserver.settings import RunningSettings
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
 from rocketbroker.routing.registration import MinBrokerChange, Unregistration
 from rocketbroker.routing.table import RouteTable
+from rocketbroker.wire.bodies.routes import TopicRouteData
+from rocketbroker.wire.bodies.topics import DataVersion
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import ONEWAY, Command, response_to
 from rocketbroker.wire.fastjson import dumps
 from rocketbroker.wire.fields import object_of
-from rocketbroker.wire.namesrv_headers import (
+from rocketbroker.wire.headers.namesrv import (
     AddWritePermOfBrokerRequestHeader,
     AddWritePermOfBrokerResponseHeader,
     BrokerHeartbeatRequestHeader,
@@ -46,8 +48,6 @@ from rocketbroker.wire.namesrv_headers import (
     WipeWritePermOfBrokerRequestHeader,
     WipeWritePermOfBrokerResponseHeader,
 )
-from rocketbroker.wire.routes import TopicRouteData
-from rocketbroker.wire.topics import DataVersion
 
 T = TypeVar("T")
 

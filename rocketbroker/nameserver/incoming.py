@@ -19,16 +19,16 @@ import attrs
 from rocketbroker.errors import RemoteProtocolError, SystemFailure
 from rocketbroker.remoting.interfaces import IConnection
 from rocketbroker.routing.registration import Registration
-from rocketbroker.wire.command import Command
-from rocketbroker.wire.fastjson import MOST_LENIENT_BODY, loads
-from rocketbroker.wire.mappings import TopicQueueMappingInfo
-from rocketbroker.wire.namesrv_headers import RegisterBrokerRequestHeader
-from rocketbroker.wire.registration import RegisterBrokerBody
-from rocketbroker.wire.topics import (
+from rocketbroker.wire.bodies.mappings import TopicQueueMappingInfo
+from rocketbroker.wire.bodies.registration import RegisterBrokerBody
+from rocketbroker.wire.bodies.topics import (
     DataVersion,
     TopicConfig,
     TopicConfigSerializeWrapper,
 )
+from rocketbroker.wire.command import Command
+from rocketbroker.wire.fastjson import MOST_LENIENT_BODY, loads
+from rocketbroker.wire.headers.namesrv import RegisterBrokerRequestHeader
 
 #: The first version whose bodies have filter servers.
 WITH_FILTER_SERVERS: Final = 37

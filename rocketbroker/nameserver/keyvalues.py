@@ -28,17 +28,17 @@ from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.jsonfile import JsonFile
 from rocketbroker.nameserver.saving import InThread, Saving
 from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
+from rocketbroker.wire.bodies.topics import KVTable
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command, response_to
 from rocketbroker.wire.fastjson import dumps, loads
-from rocketbroker.wire.namesrv_headers import (
+from rocketbroker.wire.headers.namesrv import (
     DeleteKVConfigRequestHeader,
     GetKVConfigRequestHeader,
     GetKVConfigResponseHeader,
     GetKVListByNamespaceRequestHeader,
     PutKVConfigRequestHeader,
 )
-from rocketbroker.wire.topics import KVTable
 
 #: The namespace whose keys are ordered topics.
 ORDER_TOPIC_CONFIG: Final = "ORDER_TOPIC_CONFIG"

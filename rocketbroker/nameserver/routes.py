@@ -19,19 +19,19 @@ from rocketbroker.remoting.interfaces import IConnection, IResponderTable, Respo
 from rocketbroker.routing import lookup
 from rocketbroker.routing.table import RouteTable
 from rocketbroker.routing.zones import in_zone
+from rocketbroker.wire.bodies.routes import (
+    BrokerMemberGroup,
+    GetBrokerMemberGroupResponseBody,
+)
+from rocketbroker.wire.bodies.topics import TopicList
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command, response_to
 from rocketbroker.wire.fastjson import dumps, dumps_standard
-from rocketbroker.wire.namesrv_headers import (
+from rocketbroker.wire.headers.namesrv import (
     GetBrokerMemberGroupRequestHeader,
     GetRouteInfoRequestHeader,
     GetTopicsByClusterRequestHeader,
 )
-from rocketbroker.wire.routes import (
-    BrokerMemberGroup,
-    GetBrokerMemberGroupResponseBody,
-)
-from rocketbroker.wire.topics import TopicList
 
 #: The ordinal of V4_9_4: from it on clients read standard JSON.
 STANDARD_JSON_VERSION: Final = 401

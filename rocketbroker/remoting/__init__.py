@@ -20,9 +20,10 @@ hub, then). What the modules are:
   - C{interfaces}: what a responder sees of a connection, and registers with
   - C{table}, C{counts}: responders by request code; what connections count
   - C{turns}: what is done once per turn
-  - C{party}: what all connections of one server or client share: limits, idleness
-  - C{outstanding}: requests that wait for answers, and their time-outs
-  - C{dialogue}: what a connection does with commands
+  - C{connection_group}: what all connections of one server or client share: limits,
+    idleness
+  - C{response_table}: requests that wait for answers, and their time-outs
+  - C{command_channel}: what a connection does with commands
   - C{hub}, C{hubconnection}: its bytes through one epoll for all data connections
   - C{protocol}: its bytes through a Twisted transport
   - C{listener}, C{server}: a port

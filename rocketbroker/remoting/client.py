@@ -19,10 +19,10 @@ from twisted.python.failure import Failure
 from rocketbroker.config.remoting import RemotingClientOptions
 from rocketbroker.errors import ConfigurationError, ConnectionLost, LocalProtocolError
 from rocketbroker.remoting.addresses import split_address
+from rocketbroker.remoting.connection_group import ConnectionGroup, Limits
 from rocketbroker.remoting.interfaces import IConnection
-from rocketbroker.remoting.outstanding import TooManyRequests, Waiting
-from rocketbroker.remoting.party import ConnectionGroup, Limits
 from rocketbroker.remoting.protocol import RemotingProtocol, StreamConnection
+from rocketbroker.remoting.response_table import TooManyRequests, Waiting
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.remoting.turns import Turns
 from rocketbroker.wire.command import Command

@@ -56,6 +56,7 @@ from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 from zope.interface import classImplements
 
+from rocketbroker.remoting.connection_group import ConnectionGroup
 from rocketbroker.remoting.hubconnection import (
     GONE,
     IN,
@@ -66,7 +67,6 @@ from rocketbroker.remoting.hubconnection import (
     take_frames,
 )
 from rocketbroker.remoting.interfaces import ITurns
-from rocketbroker.remoting.party import ConnectionGroup
 from rocketbroker.remoting.turns import Turns
 
 #: Connections served in one turn, at most: what other readers of the reactor wait for.

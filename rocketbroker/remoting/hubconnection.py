@@ -11,8 +11,8 @@ from struct import Struct
 from typing import Final, Protocol, final
 
 from rocketbroker.errors import RemoteProtocolError
-from rocketbroker.remoting.dialogue import CommandChannel
-from rocketbroker.remoting.party import ConnectionGroup
+from rocketbroker.remoting.command_channel import CommandChannel
+from rocketbroker.remoting.connection_group import ConnectionGroup
 
 #: Bytes received from one connection in one turn, at most.
 RECEIVE_BYTES: Final = 65536

@@ -23,8 +23,8 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from rocketbroker.errors import RemoteProtocolError
-from rocketbroker.remoting.dialogue import CommandChannel
-from rocketbroker.remoting.party import ConnectionGroup
+from rocketbroker.remoting.command_channel import CommandChannel
+from rocketbroker.remoting.connection_group import ConnectionGroup
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.connection import Connection
 

@@ -23,6 +23,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from rocketbroker.config.remoting import RemotingServerOptions
+from rocketbroker.remoting.connection_group import ConnectionGroup, Limits
 from rocketbroker.remoting.hub import Hub, HubReactor
 from rocketbroker.remoting.listener import (
     Listener,
@@ -30,7 +31,6 @@ from rocketbroker.remoting.listener import (
     listening_socket,
     most_descriptors,
 )
-from rocketbroker.remoting.party import ConnectionGroup, Limits
 from rocketbroker.remoting.protocol import RemotingProtocol
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.remoting.turns import Turns

@@ -11,7 +11,12 @@ from typing import Final
 
 from rocketbroker.routing.registration import MASTER, Group
 from rocketbroker.routing.table import WRITE, RouteTable
-from rocketbroker.wire.routes import BrokerData, ClusterInfo, QueueData, TopicRouteData
+from rocketbroker.wire.bodies.routes import (
+    BrokerData,
+    ClusterInfo,
+    QueueData,
+    TopicRouteData,
+)
 
 #: Topics by which brokers of older releases ask for the true members of their group.
 MEMBER_TOPIC_PREFIX: Final = "rmq_sys_SYNC_BROKER_MEMBER_"

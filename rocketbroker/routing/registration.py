@@ -8,8 +8,8 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
-from rocketbroker.wire.mappings import TopicQueueMappingInfo
-from rocketbroker.wire.topics import DataVersion, TopicConfig
+from rocketbroker.wire.bodies.mappings import TopicQueueMappingInfo
+from rocketbroker.wire.bodies.topics import DataVersion, TopicConfig
 
 #: Silence after which a broker is gone that did not say another time, in ms.
 BROKER_EXPIRES_MS: Final = 120_000

@@ -41,9 +41,9 @@ from rocketbroker.routing.registration import (
     Registration,
     Unregistration,
 )
-from rocketbroker.wire.mappings import TopicQueueMappingInfo
-from rocketbroker.wire.routes import QueueData
-from rocketbroker.wire.topics import DataVersion, TopicConfig
+from rocketbroker.wire.bodies.mappings import TopicQueueMappingInfo
+from rocketbroker.wire.bodies.routes import QueueData
+from rocketbroker.wire.bodies.topics import DataVersion, TopicConfig
 
 #: Permission bits.
 READ: Final = 4

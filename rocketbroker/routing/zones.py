@@ -6,7 +6,7 @@ from __future__ import annotations
 import attrs
 
 from rocketbroker.routing.registration import MASTER
-from rocketbroker.wire.routes import TopicRouteData
+from rocketbroker.wire.bodies.routes import TopicRouteData
 
 
 def in_zone(route: TopicRouteData, zone: str) -> TopicRouteData:

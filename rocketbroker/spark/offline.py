@@ -15,7 +15,7 @@ from rocketbroker.files.interfaces import IFiles
 from rocketbroker.spark.options import ReadOptions
 from rocketbroker.spark.origins import Piece
 from rocketbroker.spark.ranges import Queue, Range
-from rocketbroker.store.reader import StoreReader
+from rocketbroker.store.reader.directory import StoreReader
 
 #: What one step takes at most.
 PIECE_BYTES = 4 << 20

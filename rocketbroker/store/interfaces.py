@@ -3,8 +3,9 @@
 
 A step is bounded and does not wait for anybody; the caller decides when and in which
 thread. Those marked I{blocking} may wait for the disk and belong in a thread, except
-before the reactor runs. Two things provide L{IStore}: L{rocketbroker.store.store.Store}
-over any L{rocketbroker.files.interfaces.IFiles}, and so the memory store of
+before the reactor runs. Two things provide L{IStore}:
+L{rocketbroker.store.message_store.Store} over any
+L{rocketbroker.files.interfaces.IFiles}, and so the memory store of
 L{rocketbroker.testing}, which is the same over files in memory.
 
 Statuses: the store sheet, sections 5.2 and 16.
@@ -17,12 +18,12 @@ from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 from zope.interface import Attribute, Interface
 
-from rocketbroker.store.diskspace import DiskUsage
-from rocketbroker.store.flags import RunningFlags
+from rocketbroker.store.disk_usage import DiskUsage
+from rocketbroker.store.running_flags import RunningFlags
 
 if TYPE_CHECKING:
-    from rocketbroker.store.cleaning import Cleaner
     from rocketbroker.store.plugins import DispatchedRecord
+    from rocketbroker.store.retention.cleaner import Cleaner
 
 # What became of a draft (Draft.status).
 PUT_OK: Final = 0

@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.store.test_following -*-
+# -*- test-case-name: tests.store.test_log_tail -*-
 """What plug-ins of the store provide, and what they are given.
 
 Two kinds there are, each found by Twisted's plug-in system and chosen by a setting

@@ -9,21 +9,10 @@ Bytes become a command, and a command becomes bytes:
   - L{rocketbroker.wire.hot}: the few codes that make the load, without a command.
   - L{rocketbroker.wire.codes}: request and response codes, languages.
 
-A command's extension fields are a typed header:
+A command's extension fields are a typed header, and its body is a value:
 
-  - L{rocketbroker.wire.header}: how fields are read and written.
-  - L{rocketbroker.wire.send_headers}, L{rocketbroker.wire.pull_headers},
-    L{rocketbroker.wire.client_headers}, L{rocketbroker.wire.admin_headers},
-    L{rocketbroker.wire.namesrv_headers}: the headers, by who asks for what.
-
-A command's body is a value:
-
-  - L{rocketbroker.wire.fastjson}: the reference's dialect of JSON, read
+  - L{rocketbroker.wire.headers}, L{rocketbroker.wire.bodies}: by family.
+  - L{rocketbroker.wire.fastjson}: RocketMQ's dialect of JSON, read
     (L{rocketbroker.wire.reading}) and written (L{rocketbroker.wire.emitting}).
   - L{rocketbroker.wire.fields}: members of an object as typed values.
-  - L{rocketbroker.wire.topics}, L{rocketbroker.wire.groups},
-    L{rocketbroker.wire.heartbeats}: what brokers and clients know.
-  - L{rocketbroker.wire.routes}, L{rocketbroker.wire.registration},
-    L{rocketbroker.wire.mappings}: what name servers are told and tell.
-  - L{rocketbroker.wire.queues}: a queue, as a value and as a key.
 """

@@ -11,7 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.app.plugins import OwnThread, followers_of, wrapped
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import ConfigurationError
-from rocketbroker.store.store import Store
+from rocketbroker.store.message_store import Store
 from rocketbroker.testing.files import MemoryDisk
 
 

@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.app.command import command
 from rocketbroker.app.storerepair import repair_json
 from rocketbroker.files.disk import Disk
-from rocketbroker.store.copies import Backup
+from rocketbroker.storetools.repair.backup import Backup
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import on_disk, put
 

@@ -9,10 +9,10 @@ from click.testing import CliRunner
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.app.command import command
-from rocketbroker.store.indexfile import HEADER, SLOT
-from rocketbroker.store.store import Store
+from rocketbroker.store.index.file import HEADER, SLOT
+from rocketbroker.store.message_store import Store
+from tests.store.index.test_service import message
 from tests.store.stores import SEGMENT, on_disk, put
-from tests.store.test_index import message
 
 SLOTS = 10
 NUMBERS = 50

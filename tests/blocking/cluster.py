@@ -13,14 +13,14 @@ from rocketbroker.errors import ConnectionLost
 from rocketbroker.records import batches, hosts, ids, record
 from rocketbroker.testing.scripted import ScriptedMachine, answer
 from rocketbroker.wire import fastjson
-from rocketbroker.wire.codes import RequestCode, ResponseCode
-from rocketbroker.wire.command import Command
-from rocketbroker.wire.routes import (
+from rocketbroker.wire.bodies.routes import (
     BrokerData,
     ClusterInfo,
     QueueData,
     TopicRouteData,
 )
+from rocketbroker.wire.codes import RequestCode, ResponseCode
+from rocketbroker.wire.command import Command
 
 HOST = hosts.encode("10.0.0.9", 10911)
 NAME_SERVERS = "ns1:9876;ns2:9876"

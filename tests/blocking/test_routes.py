@@ -23,7 +23,7 @@ from rocketbroker.errors import (
     TopicNotExist,
 )
 from rocketbroker.testing.scripted import Script, answer
-from rocketbroker.wire.routes import BrokerData, QueueData, TopicRouteData
+from rocketbroker.wire.bodies.routes import BrokerData, QueueData, TopicRouteData
 from tests.blocking.cluster import MemoryCluster, silent
 
 

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.delaying import (
+from rocketbroker.broker.schedule.schedule_service import (
     LOOK_SECONDS,
 )
 from rocketbroker.errors import ServiceNotAvailable
@@ -15,7 +15,7 @@ from rocketbroker.store.interfaces import (
     Draft,
     IQueue,
 )
-from rocketbroker.store.store import Store
+from rocketbroker.store.message_store import Store
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
 from tests.broker.rig import UNIQUE, Rig, send_ext

@@ -9,30 +9,30 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 
-from rocketbroker.broker.broadcast_offsets import BroadcastOffsets
-from rocketbroker.broker.consumers import ConsumerRegistry
-from rocketbroker.broker.dead_letters import DeadLetters
-from rocketbroker.broker.delay_offsets import DelayOffsets
-from rocketbroker.broker.delaying import ScheduleService
-from rocketbroker.broker.durability import GroupCommit, InThread
-from rocketbroker.broker.filters import Filters
-from rocketbroker.broker.groups import GroupTable
-from rocketbroker.broker.holding import LongPolling
-from rocketbroker.broker.intake import AppendBatcher
-from rocketbroker.broker.lightqueues import Lmq
-from rocketbroker.broker.message_queries import MessageQueries
-from rocketbroker.broker.offsets import OffsetTable
-from rocketbroker.broker.postponing import DelayMessages
-from rocketbroker.broker.producers import ProducerRegistry
-from rocketbroker.broker.pull_checks import PullChecks
-from rocketbroker.broker.pulling import Pulling
-from rocketbroker.broker.refusals import DeniedPulls
-from rocketbroker.broker.sendback import SendBack
-from rocketbroker.broker.sending import Sending
-from rocketbroker.broker.state import JsonTable
-from rocketbroker.broker.topics import TopicTable
-from rocketbroker.broker.transactions import Transactions
-from rocketbroker.broker.upkeep import StoreScheduler
+from rocketbroker.broker.admin.message_queries import MessageQueries
+from rocketbroker.broker.clients.consumers import ConsumerRegistry
+from rocketbroker.broker.clients.producers import ProducerRegistry
+from rocketbroker.broker.clients.sql_filters import Filters
+from rocketbroker.broker.json_table import JsonTable
+from rocketbroker.broker.messages.delay_messages import DelayMessages
+from rocketbroker.broker.messages.lmq import Lmq
+from rocketbroker.broker.metadata.groups import GroupTable
+from rocketbroker.broker.metadata.offsets import OffsetTable
+from rocketbroker.broker.metadata.topics import TopicTable
+from rocketbroker.broker.pull.broadcast_offsets import BroadcastOffsets
+from rocketbroker.broker.pull.denied_pulls import DeniedPulls
+from rocketbroker.broker.pull.long_polling import LongPolling
+from rocketbroker.broker.pull.pull import Pulling
+from rocketbroker.broker.pull.pull_checks import PullChecks
+from rocketbroker.broker.schedule.delay_offsets import DelayOffsets
+from rocketbroker.broker.schedule.schedule_service import ScheduleService
+from rocketbroker.broker.send.append_batcher import AppendBatcher
+from rocketbroker.broker.send.dead_letters import DeadLetters
+from rocketbroker.broker.send.send import Sending
+from rocketbroker.broker.send.send_back import SendBack
+from rocketbroker.broker.storage.group_commit import GroupCommit, InThread
+from rocketbroker.broker.storage.store_scheduler import StoreScheduler
+from rocketbroker.broker.transaction.service import Transactions
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import StoreError
@@ -40,13 +40,13 @@ from rocketbroker.records import record
 from rocketbroker.records.ids import UniqueKeys
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.store.interfaces import PUT_OK, Draft
-from rocketbroker.store.store import Store
+from rocketbroker.store.message_store import Store
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.threads import Threads, at_once
+from rocketbroker.wire.bodies.topics import TopicConfig
 from rocketbroker.wire.command import JSON, Command
 from rocketbroker.wire.frames import encode
-from rocketbroker.wire.topics import TopicConfig
 
 HOST = bytes([10, 0, 0, 1, 0, 0, 0x2A, 0x9F])
 HOST_TEXT = "0A00000100002A9F"

@@ -8,18 +8,18 @@ from typing import Any
 from twisted.logger import capturedLogs
 
 from rocketbroker.broker.broker import Broker, vip_port
-from rocketbroker.broker.rates import SAMPLE_SECONDS, WINDOWS
+from rocketbroker.broker.stats.rates import SAMPLE_SECONDS, WINDOWS
 from rocketbroker.config.remoting import RemotingClientOptions
 from rocketbroker.errors import ConnectionLost
 from rocketbroker.files.blocks import BLOCK
 from rocketbroker.records.record import decode_all
 from rocketbroker.remoting.client import RemotingClient
-from rocketbroker.store.rot import MOST_TRIES
+from rocketbroker.store.reading.checked_read import MOST_TRIES
 from rocketbroker.testing.threads import Threads
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import loads
+from tests.broker.clients.test_heartbeats import body as heartbeat
 from tests.broker.rig import pull_ext, send_ext
-from tests.broker.test_heartbeats import body as heartbeat
 from tests.broker.week import WeekCase
 
 WALL_MS = 1_700_000_000_000

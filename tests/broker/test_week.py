@@ -9,11 +9,11 @@ from rocketbroker.records.names import CHECK_MAX_TIME_TOPIC
 from rocketbroker.records.properties import ORIGIN_MESSAGE_ID, RETRY_TOPIC
 from rocketbroker.records.record import StoredMessage
 from rocketbroker.remoting.client import RemotingClient
+from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
+from rocketbroker.wire.bodies.queues import LockBatchBody, MessageQueue
 from rocketbroker.wire.fastjson import dumps, loads
-from rocketbroker.wire.groups import SubscriptionGroupConfig
-from rocketbroker.wire.queues import LockBatchBody, MessageQueue
+from tests.broker.clients.test_heartbeats import body as heartbeat
 from tests.broker.rig import send_ext
-from tests.broker.test_heartbeats import body as heartbeat
 from tests.broker.week import DAY, HOUR, MINUTE, WeekCase
 
 RETRY = "%RETRY%G"

@@ -10,7 +10,7 @@ from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
-from rocketbroker.wire.send_headers import (
+from rocketbroker.wire.headers.send import (
     TRANSACTION_COMMIT,
     TRANSACTION_ROLLBACK,
     TRANSACTION_UNKNOWN,

@@ -22,8 +22,8 @@ from typing import Final
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.broker import Broker
-from rocketbroker.broker.durability import InThread
-from rocketbroker.broker.outside import BrokerEnvironment
+from rocketbroker.broker.environment import BrokerEnvironment
+from rocketbroker.broker.storage.group_commit import InThread
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.namesrv import NamesrvSettings
 from rocketbroker.config.remoting import RemotingClientOptions
@@ -33,14 +33,14 @@ from rocketbroker.records.record import StoredMessage, decode_all
 from rocketbroker.remoting.client import RemotingClient
 from rocketbroker.remoting.server import RemotingServer
 from rocketbroker.remoting.turns import Turns
+from rocketbroker.store.message_store import Store
 from rocketbroker.store.plugins import IFollowerPlugin
-from rocketbroker.store.store import Store
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.network import MemoryNetwork
 from rocketbroker.testing.threads import at_once
 from rocketbroker.wire.command import Command
+from tests.broker.clients.test_heartbeats import body as heartbeat
 from tests.broker.rig import HOST, SMALL, pull_ext, send_ext
-from tests.broker.test_heartbeats import body as heartbeat
 
 WALL_MS: Final = 1_700_000_000_000
 

@@ -11,8 +11,8 @@ from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from rocketbroker.blocking.connection import ServerConnection
 from rocketbroker.blocking.machine import ThisMachine
+from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.command import Command
-from rocketbroker.wire.groups import SubscriptionGroupConfig
 from tests.integration.javaclient import JavaClient, why_not
 from tests.integration.servers import Cluster
 

@@ -21,8 +21,8 @@ from rocketbroker.blocking.settings import Settings
 from rocketbroker.files.disk import Disk
 from rocketbroker.records.names import SCHEDULE_TOPIC
 from rocketbroker.records.record import StoredMessage
-from rocketbroker.store import inspection
-from rocketbroker.store.reader import StoreReader
+from rocketbroker.store.reader.directory import StoreReader
+from rocketbroker.storetools import inspect
 from tests.integration import corpus
 from tests.integration.corpus import Seen
 from tests.integration.javabroker import JavaBroker
@@ -247,7 +247,7 @@ class HandOver:
         reader = StoreReader(Disk(), str(self.cluster.store))
         try:
             for level in range(1, LAST_LEVEL + 1):
-                for message in inspection.messages(
+                for message in inspect.messages(
                     reader, SCHEDULE_TOPIC, level - 1, 0, None
                 ):
                     assert isinstance(message, StoredMessage), message

@@ -18,10 +18,14 @@ from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.records.queueunits import ExtensionUnit, decode_extension
 from rocketbroker.records.record import decode_all
 from rocketbroker.records.sysflags import TRANSACTION_COMMIT, TRANSACTION_PREPARED
+from rocketbroker.wire.bodies.heartbeats import (
+    ConsumerData,
+    HeartbeatData,
+    SubscriptionData,
+)
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import dumps
-from rocketbroker.wire.heartbeats import ConsumerData, HeartbeatData, SubscriptionData
 from tests.integration.servers import Cluster
 from tests.integration.test_handover import HandOver
 

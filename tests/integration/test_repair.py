@@ -18,10 +18,10 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.files.disk import Disk
 from rocketbroker.records.record import StoredMessage, decode
-from rocketbroker.store import inspection
-from rocketbroker.store.checkpoint import Checkpoint
-from rocketbroker.store.lostrecords import LOST
-from rocketbroker.store.reader import StoreReader
+from rocketbroker.store.commitlog.checkpoint import Checkpoint
+from rocketbroker.store.reader.directory import StoreReader
+from rocketbroker.storetools import inspect
+from rocketbroker.storetools.repair.filler_records import LOST
 from tests.integration import corpus
 from tests.integration.javacase import until
 from tests.integration.javaclient import JavaError
@@ -145,7 +145,7 @@ class RepairTests(SynchronousTestCase):
         lost: set[int] = set()
         for topic in corpus.TOPICS:
             for queue in range(corpus.QUEUES):
-                for message in inspection.messages(reader, topic, queue, 0, None):
+                for message in inspect.messages(reader, topic, queue, 0, None):
                     assert isinstance(message, StoredMessage)
                     if message.position // size * size in gone:
                         lost.add(corpus.seen(message.decompressed()).number)
@@ -239,7 +239,7 @@ class RepairTests(SynchronousTestCase):
         reader = StoreReader(Disk(), str(store))
         for topic in corpus.TOPICS:
             for queue in range(corpus.QUEUES):
-                for each in inspection.messages(reader, topic, queue, 0, None):
+                for each in inspect.messages(reader, topic, queue, 0, None):
                     assert isinstance(each, StoredMessage)
                     number = corpus.seen(each.decompressed()).number
                     if corpus.keys(number):

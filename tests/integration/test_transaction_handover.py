@@ -9,7 +9,7 @@ from collections import Counter
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.wire.command import Command
-from rocketbroker.wire.send_headers import TRANSACTION_COMMIT, TRANSACTION_ROLLBACK
+from rocketbroker.wire.headers.send import TRANSACTION_COMMIT, TRANSACTION_ROLLBACK
 from tests.integration.test_handover import HandOver
 from tests.integration.transactional import TransactionalProducer, stored
 

@@ -12,11 +12,11 @@ from rocketbroker.files.disk import Disk
 from rocketbroker.records import record
 from rocketbroker.records.properties import CHECK_IMMUNITY_SECONDS
 from rocketbroker.records.record import StoredMessage
-from rocketbroker.store.reader import StoreReader
+from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import ONEWAY, RESPONSE, Command
 from rocketbroker.wire.frames import decode, encode
-from rocketbroker.wire.send_headers import (
+from rocketbroker.wire.headers.send import (
     CheckTransactionStateRequestHeader,
     EndTransactionRequestHeader,
 )

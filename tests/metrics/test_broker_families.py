@@ -10,27 +10,27 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.broker import Broker
-from rocketbroker.broker.durability import InThread
-from rocketbroker.broker.outside import BrokerEnvironment
+from rocketbroker.broker.environment import BrokerEnvironment
+from rocketbroker.broker.storage.group_commit import InThread
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.remoting import RemotingServerOptions
 from rocketbroker.metrics.broker_families import BrokerFamilies
 from rocketbroker.records.batches import encode
 from rocketbroker.records.ids import UniqueKeys
-from rocketbroker.remoting.party import ConnectionGroup, Limits
+from rocketbroker.remoting.connection_group import ConnectionGroup, Limits
 from rocketbroker.remoting.turns import Turns
-from rocketbroker.store.flags import DISK_FULL
+from rocketbroker.store.message_store import Store
 from rocketbroker.store.plugins import IFollowerPlugin
-from rocketbroker.store.store import Store
+from rocketbroker.store.running_flags import DISK_FULL
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.threads import at_once
+from rocketbroker.wire.bodies.heartbeats import ConsumerData, SubscriptionData
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
-from rocketbroker.wire.heartbeats import ConsumerData, SubscriptionData
 from tests.broker.callers import Caller
 from tests.broker.rig import HOST, SMALL, send_ext
-from tests.broker.test_following import Plugin
+from tests.broker.storage.test_log_subscribers import Plugin
 
 COMMON = {"cluster": "c", "node_type": "broker", "node_id": "b", "zone": "z"}
 

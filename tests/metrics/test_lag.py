@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.metrics import lag
-from rocketbroker.store.store import Store
+from rocketbroker.store.message_store import Store
 from tests.broker.rig import Rig
 
 

@@ -12,8 +12,8 @@ from rocketbroker.metrics.remoting_families import (
     response_name,
 )
 from rocketbroker.metrics.samples import Samples
+from rocketbroker.remoting.connection_group import ConnectionGroup, Limits
 from rocketbroker.remoting.counts import Counts
-from rocketbroker.remoting.party import ConnectionGroup, Limits
 from rocketbroker.remoting.table import NOT_SERVED, ResponderTable
 from rocketbroker.remoting.turns import Turns
 

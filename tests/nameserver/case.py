@@ -10,21 +10,21 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.config.namesrv import NamesrvSettings
 from rocketbroker.errors import BrokerError
 from rocketbroker.nameserver.nameserver import NameServer
-from rocketbroker.remoting.dialogue import error_response
+from rocketbroker.remoting.command_channel import error_response
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.threads import at_once
-from rocketbroker.wire.codes import RequestCode
-from rocketbroker.wire.command import VERSION, Command
-from rocketbroker.wire.fastjson import loads
-from rocketbroker.wire.header import Header
-from rocketbroker.wire.mappings import TopicQueueMappingInfo
-from rocketbroker.wire.registration import RegisterBrokerBody
-from rocketbroker.wire.topics import (
+from rocketbroker.wire.bodies.mappings import TopicQueueMappingInfo
+from rocketbroker.wire.bodies.registration import RegisterBrokerBody
+from rocketbroker.wire.bodies.topics import (
     DataVersion,
     TopicConfig,
     TopicConfigAndMappingSerializeWrapper,
 )
+from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.command import VERSION, Command
+from rocketbroker.wire.fastjson import loads
+from rocketbroker.wire.headers.header import Header
 
 KV_PATH = "/ns/kvConfig.json"
 SETTINGS_PATH = "/ns/namesrv.properties"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from rocketbroker.testing.connections import RecordedConnection
+from rocketbroker.wire.bodies.routes import QueueData, TopicRouteData
+from rocketbroker.wire.bodies.topics import DataVersion
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import ONEWAY
 from rocketbroker.wire.fastjson import dumps
-from rocketbroker.wire.routes import QueueData, TopicRouteData
-from rocketbroker.wire.topics import DataVersion
 from tests.nameserver.case import NameServerTestCase, broker_header
 
 UNREGISTER = RequestCode.UNREGISTER_BROKER

@@ -10,11 +10,11 @@ from rocketbroker.errors import SystemFailure
 from rocketbroker.nameserver.incoming import registration
 from rocketbroker.routing.registration import Registration
 from rocketbroker.testing.connections import RecordedConnection
+from rocketbroker.wire.bodies.mappings import TopicQueueMappingInfo
+from rocketbroker.wire.bodies.topics import DataVersion
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import VERSION, Command
 from rocketbroker.wire.fastjson import dumps
-from rocketbroker.wire.mappings import TopicQueueMappingInfo
-from rocketbroker.wire.topics import DataVersion
 from tests.nameserver.case import broker_header, registration_body
 
 

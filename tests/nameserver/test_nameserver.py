@@ -13,10 +13,10 @@ from rocketbroker.remoting.server import RemotingServer
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.network import MemoryNetwork
 from rocketbroker.testing.threads import at_once
+from rocketbroker.wire.bodies.routes import TopicRouteData
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import loads
-from rocketbroker.wire.routes import TopicRouteData
 from tests.nameserver.case import broker_header, registration_body
 
 #: Every request of the name server sheet, section 10.

@@ -15,10 +15,10 @@ from hypothesis.strategies import (
 )
 
 from rocketbroker.testing.connections import RecordedConnection
+from rocketbroker.wire.bodies.registration import RegisterBrokerBody
+from rocketbroker.wire.bodies.topics import DataVersion
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.fastjson import dumps
-from rocketbroker.wire.registration import RegisterBrokerBody
-from rocketbroker.wire.topics import DataVersion
 from tests.examples import examples
 from tests.nameserver.case import NameServerTestCase, registration_body
 from tests.nameserver.test_nameserver import CODES

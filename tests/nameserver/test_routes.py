@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from rocketbroker.wire.bodies.mappings import TopicQueueMappingInfo
 from rocketbroker.wire.codes import RequestCode
-from rocketbroker.wire.mappings import TopicQueueMappingInfo
 from tests.nameserver.case import NameServerTestCase
 
 ROUTE = RequestCode.GET_ROUTEINFO_BY_TOPIC

@@ -14,7 +14,7 @@ from rocketbroker.errors import (
 )
 from rocketbroker.remoting.client import MOST_ONEWAYS_WAITING, RemotingClient
 from rocketbroker.remoting.interfaces import Answer, IConnection
-from rocketbroker.remoting.outstanding import TooManyRequests
+from rocketbroker.remoting.response_table import TooManyRequests
 from rocketbroker.remoting.server import RemotingServer
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.testing.network import MemoryNetwork

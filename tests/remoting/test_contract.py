@@ -18,9 +18,9 @@ from rocketbroker.errors import (
     RequestTimeout,
     SystemBusy,
 )
+from rocketbroker.remoting.connection_group import Limits
 from rocketbroker.remoting.interfaces import Answer, IConnection
-from rocketbroker.remoting.outstanding import TooManyRequests
-from rocketbroker.remoting.party import Limits
+from rocketbroker.remoting.response_table import TooManyRequests
 from rocketbroker.remoting.table import NOT_SERVED, ResponderTable
 from rocketbroker.wire.command import ONEWAY, RESPONSE, Command, response_to
 from rocketbroker.wire.connection import Connection

@@ -9,7 +9,8 @@ from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
-from rocketbroker.remoting.dialogue import CommandChannel
+from rocketbroker.remoting.command_channel import CommandChannel
+from rocketbroker.remoting.connection_group import ConnectionGroup, Limits
 from rocketbroker.remoting.hub import Hub
 from rocketbroker.remoting.hubconnection import (
     LARGE_FRAME,
@@ -17,7 +18,6 @@ from rocketbroker.remoting.hubconnection import (
     HubConnection,
 )
 from rocketbroker.remoting.interfaces import Answer, IConnection, ITurns
-from rocketbroker.remoting.party import ConnectionGroup, Limits
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.wire.command import ONEWAY, RESPONSE, Command, response_to
 from rocketbroker.wire.connection import Connection

@@ -8,9 +8,9 @@ from typing import Any, cast
 from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.remoting.connection_group import ConnectionGroup, Limits
 from rocketbroker.remoting.hub import MOST_SECONDS, Hub
 from rocketbroker.remoting.interfaces import Answer, IConnection
-from rocketbroker.remoting.party import ConnectionGroup, Limits
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.frames import encode

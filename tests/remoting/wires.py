@@ -12,9 +12,9 @@ from twisted.internet.protocol import ClientFactory, Protocol, ServerFactory
 from twisted.internet.testing import MemoryReactorClock
 from twisted.python.failure import Failure
 
-from rocketbroker.remoting.dialogue import CommandChannel
+from rocketbroker.remoting.command_channel import CommandChannel
+from rocketbroker.remoting.connection_group import ConnectionGroup, Limits
 from rocketbroker.remoting.hub import Hub
-from rocketbroker.remoting.party import ConnectionGroup, Limits
 from rocketbroker.remoting.protocol import RemotingProtocol, StreamConnection
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.remoting.turns import Turns

@@ -10,8 +10,8 @@ from rocketbroker.routing.registration import (
     Unregistration,
 )
 from rocketbroker.routing.table import RouteTable
-from rocketbroker.wire.mappings import TopicQueueMappingInfo
-from rocketbroker.wire.topics import DataVersion, TopicConfig
+from rocketbroker.wire.bodies.mappings import TopicQueueMappingInfo
+from rocketbroker.wire.bodies.topics import DataVersion, TopicConfig
 
 
 def topics(*names: str, perm: int = 6, flag: int = 0) -> dict[str, TopicConfig]:

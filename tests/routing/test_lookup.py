@@ -6,8 +6,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.routing import lookup
 from rocketbroker.routing.table import RouteTable
-from rocketbroker.wire.mappings import TopicQueueMappingInfo
-from rocketbroker.wire.routes import BrokerData
+from rocketbroker.wire.bodies.mappings import TopicQueueMappingInfo
+from rocketbroker.wire.bodies.routes import BrokerData
 from tests.routing.samples import leaving, registered, registration, topics
 
 

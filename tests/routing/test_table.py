@@ -6,9 +6,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.routing.registration import MinBrokerChange, Registered
 from rocketbroker.routing.table import RouteTable
-from rocketbroker.wire.mappings import TopicQueueMappingInfo
-from rocketbroker.wire.routes import QueueData
-from rocketbroker.wire.topics import DataVersion
+from rocketbroker.wire.bodies.mappings import TopicQueueMappingInfo
+from rocketbroker.wire.bodies.routes import QueueData
+from rocketbroker.wire.bodies.topics import DataVersion
 from tests.routing.samples import leaving, registered, registration, topics
 
 

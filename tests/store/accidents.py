@@ -7,7 +7,7 @@ import errno
 import json
 
 from rocketbroker.errors import StoreError
-from rocketbroker.store.ends import NAME
+from rocketbroker.store.recovery.clean_shutdown import NAME
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import ROOT, opened
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.store.cleaning import local_hour
 from rocketbroker.store.interfaces import (
     IQueue,
 )
-from rocketbroker.store.store import Store
+from rocketbroker.store.message_store import Store
+from rocketbroker.store.retention.cleaner import local_hour
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import (
     ROOT,

@@ -11,13 +11,13 @@ from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.entries import SIZE
 from rocketbroker.records.record import StoredMessage, decode
-from rocketbroker.store.copies import Done
-from rocketbroker.store.faults import Fault
-from rocketbroker.store.lostrecords import LOST
-from rocketbroker.store.reader import StoreReader
-from rocketbroker.store.repair import Keeping, Repair
-from rocketbroker.store.segments import segment_name
-from rocketbroker.store.verification import Verification
+from rocketbroker.store.commitlog.segments import segment_name
+from rocketbroker.store.reader.directory import StoreReader
+from rocketbroker.storetools.repair.backup import Done
+from rocketbroker.storetools.repair.filler_records import LOST
+from rocketbroker.storetools.repair.run import Keeping, Repair
+from rocketbroker.storetools.verify.log import Verification
+from rocketbroker.storetools.verify.report import Fault
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.users import GivenUsers
 from tests.store.stores import ROOT, Wall, opened, options, put

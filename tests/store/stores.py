@@ -11,7 +11,7 @@ from rocketbroker.records.hashing import tag_code
 from rocketbroker.records.queueunits import BATCH_SIZE
 from rocketbroker.records.record import decode_all
 from rocketbroker.store.interfaces import PUT_OK, Draft, IQueue, IStore, Placed
-from rocketbroker.store.store import Store
+from rocketbroker.store.message_store import Store
 from rocketbroker.testing.files import MemoryDisk
 
 ROOT = "/store"

@@ -12,8 +12,9 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.errors import ServiceNotAvailable
 from rocketbroker.files.blocks import BLOCK
 from rocketbroker.store.interfaces import PUT_OK, IQueue
-from rocketbroker.store.store import Store
+from rocketbroker.store.message_store import Store
 from rocketbroker.testing.files import MemoryDisk
+from tests.store.recovery.test_recovery import log_file, restored, snapshot
 from tests.store.stores import (
     ROOT,
     SEGMENT,
@@ -24,7 +25,6 @@ from tests.store.stores import (
     placed,
     put,
 )
-from tests.store.test_recovery import log_file, restored, snapshot
 
 
 class TornTailTests(SynchronousTestCase):

@@ -12,9 +12,9 @@ from rocketbroker.errors import StoreError
 from rocketbroker.files.disk import Disk
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.obstacles import ASIDE
-from rocketbroker.store.ends import NAME
-from rocketbroker.store.segments import segment_name
-from rocketbroker.store.store import Store
+from rocketbroker.store.commitlog.segments import segment_name
+from rocketbroker.store.message_store import Store
+from rocketbroker.store.recovery.clean_shutdown import NAME
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import (
     QUEUE_ENTRIES,

@@ -11,9 +11,9 @@ import random
 from collections.abc import Callable
 
 from rocketbroker.testing.files import MemoryDisk
+from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
+from rocketbroker.wire.bodies.topics import TopicConfig
 from rocketbroker.wire.codes import RequestCode
-from rocketbroker.wire.groups import SubscriptionGroupConfig
-from rocketbroker.wire.topics import TopicConfig
 from tests.broker.rig import Rig, send_ext
 from tests.sweeps.corpus import Place, handed
 from tests.sweeps.power import Figures, before

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rocketbroker.records.record import StoredMessage, decode_all
 from rocketbroker.store.interfaces import PUT_OK, Draft
-from rocketbroker.store.store import Store
+from rocketbroker.store.message_store import Store
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import Wall, draft, opened, placed
 

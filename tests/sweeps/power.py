@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 from rocketbroker.files.jsonfile import JsonFile
 from rocketbroker.store.interfaces import PUT_OK, Draft
-from rocketbroker.store.store import Store
+from rocketbroker.store.message_store import Store
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import ROOT, SEGMENT, Wall, draft, opened, put
 from tests.sweeps.corpus import SMALL, Place, handed

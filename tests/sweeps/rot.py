@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from rocketbroker.errors import StoreError
 from rocketbroker.records.record import decode
-from rocketbroker.store.reader import StoreReader
-from rocketbroker.store.store import Store
+from rocketbroker.store.message_store import Store
+from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.testing.files import MemoryDisk
+from tests.store.recovery.test_recovery import log_file
 from tests.store.stores import ROOT, SEGMENT, put
-from tests.store.test_recovery import log_file
 from tests.sweeps.corpus import Corpus, Place, readable
 
 #: So many records stand in the log, and of the last of them every bit is turned.

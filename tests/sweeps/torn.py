@@ -14,14 +14,14 @@ from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
-from rocketbroker.broker.state import JsonTable
+from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.files.disk import Disk
-from rocketbroker.store.store import Store
+from rocketbroker.store.message_store import Store
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.threads import at_once
 from tests.broker.rig import Rig
+from tests.store.recovery.test_recovery import log_file
 from tests.store.stores import ROOT, SEGMENT, Wall, opened, put
-from tests.store.test_recovery import log_file
 from tests.sweeps.corpus import QUEUE_ENTRIES, QUEUES, SMALL, Corpus, Place, handed
 
 #: So many records stand in the log; it is torn in the last of them.

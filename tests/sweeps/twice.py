@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from rocketbroker.broker.transaction_messages import offsets_in, root_of
+from rocketbroker.broker.messages.transaction_messages import offsets_in, root_of
 from rocketbroker.records.record import StoredMessage
 
 NEVER = 1 << 62

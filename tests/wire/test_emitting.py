@@ -7,8 +7,8 @@ from enum import IntEnum
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import LocalProtocolError
+from rocketbroker.wire.bodies.queues import MessageQueue
 from rocketbroker.wire.emitting import dumps, dumps_standard, java_double, quoted
-from rocketbroker.wire.queues import MessageQueue
 from rocketbroker.wire.reading import ObjectKey
 
 QUEUE = MessageQueue("T1", "b1", 0)

@@ -12,7 +12,7 @@ from rocketbroker.errors import LocalProtocolError, RemoteProtocolError
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import BINARY, JSON, RESPONSE, Command
 from rocketbroker.wire.frames import MOST_BYTES, MOST_LENIENT_BYTES, decode, encode
-from rocketbroker.wire.send_headers import SendMessageRequestHeaderV2
+from rocketbroker.wire.headers.send import SendMessageRequestHeaderV2
 from tests.examples import examples
 from tests.wire.strategies import INT16, commands, parts
 from tests.wire.vectors import vectors

@@ -1,0 +1,108 @@
+# -*- test-case-name: tests.broker.admin.test_clone_offsets -*-
+"""Offsets of one group from those of others: clone (314), correction (308).
+
+Unlike the reference, 314 without a topic clones all topics, and 308 leaves out the
+groups that it is told to leave out instead of deleting their offsets.
+
+Rules: the admin sheet, section 2.2.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from rocketbroker.broker.clients.consumers import ConsumerRegistry
+from rocketbroker.broker.json_bodies import with_body
+from rocketbroker.broker.metadata.groups import GroupTable
+from rocketbroker.broker.metadata.offsets import OffsetTable
+from rocketbroker.broker.metadata.topics import TopicTable
+from rocketbroker.errors import SubscriptionGroupNotExist
+from rocketbroker.remoting.interfaces import IConnection, IResponderTable
+from rocketbroker.store.interfaces import IStore
+from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.command import Command, response_to
+from rocketbroker.wire.headers.admin import (
+    CloneGroupOffsetRequestHeader,
+    QueryCorrectionOffsetHeader,
+)
+
+#: What 308 says of a queue in which the compared group is behind all others.
+NO_CORRECTION: Final = (1 << 63) - 1
+
+
+@final
+class CloneOffsets:
+    """Answers requests 308 and 314."""
+
+    def __init__(
+        self,
+        store: IStore,
+        topics: TopicTable,
+        groups: GroupTable,
+        offsets: OffsetTable,
+        consumers: ConsumerRegistry,
+    ) -> None:
+        self._store = store
+        self._topics = topics
+        self._groups = groups
+        self._offsets = offsets
+        self._consumers = consumers
+
+    def register(self, table: IResponderTable) -> None:
+        """Answer on a port."""
+        table.register(RequestCode.CLONE_GROUP_OFFSET, self.clone)
+        table.register(RequestCode.QUERY_CORRECTION_OFFSET, self.correction)
+
+    def clone(self, connection: IConnection, request: Command) -> Command:
+        """Request 314: let a group go on where another one is.
+
+        A topic that the other group is not subscribed to any more while it is online
+        is left out, but for who says that it is offline.
+        """
+        header = CloneGroupOffsetRequestHeader.complete(request.ext)
+        source, target = header.src_group, header.dest_group
+        if self._groups.find(target) is None:
+            raise SubscriptionGroupNotExist(f"Group {target} not exist!")
+        topic = header.topic
+        names = [topic] if topic else self._offsets.topics_of(source)
+        online = self._consumers.group(source)
+        if online is not None and online.subscriptions and not header.offline:
+            names = [name for name in names if name in online.subscriptions]
+        for name in names:
+            if self._topics.config(name) is None:
+                continue
+            for queue_id, offset in self._offsets.queues(source, name).items():
+                self._offsets.commit(target, name, queue_id, offset)
+        return response_to(request)
+
+    def correction(self, connection: IConnection, request: Command) -> Command:
+        """Request 308: by queue, how far the group is that is the least far.
+
+        Offsets of messages that are gone do not count.
+        """
+        header = QueryCorrectionOffsetHeader.complete(request.ext, ("compareGroup",))
+        topic = header.topic
+        left_out = set((header.filter_groups or "").split(","))
+        least: dict[int, int] = {}
+        for group in self._offsets.groups_of(topic):
+            if group in left_out:
+                continue
+            for queue_id, offset in self._offsets.queues(group, topic).items():
+                if offset >= self._min_offset(topic, queue_id):
+                    least[queue_id] = min(offset, least.get(queue_id, offset))
+        compared = self._offsets.queues(header.compare_group, topic)
+        found = {
+            queue_id: NO_CORRECTION
+            if queue_id in compared and offset > compared[queue_id]
+            else offset
+            for queue_id, offset in least.items()
+        }
+        return with_body(request, {"correctionOffsets": found})
+
+    def _min_offset(self, topic: str, queue_id: int) -> int:
+        config = self._topics.config(topic)
+        if config is None:
+            return 0
+        if not 0 <= queue_id < max(config.read_queue_nums, config.write_queue_nums):
+            return 0
+        return self._store.queue(topic, queue_id).min_offset

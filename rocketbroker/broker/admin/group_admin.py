@@ -1,0 +1,207 @@
+# -*- test-case-name: tests.broker.admin.test_group_admin -*-
+"""Groups made, changed, listed and deleted on request: 200, 201, 207, 225, 300, 352,
+43, and who is there: 203, 204.
+
+Rules: the admin sheet, section 2.3.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+from twisted.internet.defer import Deferred
+
+from rocketbroker.broker.clients.consumers import ConsumerRegistry, Member
+from rocketbroker.broker.clients.producers import ProducerRegistry
+from rocketbroker.broker.json_bodies import decoded, with_body
+from rocketbroker.broker.metadata.groups import GroupTable
+from rocketbroker.broker.metadata.offsets import OffsetTable
+from rocketbroker.broker.metadata.topics import MOST_QUEUES
+from rocketbroker.errors import (
+    InvalidParameter,
+    SubscriptionGroupNotExist,
+    SystemFailure,
+    error_of_response,
+)
+from rocketbroker.records.names import group_problem
+from rocketbroker.remoting.interfaces import IConnection, IResponderTable
+from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
+from rocketbroker.wire.codes import RequestCode, ResponseCode
+from rocketbroker.wire.command import Command, response_to
+from rocketbroker.wire.fields import Fields
+from rocketbroker.wire.headers.admin import (
+    DeleteSubscriptionGroupRequestHeader,
+    GetConsumerConnectionListRequestHeader,
+    GetProducerConnectionListRequestHeader,
+    GetSubscriptionGroupConfigRequestHeader,
+    QueryTopicConsumeByWhoRequestHeader,
+)
+
+
+@final
+class GroupAdmin:
+    """Answers what tools ask about groups and clients."""
+
+    def __init__(
+        self,
+        groups: GroupTable,
+        offsets: OffsetTable,
+        consumers: ConsumerRegistry,
+        producers: ProducerRegistry,
+    ) -> None:
+        self._groups = groups
+        self._offsets = offsets
+        self._consumers = consumers
+        self._producers = producers
+
+    def register(self, table: IResponderTable) -> None:
+        """Answer on a port."""
+        for code, responder in (
+            (RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, self.create),
+            (RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, self.create_list),
+            (RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, self.all_groups),
+            (RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, self.one_group),
+            (RequestCode.DELETE_SUBSCRIPTIONGROUP, self.delete),
+            (RequestCode.GET_ALL_CONSUMER_OFFSET, self.all_offsets),
+            (RequestCode.GET_CONSUMER_CONNECTION_LIST, self.consumer_connections),
+            (RequestCode.GET_PRODUCER_CONNECTION_LIST, self.producer_connections),
+            (RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, self.groups_of_topic),
+        ):
+            table.register(code, responder)
+
+    def create(
+        self, connection: IConnection, request: Command
+    ) -> Deferred[Command | None]:
+        """Request 200: make or change a group."""
+        config = decoded(request, SubscriptionGroupConfig.from_json)
+        return self._store(request, [config])
+
+    def create_list(
+        self, connection: IConnection, request: Command
+    ) -> Deferred[Command | None]:
+        """Request 225: make or change several groups, all or none."""
+        return self._store(request, decoded(request, group_list))
+
+    def _store(
+        self, request: Command, configs: list[SubscriptionGroupConfig]
+    ) -> Deferred[Command | None]:
+        for config in configs:
+            check_group(config)
+        self._groups.put(configs)
+        return self._groups.kept().addCallback(lambda _: response_to(request))
+
+    def all_groups(self, connection: IConnection, request: Command) -> Command:
+        """Request 201: the whole table."""
+        return with_body(request, self._groups.to_json())
+
+    def one_group(self, connection: IConnection, request: Command) -> Command:
+        """Request 352: one group's settings; the group is made if that is allowed."""
+        name = GetSubscriptionGroupConfigRequestHeader.complete(request.ext).group
+        config = self._groups.find(name)
+        if config is None:
+            raise SubscriptionGroupNotExist(f"No group in this broker. group: {name}")
+        return with_body(request, config.to_json())
+
+    def delete(
+        self, connection: IConnection, request: Command
+    ) -> Deferred[Command | None]:
+        """Request 207: forget a group, and its offsets if that is asked for."""
+        header = DeleteSubscriptionGroupRequestHeader.complete(request.ext)
+        self._groups.delete(header.group_name)
+        if header.clean_offset:
+            self._offsets.forget_group(header.group_name)
+        return self._groups.kept().addCallback(lambda _: response_to(request))
+
+    def all_offsets(self, connection: IConnection, request: Command) -> Command:
+        """Request 43: the whole table of offsets."""
+        return with_body(request, self._offsets.to_json())
+
+    def consumer_connections(
+        self, connection: IConnection, request: Command
+    ) -> Command:
+        """Request 203: the members of a consumer group and what it subscribes to."""
+        header = GetConsumerConnectionListRequestHeader.from_ext(request.ext)
+        group = self._consumers.group(header.consumer_group)
+        if group is None:
+            raise error_of_response(
+                ResponseCode.CONSUMER_NOT_ONLINE,
+                f"the consumer group[{header.consumer_group}] not online",
+            )
+        return with_body(
+            request,
+            {
+                "connectionSet": [
+                    connection_json(member) for member in group.members.values()
+                ],
+                "consumeFromWhere": group.consume_from_where,
+                "consumeType": group.consume_type,
+                "messageModel": group.message_model,
+                "subscriptionTable": {
+                    topic: subscription.to_json()
+                    for topic, subscription in group.subscriptions.items()
+                },
+            },
+        )
+
+    def producer_connections(
+        self, connection: IConnection, request: Command
+    ) -> Command:
+        """Request 204: the members of a producer group."""
+        header = GetProducerConnectionListRequestHeader.from_ext(request.ext)
+        members = self._producers.members(header.producer_group)
+        if not members:
+            raise SystemFailure(
+                f"the producer group[{header.producer_group}] not exist"
+            )
+        return with_body(
+            request, {"connectionSet": [connection_json(member) for member in members]}
+        )
+
+    def groups_of_topic(self, connection: IConnection, request: Command) -> Command:
+        """Request 300: who consumes a topic: groups online and groups with offsets.
+
+        5.3.3 lists the topic instead of the groups that are online (the admin sheet,
+        section 2.1); releases before and after it do it like this.
+        """
+        topic = QueryTopicConsumeByWhoRequestHeader.complete(request.ext).topic
+        groups = {
+            *self._consumers.groups_of_topic(topic),
+            *self._offsets.groups_of(topic),
+        }
+        return with_body(request, {"groupList": sorted(groups)})
+
+
+def connection_json(member: Member) -> dict[str, object]:
+    """A client as tools see it."""
+    return {
+        "clientAddr": member.connection.peer,
+        "clientId": member.client_id,
+        "language": member.language,
+        "version": member.version,
+    }
+
+
+def group_list(value: object) -> list[SubscriptionGroupConfig]:
+    """The groups in the body of request 225."""
+    fields = Fields(value, "a list of groups")
+    return fields.beans("groupConfigList", SubscriptionGroupConfig.from_json)
+
+
+def check_group(config: SubscriptionGroupConfig) -> None:
+    """Refuse a group that nobody could use.
+
+    The reference takes any name here; one that it would not make by itself (section
+    11.8 of the broker sheet) makes topics that cannot be.
+
+    @raise InvalidParameter: the name, or the number of queues of its retry topic.
+    @raise SystemFailure: an attribute: there are none for groups.
+    """
+    problem = group_problem(config.group_name)
+    if problem is not None or not config.group_name:
+        raise InvalidParameter(problem or "the group has no name")
+    if not 0 <= config.retry_queue_nums <= MOST_QUEUES:
+        raise InvalidParameter(
+            f"a topic has from 0 to {MOST_QUEUES} queues, not {config.retry_queue_nums}"
+        )
+    for key in config.attributes:
+        raise SystemFailure(f"unsupported key: {key.lstrip('+-')}")

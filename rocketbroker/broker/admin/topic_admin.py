@@ -1,0 +1,272 @@
+# -*- test-case-name: tests.broker.admin.test_topic_admin -*-
+"""Topics made, changed, listed and deleted on request: 17, 18, 21, 215, 351, 305, 202.
+
+Rules: the admin sheet, section 2.1. A change is answered when it is in the file and
+the name servers know, so that who asked can go on with it; name servers that cannot be
+reached do not hold the answer up for longer than L{ANNOUNCE_SECONDS}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, final
+
+import attrs
+from twisted.internet.defer import Deferred, gatherResults
+
+from rocketbroker.broker.json_bodies import decoded, with_body
+from rocketbroker.broker.metadata.offsets import OffsetTable
+from rocketbroker.broker.metadata.topic_attributes import (
+    altered,
+    check_message_type,
+    parsed,
+)
+from rocketbroker.broker.metadata.topics import (
+    INHERIT,
+    MOST_QUEUES,
+    READ,
+    WRITE,
+    TopicTable,
+)
+from rocketbroker.broker.storage.group_commit import InThread
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.errors import InvalidParameter, TopicNotExist
+from rocketbroker.records.names import topic_problem
+from rocketbroker.remoting.interfaces import IConnection, IResponderTable
+from rocketbroker.store.interfaces import IQueue, IStore
+from rocketbroker.wire.bodies.queues import MessageQueue
+from rocketbroker.wire.bodies.topics import TopicConfig
+from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.command import Command, response_to
+from rocketbroker.wire.fields import Fields
+from rocketbroker.wire.headers.admin import (
+    CreateTopicRequestHeader,
+    DeleteTopicRequestHeader,
+    GetTopicConfigRequestHeader,
+    GetTopicStatsInfoRequestHeader,
+)
+
+#: How long an answer waits for name servers: less than the five seconds for which
+#: tools wait for it.
+ANNOUNCE_SECONDS: Final = 3.0
+
+
+@final
+class TopicAdmin:
+    """Answers what tools and clients ask about topics."""
+
+    def __init__(
+        self,
+        store: IStore,
+        options: BrokerOptions,
+        topics: TopicTable,
+        offsets: OffsetTable,
+        put_tps: Callable[[str], float],
+        in_thread: InThread,
+        announced: Callable[[float], Deferred[None]],
+    ) -> None:
+        """
+        @param put_tps: how many messages came into a topic a second, in the last
+            minute.
+        @param announced: fires once the name servers were told of all changes, or
+            after so many seconds.
+        """
+        self._store = store
+        self._options = options
+        self._topics = topics
+        self._offsets = offsets
+        self._put_tps = put_tps
+        self._in_thread = in_thread
+        self._announced = announced
+
+    def register(self, table: IResponderTable) -> None:
+        """Answer on a port."""
+        for code, responder in (
+            (RequestCode.UPDATE_AND_CREATE_TOPIC, self.create),
+            (RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, self.create_list),
+            (RequestCode.DELETE_TOPIC_IN_BROKER, self.delete),
+            (RequestCode.GET_ALL_TOPIC_CONFIG, self.all_topics),
+            (RequestCode.GET_TOPIC_CONFIG, self.one_topic),
+            (RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER, self.system_topics),
+            (RequestCode.GET_TOPIC_STATS_INFO, self.statistics),
+        ):
+            table.register(code, responder)
+
+    def create(
+        self, connection: IConnection, request: Command
+    ) -> Deferred[Command | None]:
+        """Request 17: make or change a topic."""
+        header = CreateTopicRequestHeader.complete(request.ext, ("defaultTopic",))
+        wanted = TopicConfig(
+            topic_name=header.topic,
+            read_queue_nums=header.read_queue_nums,
+            write_queue_nums=header.write_queue_nums,
+            perm=header.perm,
+            topic_filter_type=header.topic_filter_type,
+            topic_sys_flag=header.topic_sys_flag or 0,
+            order=header.order,
+        )
+        config = self._checked(wanted, parsed(header.attributes))
+        if config is None:
+            return self._topics.kept().addCallback(lambda _: response_to(request))
+        self._topics.put([config])
+        return self._settled().addCallback(lambda _: response_to(request))
+
+    def create_list(
+        self, connection: IConnection, request: Command
+    ) -> Deferred[Command | None]:
+        """Request 18: make or change several topics, all or none.
+
+        Those that are already as asked stay; the reference leaves the others then, too.
+        """
+        configs = []
+        for wanted in decoded(request, topic_list):
+            changes = dict(wanted.attributes)
+            config = self._checked(attrs.evolve(wanted, attributes={}), changes)
+            if config is not None:
+                configs.append(config)
+        if not configs:
+            return self._topics.kept().addCallback(lambda _: response_to(request))
+        self._topics.put(configs)
+        return self._settled().addCallback(lambda _: response_to(request))
+
+    def _checked(
+        self, wanted: TopicConfig, changes: dict[str, str]
+    ) -> TopicConfig | None:
+        """The topic as it is to be stored; None if it is like that already.
+
+        @raise BrokerError: it may not be.
+        """
+        name = wanted.topic_name
+        problem = topic_problem(name)
+        if problem is not None:
+            raise InvalidParameter(problem)
+        options = self._options
+        if options.validate_system_topic_when_update_topic and self._topics.is_system(
+            name
+        ):
+            raise InvalidParameter(f"The topic[{name}] is conflict with system topic.")
+        check_message_type(changes, options.enable_mixed_message_type)
+        check_queues(wanted)
+        current = self._topics.config(name)
+        attributes = altered(
+            current is None, {} if current is None else current.attributes, changes
+        )
+        config = attrs.evolve(wanted, attributes=attributes)
+        return None if config == current else config
+
+    def _settled(self) -> Deferred[None]:
+        announced = self._announced(ANNOUNCE_SECONDS)
+        told = gatherResults([self._topics.saved(), announced])
+        return told.addCallback(lambda _: self._topics.kept())
+
+    def delete(
+        self, connection: IConnection, request: Command
+    ) -> Command | Deferred[Command | None]:
+        """Request 215: forget a topic, its queues and all offsets in it.
+
+        Name servers hear of it with the next registration.
+        """
+        name = DeleteTopicRequestHeader.from_ext(request.ext).topic
+        if not name.strip():
+            raise InvalidParameter("The specified topic is blank.")
+        if self._topics.is_system(name):
+            raise InvalidParameter(f"The topic[{name}] is conflict with system topic.")
+        names = [name]
+        if self._options.clear_retry_topic_when_delete_topic:
+            for group in self._offsets.groups_of(name):
+                names += [f"%RETRY%{group}_{name}", f"%RETRY%{group}+{name}"]
+        names = [
+            known
+            for known in names
+            if known == name or self._topics.config(known) is not None
+        ]
+        for known in names:
+            self._topics.delete(known)
+            self._offsets.forget_topic(known)
+        return (
+            self._in_thread(lambda: self._delete_queues(names))
+            .addCallback(lambda _: self._topics.kept())
+            .addCallback(lambda _: response_to(request))
+        )
+
+    def _delete_queues(self, names: list[str]) -> None:
+        for name in names:
+            self._store.delete_topic(name)
+
+    def all_topics(self, connection: IConnection, request: Command) -> Command:
+        """Request 21: the whole table."""
+        value = self._topics.to_json()
+        value["mappingDataVersion"] = value["dataVersion"]
+        value["topicQueueMappingDetailMap"] = {}
+        value["topicQueueMappingInfoMap"] = {}
+        return with_body(request, value, ext={})
+
+    def one_topic(self, connection: IConnection, request: Command) -> Command:
+        """Request 351: one topic's settings."""
+        name = GetTopicConfigRequestHeader.from_ext(request.ext).topic
+        return with_body(request, self._known(name).to_json())
+
+    def _known(self, name: str) -> TopicConfig:
+        """The topic.
+
+        @raise TopicNotExist: there is none.
+        """
+        config = self._topics.config(name)
+        if config is None:
+            raise TopicNotExist(f"No topic in this broker. topic: {name}")
+        return config
+
+    def system_topics(self, connection: IConnection, request: Command) -> Command:
+        """Request 305: the topics of the system."""
+        return with_body(request, {"topicList": self._topics.system_names()})
+
+    def statistics(
+        self, connection: IConnection, request: Command
+    ) -> Deferred[Command | None]:
+        """Request 202: what stands in each queue of a topic, and how fast it comes."""
+        name = GetTopicStatsInfoRequestHeader.from_ext(request.ext).topic
+        config = self._topics.config(name)
+        if config is None:
+            raise TopicNotExist(f"topic[{name}] not exist")
+        count = max(config.read_queue_nums, config.write_queue_nums)
+        # Handles are made in this thread alone, or one queue might get two of them.
+        queues = [self._store.queue(name, queue_id) for queue_id in range(count)]
+        tps = self._put_tps(name)
+        return self._in_thread(lambda: self._statistics(queues)).addCallback(
+            lambda table: with_body(request, {"offsetTable": table, "topicPutTps": tps})
+        )
+
+    def _statistics(self, queues: list[IQueue]) -> dict[object, object]:
+        """I{Blocking.} By queue: its bounds and when it was last written to."""
+        table: dict[object, object] = {}
+        for queue in queues:
+            least, most = queue.min_offset, queue.max_offset
+            at = self._store.store_time(queue, most - 1) if most > least else 0
+            key = MessageQueue(queue.topic, self._options.broker_name, queue.queue_id)
+            table[key] = {
+                "lastUpdateTimestamp": max(at, 0),
+                "maxOffset": max(most, 0),
+                "minOffset": max(least, 0),
+            }
+        return table
+
+
+def topic_list(value: object) -> list[TopicConfig]:
+    """The topics in the body of request 18."""
+    fields = Fields(value, "a list of topics")
+    return fields.beans("topicConfigList", TopicConfig.from_json)
+
+
+def check_queues(config: TopicConfig) -> None:
+    """Refuse numbers and permissions that no topic can have.
+
+    @raise InvalidParameter: these.
+    """
+    for count in (config.read_queue_nums, config.write_queue_nums):
+        if not 0 <= count <= MOST_QUEUES:
+            raise InvalidParameter(
+                f"a topic has from 0 to {MOST_QUEUES} queues, not {count}"
+            )
+    if not 0 <= config.perm <= (READ | WRITE | INHERIT):
+        raise InvalidParameter(f"{config.perm} is not a permission from 0 to 7")

@@ -1,0 +1,318 @@
+# -*- test-case-name: tests.broker.clients.test_consumers -*-
+"""Which consumers are online, in which group, and what they subscribe to.
+
+Rules: the broker sheet, section 15.4. A member is a connection, not a client: one that
+connects twice is there twice until the older connection goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Set
+from typing import Final, TypeAlias, final
+
+from rocketbroker.broker.clients.subscription_digest import wants_of
+from rocketbroker.remoting.interfaces import IConnection
+from rocketbroker.wire.bodies.heartbeats import ConsumerData, SubscriptionData
+
+#: The message model whose members each have all queues: nobody rebalances.
+BROADCASTING: Final = "BROADCASTING"
+
+#: The consume type of push consumers.
+PASSIVELY: Final = "CONSUME_PASSIVELY"
+
+
+@final
+class Member:
+    """One client of a group, on one connection.
+
+    @ivar language: as the client says it in its commands.
+    @ivar version: the ordinal of its release.
+    @ivar joined: the monotonic time of its first heartbeat, in seconds.
+    @ivar seen: that of its last.
+    @ivar wants: what it subscribes to, see L{wants_of}; None if it has not said it.
+    @ivar told_again: whether it is told to rebalance when it has begun to.
+    """
+
+    __slots__ = (
+        "client_id",
+        "connection",
+        "joined",
+        "language",
+        "seen",
+        "told_again",
+        "version",
+        "wants",
+    )
+
+    def __init__(
+        self,
+        connection: IConnection,
+        client_id: str,
+        language: str | None,
+        version: int,
+        seen: float,
+    ) -> None:
+        self.connection = connection
+        self.client_id = client_id
+        self.language = language
+        self.version = version
+        self.joined = seen
+        self.seen = seen
+        self.wants: bytes | None = None
+        self.told_again = False
+
+
+@final
+class ConsumerGroup:
+    """The members of a group and what it subscribes to.
+
+    The last heartbeat of any member decides for the whole group.
+
+    @ivar subscriptions: by topic; a value is replaced, never changed.
+    @ivar members: by connection.
+    @ivar fingerprint: that of the last heartbeat, None before the first.
+    @ivar wants: what the member wanted whose wishes were the last to change.
+    @ivar new_retry_topic: whether its retry topic was made since it has members.
+    """
+
+    __slots__ = (
+        "consume_from_where",
+        "consume_type",
+        "fingerprint",
+        "members",
+        "message_model",
+        "name",
+        "new_retry_topic",
+        "subscriptions",
+        "wants",
+    )
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.consume_type: str | None = None
+        self.message_model: str | None = None
+        self.consume_from_where: str | None = None
+        self.fingerprint: int | None = None
+        self.subscriptions: dict[str, SubscriptionData] = {}
+        self.members: dict[IConnection, Member] = {}
+        self.wants: bytes | None = None
+        self.new_retry_topic = False
+
+    def client_ids(self) -> list[str]:
+        """The members' client ids; one that is connected twice is there once."""
+        return list(dict.fromkeys(member.client_id for member in self.members.values()))
+
+    def subscribe(self, wanted: list[SubscriptionData]) -> bool:
+        """Take over what a heartbeat subscribes to.
+
+        @return: whether a topic was added or removed; a newer version of one that was
+            there replaces it and is no change.
+        """
+        changed = False
+        topics = set()
+        for subscription in wanted:
+            topics.add(subscription.topic)
+            known = self.subscriptions.get(subscription.topic)
+            if known is None:
+                changed = True
+            elif subscription.sub_version <= known.sub_version:
+                continue
+            self.subscriptions[subscription.topic] = subscription
+        for topic in self.subscriptions.keys() - topics:
+            del self.subscriptions[topic]
+            changed = True
+        return changed
+
+
+#: Called with a group and those of its members that have to rebalance.
+Changed: TypeAlias = Callable[[ConsumerGroup, Iterable[IConnection]], None]
+
+
+@final
+class ConsumerRegistry:
+    """All consumer groups that have members.
+
+    @ivar expired: how many members went silent and were removed.
+    @ivar touched: the groups whose members, or what these want, have changed since
+        somebody has emptied it.
+    @ivar broadcasting: the groups of push consumers that broadcast.
+    """
+
+    def __init__(self, seconds: Callable[[], float], changed: Changed) -> None:
+        """
+        @param seconds: the monotonic time.
+        """
+        self.expired = 0
+        self.touched: set[str] = set()
+        self.broadcasting: set[str] = set()
+        self._changed = changed
+        self._seconds = seconds
+        self._groups: dict[str, ConsumerGroup] = {}
+        self._groups_of: dict[IConnection, set[str]] = {}
+
+    def group(self, name: str) -> ConsumerGroup | None:
+        """The group if it has members."""
+        return self._groups.get(name)
+
+    def groups(self) -> list[ConsumerGroup]:
+        """All groups with members."""
+        return list(self._groups.values())
+
+    def subscription(self, group: str, topic: str) -> SubscriptionData | None:
+        """What a group with members wants of a topic."""
+        found = self._groups.get(group)
+        return None if found is None else found.subscriptions.get(topic)
+
+    def is_subscribed(self, group: str, topic: str) -> bool:
+        """Whether a group with members wants something of a topic."""
+        return self.subscription(group, topic) is not None
+
+    def groups_of_topic(self, topic: str) -> list[str]:
+        """The groups with members that subscribe to a topic."""
+        return [
+            group.name
+            for group in self._groups.values()
+            if topic in group.subscriptions
+        ]
+
+    def member(self, group: str, client_id: str) -> Member | None:
+        """The newest connection of a client in a group."""
+        found = self._groups.get(group)
+        members = [] if found is None else list(found.members.values())
+        for member in reversed(members):
+            if member.client_id == client_id:
+                return member
+        return None
+
+    def groups_on(self, connection: IConnection) -> Set[str]:
+        """The groups that a connection is a member of."""
+        return self._groups_of.get(connection, frozenset())
+
+    def register(
+        self,
+        connection: IConnection,
+        client_id: str,
+        language: str | None,
+        version: int,
+        data: ConsumerData,
+        notify: bool,
+        with_subscriptions: bool = True,
+    ) -> ConsumerGroup:
+        """A heartbeat of one member.
+
+        @param notify: whether the members may be told to rebalance.
+        @param with_subscriptions: False if the heartbeat left out what it subscribes
+            to because the broker knows.
+        """
+        group = self._groups.get(data.group_name)
+        if group is None:
+            group = self._groups[data.group_name] = ConsumerGroup(data.group_name)
+        group.consume_type = data.consume_type
+        group.message_model = data.message_model
+        group.consume_from_where = data.consume_from_where
+        if (data.message_model, data.consume_type) == (BROADCASTING, PASSIVELY):
+            self.broadcasting.add(group.name)
+        else:
+            self.broadcasting.discard(group.name)
+        changed = self._join(group, connection, client_id, language, version)
+        if with_subscriptions:
+            changed |= group.subscribe(data.subscription_data_set)
+            self._want(group, group.members[connection], data)
+        if changed and notify:
+            self._tell(group)
+        return group
+
+    def _want(self, group: ConsumerGroup, member: Member, data: ConsumerData) -> None:
+        """Remember what one member wants; one copy for all that want the same."""
+        wants = wants_of(data.subscription_data_set)
+        if wants == member.wants:
+            return
+        if wants != group.wants:
+            group.wants = wants
+        member.wants = group.wants
+        self.touched.add(group.name)
+
+    def _join(
+        self,
+        group: ConsumerGroup,
+        connection: IConnection,
+        client_id: str,
+        language: str | None,
+        version: int,
+    ) -> bool:
+        member = group.members.get(connection)
+        now = self._seconds()
+        if member is not None and member.client_id == client_id:
+            member.seen = now
+            return False
+        joined = Member(connection, client_id, language, version, now)
+        joined.told_again = group.new_retry_topic
+        group.members[connection] = joined
+        self.touched.add(group.name)
+        groups = self._groups_of.get(connection)
+        if groups is None:
+            self._groups_of[connection] = {group.name}
+            connection.on_close(self._closed)
+        else:
+            groups.add(group.name)
+        return member is None
+
+    def retry_topic_made(self, name: str) -> None:
+        """Clients can find the retry topic that was made for a group's first members.
+
+        They are told to rebalance, and again when they do: see L{heartbeats
+        <rocketbroker.broker.clients.heartbeats>}.
+        """
+        group = self._groups.get(name)
+        if group is None:
+            return
+        group.new_retry_topic = True
+        for member in group.members.values():
+            member.told_again = True
+        self._tell(group)
+
+    def rebalances(self, group: ConsumerGroup, connection: IConnection) -> None:
+        """Somebody asks for the members of a group, as those do that rebalance."""
+        member = group.members.get(connection)
+        if member is not None and member.told_again:
+            member.told_again = False
+            self._changed(group, [connection])
+
+    def unregister(self, connection: IConnection, name: str, notify: bool) -> None:
+        """A member says that it leaves."""
+        self._leave(connection, name, notify)
+        groups = self._groups_of.get(connection)
+        if groups is not None:
+            groups.discard(name)
+
+    def _leave(self, connection: IConnection, name: str, notify: bool) -> None:
+        group = self._groups.get(name)
+        if group is None or group.members.pop(connection, None) is None:
+            return
+        self.touched.add(name)
+        if not group.members:
+            del self._groups[name]
+            self.broadcasting.discard(name)
+        elif notify:
+            self._tell(group)
+
+    def _closed(self, connection: IConnection) -> None:
+        for name in sorted(self._groups_of.pop(connection, ())):
+            self._leave(connection, name, notify=True)
+
+    def scan(self, most_silent: float) -> None:
+        """Remove and close members that have been silent for too long.
+
+        @param most_silent: in seconds.
+        """
+        oldest = self._seconds() - most_silent
+        for group in self.groups():
+            for member in list(group.members.values()):
+                if member.seen < oldest:
+                    self.expired += 1
+                    self.unregister(member.connection, group.name, notify=False)
+                    member.connection.close()
+
+    def _tell(self, group: ConsumerGroup) -> None:
+        if group.message_model != BROADCASTING:
+            self._changed(group, group.members)

@@ -1,0 +1,412 @@
+# -*- test-case-name: tests.broker.clients.test_sql_filters -*-
+"""The SQL92 filters of groups, by topic, as their heartbeats bring them.
+
+A filter has a version, that of the subscription, and a time of birth, when its
+expression last changed: the bit maps of messages that were stored before say nothing
+about it. A group that goes away leaves its filters dead; they are kept for a day, as
+a consumer that comes back with the same expression goes on where it was, and bit maps
+of meanwhile stand for it.
+
+C{consumerFilter.json} is the reference's, read and written. What it says of the bits of
+filters has to fit the settings, or bit maps in old units would mean something else:
+then, as in the reference, all of it is left out, and the filters are born when their
+consumers come.
+
+An expression that does not compile makes no filter; the client learns why when it asks
+whether its subscription could be served, before it starts.
+
+Rules: the broker sheet, sections 13.2, 13.3 and 26.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Final, final
+
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+
+from rocketbroker.broker.json_table import JsonTable
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.errors import RemoteProtocolError, SubscriptionParseFailed
+from rocketbroker.filtering import sql, tags
+from rocketbroker.filtering.bloom import BloomFilter, add, may_match
+from rocketbroker.records.properties import RETRY_TOPIC, decode
+from rocketbroker.store.interfaces import MessageFilter
+from rocketbroker.wire.bodies.heartbeats import SubscriptionData
+from rocketbroker.wire.fields import Fields
+
+#: How many characters all expressions together may have. They come from clients and
+#: are kept when these have gone, so without a limit they would fill the memory:
+#: compiled, a character takes 30 to 130 bytes. It is enough for a thousand groups with
+#: expressions of ten lines. Beyond it those that have been dead for the longest time
+#: go first; when all are alive, a new one is not taken, and pulls for it are answered
+#: as if nobody had subscribed.
+MOST_CHARACTERS: Final = 1 << 20
+
+#: What a filter counts beside its expression.
+OVERHEAD: Final = 256
+
+#: What evaluating an expression costs, as bytes looked at for each of its characters.
+#: The worst ones take a fifth of a microsecond for each.
+COST: Final = 4
+
+#: How many characters of expressions are evaluated for the bit map of one message, at
+#: the most: each message waits for that. The map says of the others that they may
+#: match.
+MOST_MAPPED: Final = 64 << 10
+
+
+#: Of so many groups and topics at once it is logged that there is no filter and why,
+#: once each while they are there: every heartbeat brings it again.
+MOST_TOLD: Final = 1000
+
+#: How much of what a client says a line of the log repeats.
+MOST_QUOTED: Final = 128
+
+#: How long a group that is not there yet counts as gone when the broker starts (the
+#: broker sheet, 26.2).
+ABSENT_MS: Final = 30_000
+
+
+@final
+class Filter:
+    """What one group wants of one topic.
+
+    @ivar kind: the type of the expression, C{SQL92}.
+    @ivar version: of the subscription: when a client made it, in ms.
+    @ivar born_ms: when the expression was new.
+    @ivar dead_ms: when the group left, 0 if it is there.
+    @ivar positions: which bits it sets in the maps of messages that it wants.
+    @ivar wanted: for the store.
+    """
+
+    __slots__ = (
+        "born_ms",
+        "compiled",
+        "dead_ms",
+        "expression",
+        "group",
+        "kind",
+        "positions",
+        "topic",
+        "version",
+        "wanted",
+    )
+
+    def __init__(
+        self,
+        group: str,
+        topic: str,
+        compiled: sql.SqlFilter,
+        bloom: BloomFilter,
+        version: int,
+        born_ms: int,
+        dead_ms: int = 0,
+    ) -> None:
+        self.group = group
+        self.topic = topic
+        self.kind = tags.SQL92
+        self.expression = compiled.expression
+        self.compiled = compiled
+        self.version = version
+        self.born_ms = born_ms
+        self.dead_ms = dead_ms
+        self.positions = positions = bloom.positions(group, topic)
+        bits = bloom.bits
+
+        def may_match_map(store_ms: int, bit_map: bytes) -> bool:
+            if store_ms <= born_ms or len(bit_map) * 8 != bits:
+                return True
+            return may_match(bit_map, positions)
+
+        self.wanted = wanted_by(compiled, may_match_map)
+
+    @property
+    def size(self) -> int:
+        """How much of L{MOST_CHARACTERS} it takes."""
+        return len(self.expression) + OVERHEAD
+
+
+def wanted_by(
+    compiled: sql.SqlFilter,
+    may_match_map: Callable[[int, bytes], bool] | None = None,
+) -> MessageFilter:
+    """An expression, for the store."""
+
+    def matches(properties: bytes) -> bool:
+        return compiled.matches(decode(properties))
+
+    return MessageFilter(None, matches, may_match_map, COST * len(compiled.expression))
+
+
+def compile_for_pull(expression: str, kind: str) -> sql.SqlFilter:
+    """The filter of an expression that a client sent.
+
+    @raise SubscriptionParseFailed: it is none, or of no type that is known.
+    """
+    if kind != tags.SQL92:
+        raise SubscriptionParseFailed(f"there is no type of filter {kind[:64]!r}")
+    return sql.compiled(expression)
+
+
+@final
+class Filters:
+    """All filters.
+
+    @ivar refused: how many did not compile, or had no room.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self, options: BrokerOptions, file: JsonTable, wall_ms: Callable[[], int]
+    ) -> None:
+        self.refused = 0
+        self._file = file
+        self._changed = False
+        self._bloom = BloomFilter(
+            options.max_error_rate_of_bloom_filter,
+            options.expect_consumer_num_use_filter,
+        )
+        self._options = options
+        self._wall_ms = wall_ms
+        self._by_topic: dict[str, dict[str, Filter]] = {}
+        self._size = 0
+        self._told: set[tuple[str, str]] = set()
+
+    def get(self, topic: str, group: str) -> Filter | None:
+        """A group's filter for a topic."""
+        return self._by_topic.get(topic, {}).get(group)
+
+    def for_retries(
+        self, group: str, codes: Callable[[int], bool] | None
+    ) -> MessageFilter:
+        """What a group wants of its retry topic: as of the topic where it was first.
+
+        @param codes: given a tag code, whether it may be wanted; None: all.
+        """
+
+        def matches(properties: bytes) -> bool:
+            decoded = decode(properties)
+            found = self.get(decoded.get(RETRY_TOPIC, ""), group)
+            return found is None or found.compiled.matches(decoded)
+
+        sizes = [each.size for each in self.all() if each.group == group]
+        return MessageFilter(codes, matches, cost=COST * max(sizes, default=0))
+
+    def all(self) -> list[Filter]:
+        """All filters."""
+        return [each for groups in self._by_topic.values() for each in groups.values()]
+
+    def register(self, group: str, wanted: Collection[SubscriptionData]) -> None:
+        """Take over what a heartbeat subscribes to."""
+        for data in wanted:
+            if not tags.is_tag_type(data.expression_type) and data.sub_string:
+                self._register(group, data)
+
+    def _register(self, group: str, data: SubscriptionData) -> None:
+        known = self.get(data.topic, group)
+        if known is not None:
+            if data.sub_version < known.version:
+                return
+            same = known.expression, known.kind
+            if data.sub_version == known.version or (
+                same == (data.sub_string, data.expression_type)
+            ):
+                self._changed |= known.version != data.sub_version
+                known.version = data.sub_version
+                self._set_dead(known, 0)
+                return
+            self._remove(known)
+        try:
+            compiled = compile_for_pull(data.sub_string, data.expression_type)
+        except SubscriptionParseFailed as error:
+            self._refuse(group, data.topic, f"it does not compile: {error.remark}")
+            return
+        version, now = data.sub_version, self._wall_ms()
+        self._add(Filter(group, data.topic, compiled, self._bloom, version, now))
+
+    def _add(self, added: Filter) -> None:
+        known = self.get(added.topic, added.group)
+        if known is not None:
+            self._remove(known)
+        if self._size + added.size > MOST_CHARACTERS:
+            self._make_room(added.size)
+        if self._size + added.size > MOST_CHARACTERS:
+            self._refuse(added.group, added.topic, "there is no room for it")
+            return
+        self._changed = True
+        self._told.discard((added.group, added.topic))
+        self._by_topic.setdefault(added.topic, {})[added.group] = added
+        self._size += added.size
+
+    def _refuse(self, group: str, topic: str, why: str) -> None:
+        """Count that there is no filter, and say so once."""
+        self.refused += 1
+        if (group, topic) in self._told or len(self._told) >= MOST_TOLD:
+            return
+        if len(topic) > MOST_QUOTED:
+            # No topic has such a name.
+            return
+        self._told.add((group, topic))
+        self._log.warn(
+            "The filter of group {group!r} for topic {topic!r} is not taken: {why!r}",
+            group=group,
+            topic=topic,
+            why=why[:MOST_QUOTED],
+        )
+
+    def _make_room(self, size: int) -> None:
+        """Let go what has been dead for the longest time."""
+        dead = [each for each in self.all() if each.dead_ms]
+        for each in sorted(dead, key=lambda each: each.dead_ms):
+            if self._size + size <= MOST_CHARACTERS:
+                break
+            self._remove(each)
+
+    def _remove(self, gone: Filter) -> None:
+        self._changed = True
+        groups = self._by_topic[gone.topic]
+        del groups[gone.group]
+        self._size -= gone.size
+        if not groups:
+            del self._by_topic[gone.topic]
+
+    def look(self, is_subscribed: Callable[[str, str], bool]) -> None:
+        """Note which are dead, and forget those that have been for too long.
+
+        @param is_subscribed: whether a group, that is there, subscribes to a topic.
+        """
+        for told in [told for told in self._told if not is_subscribed(*told)]:
+            self._told.discard(told)
+        now = self._wall_ms()
+        most = self._options.filter_data_clean_time_span
+        for each in self.all():
+            if is_subscribed(each.group, each.topic):
+                self._set_dead(each, 0)
+            elif not each.dead_ms:
+                self._set_dead(each, now)
+            elif now - each.dead_ms > most:
+                self._remove(each)
+
+    def _set_dead(self, changed: Filter, ms: int) -> None:
+        if changed.dead_ms != ms:
+            changed.dead_ms = ms
+            self._changed = True
+
+    # Bit maps.
+
+    def bit_map(self, topic: bytes, properties: bytes) -> bytes:
+        """Which filters want a message; dead ones count, as they may live again.
+
+        @return: empty if there is none for its topic.
+        """
+        groups = self._by_topic.get(topic.decode("utf-8", "replace"))
+        if not groups:
+            return b""
+        decoded = decode(properties)
+        matched = self._bloom.empty()
+        left = MOST_MAPPED
+        for each in groups.values():
+            left -= len(each.expression)
+            if left < 0 or each.compiled.matches(decoded):
+                add(matched, each.positions)
+        return bytes(matched)
+
+    # The file.
+
+    def load(self) -> None:
+        """I{Blocking.} Read the file; what makes no sense in it is left out."""
+        value = self._file.load()
+        if value is None:
+            return
+        try:
+            loaded = self._loaded(value)
+        except RemoteProtocolError as error:
+            self._log.warn("{path}: {why}", path=self._file.path, why=str(error))
+            return
+        for each in loaded:
+            self._add(each)
+        self._changed = False
+
+    def _loaded(self, value: object) -> list[Filter]:
+        """The filters of the file.
+
+        @raise RemoteProtocolError: they have other bits than now.
+        """
+        loaded = []
+        topics = Fields(value, "the file").members("filterDataByTopic")
+        for of_topic in topics.values():
+            try:
+                groups = Fields(of_topic, "a topic").members("groupFilterData")
+            except RemoteProtocolError:
+                continue
+            for stored in groups.values():
+                try:
+                    found = self._filter_of(Fields(stored, "a filter"))
+                except (RemoteProtocolError, SubscriptionParseFailed):
+                    continue
+                bits = Fields(stored, "a filter").value("bloomFilterData")
+                if not bits:
+                    # No map has bits of it.
+                    continue
+                if bits != self._bits_of(found):
+                    raise RemoteProtocolError(
+                        "it was written with other settings of bloom filters, and is "
+                        "left out"
+                    )
+                loaded.append(found)
+        return loaded
+
+    def _filter_of(self, fields: Fields) -> Filter:
+        """One filter; the group is not there yet.
+
+        @raise RemoteProtocolError: it is none.
+        @raise SubscriptionParseFailed: it does not compile.
+        """
+        kind = fields.text("expressionType") or ""
+        born_ms = fields.integer("bornTime", bits=64)
+        dead_ms = fields.integer("deadTime", bits=64)
+        return Filter(
+            fields.text("consumerGroup") or "",
+            fields.text("topic") or "",
+            compile_for_pull(fields.text("expression") or "", kind),
+            self._bloom,
+            fields.integer("clientVersion", bits=64),
+            born_ms,
+            dead_ms or max(born_ms, self._wall_ms() - ABSENT_MS),
+        )
+
+    def _bits_of(self, of: Filter) -> dict[str, object]:
+        return {"bitNum": self._bloom.bits, "bitPos": of.positions}
+
+    def to_json(self) -> dict[str, object]:
+        """The content of the file."""
+        topics: dict[str, object] = {}
+        for topic, groups in self._by_topic.items():
+            stored: dict[str, object] = {}
+            for group, each in groups.items():
+                stored[group] = {
+                    "bloomFilterData": self._bits_of(each),
+                    "bornTime": each.born_ms,
+                    "clientVersion": each.version,
+                    "consumerGroup": group,
+                    "dead": each.dead_ms >= each.born_ms,
+                    "deadTime": each.dead_ms,
+                    "expression": each.expression,
+                    "expressionType": each.kind,
+                    "topic": topic,
+                }
+            topics[topic] = {"groupFilterData": stored, "topic": topic}
+        return {"filterDataByTopic": topics}
+
+    def save(self) -> None:
+        """Write the file in a thread if it is behind the table."""
+        if self._changed or self._file.failed:
+            self._changed = False
+            self._file.save_soon(self.to_json)
+
+    def saved(self) -> Deferred[None]:
+        """Fires when no write of the file is under way."""
+        return self._file.idle()

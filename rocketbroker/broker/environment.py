@@ -1,0 +1,74 @@
+# -*- test-case-name: tests.broker.test_broker -*-
+"""What a broker has of the world, and asks of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, final
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorTime
+
+from rocketbroker.broker.background_work import AtWork
+from rocketbroker.broker.registration.name_server_api import Caller
+from rocketbroker.broker.storage.group_commit import InThread
+from rocketbroker.files.interfaces import IFiles
+from rocketbroker.records.ids import UniqueKeys
+from rocketbroker.remoting.interfaces import IResponderTable, ITurns
+from rocketbroker.store.interfaces import IStore
+from rocketbroker.store.plugins import IFollowerPlugin
+
+
+class Part(Protocol):
+    """What answers requests."""
+
+    def register(self, table: IResponderTable) -> None:
+        """Answer on a port."""
+
+
+class Server(Protocol):
+    """What is asked of L{rocketbroker.remoting.server.RemotingServer}."""
+
+    def listen(self, port: int | None = None) -> int:
+        """Accept connections from now on; the port."""
+
+    def stop(self) -> Deferred[None]:
+        """Accept nobody any more, let answers go out, close all."""
+
+
+@final
+class BrokerEnvironment:
+    """What a broker has of the world; the programs and the tests make it.
+
+    @ivar clock: the reactor, to tell monotonic time and call later.
+    @ivar wall_ms: the time of day.
+    @ivar files: the disk.
+    @ivar store: the store, not opened yet.
+    @ivar in_thread: runs what may wait for the disk, and tells when all of it has.
+    @ivar client: calls name servers.
+    @ivar turns: where to register for the end of turns.
+    @ivar unique_keys: makes ids for messages that come without one.
+    @ivar followers: plug-ins that see each stored message, each with its thread.
+    """
+
+    def __init__(
+        self,
+        clock: IReactorTime,
+        wall_ms: Callable[[], int],
+        files: IFiles,
+        store: IStore,
+        in_thread: InThread,
+        client: Caller,
+        turns: ITurns,
+        unique_keys: UniqueKeys,
+        followers: Sequence[tuple[IFollowerPlugin, InThread]],
+    ) -> None:
+        self.clock = clock
+        self.wall_ms = wall_ms
+        self.files = files
+        self.store = store
+        self.in_thread = AtWork(in_thread)
+        self.client = client
+        self.turns = turns
+        self.unique_keys = unique_keys
+        self.followers = followers

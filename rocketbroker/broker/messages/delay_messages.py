@@ -1,0 +1,143 @@
+# -*- test-case-name: tests.broker.messages.test_delay_messages -*-
+"""From a message that is to be delivered later to one that waits, and back.
+
+A delayed message is stored in the topic of delayed messages, in the queue of its level;
+where it belongs stands in its properties. When it is due it is stored again, where it
+belongs, with I{the same} properties: clients and tools see DELAY, REAL_TOPIC and
+REAL_QID in what they get, as from the reference.
+
+The store sheet, section 18 and trap 8; the broker sheet, section 10.4.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, final
+
+from rocketbroker.broker.metadata.topics import MOST_QUEUES
+from rocketbroker.config.levels import MOST_LEVELS, parse_levels
+from rocketbroker.errors import SystemFailure
+from rocketbroker.records.hashing import tag_code
+from rocketbroker.records.names import (
+    HALF_TOPIC,
+    MOST_RETRY_TOPIC_BYTES,
+    SCHEDULE_TOPIC,
+    has_illegal_characters,
+)
+from rocketbroker.records.properties import (
+    CRC32,
+    DELAY,
+    REAL_QUEUE_ID,
+    REAL_TOPIC,
+    TAGS,
+    TIMER_DELAY_MS,
+    TIMER_DELAY_SEC,
+    TIMER_DELIVER_MS,
+    encode,
+)
+from rocketbroker.records.record import StoredMessage
+from rocketbroker.records.sysflags import HOST_MASK
+from rocketbroker.store.interfaces import Draft, IQueue
+
+#: Other ways to say when a message is wanted; a level wins against all of them.
+TIMER_NAMES: Final = (TIMER_DELIVER_MS, TIMER_DELAY_SEC, TIMER_DELAY_MS)
+
+assert MOST_LEVELS <= MOST_QUEUES
+
+#: What Java's parseInt takes.
+_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,10}\Z")
+
+
+def level_of(properties: dict[str, str]) -> int:
+    """The delay level that a message asks for; 0 or less: none.
+
+    @raise SystemFailure: it is no number of 32 bits.
+    """
+    text = properties.get(DELAY)
+    if text is None:
+        return 0
+    level = int(text) if _WHOLE.match(text) else 1 << 31
+    if not -(1 << 31) <= level < 1 << 31:
+        raise SystemFailure("the DELAY property is no number")
+    return level
+
+
+@final
+class DelayMessages:
+    """Knows the levels.
+
+    @ivar delays: the delay of each level in ms; that of level 1 is the first.
+    """
+
+    def __init__(self, levels: str) -> None:
+        """
+        @param levels: messageDelayLevel.
+        """
+        self.delays = parse_levels(levels)
+
+    def postpone(
+        self, properties: dict[str, str], topic: str, queue_id: int, level: int
+    ) -> int:
+        """Turn a message's properties into those that it has while it waits.
+
+        Its topic then is L{SCHEDULE_TOPIC}, its tag code the store's to find.
+
+        @param properties: changed in place.
+        @param topic: where it belongs.
+        @param level: greater than 0; one too high is the highest.
+        @return: the queue of L{SCHEDULE_TOPIC} that it waits in.
+        """
+        assert level > 0
+        level = min(level, len(self.delays))
+        for name in TIMER_NAMES:
+            properties.pop(name, None)
+        properties[DELAY] = str(level)
+        properties[REAL_TOPIC] = topic
+        properties[REAL_QUEUE_ID] = str(queue_id)
+        return level - 1
+
+
+def destination(message: StoredMessage) -> tuple[str, int] | None:
+    """Topic and queue where a message that has waited belongs.
+
+    @return: None if it does not say so, or names what cannot be: a disk may say
+        anything. Half messages do not wait, so their topic cannot be either.
+    """
+    properties = message.properties
+    topic = properties.get(REAL_TOPIC, "")
+    number = properties.get(REAL_QUEUE_ID, "")
+    if not _WHOLE.match(number) or not 0 <= int(number) < MOST_QUEUES:
+        return None
+    if (
+        topic in ("", HALF_TOPIC, SCHEDULE_TOPIC)
+        or len(topic) > MOST_RETRY_TOPIC_BYTES
+        or has_illegal_characters(topic)
+    ):
+        return None
+    return topic, int(number)
+
+
+def delivered(message: StoredMessage, queue: IQueue, context: object) -> Draft:
+    """The draft by which a message that has waited gets to where it belongs.
+
+    Only the checksum property is left out: it is that of the record which waited.
+
+    @param context: the draft's.
+    """
+    properties = message.property_bytes
+    if CRC32.encode() in properties:
+        rest = dict(message.properties)
+        rest.pop(CRC32, None)
+        properties = encode(rest)
+    return Draft(
+        queue,
+        message.body,
+        properties,
+        message.flag,
+        message.sys_flag & ~HOST_MASK,
+        message.born_ms,
+        message.born_host,
+        message.reconsume_times,
+        tag_code(message.properties.get(TAGS, "")),
+        context,
+    )

@@ -1,0 +1,63 @@
+# -*- test-case-name: tests.broker.messages.test_inner_batch -*-
+"""Drafts whose properties the store completes with their place.
+
+An inner batch is a batch that stays one: one record, which the consumer takes apart.
+Topics with batch queues take them, besides messages of the ordinary kind.
+
+Rules: the store sheet, section 4.5; the broker sheet, section 10.1.
+"""
+
+from __future__ import annotations
+
+from rocketbroker.broker.messages.outer_batch import split
+from rocketbroker.errors import MessageIllegal
+from rocketbroker.records import properties
+from rocketbroker.records.hashing import tag_code
+from rocketbroker.records.queueunits import MOST_MESSAGES
+from rocketbroker.remoting.interfaces import IConnection
+from rocketbroker.store.interfaces import Draft, IQueue, Placed
+from rocketbroker.wire.hot import SendFields
+
+
+def inner_batch(
+    connection: IConnection,
+    fields: SendFields,
+    own: dict[str, str],
+    body: bytes,
+    queue: IQueue,
+) -> Draft:
+    """The draft of an inner batch.
+
+    @param own: the properties of the batch as they are to be stored, but for what says
+        how many messages it has and where they stand.
+    @raise MessageIllegal: it is no batch, or has too many messages.
+    """
+    count = len(split(body, b""))
+    if count > MOST_MESSAGES:
+        raise MessageIllegal(f"{count} messages in a batch, at most {MOST_MESSAGES}")
+    own["INNER_NUM"] = str(count)
+    return _draft(connection, fields, own, body, queue, count)
+
+
+def _draft(
+    connection: IConnection,
+    fields: SendFields,
+    own: dict[str, str],
+    body: bytes,
+    queue: IQueue,
+    count: int,
+) -> Draft:
+    return Draft(
+        queue,
+        body,
+        b"",
+        fields.h,
+        fields.f,
+        fields.g,
+        connection.peer_host,
+        fields.j,
+        tag_code(own.get("TAGS", "")),
+        None,
+        Placed(properties.encode(own), count),
+        wait=own.get("WAIT", "true").lower() == "true",
+    )

@@ -1,0 +1,94 @@
+# -*- test-case-name: tests.broker.messages.test_lmq -*-
+"""Messages that stand in light queues (LMQ) besides their own.
+
+With C{enableLmq} a message may name light queues in its property
+C{INNER_MULTI_DISPATCH}; it gets the next offset of each, and with
+C{enableMultiDispatch} an entry in each. So a bridge of another protocol keeps one
+record for a message that a hundred thousand of its clients read in queues of their own.
+Their topics begin with C{%LMQ%}, have one queue, and need not be made.
+
+The reference lets a name that is none of a light queue spoil the dispatch of the
+message, or of all that follow; here such a message is refused.
+
+Rules: the store sheet, section 4.6; the broker sheet, section 16.2.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from rocketbroker.errors import MessageIllegal
+from rocketbroker.records import properties
+from rocketbroker.records.names import (
+    HALF_TOPIC,
+    SCHEDULE_TOPIC,
+    SYSTEM_PREFIX,
+    is_light,
+    is_retry_topic,
+    topic_problem,
+)
+from rocketbroker.records.properties import (
+    INNER_MULTI_DISPATCH,
+    INNER_MULTI_QUEUE_OFFSET,
+)
+from rocketbroker.store.interfaces import Draft, IStore, Placed
+
+#: Light queues of one message. Each may be a new one, so a handle and a file, made
+#: while everybody else waits: a thousand take a tenth of a second.
+MOST_OF_ONE: Final = 1024
+
+_OFFSETS: Final = INNER_MULTI_QUEUE_OFFSET.encode() + b"\x01"
+
+
+@final
+class Lmq:
+    """Knows which light queues a message stands in."""
+
+    def __init__(self, store: IStore, enabled: bool) -> None:
+        """
+        @param enabled: enableLmq.
+        """
+        self._store = store
+        self._enabled = enabled
+
+    def check_batch(self, body: bytes) -> None:
+        """Refuse a batch whose messages say offsets that only the broker may say."""
+        if self._enabled and _OFFSETS in body:
+            raise MessageIllegal(f"{INNER_MULTI_QUEUE_OFFSET} is not for clients")
+
+    def spread(self, draft: Draft) -> None:
+        """Let a draft get its place in the light queues that it names.
+
+        @raise MessageIllegal: it names what is none, or too many.
+        @raise BrokerError: there is no room for another light queue.
+        """
+        if not self._enabled or INNER_MULTI_DISPATCH.encode() not in draft.properties:
+            return
+        own = properties.decode(draft.properties)
+        if draft.queue.topic in (SCHEDULE_TOPIC, HALF_TOPIC):
+            # It gets there when it is delivered.
+            return
+        names = self.named(own, draft.queue.topic)
+        if not names:
+            return
+        own.pop(INNER_MULTI_QUEUE_OFFSET, None)
+        own[INNER_MULTI_DISPATCH] = ",".join(names)
+        lights = [self._store.queue(name, 0) for name in names]
+        draft.parts = Placed(properties.encode(own), 1, lights)
+
+    def named(self, own: dict[str, str], topic: str) -> list[str]:
+        """The light queues that a message for a topic names.
+
+        @param own: its properties.
+        @raise MessageIllegal: it names what is none, or too many.
+        """
+        named = own.get(INNER_MULTI_DISPATCH, "").strip() if self._enabled else ""
+        if not named or is_retry_topic(topic) or topic.startswith(SYSTEM_PREFIX):
+            return []
+        names = [*dict.fromkeys(named.split(","))]
+        if len(names) > MOST_OF_ONE:
+            raise MessageIllegal(f"{len(names)} light queues, at most {MOST_OF_ONE}")
+        for name in names:
+            if not is_light(name) or topic_problem(name) is not None or name == topic:
+                raise MessageIllegal(f"{name[:64]!r} is not a light queue for {topic}")
+        return names

@@ -1,0 +1,187 @@
+# -*- test-case-name: tests.broker.metadata.test_groups -*-
+"""The consumer groups of this broker and what they may do.
+
+Rules: the broker sheet, section 11.8. A L{SubscriptionGroupConfig} in the table is
+never changed, it is replaced; C{generation} tells caches that something was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, final
+
+from twisted.internet.defer import Deferred, succeed
+from twisted.logger import Logger
+
+from rocketbroker.broker.json_table import JsonTable
+from rocketbroker.broker.metadata.topics import MOST_MADE, READ, loaded_version
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.errors import RemoteProtocolError
+from rocketbroker.records.names import SYSTEM_GROUP_PREFIX, group_problem, is_light
+from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
+from rocketbroker.wire.bodies.topics import DataVersion
+
+#: Groups that are there at every start.
+BUILT_IN: Final = (
+    "TOOLS_CONSUMER",
+    "FILTERSRV_CONSUMER",
+    "SELF_TEST_C_GROUP",
+    "CID_ONS-HTTP-PROXY",
+    "CID_ONSAPI_PULL",
+    "CID_ONSAPI_PERMISSION",
+    "CID_ONSAPI_OWNER",
+    "CID_RMQ_SYS_TRANS",
+)
+
+
+@final
+class GroupTable:
+    """All consumer groups by name.
+
+    @ivar generation: moves with each change.
+    @ivar version: what slaves compare.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        options: BrokerOptions,
+        file: JsonTable,
+        wall_ms: Callable[[], int],
+        light: bool = False,
+        most_made: int = MOST_MADE,
+    ) -> None:
+        """
+        @param light: enableLmq: groups of light queues are there without being made.
+        @param most_made: with so many groups none is made by being used: each has a
+            topic for what is consumed again.
+        """
+        self._most_made = most_made
+        self._light = light
+        self.generation = 0
+        self.version = DataVersion(timestamp=wall_ms())
+        self._options = options
+        self._file = file
+        self._wall_ms = wall_ms
+        self._configs = {
+            name: SubscriptionGroupConfig(group_name=name) for name in BUILT_IN
+        }
+        self._forbidden: dict[str, dict[str, int]] = {}
+
+    def load(self) -> None:
+        """I{Blocking.} Merge the file over the built-in groups."""
+        value = self._file.load()
+        if value is None:
+            return
+        table = value.get("subscriptionGroupTable")
+        for name, entry in table.items() if isinstance(table, dict) else ():
+            try:
+                config = SubscriptionGroupConfig.from_json(entry)
+            except RemoteProtocolError as error:
+                self._log.warn(
+                    "{path}: group {name}: {error}",
+                    path=self._file.path,
+                    name=name,
+                    error=error,
+                )
+            else:
+                self._configs[config.group_name] = config
+        self._forbidden = loaded_masks(value.get("forbiddenTable"))
+        self.version = loaded_version(value, self.version)
+        self.generation += 1
+
+    def config(self, name: str) -> SubscriptionGroupConfig | None:
+        """The group's settings if it is there; nothing is created."""
+        found = self._configs.get(name)
+        if found is not None or not self._light or not is_light(name):
+            return found
+        return SubscriptionGroupConfig(group_name=name) if is_named(name) else None
+
+    def find(self, name: str) -> SubscriptionGroupConfig | None:
+        """The group's settings, created if that is allowed; None if not."""
+        found = self.config(name)
+        if found is not None:
+            return found
+        options = self._options
+        system = (
+            name.startswith(SYSTEM_GROUP_PREFIX) and options.enable_create_sys_group
+        )
+        if not (options.auto_create_subscription_group or system):
+            return None
+        if group_problem(name) is not None or len(self._configs) >= self._most_made:
+            return None
+        config = SubscriptionGroupConfig(group_name=name)
+        self.put([config])
+        return config
+
+    def configs(self) -> list[SubscriptionGroupConfig]:
+        """All groups."""
+        return list(self._configs.values())
+
+    def put(self, configs: Sequence[SubscriptionGroupConfig]) -> None:
+        """Store groups as they are."""
+        for config in configs:
+            self._configs[config.group_name] = config
+        self._changed()
+
+    def delete(self, name: str) -> bool:
+        """Forget a group and what is forbidden to it; whether it was there."""
+        self._forbidden.pop(name, None)
+        if self._configs.pop(name, None) is None:
+            return False
+        self._changed()
+        return True
+
+    def read_forbidden(self, group: str, topic: str) -> bool:
+        """Whether the group may not read the topic."""
+        if not self._forbidden:
+            return False
+        return bool(self._forbidden.get(group, {}).get(topic, 0) & READ)
+
+    def _changed(self) -> None:
+        self.generation += 1
+        self.version = self.version.next(self._wall_ms())
+        self._file.save_soon(self.to_json)
+
+    def to_json(self) -> dict[str, object]:
+        """The file, and the answer to request 201."""
+        return {
+            "dataVersion": self.version.to_json(),
+            "forbiddenTable": dict(self._forbidden),
+            "subscriptionGroupTable": {
+                name: config.to_json() for name, config in self._configs.items()
+            },
+        }
+
+    def saved(self) -> Deferred[None]:
+        """Fires when all changes so far are in the file."""
+        return self._file.idle()
+
+    def kept(self) -> Deferred[None]:
+        """Fires when all changes so far are in the file; fails if they cannot be."""
+        return self._file.kept()
+
+    def save(self) -> Deferred[None]:
+        """Write the file in a thread if the last write of it failed."""
+        if not self._file.failed:
+            return succeed(None)
+        return self._file.save_soon(self.to_json)
+
+
+def is_named(group: str) -> bool:
+    """Whether a group can have that name."""
+    return group_problem(group) is None
+
+
+def loaded_masks(value: object) -> dict[str, dict[str, int]]:
+    """C{group -> topic -> forbidden permissions} as a file holds them."""
+    if not isinstance(value, dict):
+        return {}
+    return {
+        str(group): {
+            str(topic): mask for topic, mask in topics.items() if isinstance(mask, int)
+        }
+        for group, topics in value.items()
+        if isinstance(topics, dict)
+    }

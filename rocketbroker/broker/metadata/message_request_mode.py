@@ -1,0 +1,124 @@
+# -*- test-case-name: tests.broker.metadata.test_message_request_mode -*-
+"""How each group gets the messages of a topic: by pulls or by pops.
+
+Pops are not served here, and a client that is told to pop would get nothing; so nobody
+is. Groups that a RocketMQ broker has let pop pull as long as they are here, and what
+was said of them stays in the file.
+
+The broker sheet, sections 19 and 26.2 (messageRequestMode.json).
+"""
+
+from __future__ import annotations
+
+from typing import Final, Self, final
+
+import attrs
+from twisted.internet.defer import Deferred, succeed
+from twisted.logger import Logger
+
+from rocketbroker.broker.json_table import JsonTable
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.errors import RemoteProtocolError
+from rocketbroker.wire.fields import Fields
+
+PULL: Final = "PULL"
+POP: Final = "POP"
+MODES: Final = (PULL, POP)
+
+
+@attrs.frozen(kw_only=True)
+class RequestMode:
+    """What one group does in one topic.
+
+    @ivar pop_share_queue_num: with how many members behind it a member shares their
+        queues; all of them if it is not above 0.
+    """
+
+    topic: str
+    consumer_group: str
+    mode: str = PULL
+    pop_share_queue_num: int = 0
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        """Read it.
+
+        @raise RemoteProtocolError: it is no such thing.
+        """
+        fields = Fields(value, "a message request mode")
+        return cls(
+            topic=fields.text("topic") or "",
+            consumer_group=fields.text("consumerGroup") or "",
+            mode=fields.choice("mode", MODES) or PULL,
+            pop_share_queue_num=fields.integer("popShareQueueNum"),
+        )
+
+    def to_json(self) -> dict[str, object]:
+        """The JSON form."""
+        return {
+            "consumerGroup": self.consumer_group,
+            "mode": self.mode,
+            "popShareQueueNum": self.pop_share_queue_num,
+            "topic": self.topic,
+        }
+
+
+@final
+class MessageRequestModes:
+    """All that were set."""
+
+    _log = Logger()
+
+    def __init__(self, options: BrokerOptions, file: JsonTable) -> None:
+        self._pops = options.default_message_request_mode == POP
+        self._file = file
+        self._modes: dict[str, dict[str, RequestMode]] = {}
+
+    def load(self) -> None:
+        """I{Blocking.} Read the file; what makes no sense in it is left out."""
+        value = self._file.load() or {}
+        topics = value.get("messageRequestModeMap")
+        for groups in topics.values() if isinstance(topics, dict) else ():
+            for entry in groups.values() if isinstance(groups, dict) else ():
+                try:
+                    self._put(RequestMode.from_json(entry))
+                except RemoteProtocolError:
+                    continue
+        modes = [mode for groups in self._modes.values() for mode in groups.values()]
+        if self._pops or any(mode.mode == POP for mode in modes):
+            file = "messageRequestMode.json"
+            self._log.warn(
+                "Groups are to pop messages ({said}), which is not served: they pull.",
+                said="defaultMessageRequestMode" if self._pops else file,
+            )
+
+    def _put(self, mode: RequestMode) -> None:
+        self._modes.setdefault(mode.topic, {})[mode.consumer_group] = mode
+
+    def put(self, mode: RequestMode) -> Deferred[None]:
+        """Set one.
+
+        @return: fires when it is in the file; fails with SystemFailure if it cannot be.
+        """
+        self._put(mode)
+        self._file.save_soon(self.to_json)
+        return self._file.kept()
+
+    def to_json(self) -> dict[str, object]:
+        """The file."""
+        return {
+            "messageRequestModeMap": {
+                topic: {group: mode.to_json() for group, mode in groups.items()}
+                for topic, groups in self._modes.items()
+            }
+        }
+
+    def save(self) -> Deferred[None]:
+        """Write the file in a thread if the last write of it failed."""
+        if not self._file.failed:
+            return succeed(None)
+        return self._file.save_soon(self.to_json)
+
+    def saved(self) -> Deferred[None]:
+        """Fires when all changes so far are in the file."""
+        return self._file.idle()

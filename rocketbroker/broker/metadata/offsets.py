@@ -1,0 +1,243 @@
+# -*- test-case-name: tests.broker.metadata.test_offsets -*-
+"""How far each group has come in each queue.
+
+Rules: the broker sheet, section 16.2. Offsets are committed on hot paths and written
+every few seconds, the whole file each time, unless nothing was committed since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias, final
+
+from twisted.internet.defer import Deferred, succeed
+from twisted.logger import Logger
+
+from rocketbroker.broker.json_table import JsonTable
+from rocketbroker.broker.metadata import pending_resets
+from rocketbroker.broker.metadata.topics import loaded_version
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.records.names import is_light
+from rocketbroker.remoting.interfaces import IConnection
+from rocketbroker.wire.bodies.topics import DataVersion
+from rocketbroker.wire.fields import integer_of
+
+#: The offset of a queue for which nothing was committed.
+NONE: Final = -1
+
+#: Where the file has the offsets of groups of light queues, one each: such a queue has
+#: the number 0.
+LIGHT_TABLE: Final = "lmqOffsetTable"
+
+#: Ends the name of the group that has the least offsets of a broadcasting group.
+BROADCAST: Final = "@broadcast"
+
+#: C{topic@group -> queue -> offset}.
+Offsets: TypeAlias = "dict[str, dict[int, int]]"
+
+
+@final
+class OffsetTable:
+    """Consumer offsets (kept), pull offsets and pending resets (in memory only).
+
+    @ivar version: moves every consumerOffsetUpdateVersionStep commits.
+    @ivar commits: how often an offset was committed.
+    @ivar resets: those that are pending, if any; changed here only.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self, options: BrokerOptions, file: JsonTable, wall_ms: Callable[[], int]
+    ) -> None:
+        self.version = DataVersion(timestamp=wall_ms())
+        self.commits = 0
+        self._saved_at = 0
+        self._changes = 0
+        self._step = max(1, options.consumer_offset_update_version_step)
+        self._server_side = options.use_server_side_reset_offset
+        self._file = file
+        self._wall_ms = wall_ms
+        self._offsets: Offsets = {}
+        self._pull_offsets: Offsets = {}
+        self.resets: pending_resets.Resets = {}
+
+    def load(self) -> None:
+        """I{Blocking.} Read the file."""
+        value = self._file.load()
+        if value is None:
+            return
+        self._offsets = loaded_offsets(value.get("offsetTable"))
+        self._offsets.update(loaded_offsets(with_queues(value.get(LIGHT_TABLE))))
+        self.version = loaded_version(value, self.version)
+
+    def query(self, group: str, topic: str, queue_id: int) -> int:
+        """A pending reset, else what was committed, else L{NONE}."""
+        key = f"{topic}@{group}"
+        if self.resets:
+            reset = pending_resets.pending(self.resets, key, queue_id)
+            if reset is not None:
+                return reset
+        queues = self._offsets.get(key)
+        return NONE if queues is None else queues.get(queue_id, NONE)
+
+    def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Remember how far the group has come; lower values are taken too."""
+        key = f"{topic}@{group}"
+        queues = self._offsets.get(key)
+        if queues is None:
+            queues = self._offsets[key] = {}
+        queues[queue_id] = offset
+        self._changes += 1
+        self.commits += 1
+        if self.commits % self._step == 0:
+            self.version = self.version.next(self._wall_ms())
+
+    def commit_pull(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Remember where the group pulls next."""
+        key = f"{topic}@{group}"
+        queues = self._pull_offsets.get(key)
+        if queues is None:
+            queues = self._pull_offsets[key] = {}
+        queues[queue_id] = offset
+
+    def pull_offset(self, group: str, topic: str, queue_id: int) -> int:
+        """Where the group pulls next; L{NONE} if it never did."""
+        return self._pull_offsets.get(f"{topic}@{group}", {}).get(queue_id, NONE)
+
+    def reset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Let the group go on at C{offset} with its next pull; negative: nothing.
+
+        Where clients are told instead (useServerSideResetOffset is off), it is only
+        committed.
+        """
+        if offset < 0:
+            return
+        if self._server_side:
+            key = f"{topic}@{group}"
+            self.resets.setdefault(key, {})[queue_id] = pending_resets.PendingReset(
+                offset
+            )
+        self.commit(group, topic, queue_id, offset)
+
+    def has_reset(self, group: str, topic: str, queue_id: int) -> bool:
+        """Whether a reset is pending, so that commits are refused."""
+        if not self.resets:
+            return False
+        key = f"{topic}@{group}"
+        return pending_resets.pending(self.resets, key, queue_id) is not None
+
+    def reset_for_pull(
+        self,
+        connection: IConnection,
+        group: str,
+        topic: str,
+        queue_id: int,
+        offset: int,
+    ) -> int | None:
+        """Where a pull that has just come is to go on instead of at C{offset}."""
+        key = f"{topic}@{group}"
+        return pending_resets.answer(self.resets, key, queue_id, connection, offset)
+
+    def reset_for_held(
+        self, connection: IConnection, group: str, topic: str, queue_id: int
+    ) -> int | None:
+        """Where a pull that was held is to go on."""
+        key = f"{topic}@{group}"
+        return pending_resets.tell(self.resets, key, queue_id, connection)
+
+    def queues(self, group: str, topic: str) -> dict[int, int]:
+        """A copy of the group's committed offsets in a topic."""
+        return dict(self._offsets.get(f"{topic}@{group}", {}))
+
+    def topics_of(self, group: str) -> list[str]:
+        """The topics in which a group has offsets."""
+        return [topic for topic, name in self._pairs() if name == group]
+
+    def groups_of(self, topic: str) -> list[str]:
+        """The groups that have offsets in a topic."""
+        return [group for name, group in self._pairs() if name == topic]
+
+    def _pairs(self) -> list[tuple[str, str]]:
+        pairs = (key.split("@") for key in self._offsets)
+        return [(pair[0], pair[1]) for pair in pairs if len(pair) == 2]
+
+    def forget_group(self, group: str) -> None:
+        """Forget all that is known of a group's progress."""
+        for table in (self._offsets, self._pull_offsets, self.resets):
+            self._forget(table, 1, group)
+
+    def forget_topic(self, topic: str) -> None:
+        """Forget the progress of all groups in a topic.
+
+        A reset or a pull offset of a topic that is gone would apply to the next topic
+        of that name, and so would the progress of broadcasting groups, which the
+        reference keeps; so they go too.
+        """
+        for table in (self._offsets, self._pull_offsets, self.resets):
+            self._forget(table, 0, topic)
+
+    def _forget(self, table: dict[str, Any], part: int, name: str) -> None:
+        for key in list(table):
+            parts = key.removesuffix(BROADCAST).split("@")
+            if len(parts) == 2 and parts[part] == name:
+                del table[key]
+                self._changes += 1
+
+    def to_json(self) -> dict[str, object]:
+        """The file, and the answer to request 43."""
+        lights: dict[str, int] = {}
+        others: Offsets = {}
+        for key, table in self._offsets.items():
+            if is_light(key.rpartition("@")[2]) and 0 in table:
+                lights[key] = table[0]
+            else:
+                others[key] = dict(table)
+        tables: dict[str, object] = {
+            "dataVersion": self.version.to_json(),
+            "offsetTable": others,
+        }
+        if lights:
+            tables[LIGHT_TABLE] = lights
+        return tables
+
+    def save(self) -> Deferred[None]:
+        """Write the file in a thread if anything was committed since the last time."""
+        if self._changes == self._saved_at and not self._file.failed:
+            return succeed(None)
+        self._saved_at = self._changes
+        return self._file.save_soon(self.to_json)
+
+    def saved(self) -> Deferred[None]:
+        """Fires when no write of the file is under way."""
+        return self._file.idle()
+
+
+def broadcast_group(group: str) -> str:
+    """Under which name the least offsets of a broadcasting group stand."""
+    return group + BROADCAST
+
+
+def with_queues(value: object) -> object:
+    """Offsets without queues, as those of queue 0."""
+    if not isinstance(value, dict):
+        return {}
+    return {key: {0: offset} for key, offset in value.items()}
+
+
+def loaded_offsets(value: object) -> Offsets:
+    """The offset table as a file holds it; what makes no sense is left out."""
+    if not isinstance(value, dict):
+        return {}
+    found: Offsets = {}
+    for key, queues in value.items():
+        for name, offset in queues.items() if isinstance(queues, dict) else ():
+            queue_id = integer_of(name)
+            if (
+                queue_id is not None
+                and 0 <= queue_id < 1 << 31
+                and isinstance(offset, int)
+                and -(1 << 63) <= offset < 1 << 63
+            ):
+                found.setdefault(str(key), {})[queue_id] = offset
+    return found

@@ -1,0 +1,77 @@
+# -*- test-case-name: tests.broker.metadata.test_pending_resets -*-
+"""Offsets that an operator has set, until the group goes on from them.
+
+The answer to a pull (PULL_OFFSET_MOVED) tells the consumer where to go on. A consumer
+does so ten seconds later and meanwhile commits how far it has been. The reference
+forgets a reset with the first pull that it has answered, which loses it in two ways:
+the pull of a consumer that has gone, held until somebody looks, eats it; and a consumer
+that stops within the ten seconds commits its old offset over it. So here a reset is
+pending until a pull comes I{from} it. A consumer that was told, and pulls from
+elsewhere, has not understood; it is not told again, or it would never get a message.
+
+While a reset is pending nothing is committed in that queue.
+
+The broker sheet, sections 12.3 and 16.2.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias, final
+
+from rocketbroker.remoting.interfaces import IConnection
+
+
+@final
+class PendingReset:
+    """One queue's offset that was set.
+
+    @ivar told: the last connection that a pull was answered on; it may be gone.
+    """
+
+    __slots__ = ("offset", "told")
+
+    def __init__(self, offset: int) -> None:
+        self.offset = offset
+        self.told: IConnection | None = None
+
+
+#: C{topic@group -> queue -> reset}.
+Resets: TypeAlias = "dict[str, dict[int, PendingReset]]"
+
+
+def pending(resets: Resets, key: str, queue_id: int) -> int | None:
+    """The offset that a queue was set to, if nobody went on from it yet."""
+    found = resets.get(key, {}).get(queue_id)
+    return None if found is None else found.offset
+
+
+def tell(
+    resets: Resets, key: str, queue_id: int, connection: IConnection
+) -> int | None:
+    """The pending offset for a pull that has been held; it stays pending."""
+    found = resets.get(key, {}).get(queue_id)
+    if found is None:
+        return None
+    found.told = connection
+    return found.offset
+
+
+def answer(
+    resets: Resets, key: str, queue_id: int, connection: IConnection, offset: int
+) -> int | None:
+    """What a pull that has just come is to be told.
+
+    @param offset: where it pulls from.
+    @return: where it is to go on; None if it is to be served.
+    """
+    queues = resets.get(key)
+    found = None if queues is None else queues.get(queue_id)
+    if queues is None or found is None:
+        return None
+    if found.offset != offset and found.told is not connection:
+        found.told = connection
+        return found.offset
+    del queues[queue_id]
+    if not queues:
+        del resets[key]
+    return None

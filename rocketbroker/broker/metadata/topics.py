@@ -1,0 +1,366 @@
+# -*- test-case-name: tests.broker.metadata.test_topics -*-
+"""The topics of this broker: what they are, who makes them, where they are kept.
+
+Rules: the broker sheet, section 11. A L{TopicConfig} in the table is never changed, it
+is replaced; C{generation} tells caches that something was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, final
+
+import attrs
+from twisted.internet.defer import Deferred, succeed
+from twisted.logger import Logger
+
+from rocketbroker.broker.json_table import JsonTable
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.errors import RemoteProtocolError
+from rocketbroker.records.names import (
+    AUTO_CREATE_TOPIC,
+    BENCHMARK_TOPIC,
+    HALF_TOPIC,
+    OFFSET_MOVED_TOPIC,
+    OP_HALF_TOPIC,
+    REVIVE_PREFIX,
+    SCHEDULE_TOPIC,
+    SELF_TEST_TOPIC,
+    SYNC_MEMBER_PREFIX,
+    SYSTEM_TOPICS,
+    TIMER_TOPIC,
+    is_light,
+    is_retry_topic,
+    is_system_topic,
+    reply_topic,
+    topic_problem,
+)
+from rocketbroker.wire.bodies.topics import DataVersion, TopicConfig
+
+READ: Final = 4
+WRITE: Final = 2
+INHERIT: Final = 1
+
+#: Bits of the topic's system flag: it belongs to a unit; consumers of one read it.
+UNIT: Final = 1
+UNIT_SUBSCRIPTION: Final = 2
+
+#: The most queues of a topic: each may become files and memory, and clients ask for
+#: each. The reference has no bound.
+MOST_QUEUES: Final = 16384
+
+#: From so many topics on, none is made because somebody sends to it; as many groups
+#: again have retry topics. All topics go to name servers in one frame, which takes 16
+#: MiB and 430 bytes for the longest name: with more of them a client that invents names
+#: could make the broker unknown to everybody. Operators may make more.
+MOST_MADE: Final = 19_000
+
+#: How many queues built-in topics have that have more than one.
+SCHEDULE_QUEUES: Final = 18
+BENCHMARK_QUEUES: Final = 1024
+CLUSTER_QUEUES: Final = 16
+
+
+@final
+class TopicTable:
+    """All topics by name.
+
+    @ivar generation: moves with each change.
+    @ivar version: what name servers compare.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        options: BrokerOptions,
+        file: JsonTable,
+        wall_ms: Callable[[], int],
+        timer: bool = True,
+        light: bool = False,
+        most_made: int = MOST_MADE,
+    ) -> None:
+        """
+        @param timer: timerWheelEnable.
+        @param light: enableLmq: topics of light queues are there without being made.
+        @param most_made: with so many topics none is made by sending to it.
+        """
+        self._most_made = most_made
+        self._light = light
+        self.generation = 0
+        self.version = DataVersion(timestamp=wall_ms())
+        self._options = options
+        self._file = file
+        self._wall_ms = wall_ms
+        self._configs = {
+            config.topic_name: config for config in built_in_topics(options, timer)
+        }
+        self._built_in = frozenset(self._configs)
+        self._watchers: list[Callable[[list[str]], None]] = []
+
+    def load(self) -> None:
+        """I{Blocking.} Merge the file over the built-in topics."""
+        value = self._file.load()
+        if value is None:
+            return
+        table = value.get("topicConfigTable")
+        for name, entry in table.items() if isinstance(table, dict) else ():
+            try:
+                config = TopicConfig.from_json(entry)
+            except RemoteProtocolError as error:
+                self._log.warn(
+                    "{path}: topic {name}: {error}",
+                    path=self._file.path,
+                    name=name,
+                    error=error,
+                )
+            else:
+                self._configs[config.topic_name] = bounded(config)
+        self.version = loaded_version(value, self.version)
+        self.generation += 1
+
+    def config(self, name: str) -> TopicConfig | None:
+        """The topic's settings; None if there is no such topic."""
+        found = self._configs.get(name)
+        if found is None and self._light and is_light(name):
+            return light_config(name)
+        return found
+
+    def is_batch(self, name: str) -> bool:
+        """Whether the topic is there and has batch queues."""
+        config = self._configs.get(name)
+        return config is not None and has_batch_queues(config)
+
+    def names(self) -> list[str]:
+        """The names of all topics."""
+        return list(self._configs)
+
+    def configs(self) -> list[TopicConfig]:
+        """All topics."""
+        return list(self._configs.values())
+
+    def is_system(self, name: str) -> bool:
+        """Whether the topic belongs to the system (section 11.3)."""
+        return name in self._built_in or is_system_topic(name)
+
+    def system_names(self) -> list[str]:
+        """The topics of the system, sorted."""
+        return sorted(SYSTEM_TOPICS | self._built_in)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are so many that none is made any more by sending to it."""
+        return len(self._configs) >= self._most_made
+
+    def create_for_send(
+        self, name: str, default_topic: str, queue_nums: int, unit_mode: bool = False
+    ) -> TopicConfig | None:
+        """Create a topic that somebody sends to (section 11.5).
+
+        It is written to the file in the background: a caller that must not lose it
+        answers once L{saved} has fired.
+
+        @param default_topic: whose settings it inherits.
+        @param queue_nums: how many queues the sender wants; the default topic's
+            number is the most it gets.
+        @param unit_mode: the sender belongs to a unit, and so does its topic; a retry
+            topic is one that consumers of the unit read.
+        @return: its settings; None if it may not be created, or there are too many.
+        """
+        found = self._configs.get(name)
+        if found is not None:
+            return found
+        if self.is_full:
+            return None
+        flag = 0
+        if unit_mode:
+            flag = UNIT_SUBSCRIPTION if is_retry_topic(name) else UNIT
+        default = self._configs.get(default_topic)
+        if default is None:
+            return self._create_retry(name, flag)
+        perm = default.perm
+        if (
+            default_topic == AUTO_CREATE_TOPIC
+            and not self._options.auto_create_topic_enable
+        ):
+            perm &= ~INHERIT
+        if not perm & INHERIT:
+            return self._create_retry(name, flag)
+        queues = max(0, min(queue_nums, default.write_queue_nums))
+        config = TopicConfig(
+            topic_name=name,
+            read_queue_nums=queues,
+            write_queue_nums=queues,
+            perm=perm & ~INHERIT,
+            topic_filter_type=default.topic_filter_type,
+            topic_sys_flag=flag,
+        )
+        self.put([config])
+        return config
+
+    def _create_retry(self, name: str, flag: int) -> TopicConfig | None:
+        if not is_retry_topic(name):
+            return None
+        return self.ensure(name, 1, sys_flag=flag)
+
+    def ensure(
+        self,
+        name: str,
+        queue_nums: int,
+        perm: int = READ | WRITE,
+        order: bool = False,
+        sys_flag: int = 0,
+    ) -> TopicConfig:
+        """The topic, made if it is missing; its order flag becomes C{order}.
+
+        @param sys_flag: of one that is made; one that is there keeps its own.
+        """
+        config = self._configs.get(name)
+        if config is not None and config.order == order:
+            return config
+        if config is None:
+            config = TopicConfig(
+                topic_name=name,
+                read_queue_nums=queue_nums,
+                write_queue_nums=queue_nums,
+                perm=perm,
+                order=order,
+                topic_sys_flag=sys_flag,
+            )
+        else:
+            config = attrs.evolve(config, order=order)
+        config = bounded(config)
+        self.put([config])
+        return config
+
+    def put(self, configs: Sequence[TopicConfig]) -> None:
+        """Store topics as they are, and tell those who watch."""
+        for config in configs:
+            self._configs[config.topic_name] = config
+        self._changed()
+        names = [config.topic_name for config in configs]
+        for watcher in self._watchers:
+            watcher(names)
+
+    def delete(self, name: str) -> bool:
+        """Forget a topic; whether it was there. Name servers hear of it later."""
+        if self._configs.pop(name, None) is None:
+            return False
+        self._changed()
+        return True
+
+    def touch(self) -> None:
+        """Move the version on without a change of a topic."""
+        self.version = self.version.next(self._wall_ms())
+
+    def _changed(self) -> None:
+        self.generation += 1
+        self.touch()
+        self._file.save_soon(self.to_json)
+
+    def to_json(self) -> dict[str, object]:
+        """The file, and what other servers are told."""
+        return {
+            "dataVersion": self.version.to_json(),
+            "topicConfigTable": {
+                name: config.to_json() for name, config in self._configs.items()
+            },
+        }
+
+    @property
+    def is_saved(self) -> bool:
+        """Whether no change waits to be written."""
+        return not self._file.busy
+
+    def saved(self) -> Deferred[None]:
+        """Fires when all changes so far are in the file."""
+        return self._file.idle()
+
+    def kept(self) -> Deferred[None]:
+        """Fires when all changes so far are in the file; fails if they cannot be."""
+        return self._file.kept()
+
+    def save(self) -> Deferred[None]:
+        """Write the file in a thread if the last write of it failed."""
+        if not self._file.failed:
+            return succeed(None)
+        return self._file.save_soon(self.to_json)
+
+    def watch(self, changed: Callable[[list[str]], None]) -> None:
+        """Call C{changed} with the names after topics were made or changed."""
+        self._watchers.append(changed)
+
+
+def built_in_topics(options: BrokerOptions, timer: bool) -> list[TopicConfig]:
+    """The topics that are there at every start (section 11.2)."""
+    cluster, broker = options.broker_cluster_name, options.broker_name
+    both = READ | WRITE
+    named = both | INHERIT
+    wanted = [
+        (SELF_TEST_TOPIC, 1, both, True),
+        (
+            AUTO_CREATE_TOPIC,
+            options.default_topic_queue_nums,
+            named,
+            options.auto_create_topic_enable,
+        ),
+        (BENCHMARK_TOPIC, BENCHMARK_QUEUES, both, True),
+        (
+            cluster,
+            CLUSTER_QUEUES,
+            named if options.cluster_topic_enable else INHERIT,
+            True,
+        ),
+        (broker, 1, named if options.broker_topic_enable else INHERIT, True),
+        (OFFSET_MOVED_TOPIC, 1, both, True),
+        (SCHEDULE_TOPIC, SCHEDULE_QUEUES, both, True),
+        (options.msg_trace_topic_name, 1, both, options.trace_topic_enable),
+        (reply_topic(cluster), 1, both, True),
+        (REVIVE_PREFIX + cluster, options.revive_queue_num, both, True),
+        (SYNC_MEMBER_PREFIX + broker, 1, INHERIT, True),
+        (HALF_TOPIC, 1, both, True),
+        (OP_HALF_TOPIC, 1, both, True),
+        (TIMER_TOPIC, 1, both, timer),
+    ]
+    return [
+        TopicConfig(
+            topic_name=name,
+            read_queue_nums=queues,
+            write_queue_nums=queues,
+            perm=perm,
+        )
+        for name, queues, perm, there in wanted
+        if there
+    ]
+
+
+def light_config(name: str) -> TopicConfig | None:
+    """The settings of a topic with a light queue; None if it cannot have that name."""
+    if topic_problem(name) is not None:
+        return None
+    return TopicConfig(
+        topic_name=name, read_queue_nums=1, write_queue_nums=1, perm=READ | WRITE
+    )
+
+
+def has_batch_queues(config: TopicConfig) -> bool:
+    """Whether a topic's queues have a unit for each batch, or message that is alone,
+    and not an entry for each message (section 11.7)."""
+    return config.attributes.get("queue.type") == "BatchCQ"
+
+
+def bounded(config: TopicConfig) -> TopicConfig:
+    """A topic with no more queues than one may have: files and groups say anything."""
+    return attrs.evolve(
+        config,
+        read_queue_nums=max(0, min(config.read_queue_nums, MOST_QUEUES)),
+        write_queue_nums=max(0, min(config.write_queue_nums, MOST_QUEUES)),
+    )
+
+
+def loaded_version(value: dict[object, object], default: DataVersion) -> DataVersion:
+    """The data version that a file holds; C{default} if it holds none."""
+    try:
+        return DataVersion.from_json(value.get("dataVersion"))
+    except RemoteProtocolError:
+        return default

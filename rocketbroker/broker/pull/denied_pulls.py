@@ -1,0 +1,56 @@
+# -*- test-case-name: tests.broker.pull.test_denied_pulls -*-
+"""Pulls that were refused because a group or a topic may not be read.
+
+Heartbeats do not tell everything: a consumer that chooses its queues itself subscribes
+to nothing and pulls all the same. Checks of pulls note here what they refuse, and
+L{rocketbroker.broker.diagnostics.group_diagnosis} takes it away every few seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias, final
+
+#: Stands for the topic if it is the group that may not read anything.
+ANY_TOPIC: Final = ""
+
+#: So many groups and topics are noted between two looks; others only are counted, and
+#: noted later, as clients go on asking.
+MOST_NOTED: Final = 1000
+
+#: So many addresses are noted for each of them.
+MOST_ADDRESSES: Final = 5
+
+#: The addresses of one group that were refused, by topic.
+Refused: TypeAlias = Mapping[str, Sequence[str]]
+
+
+@final
+class DeniedPulls:
+    """What was refused since the last look.
+
+    @ivar count: how many pulls were refused since the start.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._noted: dict[tuple[str, str], list[str]] = {}
+
+    def note(self, group: str, topic: str, address: str) -> None:
+        """One pull was refused.
+
+        @param group: a group that is there.
+        @param topic: a topic that is there, or L{ANY_TOPIC}.
+        """
+        self.count += 1
+        noted = self._noted.get((group, topic))
+        if noted is None:
+            if len(self._noted) < MOST_NOTED:
+                self._noted[group, topic] = [address]
+        elif len(noted) < MOST_ADDRESSES and address not in noted:
+            noted.append(address)
+
+    def take(self) -> dict[tuple[str, str], list[str]]:
+        """The addresses, by group and topic; they are forgotten here."""
+        noted, self._noted = self._noted, {}
+        return noted

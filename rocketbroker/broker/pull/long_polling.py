@@ -1,0 +1,294 @@
+# -*- test-case-name: tests.broker.pull.test_long_polling -*-
+"""Pulls that found nothing and wait for a message.
+
+A held pull is woken when a message arrives in its queue that its filter takes, when its
+time is over, when a look at its queue every few seconds finds that the queue moved on
+(so that a filter that matches nothing still gets a later offset to start from), or when
+its group's offset was set to another one. It is dropped when its connection goes away:
+woken later it would answer nobody, and eat what belongs to the client's next connection
+(the broker sheet, trap 17).
+
+Waking takes it out first and then runs its C{resume}, which answers whatever it finds
+and does not hold again.
+
+Rules: the broker sheet, section 12.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heapify, heappop, heappush
+from typing import Final, final
+
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
+from twisted.internet.task import LoopingCall
+from twisted.logger import Logger
+
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.remoting.interfaces import IConnection
+from rocketbroker.store.interfaces import (
+    Arrival,
+    IQueue,
+    IStore,
+    Matches,
+    MessageFilter,
+)
+
+#: Held pulls of one connection. A client holds one pull for each queue of each group
+#: that it consumes; the largest topic that is made by itself has 1024 queues. Beyond
+#: it the answer is PULL_NOT_FOUND at once, and the client asks again.
+MOST_HELD_PER_CONNECTION: Final = 16_384
+
+#: How often each queue with held pulls is looked at (with longPollingEnable).
+CHECK_SECONDS: Final = 5.0
+
+#: How many bytes of new messages are looked at, for all who hold pulls with filters on
+#: properties in one queue: a few ten milliseconds. Whoever is not reached is found by
+#: the next regular check, as if nothing had come.
+MOST_LOOKED: Final = 4 << 20
+
+#: What all held pulls with filters on properties may cost together
+#: (L{MessageFilter.cost}), as compiled expressions take memory: some ten thousand
+#: ordinary ones. Beyond it too the answer is PULL_NOT_FOUND at once.
+MOST_COST: Final = 16 << 20
+
+#: How many expired entries the timer's heap may have beside the live ones.
+_SPARE: Final = 1024
+
+
+@final
+class HeldPull:
+    """One pull that waits.
+
+    @ivar connection: who asked.
+    @ivar queue: where it waits.
+    @ivar offset: it is woken when the queue has a message at it.
+    @ivar matches: its filter, None for all.
+    @ivar suspend_seconds: how long it waits at most.
+    @ivar resume: called with it when it is woken.
+    @ivar request: what C{resume} needs; not looked at here.
+    @ivar waits: whether it is still held.
+    """
+
+    __slots__ = (
+        "connection",
+        "matches",
+        "offset",
+        "queue",
+        "request",
+        "resume",
+        "suspend_seconds",
+        "waits",
+    )
+
+    def __init__(
+        self,
+        connection: IConnection,
+        queue: IQueue,
+        offset: int,
+        matches: Matches,
+        suspend_seconds: float,
+        resume: Callable[[HeldPull], None],
+        request: object,
+    ) -> None:
+        self.connection = connection
+        self.queue = queue
+        self.offset = offset
+        self.matches = matches
+        self.suspend_seconds = suspend_seconds
+        self.resume = resume
+        self.request = request
+        self.waits = False
+
+
+@final
+class LongPolling:
+    """All held pulls.
+
+    @ivar held: how many there are.
+    @ivar woken: how many were woken by a message or a check.
+    @ivar expired: how many were woken because their time was over.
+    @ivar dropped: how many went with their connection.
+    @ivar refused: how many were not held because there were too many.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self, clock: IReactorTime, store: IStore, options: BrokerOptions
+    ) -> None:
+        self.held = 0
+        self.woken = 0
+        self.expired = 0
+        self.dropped = 0
+        self.refused = 0
+        self._clock = clock
+        self._store = store
+        self._most = options.pull_thread_pool_queue_capacity
+        self._short_seconds = (
+            None
+            if options.long_polling_enable
+            else options.short_polling_time_mills / 1000.0
+        )
+        self._queues: dict[IQueue, dict[HeldPull, None]] = {}
+        self._connections: dict[IConnection, dict[HeldPull, None]] = {}
+        self._deadlines: list[tuple[float, int, HeldPull]] = []
+        self._number = 0
+        self._cost = 0
+        self._stopped = False
+        self._timer: IDelayedCall | None = None
+        self._check = LoopingCall(self.check)
+        self._check.clock = clock
+
+    def start(self) -> None:
+        """Begin the regular check."""
+        self._check.start(self._short_seconds or CHECK_SECONDS, now=False)
+
+    def stop(self) -> None:
+        """Forget all held pulls, end all timers, and hold nothing any more."""
+        self._stopped = True
+        if self._check.running:
+            self._check.stop()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for waiting in list(self._queues.values()):
+            for held in list(waiting):
+                self._remove(held)
+        self._deadlines.clear()
+
+    def hold(self, held: HeldPull) -> bool:
+        """Hold a pull.
+
+        @return: whether there was room; if not, it is to be answered now.
+        """
+        connection = held.connection
+        mine = self._connections.get(connection)
+        if (
+            self.held >= self._most
+            or self._cost + cost_of(held) > MOST_COST
+            or (mine is not None and len(mine) >= MOST_HELD_PER_CONNECTION)
+            or self._stopped
+        ):
+            self.refused += 1
+            return False
+        if mine is None:
+            mine = self._connections[connection] = {}
+            connection.on_close(self._closed)
+            if connection.closed:
+                return True
+        mine[held] = None
+        self._queues.setdefault(held.queue, {})[held] = None
+        self.held += 1
+        self._cost += cost_of(held)
+        held.waits = True
+        self._set_deadline(held)
+        return True
+
+    def wake(self, arrival: Arrival) -> None:
+        """Wake who waits for one of the messages that arrived in a queue."""
+        waiting = self._queues.get(arrival.queue)
+        if not waiting:
+            return
+        end = arrival.queue.max_offset
+        codes = arrival.tag_codes
+        ready = []
+        looked = 0
+        for held in waiting:
+            matches = held.matches
+            if held.offset >= end:
+                continue
+            if isinstance(matches, MessageFilter):
+                if looked >= MOST_LOOKED:
+                    continue
+                start = max(held.offset, end - len(codes))
+                wakes, size = self._look(arrival.queue, start, end, matches)
+                looked += size
+            else:
+                wakes = matches is None or any(map(matches, codes))
+            if wakes:
+                ready.append(held)
+        self._wake(ready)
+
+    def _look(
+        self, queue: IQueue, start: int, end: int, wanted: MessageFilter
+    ) -> tuple[bool, int]:
+        """Whether what has come is wanted; who cannot know lets the pull find out."""
+        try:
+            return self._store.look(queue, start, end - start, wanted)
+        except OSError:
+            return True, 0
+
+    def release(self, queue: IQueue, wanted: Callable[[HeldPull], bool]) -> None:
+        """Wake those in a queue that wait for what will not be given to them."""
+        self._wake([held for held in self._queues.get(queue, ()) if wanted(held)])
+
+    def check(self) -> None:
+        """Wake who waits in a queue that moved on, whatever came."""
+        for queue, waiting in list(self._queues.items()):
+            end = queue.max_offset
+            self._wake([held for held in waiting if held.offset < end])
+
+    def _wake(self, ready: list[HeldPull]) -> None:
+        for held in ready:
+            if held.waits:
+                self.woken += 1
+                self._resume(held)
+
+    def _resume(self, held: HeldPull) -> None:
+        self._remove(held)
+        try:
+            held.resume(held)
+        except Exception:
+            self._log.failure("A held pull could not be answered.")
+
+    def _remove(self, held: HeldPull) -> None:
+        held.waits = False
+        self.held -= 1
+        self._cost -= cost_of(held)
+        self._connections[held.connection].pop(held)
+        waiting = self._queues[held.queue]
+        del waiting[held]
+        if not waiting:
+            del self._queues[held.queue]
+
+    def _closed(self, connection: IConnection) -> None:
+        for held in list(self._connections.get(connection, ())):
+            self.dropped += 1
+            self._remove(held)
+        self._connections.pop(connection, None)
+
+    def _set_deadline(self, held: HeldPull) -> None:
+        seconds = max(0.0, self._short_seconds or held.suspend_seconds)
+        deadline = self._clock.seconds() + seconds
+        self._number += 1
+        deadlines = self._deadlines
+        if len(deadlines) > 2 * self.held + _SPARE:
+            deadlines[:] = [entry for entry in deadlines if entry[2].waits]
+            heapify(deadlines)
+        heappush(deadlines, (deadline, self._number, held))
+        if self._timer is None:
+            self._timer = self._clock.callLater(seconds, self._expire)
+        elif deadlines[0][2] is held:
+            self._timer.reset(seconds)
+
+    def _expire(self) -> None:
+        self._timer = None
+        now = self._clock.seconds()
+        deadlines = self._deadlines
+        over = []
+        while deadlines and (deadlines[0][0] <= now or not deadlines[0][2].waits):
+            held = heappop(deadlines)[2]
+            if held.waits:
+                over.append(held)
+        if deadlines:
+            self._timer = self._clock.callLater(deadlines[0][0] - now, self._expire)
+        for held in over:
+            if held.waits:
+                self.expired += 1
+                self._resume(held)
+
+
+def cost_of(held: HeldPull) -> int:
+    """What it takes of L{MOST_COST}."""
+    return held.matches.cost if isinstance(held.matches, MessageFilter) else 0

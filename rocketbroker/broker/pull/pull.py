@@ -1,0 +1,460 @@
+# -*- test-case-name: tests.broker.pull.test_pull -*-
+"""Requests 11 and 361: messages of one queue, now or when they come.
+
+What a pull is checked for hangs on its group, its topic and its subscription, hardly
+ever on the pull itself; so the outcome is kept as a L{Route} until the topics or groups
+change, and an ordinary pull costs a look-up, a read and a template. What fails a check
+is answered by the general way alone.
+
+A pull at the end of a queue has what was appended before dispatched first. One that
+finds nothing may be held (L{LongPolling}); it is then answered from a dispatch or a
+timer. Old messages, which the disk would have to bring, are read in a thread, a bounded
+number of them at a time.
+
+Rules: the broker sheet, sections 12 and 13.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct
+from typing import Final, final
+
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from rocketbroker.broker.metadata.offsets import OffsetTable
+from rocketbroker.broker.pull.broadcast_offsets import BroadcastOffsets
+from rocketbroker.broker.pull.long_polling import HeldPull, LongPolling
+from rocketbroker.broker.pull.pull_answers import (
+    OFFSET_RESET,
+    code_of,
+    forbidden,
+    moved,
+)
+from rocketbroker.broker.pull.pull_checks import (
+    COMMIT,
+    MOST_KEPT_CHARACTERS,
+    SUSPEND,
+    PullChecks,
+    PullForbidden,
+    Route,
+)
+from rocketbroker.broker.pull.pull_requests import fields_of, limits
+from rocketbroker.broker.send.append_batcher import OVERLOAD, refuse
+from rocketbroker.broker.storage.group_commit import InThread
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.errors import BrokerError, SystemBusy, SystemFailure
+from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
+from rocketbroker.store.interfaces import (
+    FOUND,
+    NO_MATCHED_MESSAGE,
+    IQueue,
+    IStore,
+    ReadResult,
+)
+from rocketbroker.wire.codes import RequestCode, ResponseCode
+from rocketbroker.wire.command import ONEWAY, Command
+from rocketbroker.wire.headers.pull import PullMessageResponseHeader
+from rocketbroker.wire.hot import PULL_ANSWER, PullFields, read_pull
+
+#: Pulls of old messages that wait for the disk at the same time. Each holds a place in
+#: the queue of the thread pool; beyond it the client is told to slow down.
+MOST_COLD: Final = 1024
+
+#: How long a pull waits at most, whatever it says: clients say 15 to 30 seconds.
+MOST_SUSPENDED_SECONDS: Final = 3600.0
+
+_SIZES: Final = Struct(
+    ">I"  # length of the frame, without these 4 bytes
+    "I"  # serialization (JSON: 0), length of the header
+)
+
+
+@final
+class Pull:
+    """One pull on its way, and where its answer goes.
+
+    @ivar opaque: of a request that came the hot way.
+    @ivar done: takes the answer of one that came the general way.
+    """
+
+    __slots__ = ("connection", "done", "fields", "opaque", "queue", "route")
+
+    def __init__(
+        self,
+        connection: IConnection,
+        fields: PullFields,
+        route: Route,
+        queue: IQueue,
+        opaque: int,
+        done: Deferred[Command | None] | None,
+    ) -> None:
+        self.connection = connection
+        self.fields = fields
+        self.route = route
+        self.queue = queue
+        self.opaque = opaque
+        self.done = done
+
+
+@final
+class Pulling:
+    """Answers pulls.
+
+    @ivar hot_pulls: how many requests went the hot way.
+    @ivar general_pulls: how many went the general way.
+    @ivar cold_pulls: how many had to wait for the disk.
+    @ivar missed: how many reads found nothing for the pull.
+    @ivar longest_read_ms: how long the longest read took; one that goes the hot way
+        touches nothing but memory and is not timed.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        store: IStore,
+        checks: PullChecks,
+        offsets: OffsetTable,
+        broadcasts: BroadcastOffsets,
+        holding: LongPolling,
+        options: BrokerOptions,
+        dispatch: Callable[[], None],
+        in_thread: InThread,
+        seconds: Callable[[], float],
+    ) -> None:
+        """
+        @param dispatch: enters what was appended into the queues, now.
+        @param seconds: monotonic time.
+        """
+        self.hot_pulls = 0
+        self.general_pulls = 0
+        self.cold_pulls = 0
+        self.missed = 0
+        self.longest_read_ms = 0.0
+        self._general_found = 0
+        self._not_hot = 0
+        self._cold_since: dict[Pull, float] = {}
+        self._store = store
+        self._checks = checks
+        self._offsets = offsets
+        self._broadcasts = broadcasts
+        self._holding = holding
+        self._options = options
+        self._dispatch = dispatch
+        self._in_thread = in_thread
+        self._seconds = seconds
+
+    def found(self) -> int:
+        """How many reads found something for the pull."""
+        return self.hot_pulls - self._not_hot + self._general_found
+
+    @property
+    def cold(self) -> int:
+        """How many wait for the disk now."""
+        return len(self._cold_since)
+
+    def cold_since_ms(self) -> int:
+        """For how many ms the longest of them waits; 0 if none does."""
+        begin = next(iter(self._cold_since.values()), None)
+        return 0 if begin is None else max(0, int((self._seconds() - begin) * 1000))
+
+    def register(self, table: IResponderTable) -> None:
+        """Answer pulls on a port; the reference's VIP port does not."""
+        table.register(RequestCode.PULL_MESSAGE, self.respond)
+        table.register(RequestCode.LITE_PULL_MESSAGE, self.respond)
+        table.register_hot(RequestCode.PULL_MESSAGE, self.hot)
+
+    def hot(self, connection: IConnection, header: bytes, body: bytes) -> bool:
+        """Take a pull that came as JSON and passes all checks."""
+        call = read_pull(header)
+        if call is None or call.flag & ONEWAY:
+            return False
+        fields = call.extFields
+        try:
+            route, queue = self._checks.check(connection, fields)
+        except BrokerError:
+            return False
+        self.hot_pulls += 1
+        offset = fields.queueOffset
+        assert type(offset) is int
+        noted = fields.requestSource or fields.consumerGroup in self._broadcasts.groups
+        reset = None
+        if noted or self._offsets.resets:
+            reset = self._reset(connection, route, fields, queue)
+        result = None
+        if reset is None:
+            most, size = limits(fields)
+            store = self._store
+            if route.matches is None:
+                result = store.read_warm(queue, offset, most, size)
+            elif 0 <= offset < queue.max_offset and not store.is_cold(queue, offset):
+                result = store.read(queue, offset, most, size, route.matches)
+        if result is None or result.status is not FOUND or route.slow_broker_id:
+            self._not_hot += 1
+            pull = Pull(connection, fields, route, queue, call.opaque, None)
+            if result is None:
+                self._serve(pull, reset)
+            else:
+                self._found(pull, result, True)
+            return True
+        group, topic = route.group, route.topic
+        next_offset = result.next_offset
+        if noted:
+            self._broadcasts.pulled(connection, fields, offset)
+        self._offsets.commit_pull(group, topic, fields.queueId, next_offset)
+        if fields.sysFlag & COMMIT and fields.commitOffset >= 0:
+            self._offsets.commit(group, topic, fields.queueId, fields.commitOffset)
+        counts = route.counts
+        counts.messages += result.count
+        counts.bytes += result.size
+        head = PULL_ANSWER % (
+            0,
+            route.broker_id,
+            next_offset,
+            result.min_offset,
+            result.max_offset,
+            route.topic_flag,
+            route.group_flag,
+            call.opaque,
+            b"FOUND",
+        )
+        length = len(head)
+        sizes = _SIZES.pack(length + 4 + result.size, length)
+        connection.send(b"".join([sizes, head, *result.records]))
+        return True
+
+    def respond(self, connection: IConnection, request: Command) -> Answer:
+        """Take a pull of any form, or say why not."""
+        self.general_pulls += 1
+        fields = fields_of(request)
+        lite = request.code == RequestCode.LITE_PULL_MESSAGE
+        if lite and not self._options.lite_pull_message_enable:
+            return forbidden(PullForbidden(1, "lite pull is forbidden"))
+        try:
+            route, queue = self._checks.check(connection, fields)
+        except PullForbidden as error:
+            return forbidden(error)
+        done: Deferred[Command | None] = Deferred()
+        reset = self._reset(connection, route, fields, queue)
+        self._serve(Pull(connection, fields, route, queue, 0, done), reset)
+        return done
+
+    def _reset(
+        self, connection: IConnection, route: Route, fields: PullFields, queue: IQueue
+    ) -> int | None:
+        """Where a pull that has just come is to go on instead of at its offset."""
+        offset = fields.queueOffset
+        assert type(offset) is int
+        reset = self._offsets.reset_for_pull(
+            connection, route.group, route.topic, fields.queueId, offset
+        )
+        if reset is None:
+            reset = self._broadcasts.initial(connection, fields, queue)
+        return reset
+
+    def reset(self, group: str, queue: IQueue, offset: int) -> None:
+        """Let a group go on at C{offset}, whatever it waits for.
+
+        Pulls that are held for it are told at once.
+        """
+        self._offsets.reset(group, queue.topic, queue.queue_id, offset)
+
+        def outdated(held: HeldPull) -> bool:
+            assert isinstance(held.request, Pull)
+            return held.request.route.group == group
+
+        self._holding.release(queue, outdated)
+
+    def _serve(self, pull: Pull, reset: int | None) -> None:
+        """Read for a pull that has just come.
+
+        @param reset: where it is sent instead of its offset, if it is.
+        """
+        fields, queue = pull.fields, pull.queue
+        offset = fields.queueOffset
+        assert type(offset) is int
+        if reset is not None:
+            self._found(pull, moved(queue, reset), True)
+            return
+        if offset >= queue.max_offset:
+            self._dispatch()
+        elif self._store.is_cold(queue, offset):
+            self._read_cold(pull, True)
+            return
+        self._found(pull, self._read(pull), True)
+
+    def _read(self, pull: Pull) -> ReadResult:
+        offset = pull.fields.queueOffset
+        assert type(offset) is int
+        most, size = limits(pull.fields)
+        begin = self._seconds()
+        result = self._store.read(pull.queue, offset, most, size, pull.route.matches)
+        took_ms = (self._seconds() - begin) * 1000.0
+        if took_ms > self.longest_read_ms:
+            self.longest_read_ms = took_ms
+        return result
+
+    def _read_cold(self, pull: Pull, first: bool) -> None:
+        """Read in a thread."""
+        if self.cold >= MOST_COLD:
+            self._refuse(pull, SystemBusy(OVERLOAD))
+            return
+        self._cold_since[pull] = self._seconds()
+        self.cold_pulls += 1
+
+        def ended(result: ReadResult | Failure) -> None:
+            del self._cold_since[pull]
+            if isinstance(result, Failure):
+                self._log.error("A read failed: {why}", why=result.getErrorMessage())
+                self._refuse(pull, SystemFailure(result.getErrorMessage()))
+            else:
+                self._found(pull, result, first)
+
+        done = self._in_thread(lambda: self._read(pull))
+        done.addBoth(ended).addErrback(self._unexpected)
+
+    def _unexpected(self, failure: Failure) -> None:
+        self._log.failure("A pull could not be answered.", failure=failure)
+
+    def _found(self, pull: Pull, result: ReadResult, first: bool) -> None:
+        """Commit, then answer or hold.
+
+        @param first: whether the pull has just come: committed once, held once.
+        """
+        fields, route = pull.fields, pull.route
+        offset = fields.queueOffset
+        assert type(offset) is int
+        flag = fields.sysFlag
+        group, topic, queue_id = route.group, route.topic, fields.queueId
+        code = code_of(result.status, offset)
+        if result.count:
+            self._general_found += 1
+        elif result.status is not OFFSET_RESET:
+            self.missed += 1
+        self._broadcasts.pulled(
+            pull.connection,
+            fields,
+            result.next_offset if code == ResponseCode.PULL_OFFSET_MOVED else offset,
+        )
+        self._offsets.commit_pull(group, topic, queue_id, result.next_offset)
+        if first and not self._offsets.has_reset(group, topic, queue_id):
+            if flag & COMMIT and fields.commitOffset >= 0:
+                self._offsets.commit(group, topic, queue_id, fields.commitOffset)
+            waits = code == ResponseCode.PULL_NOT_FOUND and flag & SUSPEND
+            if waits and self._hold(pull, offset):
+                return
+        self._answer(pull, code, result)
+
+    def _hold(self, pull: Pull, offset: int) -> bool:
+        """Let a pull wait; whether it does."""
+        fields = pull.fields
+        if len(fields.subscription or "") > MOST_KEPT_CHARACTERS:
+            return False
+        seconds = min(fields.suspendTimeoutMillis / 1000.0, MOST_SUSPENDED_SECONDS)
+        matches = pull.route.matches
+        return self._holding.hold(
+            HeldPull(
+                pull.connection,
+                pull.queue,
+                offset,
+                matches,
+                seconds,
+                self._resume,
+                pull,
+            )
+        )
+
+    def _resume(self, held: HeldPull) -> None:
+        """A held pull was woken: answer whatever there is."""
+        pull = held.request
+        assert isinstance(pull, Pull)
+        connection, offset = held.connection, held.offset
+        if connection.closed:
+            return
+        if connection.congested:
+            # What it has asked for before waits to be sent: let it ask again.
+            self._ask_again(pull)
+            return
+        try:
+            pull.route, pull.queue = self._checks.check(connection, pull.fields)
+        except BrokerError:
+            # It may not any more: when it asks again it is told why.
+            self._ask_again(pull)
+            return
+        queue = pull.queue
+        if self._offsets.resets:
+            group, topic = pull.route.group, pull.route.topic
+            reset = self._offsets.reset_for_held(
+                connection, group, topic, queue.queue_id
+            )
+            if reset == offset:
+                # It is there already, which only a pull that has just come can say.
+                self._ask_again(pull)
+                return
+            if reset is not None:
+                code = ResponseCode.PULL_OFFSET_MOVED
+                self._answer(pull, code, moved(queue, reset))
+                return
+        if self._store.is_cold(queue, offset):
+            self._read_cold(pull, False)
+            return
+        self._found(pull, self._read(pull), False)
+
+    def _ask_again(self, pull: Pull) -> None:
+        """Let who was held ask again, where it is."""
+        queue, offset = pull.queue, pull.fields.queueOffset
+        assert type(offset) is int
+        result = ReadResult(
+            NO_MATCHED_MESSAGE, offset, queue.min_offset, queue.max_offset, [], 0, 0
+        )
+        self._answer(pull, ResponseCode.PULL_RETRY_IMMEDIATELY, result)
+
+    def _answer(self, pull: Pull, code: int, result: ReadResult) -> None:
+        """Send the answer."""
+        route = pull.route
+        broker_id = route.broker_id
+        if route.slow_broker_id and self._store.is_cold(pull.queue, result.next_offset):
+            broker_id = route.slow_broker_id
+        if result.count:
+            route.counts.messages += result.count
+            route.counts.bytes += result.size
+        if pull.done is not None:
+            pull.done.callback(self._command(pull, code, result, broker_id))
+            return
+        header = PULL_ANSWER % (
+            code,
+            broker_id,
+            result.next_offset,
+            result.min_offset,
+            result.max_offset,
+            route.topic_flag,
+            route.group_flag,
+            pull.opaque,
+            result.status.encode(),
+        )
+        size = len(header)
+        sizes = _SIZES.pack(size + 4 + result.size, size)
+        pull.connection.send(b"".join([sizes, header, *result.records]))
+
+    def _command(
+        self, pull: Pull, code: int, result: ReadResult, broker_id: int
+    ) -> Command:
+        header = PullMessageResponseHeader(
+            suggest_which_broker_id=broker_id,
+            next_begin_offset=result.next_offset,
+            min_offset=result.min_offset,
+            max_offset=result.max_offset,
+            topic_sys_flag=pull.route.topic_flag,
+            group_sys_flag=pull.route.group_flag,
+        )
+        body = b"".join(result.records)
+        return Command(code, header.to_ext(), body, remark=result.status)
+
+    def _refuse(self, pull: Pull, error: BrokerError) -> None:
+        if pull.done is not None:
+            pull.done.callback(Command(error.code, remark=error.remark))
+        else:
+            refuse(pull.connection, pull.opaque, error)

@@ -1,0 +1,190 @@
+# -*- test-case-name: tests.broker.registration.test_name_server_api -*-
+"""What the broker asks of name servers, one method for each request.
+
+The broker sheet, sections 9.1 and 9.2.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Final, Protocol, final
+
+from twisted.internet.defer import Deferred
+
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.errors import error_of_response
+from rocketbroker.wire.bodies.registration import RegisterBrokerBody
+from rocketbroker.wire.bodies.routes import QueueData, TopicRouteData
+from rocketbroker.wire.bodies.topics import DataVersion, KVTable, TopicConfig
+from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.command import Command
+from rocketbroker.wire.fastjson import dumps, loads
+from rocketbroker.wire.headers.namesrv import (
+    GetRouteInfoRequestHeader,
+    QueryDataVersionRequestHeader,
+    QueryDataVersionResponseHeader,
+    RegisterBrokerRequestHeader,
+    RegisterTopicRequestHeader,
+    UnRegisterBrokerRequestHeader,
+)
+
+#: How long to wait for a name server when there is little to carry over.
+SHORT_SECONDS: Final = 3.0
+
+#: A CRC as Java has it, without the sign.
+CRC_BITS: Final = 0x7FFFFFFF
+
+
+class Caller(Protocol):
+    """What is asked of L{rocketbroker.remoting.client.RemotingClient}."""
+
+    def invoke(
+        self, address: str, command: Command, timeout: float
+    ) -> Deferred[Command]:
+        """Send a request; fires with the response, whatever its code."""
+
+
+@final
+class NameServerApi:
+    """Requests to name servers, as this broker."""
+
+    def __init__(
+        self, client: Caller, options: BrokerOptions, address: str, ha_address: str
+    ) -> None:
+        """
+        @param address: where clients find this broker.
+        @param ha_address: where slaves would.
+        """
+        self._client = client
+        self._options = options
+        self._address = address
+        self._ha_address = ha_address
+        self._seconds = options.register_broker_timeout_mills / 1000
+
+    def register(
+        self, server: str, configs: list[TopicConfig], version: DataVersion
+    ) -> Deferred[KVTable | None]:
+        """Request 103: the topics of this broker.
+
+        @return: fires with the topics that the name server says are ordered; fails if
+            it did not take them.
+        """
+        options = self._options
+        body = RegisterBrokerBody.of(configs, version).encode(
+            options.compressed_register
+        )
+        header = RegisterBrokerRequestHeader(
+            broker_name=options.broker_name,
+            broker_addr=self._address,
+            cluster_name=options.broker_cluster_name,
+            ha_server_addr=self._ha_address,
+            broker_id=options.broker_id,
+            compressed=options.compressed_register,
+            body_crc32=zlib.crc32(body) & CRC_BITS,
+        )
+        command = Command(RequestCode.REGISTER_BROKER, header.to_ext(), body)
+        return self._call(server, command, self._seconds).addCallback(order_topics)
+
+    def unregister(self, server: str) -> Deferred[None]:
+        """Request 104: this broker goes."""
+        options = self._options
+        header = UnRegisterBrokerRequestHeader(
+            broker_name=options.broker_name,
+            broker_addr=self._address,
+            cluster_name=options.broker_cluster_name,
+            broker_id=options.broker_id,
+        )
+        command = Command(RequestCode.UNREGISTER_BROKER, header.to_ext())
+        return self._call(server, command, SHORT_SECONDS).addCallback(nothing)
+
+    def needs_data(self, server: str, version: DataVersion) -> Deferred[bool]:
+        """Request 322: whether the name server has another version of the topics.
+
+        @return: a name server that cannot be reached or understood needs them; one
+            that refuses to say does not.
+        """
+        options = self._options
+        header = QueryDataVersionRequestHeader(
+            broker_name=options.broker_name,
+            broker_addr=self._address,
+            cluster_name=options.broker_cluster_name,
+            broker_id=options.broker_id,
+        )
+        command = Command(
+            RequestCode.QUERY_DATA_VERSION, header.to_ext(), dumps(version.to_json())
+        )
+        asked = self._client.invoke(server, command, self._seconds)
+        needs = asked.addCallback(differs, version)
+        return needs.addErrback(lambda failure: True)
+
+    def register_topic(self, server: str, config: TopicConfig) -> Deferred[None]:
+        """Request 217: the route of one topic."""
+        options = self._options
+        route = TopicRouteData(
+            queue_datas=[
+                QueueData(
+                    broker_name=options.broker_name,
+                    read_queue_nums=config.read_queue_nums,
+                    write_queue_nums=config.write_queue_nums,
+                    perm=config.perm,
+                    topic_sys_flag=config.topic_sys_flag,
+                )
+            ]
+        )
+        header = RegisterTopicRequestHeader(topic=config.topic_name)
+        command = Command(
+            RequestCode.REGISTER_TOPIC_IN_NAMESRV,
+            header.to_ext(),
+            dumps(route.to_json()),
+        )
+        return self._call(server, command, SHORT_SECONDS).addCallback(nothing)
+
+    def route(self, server: str, topic: str) -> Deferred[TopicRouteData]:
+        """Request 105: where a topic is.
+
+        @return: fails with TopicNotExist if the name server does not know.
+        """
+        header = GetRouteInfoRequestHeader(topic=topic, accept_standard_json_only=True)
+        command = Command(RequestCode.GET_ROUTEINFO_BY_TOPIC, header.to_ext())
+        return self._call(server, command, SHORT_SECONDS).addCallback(route_of)
+
+    def _call(self, server: str, command: Command, seconds: float) -> Deferred[Command]:
+        return self._client.invoke(server, command, seconds).addCallback(successful)
+
+
+def successful(answer: Command) -> Command:
+    """The answer, if it is one of success.
+
+    @raise BrokerError: it is not.
+    """
+    if answer.code != 0:
+        raise error_of_response(answer.code, answer.remark)
+    return answer
+
+
+def nothing(answer: Command) -> None:
+    """An answer that says no more than that it was done."""
+
+
+def route_of(answer: Command) -> TopicRouteData:
+    """The route in an answer.
+
+    @raise RemoteProtocolError: there is none.
+    """
+    return TopicRouteData.from_json(loads(answer.body))
+
+
+def order_topics(answer: Command) -> KVTable | None:
+    """The table of ordered topics that answers a registration; None for none."""
+    if not answer.body:
+        return None
+    return KVTable.from_json(loads(answer.body))
+
+
+def differs(answer: Command, version: DataVersion) -> bool:
+    """Whether the answer to request 322 asks for a registration."""
+    if answer.code != 0:
+        return False
+    if QueryDataVersionResponseHeader.from_ext(answer.ext).changed:
+        return True
+    return bool(answer.body) and DataVersion.from_json(loads(answer.body)) != version

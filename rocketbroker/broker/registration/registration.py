@@ -1,0 +1,300 @@
+# -*- test-case-name: tests.broker.registration.test_registration -*-
+"""Telling the name servers what there is here.
+
+The broker sheet, section 9. All topics go to every name server at start, and every
+registerNameServerPeriod; topics that were made or changed go at once, alone; a name
+server that cannot be reached is tried again every L{RETRY_SECONDS}, so that it learns
+of the broker when it is there and not half a minute later.
+
+A name server compares versions of the topic table: one whose version differs is sent
+anew. Without forceRegister the broker asks for the name servers' version first (322).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeAlias, final
+
+import attrs
+from twisted.internet.defer import Deferred, gatherResults, succeed
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
+from twisted.internet.task import LoopingCall
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from rocketbroker.broker.metadata.topics import READ, WRITE, TopicTable
+from rocketbroker.broker.registration.name_server_api import NameServerApi
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.wire.bodies.topics import DataVersion, KVTable, TopicConfig
+
+#: Topics to register together, and the version of the table that has them.
+Batch: TypeAlias = "tuple[list[TopicConfig], DataVersion]"
+
+#: The first periodic registration comes so long after the start.
+FIRST_SECONDS: Final = 10.0
+
+#: Bounds of registerNameServerPeriod: name servers forget a broker after two minutes,
+#: and need not hear of it all the time.
+PERIOD_SECONDS: Final = (10.0, 60.0)
+
+#: How soon a name server that did not answer is tried again.
+RETRY_SECONDS: Final = 2.0
+
+
+@final
+class Registration:
+    """Keeps the name servers informed.
+
+    @ivar registered: how many registrations succeeded.
+    @ivar failures: how many failed.
+    @ivar unreachable: the name servers whose last registration failed.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        clock: IReactorTime,
+        calls: NameServerApi,
+        name_servers: Sequence[str],
+        options: BrokerOptions,
+        topics: TopicTable,
+    ) -> None:
+        """
+        @param name_servers: their addresses; none: the broker works alone.
+        """
+        self.registered = 0
+        self.failures = 0
+        self.unreachable: set[str] = set()
+        self._clock = clock
+        self._calls = calls
+        self._name_servers = tuple(name_servers)
+        self._options = options
+        self._topics = topics
+        self._loop = LoopingCall(self._period)
+        self._loop.clock = clock
+        self._first: IDelayedCall | None = None
+        self._retry: IDelayedCall | None = None
+        self._soon: IDelayedCall | None = None
+        self._changed: dict[str, None] = {}
+        self._announcing = 0
+        self._waiting: list[Deferred[None]] = []
+        self._running = False
+
+    def start(self) -> Deferred[None]:
+        """Register now.
+
+        @return: fires when every name server has answered or failed.
+        """
+        self._running = True
+        if not self._name_servers:
+            return succeed(None)
+        self._topics.watch(self._topics_changed)
+        low, high = PERIOD_SECONDS
+        period = self._options.register_name_server_period / 1000
+        self._first = self._clock.callLater(
+            FIRST_SECONDS, self._loop.start, min(max(period, low), high)
+        )
+        return self.register_all(forced=True)
+
+    def stop(self) -> Deferred[None]:
+        """Take this broker off the name servers; fires when they know or failed."""
+        self._running = False
+        for call in (self._first, self._retry, self._soon):
+            if call is not None and call.active():
+                call.cancel()
+        if self._loop.running:
+            self._loop.stop()
+        self._changed.clear()
+        self._release()
+        return gather(
+            [
+                self._calls.unregister(server).addErrback(
+                    self._not_unregistered, server
+                )
+                for server in self._name_servers
+                if server not in self.unreachable
+            ]
+        )
+
+    def _not_unregistered(self, failure: Failure, server: str) -> None:
+        self._log.warn(
+            "cannot unregister from name server {server}: {error}",
+            server=server,
+            error=failure.getErrorMessage(),
+        )
+
+    def _period(self) -> None:
+        self.register_all(self._options.force_register)
+
+    def register_all(self, forced: bool) -> Deferred[None]:
+        """Send all topics to every name server, if they are to or need it.
+
+        @param forced: without asking for their data versions first.
+        @return: fires when every name server has answered or failed.
+        """
+        if forced or self._options.enable_split_registration:
+            return self._send_all(self._name_servers)
+        version = self._topics.version
+        asked = [
+            self._calls.needs_data(server, version) for server in self._name_servers
+        ]
+        return gatherResults(asked).addCallback(
+            lambda needs: self._send_all(self._name_servers) if any(needs) else None
+        )
+
+    def _send_all(self, servers: Iterable[str]) -> Deferred[None]:
+        batches = self._batches()
+        return gather([self._send_batches(server, batches) for server in servers])
+
+    def _batches(self) -> list[Batch]:
+        """All topics, in as many pieces as enableSplitRegistration makes of them.
+
+        Each piece has a newer version than the one before, or name servers would take
+        the second one for known.
+        """
+        configs = [self._visible(config) for config in self._topics.configs()]
+        if not self._options.enable_split_registration:
+            return [(configs, self._topics.version)]
+        size = max(1, self._options.split_registration_size)
+        batches = []
+        for start in range(0, max(1, len(configs)), size):
+            self._topics.touch()
+            batches.append((configs[start : start + size], self._topics.version))
+        return batches
+
+    def _visible(self, config: TopicConfig) -> TopicConfig:
+        """A topic as clients may use it: no more than what the broker permits."""
+        permission = self._options.broker_permission
+        if permission & (READ | WRITE) == READ | WRITE:
+            return config
+        return attrs.evolve(config, perm=config.perm & permission)
+
+    def _send_batches(self, server: str, batches: list[Batch]) -> Deferred[None]:
+        """One batch after the other, so that versions arrive in order."""
+        sending: Deferred[KVTable | None] = succeed(None)
+        for batch in batches:
+            sending.addCallback(self._send_batch, server, batch)
+        version = batches[-1][1]
+        return sending.addCallbacks(
+            self._succeeded,
+            self._failed,
+            callbackArgs=(server, version),
+            errbackArgs=(server,),
+        )
+
+    def _send_batch(
+        self, _: KVTable | None, server: str, batch: Batch
+    ) -> Deferred[KVTable | None]:
+        configs, version = batch
+        return self._calls.register(server, configs, version)
+
+    def _succeeded(
+        self, orders: KVTable | None, server: str, version: DataVersion
+    ) -> None:
+        self.registered += 1
+        if server in self.unreachable:
+            self.unreachable.discard(server)
+            self._log.info("registered with name server {server}", server=server)
+            if self._running and version != self._topics.version:
+                # What changed meanwhile was not announced to it.
+                self._send_all([server])
+        if orders is not None:
+            self._order(orders)
+
+    def _order(self, orders: KVTable) -> None:
+        """Name servers can say that topics are ordered; never that they no longer are.
+
+        Names of order topics: the broker sheet, 9.3 step 5.
+        """
+        changed = [
+            attrs.evolve(config, order=True)
+            for name in orders.table
+            if (config := self._topics.config(name)) is not None and not config.order
+        ]
+        if changed:
+            self._topics.put(changed)
+
+    def _failed(self, failure: Failure, server: str) -> None:
+        self.failures += 1
+        if server not in self.unreachable:
+            self.unreachable.add(server)
+            self._log.warn(
+                "cannot register with name server {server}, going on to try: {error}",
+                server=server,
+                error=failure.getErrorMessage(),
+            )
+        if self._running and self._retry is None:
+            self._retry = self._clock.callLater(RETRY_SECONDS, self._try_again)
+
+    def _try_again(self) -> None:
+        self._retry = None
+        self._send_all(sorted(self.unreachable))
+
+    def announced(self, most_seconds: float) -> Deferred[None]:
+        """Fires once name servers were told of all changes so far, or failed.
+
+        @param most_seconds: it fires after so long in any case.
+        """
+        if not self._changed and not self._announcing:
+            return succeed(None)
+        done: Deferred[None] = Deferred()
+        self._waiting.append(done)
+        return done.addTimeout(most_seconds, self._clock, lambda result, seconds: None)
+
+    def _topics_changed(self, names: list[str]) -> None:
+        if not self._running or not self._name_servers:
+            return
+        self._changed.update(dict.fromkeys(names))
+        if self._soon is None:
+            self._soon = self._clock.callLater(0, self._announce)
+
+    def _announce(self) -> None:
+        """Send the topics that changed, all that one turn changed together.
+
+        A name server that did not answer the last time gets all topics when it does
+        again. Nobody waits for it until then, and nothing piles up for it.
+        """
+        self._soon = None
+        names, self._changed = self._changed, {}
+        configs = [
+            self._visible(config)
+            for name in names
+            if (config := self._topics.config(name)) is not None
+        ]
+        self._announcing += 1
+        if not configs:
+            self._told(None)
+            return
+        batch = (configs, self._topics.version)
+        gather(
+            [
+                self._tell(server, batch)
+                for server in self._name_servers
+                if server not in self.unreachable
+            ]
+        ).addCallback(self._told)
+
+    def _tell(self, server: str, batch: Batch) -> Deferred[None]:
+        if self._options.enable_single_topic_register:
+            return gather(
+                [self._calls.register_topic(server, config) for config in batch[0]]
+            ).addErrback(self._failed, server)
+        return self._send_batches(server, [batch])
+
+    def _told(self, _: None) -> None:
+        self._announcing -= 1
+        if not self._announcing and not self._changed:
+            self._release()
+
+    def _release(self) -> None:
+        """Who waits for name servers waits no longer."""
+        waiting, self._waiting = self._waiting, []
+        for done in waiting:
+            done.callback(None)
+
+
+def gather(calls: Iterable[Deferred[None]]) -> Deferred[None]:
+    """Fires when all of C{calls} have."""
+    done = gatherResults(list(calls), consumeErrors=True)
+    return done.addCallback(lambda results: None)

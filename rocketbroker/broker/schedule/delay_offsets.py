@@ -1,0 +1,87 @@
+# -*- test-case-name: tests.broker.schedule.test_delay_offsets -*-
+"""C{delayOffset.json}: from which message on each delay level has to be delivered.
+
+The same file as the reference's, read and written: level to queue offset. The store
+sheet, sections 18 and 21.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import final
+
+from twisted.internet.defer import Deferred
+
+from rocketbroker.broker.json_table import JsonTable
+from rocketbroker.broker.metadata.topics import loaded_version
+from rocketbroker.config.levels import MOST_LEVELS
+from rocketbroker.wire.bodies.topics import DataVersion
+from rocketbroker.wire.fields import integer_of
+
+
+@final
+class DelayOffsets:
+    """The table and its file.
+
+    @ivar version: moves every delayOffsetUpdateVersionStep changes.
+    """
+
+    def __init__(self, file: JsonTable, step: int, wall_ms: Callable[[], int]) -> None:
+        """
+        @param step: delayOffsetUpdateVersionStep.
+        """
+        self.version = DataVersion(timestamp=wall_ms())
+        self._file = file
+        self._step = max(1, step)
+        self._wall_ms = wall_ms
+        self._offsets: dict[int, int] = {}
+        self._changes = 0
+        self._changed = False
+
+    def load(self) -> None:
+        """I{Blocking.} Read the file; what makes no sense in it is left out."""
+        value = self._file.load()
+        if value is None:
+            return
+        table = value.get("offsetTable")
+        for name, offset in table.items() if isinstance(table, dict) else ():
+            level = integer_of(name)
+            if (
+                level is not None
+                and 0 < level <= MOST_LEVELS
+                and isinstance(offset, int)
+                and 0 <= offset < 1 << 63
+            ):
+                self._offsets[level] = offset
+        self.version = loaded_version(value, self.version)
+
+    def get(self, level: int) -> int | None:
+        """The offset of a level; None if nothing is known of it."""
+        return self._offsets.get(level)
+
+    def put(self, level: int, offset: int) -> None:
+        """Remember that everything of a level before C{offset} is delivered."""
+        if self._offsets.get(level) == offset:
+            return
+        self._offsets[level] = offset
+        self._changed = True
+        self._changes += 1
+        if self._changes % self._step == 0:
+            self.version = self.version.next(self._wall_ms())
+
+    def to_json(self) -> dict[str, object]:
+        """The content of the file."""
+        return {
+            "dataVersion": self.version.to_json(),
+            "offsetTable": dict(self._offsets),
+        }
+
+    def save(self) -> None:
+        """Write the file in a thread if it is behind the table."""
+        if self._changed or self._file.failed:
+            self._changed = False
+            self._file.save_soon(self.to_json)
+
+    def saved(self) -> Deferred[None]:
+        """Fires when no write of the file is under way."""
+        return self._file.idle()

@@ -1,0 +1,411 @@
+# -*- test-case-name: tests.broker.schedule.test_schedule_service -*-
+"""Delivers messages that have waited for their delay level.
+
+Ten times a second, and without a pause while something is due, each level in turn is
+looked at. What is due is stored where it belongs, by one append for many messages, and
+wakes consumers like any other message. A turn delivers no more than
+L{MOST_DELIVERED} messages, so that a backlog after a restart leaves connections their
+share. What is far behind in the log is read in a thread.
+
+I{What is promised.} A message is delivered when its level has passed since it was
+stored, not before and at most L{LOOK_SECONDS} later unless there is a backlog, whoever
+sets the clock meanwhile (L{clock_jumps}). Only what was stored with PUT_OK counts
+as delivered; what was not is tried again, in order. The offset of a level that is
+written to the disk (every flushDelayOffsetInterval, and at the end) never passes a
+message whose copy is not flushed: no crash, not of the machine either, loses one. What
+was delivered after the last write could be delivered a second time after a crash; the
+start looks for the copies (L{resuming}), so that few are. After a clean stop none is.
+
+I{What is given up}, and counted: messages whose part of the log has been removed before
+they were due, records that cannot be read or do not say where they belong, and
+messages that cannot be stored whatever room there is (larger than maxMessageSize is
+now, or for one light queue too many). The reference stands still for ever at what it
+cannot store.
+
+Rules: the store sheet, section 18.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Final, final
+
+from twisted.internet.defer import Deferred, DeferredList
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from rocketbroker.broker.messages.delay_messages import (
+    DelayMessages,
+    delivered,
+    destination,
+)
+from rocketbroker.broker.messages.lmq import Lmq
+from rocketbroker.broker.messages.message_types import DELAY
+from rocketbroker.broker.schedule.clock_jumps import SteadyTime
+from rocketbroker.broker.schedule.delay_level import DelayLevel, Step, find_due
+from rocketbroker.broker.schedule.delay_offsets import DelayOffsets
+from rocketbroker.broker.schedule.delay_recovery import resumed_offset
+from rocketbroker.broker.send.append_batcher import QueueSends
+from rocketbroker.broker.storage.group_commit import GroupCommit, InThread
+from rocketbroker.errors import BrokerError, ServiceNotAvailable
+from rocketbroker.records.names import SCHEDULE_TOPIC
+from rocketbroker.store.interfaces import (
+    MESSAGE_ILLEGAL,
+    PROPERTIES_SIZE_EXCEEDED,
+    PUT_OK,
+    Draft,
+    IStore,
+)
+
+#: How often levels are looked at, and when an append that failed is tried again.
+LOOK_SECONDS: Final = 0.1
+
+#: How many messages are delivered before connections get their turn: some ms.
+MOST_DELIVERED: Final = 128
+
+#: How long a level rests that cannot be read, or after a mistake of ours.
+BROKEN_SECONDS: Final = 10.0
+
+
+@final
+class ScheduleService:
+    """The service.
+
+    @ivar delivered: how many messages were delivered.
+    @ivar delivered_bytes: how many bytes of the log that was.
+    @ivar lost: how many were gone from the log before they were due.
+    @ivar unreadable: how many could not be read or did not say where they belong.
+    @ivar refused: how many the store would never take.
+    @ivar failures: how many deliveries have to be tried again.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        clock: IReactorTime,
+        store: IStore,
+        offsets: DelayOffsets,
+        postponing: DelayMessages,
+        lights: Lmq,
+        durability: GroupCommit,
+        appended: Callable[[], None],
+        counter: Callable[[str, int, str], QueueSends] | None,
+        most_under_way: int,
+        wall_ms: Callable[[], int],
+        in_thread: InThread,
+    ) -> None:
+        """
+        @param appended: called after each append.
+        @param counter: the counts of a queue and type of message; None not to count
+            what is delivered as messages that came in (enableScheduleMessageStats).
+        @param most_under_way: how many messages of a level another broker may have had
+            under way at once, before it was killed.
+        """
+        self.delivered = 0
+        self.delivered_bytes = 0
+        self.lost = 0
+        self.unreadable = 0
+        self.refused = 0
+        self.failures = 0
+        self._clock = clock
+        self._store = store
+        self._offsets = offsets
+        self._postponing = postponing
+        self._lights = lights
+        self._durability = durability
+        self._appended = appended
+        self._counter = counter
+        self._most_under_way = max(most_under_way, MOST_DELIVERED)
+        self._wall_ms = wall_ms
+        self._steady = SteadyTime(clock.seconds, wall_ms)
+        self._in_thread = in_thread
+        self._levels: deque[DelayLevel] = deque()
+        self._call: IDelayedCall | None = None
+        self._reading: set[Deferred[None]] = set()
+        self._stopped = False
+
+    def load(self) -> None:
+        """I{Blocking.} Read how far each level is; the store is open."""
+        self._offsets.load()
+        # From now on: the recovery of the store may have taken minutes.
+        self._steady = SteadyTime(self._clock.seconds, self._wall_ms)
+        for number, delay_ms in enumerate(self._postponing.delays, 1):
+            queue = self._store.queue(SCHEDULE_TOPIC, number - 1)
+            offset = self._offsets.get(number)
+            if offset is None:
+                offset = queue.min_offset
+            level = DelayLevel(number, delay_ms, queue, offset, self._steady)
+            self._correct(level)
+            self._resume(level)
+            self._levels.append(level)
+        self._say_without_level()
+
+    def _resume(self, level: DelayLevel) -> None:
+        """Pass over what has been delivered since the file was written."""
+        try:
+            offset = resumed_offset(
+                self._store, level, self._most_under_way, self._steady.now_ms()
+            )
+        except OSError as error:
+            self._log.warn(
+                "Delay level {delay_level} may deliver some messages again: {error}",
+                delay_level=level.number,
+                error=error,
+            )
+            return
+        if offset > level.offset:
+            level.resume(offset)
+
+    def _say_without_level(self) -> None:
+        """Say what nobody delivers because messageDelayLevel has become shorter."""
+        for queue in self._store.queues():
+            number = queue.queue_id + 1
+            left = queue.max_offset - (self._offsets.get(number) or queue.min_offset)
+            if (
+                queue.topic == SCHEDULE_TOPIC
+                and number > len(self._levels)
+                and left > 0
+            ):
+                self._log.warn(
+                    "{count} messages wait in delay level {delay_level}, which "
+                    "messageDelayLevel does not have; nobody delivers them",
+                    count=left,
+                    delay_level=number,
+                )
+
+    def start(self) -> None:
+        """Begin to deliver."""
+        self._call = self._clock.callLater(0, self._turn)
+
+    def stop(self) -> Deferred[None]:
+        """Deliver nothing any more; fires when no thread reads for it."""
+        self._stopped = True
+        if self._call is not None:
+            self._call.cancel()
+            self._call = None
+        return DeferredList(list(self._reading)).addCallback(lambda _: None)
+
+    def save(self) -> None:
+        """Write down how far each level is, as far as the disk has it."""
+        flushed = self._store.flushed_position
+        for level in self._levels:
+            level.keep(flushed)
+            if level.kept_offset or self._offsets.get(level.number) is not None:
+                self._offsets.put(level.number, level.kept_offset)
+        self._offsets.save()
+
+    def saved(self) -> Deferred[None]:
+        """Fires when no write is under way."""
+        return self._offsets.saved()
+
+    def progress(self) -> dict[int, tuple[int, int]]:
+        """By level, the next offset to be delivered and the end of its queue; without
+        levels that never had a message."""
+        return {
+            level.number: (level.offset, level.queue.max_offset)
+            for level in sorted(self._levels, key=lambda level: level.number)
+            if level.queue.max_offset
+        }
+
+    def figures(self) -> dict[str, str]:
+        """What request 28 says of each level: its next offset, and its end."""
+        return {
+            f"scheduleMessageOffset_{level}": f"{offset},{end}"
+            for level, (offset, end) in self.progress().items()
+        }
+
+    def _turn(self) -> None:
+        """Look at each level once."""
+        self._call = None
+        self._look_at_clock()
+        pause = LOOK_SECONDS
+        left = MOST_DELIVERED
+        for _ in range(len(self._levels)):
+            level = self._levels[0]
+            self._levels.rotate(-1)
+            try:
+                left -= self._look(level, left)
+            except Exception:
+                # A bad place on the disk, or a mistake of ours; other levels go on.
+                level.retry_at = self._clock.seconds() + BROKEN_SECONDS
+                self._log.failure("Delayed messages cannot be delivered.")
+            if left <= 0:
+                pause = 0
+                break
+        self._call = self._clock.callLater(pause, self._turn)
+
+    def _look_at_clock(self) -> None:
+        """Tell all levels what the time is."""
+        jump = self._steady.look()
+        if jump:
+            self._log.warn(
+                "The clock was set by {seconds} seconds; delayed messages wait as long "
+                "as if it had not been",
+                seconds=jump / 1000,
+            )
+        for level in self._levels:
+            level.times.look(jump, level.offset, level.queue.next_offset)
+
+    def _look(self, level: DelayLevel, most: int) -> int:
+        """Deliver what is due in a level, or have it read.
+
+        @return: how many messages were passed; C{most} if there are more.
+        """
+        now_ms = self._steady.now_ms()
+        if level.is_busy or self._clock.seconds() < level.retry_at:
+            return 0
+        self._correct(level)
+        store = self._store
+        if level.offset >= level.queue.max_offset or now_ms < level.next_ms:
+            return 0
+        if store.refusal() is not None:
+            # Someone has to ask again whether there is room; one message is enough.
+            most = 1
+        read = partial(find_due, store, level, most, now_ms)
+        if not store.is_cold(level.queue, level.offset):
+            return min(most, self._deliver(level, read()))
+        level.is_busy = True
+        over: Deferred[None] = Deferred()
+        self._reading.add(over)
+        done = self._in_thread(read)
+        done.addCallback(partial(self._was_read, level))
+        done.addErrback(partial(self._not_read, level))
+        done.addBoth(lambda _: self._read_over(level, over))
+        return 0
+
+    def _correct(self, level: DelayLevel) -> None:
+        """Bring a level into its queue, and count what is gone."""
+        lost = level.correct()
+        if lost:
+            self.lost += lost
+            self._log.warn(
+                "{lost} messages of delay level {delay_level} were removed from the "
+                "log before they were due",
+                lost=lost,
+                delay_level=level.number,
+            )
+
+    def _was_read(self, level: DelayLevel, step: Step) -> None:
+        if not self._stopped:
+            self._deliver(level, step)
+
+    def _not_read(self, level: DelayLevel, failure: Failure) -> None:
+        level.retry_at = self._clock.seconds() + BROKEN_SECONDS
+        self._log.failure("Delayed messages cannot be read.", failure=failure)
+
+    def _read_over(self, level: DelayLevel, over: Deferred[None]) -> None:
+        level.is_busy = False
+        self._reading.discard(over)
+        if self._call is not None and not self._stopped:
+            self._call.reset(0)
+        over.callback(None)
+
+    def _deliver(self, level: DelayLevel, step: Step) -> int:
+        """Store what is due where it belongs, and move the level on.
+
+        @return: how many messages were passed; more than any bound if there are more.
+        """
+        given_up = [offset for offset, _ in step.unreadable]
+        if given_up:
+            self._say_unreadable(level, step)
+        again = None
+        drafts = []
+        for offset, message in step.messages:
+            place = destination(message)
+            assert place is not None
+            try:
+                queue = self._store.queue(*place)
+            except ServiceNotAvailable:
+                again = offset
+                break
+            except BrokerError as error:
+                self._refuse(level, offset, place[0], str(error))
+                given_up.append(offset)
+                continue
+            draft = delivered(message, queue, offset)
+            # What cannot stand in light queues gets where it belongs all the same.
+            with suppress(BrokerError):
+                self._lights.spread(draft)
+            drafts.append(draft)
+        if drafts:
+            self._store.append(drafts)
+            self._appended()
+            if self._durability.synchronous:
+                self._durability.flush()
+        failed = self._settle(level, drafts)
+        if failed is not None:
+            again = failed
+        passed = step.next_offset - level.offset
+        if again is None:
+            level.advance(step.next_offset)
+            level.next_ms = step.next_ms
+            more = not step.next_ms and step.next_offset < level.queue.max_offset
+            return MOST_DELIVERED if more else passed
+        self.failures += 1
+        level.retry_at = self._clock.seconds() + LOOK_SECONDS
+        level.advance(again)
+        level.ahead.update(offset for offset in given_up if offset > again)
+        return 0
+
+    def _settle(self, level: DelayLevel, drafts: list[Draft]) -> int | None:
+        """Note what became of drafts.
+
+        @return: the offset of the first message that has to be delivered again.
+        """
+        again = None
+        for draft in drafts:
+            offset = draft.context
+            assert isinstance(offset, int)
+            if draft.status == PUT_OK:
+                self._count(draft)
+                level.end = max(level.end, draft.end)
+                if again is not None:
+                    level.ahead.add(offset)
+            elif draft.status in (MESSAGE_ILLEGAL, PROPERTIES_SIZE_EXCEEDED):
+                words = f"it is too large or malformed: status {draft.status}"
+                self._refuse(level, offset, draft.queue.topic, words)
+                if again is not None:
+                    level.ahead.add(offset)
+            elif again is None:
+                again = offset
+        return again
+
+    def _count(self, draft: Draft) -> None:
+        """Count what was delivered, under the topic that it was for."""
+        size = draft.end - draft.position
+        self.delivered += 1
+        self.delivered_bytes += size
+        if self._counter is not None:
+            queue = draft.queue
+            self._counter(queue.topic, queue.queue_id, DELAY).count(1, size)
+
+    def _refuse(self, level: DelayLevel, offset: int, topic: str, reason: str) -> None:
+        """Count and say what will never be stored."""
+        self.refused += 1
+        self._log.error(
+            "The message at offset {offset} of delay level {delay_level} is not "
+            "delivered to {topic}: {reason}",
+            offset=offset,
+            delay_level=level.number,
+            topic=topic,
+            reason=reason,
+        )
+
+    def _say_unreadable(self, level: DelayLevel, step: Step) -> None:
+        """Count and say what cannot be delivered."""
+        self.unreadable += len(step.unreadable)
+        offset, position = step.unreadable[0]
+        self._log.error(
+            "{count} messages of delay level {delay_level} cannot be read or do not "
+            "say where they belong, the first at offset {offset}, position {position} "
+            "of the log; they are not delivered",
+            count=len(step.unreadable),
+            delay_level=level.number,
+            offset=offset,
+            position=position,
+        )

@@ -1,0 +1,356 @@
+# -*- test-case-name: tests.broker.send.test_append_batcher -*-
+"""The sends of a turn become one append, and their answers go out when they may.
+
+Senders put drafts in; L{AppendBatcher.flush}, at the end of each turn, appends all of
+them at once. What the disk mode lets go is answered in one loop over the drafts; the
+rest waits in L{GroupCommit}. A draft's context says how it is answered:
+
+  - a L{Quick} tuple: the template of its queue, straight to its connection. This is the
+    way of all ordinary sends; it costs half a microsecond and allocates no object but
+    the answer;
+  - a function, called with the draft and the response code: whatever else there is.
+
+Two bounds protect the memory when the disk cannot follow; both are answered with
+SYSTEM_BUSY before a draft is made, so that the client tries elsewhere: the number of
+drafts that wait (sendThreadPoolQueueCapacity, as the reference bounds its queue of
+sends) and their bytes (L{MOST_WAITING_BYTES}). With the transient store pool there is a
+third: its buffers.
+
+Statuses and remarks: the broker sheet, sections 7 and 10.5.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable
+from functools import partial
+from typing import Final, TypeAlias, final
+
+from twisted.logger import Logger
+
+from rocketbroker.broker.send.store_latency import StoreLatency
+from rocketbroker.broker.storage.group_commit import GroupCommit
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.errors import (
+    BrokerError,
+    MessageIllegal,
+    ServiceNotAvailable,
+    SystemBusy,
+    SystemFailure,
+)
+from rocketbroker.remoting.interfaces import IConnection
+from rocketbroker.store.interfaces import (
+    CREATE_MAPPED_FILE_FAILED,
+    MESSAGE_ILLEGAL,
+    NOT_PUT,
+    PROPERTIES_SIZE_EXCEEDED,
+    PUT_OK,
+    SERVICE_NOT_AVAILABLE,
+    UNKNOWN_ERROR,
+    Draft,
+    IQueue,
+    IStore,
+)
+from rocketbroker.wire.command import RESPONSE, Command
+from rocketbroker.wire.frames import encode
+from rocketbroker.wire.hot import (
+    HEADS,
+    MOST_READY_HEADS,
+    SEND_ANSWER,
+    frame_of,
+    head_of,
+)
+
+#: How many bytes of messages may wait for the disk. A turn brings 64 KiB from each
+#: connection, so this is two seconds of what a disk of 100 MB/s writes.
+MOST_WAITING_BYTES: Final = 256 << 20
+
+OVERLOAD: Final = "[OVERLOAD]system busy, start flow control for a while"
+NO_BUFFER: Final = "[REJECTREQUEST]system busy, start flow control for a while"
+BROKER_BUSY: Final = "[PC_SYNCHRONIZED]broker busy, start flow control for a while"
+
+#: Upper bounds of the message sizes that metrics count, the last class is open.
+SIZE_BOUNDS: Final = (1024, 4096, 524288, 1048576, 2097152, 4194304)
+
+
+@final
+class QueueSends:
+    """What is sent to one queue, as one type of message.
+
+    @ivar queue: the store's handle.
+    @ivar topic: the topic's name.
+    @ivar message_type: one of L{message_types}.
+    @ivar start: the first part of the answers (L{wire.hot.send_answer_start}).
+    @ivar messages: how many messages were stored.
+    @ivar bytes: how many bytes of the log they are.
+    @ivar sizes: how many appends fell into each class of C{SIZE_BOUNDS}; those of the
+        first class are in L{small}.
+    @ivar small: how many appends were of at most 1024 bytes.
+    @ivar beyond_average: of batches, their bytes less those of one average message, so
+        that C{bytes} without them is the sum of what C{sizes} counts.
+    """
+
+    __slots__ = (
+        "beyond_average",
+        "bytes",
+        "message_type",
+        "messages",
+        "queue",
+        "sizes",
+        "small",
+        "start",
+        "topic",
+    )
+
+    def __init__(
+        self, queue: IQueue, topic: str, message_type: str, start: bytes
+    ) -> None:
+        self.queue = queue
+        self.topic = topic
+        self.message_type = message_type
+        self.start = start
+        self.messages = 0
+        self.bytes = 0
+        self.small = 0
+        self.beyond_average = 0
+        self.sizes = [0] * (len(SIZE_BOUNDS) + 1)
+
+    def go_on_from(self, other: QueueSends) -> None:
+        """Take over the counts of a queue that this one replaces."""
+        self.messages = other.messages
+        self.bytes = other.bytes
+        self.small = other.small
+        self.beyond_average = other.beyond_average
+        self.sizes = other.sizes
+
+    def count(self, messages: int, size: int) -> None:
+        """Count one append of C{messages} messages in C{size} bytes."""
+        self.messages += messages
+        self.bytes += size
+        each = size // messages
+        self.beyond_average += size - each
+        if each <= SIZE_BOUNDS[0]:
+            self.small += 1
+        else:
+            self.sizes[bisect_left(SIZE_BOUNDS, each)] += 1
+
+
+#: Connection (None: a oneway send), opaque, its id as JSON, queue.
+Quick: TypeAlias = tuple[IConnection | None, int, bytes, QueueSends]
+
+#: Answers a draft in its own way.
+Answer: TypeAlias = Callable[[Draft, int], None]
+
+
+def problem_of(draft: Draft, store: IStore, most_bytes: int) -> BrokerError:
+    """What the sender of a draft hears that was not stored.
+
+    @param most_bytes: maxMessageSize.
+    """
+    status = draft.status
+    if status in (MESSAGE_ILLEGAL, PROPERTIES_SIZE_EXCEEDED):
+        return MessageIllegal(
+            "the message is illegal, maybe msg body or properties length not matched. "
+            f"msg body length limit {most_bytes}B, msg properties length limit 32KB."
+        )
+    if status == SERVICE_NOT_AVAILABLE:
+        return ServiceNotAvailable(
+            "service not available now. It may be caused by one of the following "
+            "reasons: the broker's disk is full "
+            f"[{_ratios(store)}], "
+            f"messages are put to the slave, message store has been shut down, etc. "
+            f"{store.refusal() or ''}".rstrip()
+        )
+    if status == CREATE_MAPPED_FILE_FAILED:
+        return SystemFailure("create mapped file failed, server is busy or broken.")
+    return SystemFailure("UNKNOWN_ERROR")
+
+
+def _ratios(store: IStore) -> str:
+    """How full the disks are."""
+    queues, index = store.space.queues.ratio, store.space.index.ratio
+    return f"CL: {store.disk_usage():5.2f} CQ: {queues:5.2f} INDEX: {index:5.2f}"
+
+
+@final
+class AppendBatcher:
+    """Collects drafts, appends them together and answers them.
+
+    @ivar drafts: those of this turn. Senders append to it themselves.
+    @ivar synchronous: whether answers may have to wait for the disk.
+    @ivar bounded: whether L{is_full} may be true at all.
+    @ivar refused: how many sends were turned away for being too many.
+    @ivar failed: how many drafts the store did not take.
+    @ivar put_times: how long it took until they could be answered.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        store: IStore,
+        durability: GroupCommit,
+        options: BrokerOptions,
+        most_bytes: int,
+        appended: Callable[[], None],
+        seconds: Callable[[], float],
+    ) -> None:
+        """
+        @param most_bytes: maxMessageSize, for remarks.
+        @param appended: called after each append.
+        @param seconds: monotonic time.
+        """
+        self.drafts: list[Draft] = []
+        self.synchronous = durability.synchronous
+        self.bounded = durability.synchronous or durability.holds_back
+        self.refused = 0
+        self.failed = 0
+        self.put_times = StoreLatency()
+        self._store = store
+        self._durability = durability
+        self._most_waiting = options.send_thread_pool_queue_capacity
+        self._most_bytes = most_bytes
+        self._appended = appended
+        self._seconds = seconds
+
+    def is_full(self) -> bool:
+        """Whether no other send may be taken now."""
+        durability = self._durability
+        if durability.synchronous:
+            return (
+                durability.waiting + len(self.drafts) >= self._most_waiting
+                or durability.waiting_bytes >= MOST_WAITING_BYTES
+            )
+        return durability.holds_back and self._store.lacks_buffers()
+
+    def overload(self) -> SystemBusy:
+        """What a send is answered with while L{is_full}; counts it."""
+        self.refused += 1
+        if not self.synchronous:
+            return SystemBusy(NO_BUFFER)
+        if self._durability.waiting_bytes >= MOST_WAITING_BYTES:
+            return SystemBusy(BROKER_BUSY)
+        return SystemBusy(OVERLOAD)
+
+    def flush(self) -> None:
+        """Append all drafts; answer those that need not wait."""
+        drafts = self.drafts
+        if not drafts:
+            return
+        self.drafts = []
+        begin = self._seconds()
+        self._append(drafts)
+        self._appended()
+        durability = self._durability
+        if not durability.synchronous:
+            self.put_times.add((self._seconds() - begin) * 1000.0, len(drafts))
+            self.settle(drafts, 0)
+            return
+        waiting = [d for d in drafts if d.wait and d.status == PUT_OK]
+        if len(waiting) < len(drafts):
+            rest = [d for d in drafts if not d.wait or d.status != PUT_OK]
+            self._time(begin, len(rest))
+            self.settle(rest, 0)
+            durability.flush()
+        if waiting:
+            durability.admit(waiting, partial(self._settle_waiting, begin))
+
+    def _time(self, begin: float, messages: int) -> None:
+        """Count how long messages took from C{begin}."""
+        self.put_times.add((self._seconds() - begin) * 1000.0, messages)
+
+    def _settle_waiting(self, begin: float, drafts: list[Draft], code: int) -> None:
+        self._time(begin, len(drafts))
+        self.settle(drafts, code)
+
+    def _append(self, drafts: list[Draft]) -> None:
+        try:
+            self._store.append(drafts)
+        except Exception:
+            # A mistake of ours; whoever was not stored hears of it now.
+            self._log.failure("Messages could not be appended.")
+            for draft in drafts:
+                if draft.status == NOT_PUT:
+                    draft.status = UNKNOWN_ERROR
+
+    def settle(self, drafts: list[Draft], code: int) -> None:
+        """Answer drafts that were appended or refused.
+
+        @param code: what became of the waiting: SUCCESS, FLUSH_DISK_TIMEOUT.
+        """
+        heads = HEADS
+        to: IConnection | None = None
+        pieces: list[bytes] = []
+        add = pieces.append
+        try:
+            for draft in drafts:
+                context = draft.context
+                if type(context) is not tuple:
+                    assert callable(context)
+                    context(draft, code)
+                    continue
+                if draft.status or code:
+                    self._settle_slowly(context, draft, code)
+                    continue
+                connection, opaque, unique, sends = context
+                size = draft.end - draft.position
+                sends.messages += 1
+                sends.bytes += size
+                if size <= 1024:
+                    sends.small += 1
+                else:
+                    sends.sizes[bisect_left(SIZE_BOUNDS, size)] += 1
+                if connection is None:
+                    continue
+                if connection is not to:
+                    # As a rule a connection has brought many, one after the other.
+                    if to is not None:
+                        to.send(b"".join(pieces), len(pieces) // 2)
+                        pieces.clear()
+                    to = connection
+                header = SEND_ANSWER % (
+                    sends.start,
+                    draft.position,
+                    draft.queue_offset,
+                    unique,
+                    opaque,
+                )
+                length = len(header)
+                add(heads[length] if length < MOST_READY_HEADS else head_of(length))
+                add(header)
+        finally:
+            # Also if one could not be answered: the others were.
+            if to is not None:
+                to.send(b"".join(pieces), len(pieces) // 2)
+
+    def _settle_slowly(self, quick: Quick, draft: Draft, code: int) -> None:
+        connection, opaque, unique, sends = quick
+        if draft.status == PUT_OK:
+            sends.count(1, draft.end - draft.position)
+            if connection is None:
+                return
+            header = SEND_ANSWER % (
+                stored_start(sends.start, code),
+                draft.position,
+                draft.queue_offset,
+                unique,
+                opaque,
+            )
+            connection.send(frame_of(header))
+            return
+        self.failed += 1
+        if connection is not None:
+            refuse(connection, opaque, problem_of(draft, self._store, self._most_bytes))
+
+
+def refuse(connection: IConnection, opaque: int, error: BrokerError) -> None:
+    """Answer a request that came as JSON with an error."""
+    command = Command(
+        error.code, opaque=opaque, flag=RESPONSE, remark=error.remark or None
+    )
+    connection.send(encode(command))
+
+
+def stored_start(start: bytes, code: int) -> bytes:
+    """The first part of the answer to a message that is stored, with C{code}."""
+    return start.replace(b'"code":0', b'"code":%d' % code, 1) if code else start

@@ -1,0 +1,142 @@
+# -*- test-case-name: tests.broker.send.test_dead_letters -*-
+"""When a group has given a message up, and where it goes then.
+
+A message that a group fails to consume comes back by two ways: the client asks the
+broker to put it back (L{rocketbroker.broker.send.send_back}), or sends it to the
+group's retry topic itself, because the first way failed or because it consumes in order
+(L{rocketbroker.broker.send.send}). Either way there is a last time, and what fails then
+goes to the group's topic of dead letters, for people to look at.
+
+The two ways count differently, and both must: the first has the count of the message as
+it failed and gives up at the limit; the second has the count that the message would
+have next, and gives up beyond it.
+
+A client of 4.9 that consumes in order sends the count as it is, which does not pass the
+limit. So whatever a group sends to its retry topic while it has a queue locked is given
+up: it sends nothing there before it has given up itself.
+
+Rules: the broker sheet, sections 10.1 (step 6), 10.2 and 11.6, traps 12 and 13; the
+client sheet, section 21.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, final
+
+from rocketbroker.broker.metadata.groups import GroupTable
+from rocketbroker.broker.metadata.topics import TopicTable
+from rocketbroker.broker.send.send_checks import header_of
+from rocketbroker.errors import SystemFailure
+from rocketbroker.records.names import (
+    MOST_TOPIC_CHARACTERS,
+    dlq_topic,
+    group_of_retry_topic,
+    retry_topic,
+)
+from rocketbroker.records.properties import DELAY, RETRY_TOPIC, TRANSACTION_PREPARED
+from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
+from rocketbroker.wire.command import Command
+from rocketbroker.wire.hot import SendFields
+
+#: A topic of dead letters has one queue.
+DEAD_LETTER_QUEUES: Final = 1
+
+#: From this release on (3.4.9), as commands say it, a client's own limit counts.
+LIMITING_VERSION: Final = 121
+
+
+def most_reconsumed(
+    group: SubscriptionGroupConfig, version: int, said: int | None
+) -> int:
+    """How often a group consumes a message again.
+
+    @param version: the client's release, as its command says it.
+    @param said: what the client says; None if nothing.
+    """
+    if said is None or version < LIMITING_VERSION:
+        return group.retry_max_times
+    return said
+
+
+@final
+class FailureCounts:
+    """Counts messages that failed.
+
+    @ivar messages: how many, by group and topic.
+    """
+
+    def __init__(self, topics: TopicTable) -> None:
+        self.messages: dict[tuple[str, str], int] = {}
+        self._topics = topics
+
+    def count(self, group: str, topic: str) -> None:
+        """One more.
+
+        @param topic: where the message says that it comes from. A client may say
+            anything, so one that is not known counts as the group's retry topic:
+            nobody fills the memory with names.
+        """
+        known = self._topics.config(topic) is not None
+        key = group, topic if known else retry_topic(group)
+        self.messages[key] = self.messages.get(key, 0) + 1
+
+
+@final
+class DeadLetters:
+    """Makes the topics of dead letters, and counts what goes there.
+
+    @ivar counts: messages that were given up.
+    """
+
+    def __init__(
+        self,
+        topics: TopicTable,
+        groups: GroupTable,
+        is_ordered: Callable[[str], bool],
+    ) -> None:
+        """
+        @param is_ordered: whether a member of the group has locked a queue.
+        """
+        self.counts = FailureCounts(topics)
+        self._topics = topics
+        self._groups = groups
+        self._is_ordered = is_ordered
+
+    def topic(self, group: str) -> str:
+        """A group's topic of dead letters; it is made if it is missing.
+
+        @raise SystemFailure: it cannot be made.
+        """
+        name = dlq_topic(group)
+        if self._topics.config(name) is None:
+            # Only what the log takes; and as any client may invent groups, not more
+            # than may be made by sending.
+            if len(name) > MOST_TOPIC_CHARACTERS or self._topics.is_full:
+                raise SystemFailure(f"topic[{name}] not exist")
+            self._topics.ensure(name, DEAD_LETTER_QUEUES)
+        return name
+
+    def topic_instead(
+        self, fields: SendFields, request: Command, own: dict[str, str]
+    ) -> str | None:
+        """Where a message goes that somebody sends to a retry topic.
+
+        @param fields: of the request.
+        @param own: the message's properties; if it is a dead letter, they say so.
+        @return: the topic of dead letters; None if it is not given up.
+        @raise SystemFailure: that topic cannot be made.
+        """
+        name = group_of_retry_topic(fields.b)
+        group = self._groups.config(name)
+        assert group is not None, "sends to retry topics of unknown groups are refused"
+        most = most_reconsumed(
+            group, request.version, header_of(request).max_reconsume_times
+        )
+        if fields.j <= most and not self._is_ordered(name):
+            return None
+        topic = self.topic(name)
+        own[DELAY] = "-1"
+        own.pop(TRANSACTION_PREPARED, None)
+        self.counts.count(name, own.get(RETRY_TOPIC, fields.b))
+        return topic

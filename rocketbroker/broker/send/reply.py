@@ -1,0 +1,238 @@
+# -*- test-case-name: tests.broker.send.test_reply -*-
+"""Answers of one client to another's message: requests 324 and 325, and 326 from us.
+
+Who asks sends an ordinary message that names its client id (REPLY_TO_CLIENT) and an id
+of its question (CORRELATION_ID). Who answers sends a reply that has both, to this
+broker, because the one who asks keeps a connection to it. The reply is pushed there,
+compressed or not as it came, and what the one who asked makes of it decides about the
+answer. Besides, replies are stored (storeReplyMessageEnable), in a topic of the
+cluster; whether that succeeds changes nothing for anybody.
+
+The reference pushes first and stores then, with a thread that waits. Here both are
+under way together, and the answer waits for both: nobody can tell the difference but by
+a reply that is stored before it is read.
+
+Where it differs: a stored reply has the system flag of its body, so that one which is
+compressed can be read again; the reference loses it.
+
+Rules: the broker sheet, section 10.3; the client sheet, section 13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, final
+
+from twisted.internet.defer import Deferred, succeed
+
+from rocketbroker.broker.clients.producers import ProducerRegistry
+from rocketbroker.broker.messages.lmq import Lmq
+from rocketbroker.broker.messages.message_types import message_type_of
+from rocketbroker.broker.metadata.groups import GroupTable
+from rocketbroker.broker.metadata.topics import TopicTable
+from rocketbroker.broker.send.append_batcher import AppendBatcher, QueueSends
+from rocketbroker.broker.send.send import NOT_FOR_CLIENTS, wants_disk
+from rocketbroker.broker.send.send_checks import SendChecks, fields_of, header_of
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.errors import BrokerError, SystemFailure
+from rocketbroker.records import properties
+from rocketbroker.records.hashing import tag_code
+from rocketbroker.records.hosts import text as host_text
+from rocketbroker.records.ids import offset_id
+from rocketbroker.records.properties import PUSH_REPLY_TIME, REPLY_TO_CLIENT
+from rocketbroker.records.sysflags import TRANSACTION_MASK
+from rocketbroker.remoting.interfaces import IConnection, IResponderTable
+from rocketbroker.store.interfaces import PUT_OK, Draft, IStore
+from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.command import Command
+from rocketbroker.wire.headers.send import (
+    ReplyMessageRequestHeader,
+    SendMessageRequestHeader,
+)
+
+#: How long the one who asked may take for a reply.
+PUSH_SECONDS: Final = 10.0
+
+
+@final
+class Replies:
+    """Hands replies on.
+
+    @ivar pushed: how many were taken by the one who asked.
+    @ivar lost: how many were not: it is gone, silent or refused.
+    """
+
+    def __init__(
+        self,
+        store: IStore,
+        topics: TopicTable,
+        groups: GroupTable,
+        producers: ProducerRegistry,
+        intake: AppendBatcher,
+        lights: Lmq,
+        counter: Callable[[str, int, str], QueueSends],
+        options: BrokerOptions,
+        most_bytes: int,
+        store_host: bytes,
+        wall_ms: Callable[[], int],
+    ) -> None:
+        """
+        @param counter: the counts of a queue and type of message.
+        @param most_bytes: maxMessageSize.
+        @param store_host: where this broker is reached, as records have it.
+        """
+        self.pushed = 0
+        self.lost = 0
+        self._store = store
+        self._topics = topics
+        self._producers = producers
+        self._intake = intake
+        self._lights = lights
+        self._counter = counter
+        self._stores = options.store_reply_message_enable
+        self._store_host = store_host
+        self._wall_ms = wall_ms
+        self._checks = SendChecks(topics, groups, options, most_bytes, wall_ms)
+        self._added = {
+            "MSG_REGION": options.region_id,
+            "TRACE_ON": "true" if options.trace_on else "false",
+        }
+
+    def register(self, table: IResponderTable) -> None:
+        """Answer on a port."""
+        table.register(RequestCode.SEND_REPLY_MESSAGE, self.respond)
+        table.register(RequestCode.SEND_REPLY_MESSAGE_V2, self.respond)
+
+    def respond(
+        self, connection: IConnection, request: Command
+    ) -> Deferred[Command | None]:
+        """Requests 324 and 325: push a reply, store it, and say what became of it.
+
+        @raise BrokerError: nothing was done with it.
+        """
+        fields, header = fields_of(request), header_of(request)
+        # A reply is one message, whatever it says; so the reference takes it.
+        fields.m = False
+        # The official Go client forgets the body of what it replies; a message without
+        # one cannot be stored, but it can be waited for.
+        stores = self._stores and request.body != b""
+        if stores and self._intake.is_full():
+            raise self._intake.overload()
+        config = self._checks.topic(fields)
+        queue_id = self._checks.queue_id(fields, config, connection)
+        own = properties.parse(fields.i)
+        # It is no half message either: nobody would ever end its transaction.
+        sys_flag = self._checks.sys_flag(fields, config, own) & ~TRANSACTION_MASK
+        for name in NOT_FOR_CLIENTS:
+            own.pop(name, None)
+        own.update(self._added)
+        ext = {
+            **self._added,
+            "msgId": "0",
+            "queueId": str(queue_id),
+            "queueOffset": "0",
+        }
+        stored: Deferred[None] = succeed(None)
+        if stores:
+            try:
+                draft = Draft(
+                    self._store.queue(fields.b, queue_id),
+                    request.body,
+                    properties.encode(own),
+                    fields.h,
+                    sys_flag,
+                    fields.g,
+                    connection.peer_host,
+                    fields.j,
+                    tag_code(own.get("TAGS", "")),
+                    None,
+                    wait=wants_disk(fields.i),
+                )
+                self._lights.spread(draft)
+                stored = self._keep(draft, message_type_of(own), ext)
+            except BrokerError:
+                # The disk is full, say: who asked gets its reply all the same.
+                self._intake.failed += 1
+        header.queue_id, header.sys_flag = queue_id, sys_flag
+        pushed = self._push(connection, header, own, request.body)
+
+        def answer(problem: str | None) -> Command:
+            if problem is None:
+                self.pushed += 1
+                return Command(0, ext)
+            self.lost += 1
+            return Command(SystemFailure.code, ext, remark=problem)
+
+        return pushed.addCallback(
+            lambda problem: stored.addCallback(lambda _: answer(problem))
+        )
+
+    def _keep(self, draft: Draft, kind: str, ext: dict[str, str]) -> Deferred[None]:
+        """Store a reply; fires when it is, or is not.
+
+        @param kind: its type.
+        @param ext: gets the place of it.
+        """
+        done: Deferred[None] = Deferred()
+        topic, queue_id = draft.queue.topic, draft.queue.queue_id
+
+        def settled(draft: Draft, code: int) -> None:
+            if draft.status != PUT_OK:
+                self._intake.failed += 1
+                done.callback(None)
+                return
+            sends = self._counter(topic, queue_id, kind)
+            sends.count(1, draft.end - draft.position)
+            ext["msgId"] = offset_id(self._store_host, draft.position)
+            ext["queueOffset"] = str(draft.queue_offset)
+            # A topic that this reply has made outlives the broker like the reply.
+            self._topics.saved().chainDeferred(done)
+
+        draft.context = settled
+        self._intake.drafts.append(draft)
+        return done
+
+    def _push(
+        self,
+        connection: IConnection,
+        header: SendMessageRequestHeader,
+        own: dict[str, str],
+        body: bytes,
+    ) -> Deferred[str | None]:
+        """Request 326; fires with what went wrong, None for nothing."""
+        client_id = own.get(REPLY_TO_CLIENT)
+        if client_id is None:
+            return succeed(f"reply message properties[{REPLY_TO_CLIENT}] is null")
+        asker = self._producers.connection(client_id)
+        if asker is None:
+            return succeed(
+                f"push reply message fail, channel of <{client_id}> not found."
+            )
+        refused = f"push reply message to {client_id}fail."
+        if asker.congested:
+            # It does not read what it is sent; replies would pile up without a bound.
+            return succeed(refused)
+        now = self._wall_ms()
+        pushed = ReplyMessageRequestHeader(
+            producer_group=header.producer_group,
+            topic=header.topic,
+            default_topic=header.default_topic,
+            default_topic_queue_nums=header.default_topic_queue_nums,
+            queue_id=header.queue_id,
+            sys_flag=header.sys_flag,
+            born_timestamp=header.born_timestamp,
+            flag=header.flag,
+            properties=properties.to_text({**own, PUSH_REPLY_TIME: str(now)}),
+            reconsume_times=header.reconsume_times,
+            unit_mode=header.unit_mode,
+            born_host=connection.peer,
+            store_host=host_text(self._store_host),
+            store_timestamp=now,
+        )
+        command = Command(
+            RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, pushed.to_ext(), body
+        )
+        return asker.request(command, PUSH_SECONDS).addCallbacks(
+            lambda answer: None if answer.code == 0 else refused,
+            lambda failure: refused,
+        )

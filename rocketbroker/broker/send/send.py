@@ -1,0 +1,494 @@
+# -*- test-case-name: tests.broker.send.test_send -*-
+"""Requests 10, 310 and 320: from a request to a draft.
+
+Two ways lead to the intake. The I{general} way takes a L{Command} of any serialization,
+makes all checks in the reference's order, creates topics, and answers through a
+Deferred. The I{hot} way takes what nine of ten requests are: JSON, a topic and queue
+that the general way has approved before, properties without any name that the broker
+acts on. It decides with a few substring searches and reads no property that it does not
+need; whatever it is not sure of it leaves to the general way by returning False, so
+that there is one place for each rule.
+
+What the broker adds to the properties stands at their end, where it wins against equal
+names: region, trace switch, cluster.
+
+A message with a delay level is stored as one that waits (L{postponing}); the answer
+names the queue that its sender asked for.
+
+The half message of a transaction is stored in the topic of those, and its answer says
+where it stands there (L{transaction_messages}).
+
+Not here yet, and so refused instead of stored as something else: timers.
+
+Rules: the broker sheet, sections 10.1, 10.4, 10.5 and 11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final, final
+
+from twisted.internet.defer import Deferred
+
+from rocketbroker.broker.messages.delay_messages import DelayMessages
+from rocketbroker.broker.messages.inner_batch import inner_batch
+from rocketbroker.broker.messages.lmq import Lmq
+from rocketbroker.broker.messages.message_types import FIFO, NORMAL, message_type_of
+from rocketbroker.broker.messages.outer_batch import Part, split
+from rocketbroker.broker.messages.transaction_messages import prepare
+from rocketbroker.broker.metadata.groups import GroupTable
+from rocketbroker.broker.metadata.topics import TopicTable
+from rocketbroker.broker.send.append_batcher import (
+    AppendBatcher,
+    QueueSends,
+    problem_of,
+    refuse,
+    stored_start,
+)
+from rocketbroker.broker.send.dead_letters import DeadLetters
+from rocketbroker.broker.send.send_checks import (
+    SPECIAL,
+    SendChecks,
+    fields_of,
+    is_half,
+    is_hot,
+    ordinary_tag_code,
+)
+from rocketbroker.broker.transaction.counters import Settle
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.errors import (
+    MessageIllegal,
+    SystemFailure,
+)
+from rocketbroker.records import properties
+from rocketbroker.records.hashing import tag_code
+from rocketbroker.records.ids import UniqueKeys, offset_id
+from rocketbroker.records.names import HALF_TOPIC, SCHEDULE_TOPIC, is_retry_topic
+from rocketbroker.records.sysflags import INNER_BATCH, TRANSACTION_MASK
+from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
+from rocketbroker.store.interfaces import PUT_OK, Draft, IStore, Placed
+from rocketbroker.wire.bodies.topics import TopicConfig
+from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.command import ONEWAY, RESPONSE, Command
+from rocketbroker.wire.hot import (
+    NOT_READ,
+    SEND_ANSWER,
+    SEND_ANSWER_WITHOUT_ID,
+    SendFields,
+    SendHeader,
+    frame_of,
+    quoted,
+    read_send,
+    send_answer_start,
+)
+
+#: Properties that clients send back to us with a message, or not at all.
+NOT_FOR_CLIENTS: Final = ("POP_CK", "INNER_MULTI_QUEUE_OFFSET")
+
+#: Bits of the system flag: those that the store sets, and all but those of compression
+#: and of several tags.
+_HOST_BITS: Final = 0x30
+_NOT_HOT_BITS: Final = ~(0x700 | 0x3)
+
+
+@final
+class Sending:
+    """Answers sends.
+
+    @ivar hot_sends: how many requests went the hot way.
+    @ivar general_sends: how many went the general way.
+    @ivar forgotten_messages: how many were stored for topics that are gone.
+    """
+
+    def __init__(
+        self,
+        store: IStore,
+        topics: TopicTable,
+        groups: GroupTable,
+        intake: AppendBatcher,
+        dead_letters: DeadLetters,
+        postponing: DelayMessages,
+        lights: Lmq,
+        options: BrokerOptions,
+        most_bytes: int,
+        store_host: bytes,
+        unique_keys: UniqueKeys,
+        prepared: Callable[[str, Settle], Settle],
+        wall_ms: Callable[[], int],
+    ) -> None:
+        """
+        @param most_bytes: maxMessageSize.
+        @param store_host: where this broker is reached, as records have it.
+        @param unique_keys: makes ids for messages that come without one.
+        @param prepared: given topic and answer of a half message, what answers it.
+        """
+        self.hot_sends = 0
+        self.general_sends = 0
+        self.forgotten_messages = 0
+        self._store = store
+        self._topics = topics
+        self._intake = intake
+        self._dead_letters = dead_letters
+        self._postponing = postponing
+        self._lights = lights
+        self._options = options
+        self._most_bytes = most_bytes
+        self._store_host = store_host
+        self._host_text = store_host.hex().upper().encode()
+        self._unique_keys = unique_keys
+        self._prepared = prepared
+        self._checks = SendChecks(topics, groups, options, most_bytes, wall_ms)
+        self._synchronous = intake.synchronous
+        self._bounded = intake.bounded
+        self._added = {
+            "MSG_REGION": options.region_id,
+            "TRACE_ON": "true" if options.trace_on else "false",
+            "CLUSTER": options.broker_cluster_name,
+        }
+        self._added_bytes = properties.encode(self._added)
+        added_text = properties.to_text(self._added)
+        #: What follows properties that do not end with their separator, and that do.
+        self._added_after = "\x02" + added_text, added_text
+        #: What stood behind the last unique key, all of it ordinary, and its tag code:
+        #: what one producer sends mostly differs in no more than its keys.
+        self._tail = ""
+        self._tail_code = 0
+        self._generation = -1
+        self._ready: dict[str, dict[int, QueueSends]] = {}
+        self._counted: dict[tuple[str, int, str], QueueSends] = {}
+
+    def register(self, table: IResponderTable) -> None:
+        """Answer sends on a port."""
+        table.register(RequestCode.SEND_MESSAGE, self.respond)
+        table.register(RequestCode.SEND_MESSAGE_V2, self.respond)
+        table.register(RequestCode.SEND_BATCH_MESSAGE, self.respond)
+        table.register_hot(RequestCode.SEND_MESSAGE_V2, self.hot)
+        table.register_hot(RequestCode.SEND_BATCH_MESSAGE, self.hot)
+
+    def counters(self) -> list[QueueSends]:
+        """What was sent, by queue and type of message."""
+        return list(self._counted.values())
+
+    def counter(self, topic: str, queue_id: int, message_type: str) -> QueueSends:
+        """The counts of one queue and type of message, for who stores messages too."""
+        return self._sends(topic, queue_id, message_type)
+
+    # The hot way.
+
+    def hot(self, connection: IConnection, header: bytes, body: bytes) -> bool:
+        """Take a send that came as JSON if everything about it is ordinary."""
+        try:
+            call = read_send(header)
+        except NOT_READ:
+            return False
+        flag = call.flag
+        if flag & RESPONSE or not body:
+            return False
+        if self._generation != self._topics.generation:
+            self._forget()
+        fields = call.extFields
+        queues = self._ready.get(fields.b)
+        if queues is None:
+            return False
+        sends = queues.get(fields.e)
+        sys_flag = fields.f
+        if sends is None or sys_flag & _NOT_HOT_BITS:
+            return False
+        if self._bounded and self._intake.is_full():
+            return False
+        if fields.m:
+            return self._hot_batch(connection, call, body, sends)
+        own = fields.i
+        head, _, rest = own.partition("UNIQ_KEY\x01")
+        unique, _, tail = rest.partition("\x02")
+        if not unique or (head and head[-1] != "\x02"):
+            return False
+        if (
+            tail == self._tail
+            and "_" not in head
+            and "DELAY" not in head
+            and "TAGS\x01" not in head
+        ):
+            code = self._tail_code
+        else:
+            found = ordinary_tag_code(own, head, tail)
+            if found is None:
+                return False
+            code = found
+            if "__SHARDINGKEY\x01" in own:
+                sends = self._sends(fields.b, fields.e, FIFO)
+            elif "_" not in tail and "TAGS\x01" not in head:
+                self._tail, self._tail_code = tail, code
+        key = unique.encode()
+        self.hot_sends += 1
+        self._intake.drafts.append(
+            Draft(
+                sends.queue,
+                body,
+                (own + self._added_after[own[-1] == "\x02"]).encode(),
+                fields.h,
+                sys_flag,
+                fields.g,
+                connection.peer_host,
+                fields.j,
+                code,
+                (
+                    None if flag & ONEWAY else connection,
+                    call.opaque,
+                    key if key.isalnum() else quoted(key),
+                    sends,
+                ),
+                None,
+                0,
+                not self._synchronous or wants_disk(own),
+            )
+        )
+        return True
+
+    def _hot_batch(
+        self, connection: IConnection, call: SendHeader, body: bytes, sends: QueueSends
+    ) -> bool:
+        text = call.extFields.i
+        if len(body) > self._most_bytes or SPECIAL.search(text) is not None:
+            return False
+        if "__SHARDINGKEY\x01" in text:
+            sends = self._sends(sends.topic, sends.queue.queue_id, FIFO)
+        own = text.encode()
+        try:
+            self._lights.check_batch(body)
+            parts = split(body, self._batch_properties(own))
+        except MessageIllegal:
+            return False
+        self.hot_sends += 1
+        fields = call.extFields
+        unique = properties.find(own, b"UNIQ_KEY")
+        answer = partial(
+            self._answer_hot_batch,
+            None if call.flag & ONEWAY else connection,
+            call.opaque,
+            None if unique is None else quoted(unique),
+            sends,
+        )
+        self._intake.drafts.append(
+            self._batch_draft(connection, fields, own, parts, sends, answer)
+        )
+        return True
+
+    def _answer_hot_batch(
+        self,
+        connection: IConnection | None,
+        opaque: int,
+        unique: bytes | None,
+        sends: QueueSends,
+        draft: Draft,
+        code: int,
+    ) -> None:
+        if draft.status != PUT_OK:
+            self._intake.failed += 1
+            if connection is not None:
+                problem = problem_of(draft, self._store, self._most_bytes)
+                refuse(connection, opaque, problem)
+            return
+        positions = draft.positions
+        sends.count(len(positions), draft.end - draft.position)
+        if connection is None:
+            return
+        host = self._host_text
+        ids = b"".join([b"%016X,%b" % (position, host) for position in positions[:-1]])
+        start = stored_start(sends.start, code) + ids
+        place = positions[-1], draft.queue_offset
+        if unique is None:
+            header = SEND_ANSWER_WITHOUT_ID % (start, *place, opaque)
+        else:
+            header = SEND_ANSWER % (start, *place, unique, opaque)
+        connection.send(frame_of(header))
+
+    def _forget(self) -> None:
+        """The topics changed: the general way approves queues anew, and counts of
+        topics that are gone go too."""
+        self._generation = self._topics.generation
+        self._ready.clear()
+        config = self._topics.config
+        for key in [key for key in self._counted if config(key[0]) is None]:
+            self.forgotten_messages += self._counted.pop(key).messages
+
+    # The general way.
+
+    def respond(self, connection: IConnection, request: Command) -> Answer:
+        """Take a send of any form, or say why not."""
+        self.general_sends += 1
+        if not request.body:
+            raise SystemFailure("the message has no body")
+        fields = fields_of(request)
+        if self._intake.is_full():
+            raise self._intake.overload()
+        config = self._checks.topic(fields)
+        queue_id = self._checks.queue_id(fields, config, connection)
+        own = properties.parse(fields.i)
+        for name in NOT_FOR_CLIENTS:
+            own.pop(name, None)
+        fields.f = self._checks.sys_flag(fields, config, own)
+        if is_retry_topic(fields.b) and not fields.m:
+            letters = self._dead_letters.topic_instead(fields, request, own)
+            if letters is not None:
+                fields.b, queue_id = letters, 0
+        half = False
+        kind = message_type_of(own)
+        sends = self._sends(fields.b, queue_id, kind)
+        unique = own.get("UNIQ_KEY")
+        done: Deferred[Command | None] = Deferred()
+        if fields.f & INNER_BATCH:
+            self._checks.check_batch(fields, own, request.body)
+            own.update(self._added)
+            draft = inner_batch(connection, fields, own, request.body, sends.queue)
+        elif fields.m:
+            draft = self._batch(connection, fields, config, own, request.body, sends)
+        else:
+            level = self._checks.check_properties(fields, config, own)
+            unique = unique or self._unique_keys.make()
+            own.update(self._added, UNIQ_KEY=unique)
+            half = is_half(fields, own)
+            if half:
+                self._lights.named(own, fields.b)
+                prepare(own, fields.b, queue_id)
+                fields.f &= ~TRANSACTION_MASK
+                sends = self._sends(HALF_TOPIC, 0, kind)
+            elif level > 0:
+                waiting = self._postponing.postpone(own, fields.b, queue_id, level)
+                sends = self._sends(SCHEDULE_TOPIC, waiting, kind)
+            draft = Draft(
+                sends.queue,
+                request.body,
+                properties.encode(own),
+                fields.h,
+                fields.f,
+                fields.g,
+                connection.peer_host,
+                fields.j,
+                tag_code(own.get("TAGS", "")),
+                None,
+                wait=own.get("WAIT", "true").lower() == "true",
+            )
+            self._lights.spread(draft)
+        draft.context = partial(self._answer, done, unique, queue_id, sends)
+        if half:
+            draft.context = self._prepared(fields.b, draft.context)
+        self._intake.drafts.append(draft)
+        if is_hot(config) and self._topics.is_saved:
+            self._approve(fields.b, queue_id)
+        return done
+
+    def _approve(self, topic: str, queue_id: int) -> None:
+        """Let the hot way take sends to that queue, until the topics change."""
+        if self._generation != self._topics.generation:
+            self._forget()
+        queues = self._ready.setdefault(topic, {})
+        queues[queue_id] = self._sends(topic, queue_id, NORMAL)
+
+    def _answer(
+        self,
+        done: Deferred[Command | None],
+        unique: str | None,
+        queue_id: int,
+        sends: QueueSends,
+        draft: Draft,
+        code: int,
+    ) -> None:
+        if draft.status != PUT_OK:
+            self._intake.failed += 1
+            problem = problem_of(draft, self._store, self._most_bytes)
+            done.callback(Command(problem.code, remark=problem.remark))
+            return
+        positions = draft.positions or [draft.position]
+        together = draft.parts.count if type(draft.parts) is Placed else len(positions)
+        sends.count(together, draft.end - draft.position)
+        ids = [offset_id(self._store_host, position) for position in positions]
+        ext = {
+            "MSG_REGION": self._added["MSG_REGION"],
+            "TRACE_ON": self._added["TRACE_ON"],
+            "msgId": ",".join(ids),
+            "queueId": str(queue_id),
+            "queueOffset": str(draft.queue_offset),
+        }
+        if unique:
+            ext["transactionId"] = unique
+            if draft.sys_flag & INNER_BATCH:
+                ext["batchUniqId"] = unique
+        # A topic that this very send has made must outlive the broker like its message:
+        # the next start would have the one without the other.
+        self._topics.saved().addCallback(lambda _: done.callback(Command(code, ext)))
+
+    # Batches, either way.
+
+    def _batch(
+        self,
+        connection: IConnection,
+        fields: SendFields,
+        config: TopicConfig,
+        own: dict[str, str],
+        body: bytes,
+        sends: QueueSends,
+    ) -> Draft:
+        """The draft of a batch."""
+        self._checks.check_batch(fields, own, body)
+        self._lights.check_batch(body)
+        for name in self._added:
+            own.pop(name, None)
+        text = properties.encode(own)
+        parts = split(body, self._batch_properties(text))
+        return self._batch_draft(connection, fields, text, parts, sends, None)
+
+    def _batch_properties(self, own: bytes) -> bytes:
+        """What each message of a batch has, before its own properties."""
+        return properties.joined(own, self._added_bytes)
+
+    def _batch_draft(
+        self,
+        connection: IConnection,
+        fields: SendFields,
+        own: bytes,
+        parts: list[Part],
+        sends: QueueSends,
+        context: object,
+    ) -> Draft:
+        return Draft(
+            sends.queue,
+            b"",
+            b"",
+            fields.h,
+            fields.f & ~_HOST_BITS,
+            fields.g,
+            connection.peer_host,
+            fields.j,
+            0,
+            context,
+            parts,
+            wait=wants_disk(own.decode("utf-8", "replace")),
+        )
+
+    def _sends(self, topic: str, queue_id: int, message_type: str) -> QueueSends:
+        """The counters and the template of one queue and type of message."""
+        key = topic, queue_id, message_type
+        sends = self._counted.get(key)
+        queue = self._store.queue(topic, queue_id)
+        if sends is None or sends.queue is not queue:
+            start = send_answer_start(
+                self._options.region_id,
+                self._options.trace_on,
+                queue_id,
+                self._store_host,
+            )
+            fresh = QueueSends(queue, topic, message_type, start)
+            if sends is not None:
+                fresh.go_on_from(sends)
+            sends = self._counted[key] = fresh
+        return sends
+
+
+def wants_disk(own: str) -> bool:
+    """Whether a message's sender waits for the disk: property WAIT is not false."""
+    return (
+        "WAIT\x01false" not in own
+        or properties.parse(own).get("WAIT", "true").lower() == "true"
+    )

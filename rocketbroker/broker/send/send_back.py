@@ -1,0 +1,285 @@
+# -*- test-case-name: tests.broker.send.test_send_back -*-
+"""A consumer gives a message back, to have it again later: request 36.
+
+The request only says where the message stands in the log. It is read, in a thread, and
+stored once more: for the group's retry topic, after a delay level that grows with how
+often it failed already (10 s the first time); or in the group's topic of dead letters
+(L{dead_letters}) if that was the last time. Whoever consumes it sees its first topic in
+RETRY_TOPIC and its first id in ORIGIN_MESSAGE_ID.
+
+The answer lets the client commit an offset behind the message, so it comes when the
+copy is as safe as a send would be: with SYNC_FLUSH when the disk has it, though the
+stored property WAIT says false, as the reference's does, which does not wait. An answer
+other than success makes the client send the message to the retry topic itself.
+
+Rules: the broker sheet, section 10.2; the client sheet, section 20. Unlike there:
+
+  - The retry topic's order flag is left as heartbeats have set it; the reference
+    takes it back with each request, and writes its topics each time.
+  - A queue of the retry topic is used that consumers read, if the group was told to
+    have more of them than the topic has.
+  - What no consumer was ever given, half messages above all, cannot be given back.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final, final
+
+from twisted.internet.defer import Deferred, DeferredSemaphore
+
+from rocketbroker.broker.messages.delay_messages import DelayMessages
+from rocketbroker.broker.messages.lmq import Lmq
+from rocketbroker.broker.metadata.groups import GroupTable
+from rocketbroker.broker.metadata.topics import (
+    UNIT_SUBSCRIPTION,
+    WRITE,
+    TopicTable,
+)
+from rocketbroker.broker.send.append_batcher import OVERLOAD, AppendBatcher
+from rocketbroker.broker.send.dead_letters import (
+    DeadLetters,
+    FailureCounts,
+    most_reconsumed,
+)
+from rocketbroker.broker.storage.group_commit import InThread
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.errors import (
+    NoPermission,
+    SubscriptionGroupNotExist,
+    SystemBusy,
+    SystemFailure,
+)
+from rocketbroker.records import names, properties
+from rocketbroker.records.hashing import tag_code
+from rocketbroker.records.record import StoredMessage, decode
+from rocketbroker.records.sysflags import (
+    HOST_MASK,
+    INNER_BATCH,
+    takes_queue_offset,
+)
+from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
+from rocketbroker.store.interfaces import (
+    CREATE_MAPPED_FILE_FAILED,
+    MESSAGE_ILLEGAL,
+    PROPERTIES_SIZE_EXCEEDED,
+    PUT_OK,
+    SERVICE_NOT_AVAILABLE,
+    Draft,
+    IStore,
+)
+from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
+from rocketbroker.wire.codes import RequestCode, ResponseCode
+from rocketbroker.wire.command import Command, response_to
+from rocketbroker.wire.headers.send import ConsumerSendMsgBackRequestHeader
+
+#: The level of a message that failed once; each failure more is one level more.
+FIRST_LEVEL: Final = 3
+
+#: How many messages are read at a time: each may have 4 MiB, and those that have been
+#: read wait for the reactor.
+MOST_READ: Final = 16
+
+#: What 32 bits hold.
+MOST_TIMES: Final = (1 << 31) - 1
+
+#: The reference's names of what became of a message, which are the remark.
+STATUS_NAMES: Final = {
+    MESSAGE_ILLEGAL: "MESSAGE_ILLEGAL",
+    PROPERTIES_SIZE_EXCEEDED: "PROPERTIES_SIZE_EXCEEDED",
+    SERVICE_NOT_AVAILABLE: "SERVICE_NOT_AVAILABLE",
+    CREATE_MAPPED_FILE_FAILED: "CREATE_MAPPED_FILE_FAILED",
+}
+
+_FAQ: Final = (
+    "See https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
+)
+
+
+@final
+class SendBack:
+    """Answers request 36.
+
+    @ivar counts: messages that were stored again, dead letters too.
+    """
+
+    def __init__(
+        self,
+        store: IStore,
+        topics: TopicTable,
+        groups: GroupTable,
+        intake: AppendBatcher,
+        postponing: DelayMessages,
+        lights: Lmq,
+        dead_letters: DeadLetters,
+        options: BrokerOptions,
+        in_thread: InThread,
+    ) -> None:
+        self.counts = FailureCounts(topics)
+        self._store = store
+        self._topics = topics
+        self._groups = groups
+        self._intake = intake
+        self._postponing = postponing
+        self._lights = lights
+        self._dead_letters = dead_letters
+        self._options = options
+        self._in_thread = in_thread
+        self._reading = DeferredSemaphore(MOST_READ)
+        self._most_waiting = options.send_thread_pool_queue_capacity
+        self._next_queue = 0
+
+    def register(self, table: IResponderTable) -> None:
+        """Answer on a port."""
+        table.register(RequestCode.CONSUMER_SEND_MSG_BACK, self.respond)
+
+    def respond(self, connection: IConnection, request: Command) -> Answer:
+        """Store a message again for a group, or say why not."""
+        header = ConsumerSendMsgBackRequestHeader.complete(request.ext)
+        group = self._groups.find(header.group)
+        if group is None:
+            raise SubscriptionGroupNotExist(
+                f"subscription group not exist, {header.group} {_FAQ}"
+            )
+        if not self._options.broker_permission & WRITE:
+            raise NoPermission(
+                f"the broker[{self._options.broker_ip1}] sending message is forbidden"
+            )
+        if group.retry_queue_nums <= 0:
+            # The group wants nothing again.
+            return response_to(request)
+        self._check_load()
+        queue_id = self._retry_queue(group, header)
+        store, position = self._store, header.offset
+        found: Deferred[bytes | None] = self._reading.run(
+            self._in_thread, lambda: store.record_at(position)
+        )
+        return found.addCallback(self._put, request, header, group, queue_id)
+
+    def _check_load(self) -> None:
+        """Refuse one more while too many wait: to be read, or for the disk."""
+        if self._intake.is_full():
+            raise self._intake.overload()
+        if len(self._reading.waiting) >= self._most_waiting:
+            # The reference keeps as many in the queue of its sends.
+            self._intake.refused += 1
+            raise SystemBusy(OVERLOAD)
+
+    def _retry_queue(
+        self, group: SubscriptionGroupConfig, header: ConsumerSendMsgBackRequestHeader
+    ) -> int:
+        """The queue of the group's retry topic whose turn it is; the topic is made."""
+        topic = names.retry_topic(header.group)
+        if len(topic) > names.MOST_RETRY_TOPIC_BYTES:
+            # It would wait, and be refused when its time has come.
+            raise SystemFailure(STATUS_NAMES[MESSAGE_ILLEGAL])
+        config = self._topics.config(topic)
+        if config is None:
+            flag = UNIT_SUBSCRIPTION if header.unit_mode else 0
+            config = self._topics.ensure(topic, group.retry_queue_nums, sys_flag=flag)
+        if not config.perm & WRITE:
+            raise NoPermission(f"the topic[{topic}] sending message is forbidden")
+        self._next_queue += 1
+        queues = min(group.retry_queue_nums, config.read_queue_nums)
+        return self._next_queue % max(queues, 1)
+
+    def _put(
+        self,
+        record: bytes | None,
+        request: Command,
+        header: ConsumerSendMsgBackRequestHeader,
+        group: SubscriptionGroupConfig,
+        queue_id: int,
+    ) -> Deferred[Command | None]:
+        """Store what was read.
+
+        @raise BrokerError: it cannot be.
+        """
+        # Many may have been read since it was asked for.
+        self._check_load()
+        message = given_out(record, header.offset)
+        own = properties_again(message)
+        first_topic = own[properties.RETRY_TOPIC]
+        most = most_reconsumed(group, request.version, header.max_reconsume_times)
+        is_dead = message.reconsume_times >= most or header.delay_level < 0
+        if is_dead:
+            topic, queue_id = self._dead_letters.topic(header.group), 0
+            own[properties.DELAY] = "0"
+        else:
+            level = header.delay_level or FIRST_LEVEL + message.reconsume_times
+            queue_id = self._postponing.postpone(
+                own, names.retry_topic(header.group), queue_id, max(level, 1)
+            )
+            topic = names.SCHEDULE_TOPIC
+        done: Deferred[Command | None] = Deferred()
+        answer = partial(self._answer, done, request, header.group, first_topic)
+        draft = Draft(
+            self._store.queue(topic, queue_id),
+            message.body,
+            properties.encode(own),
+            message.flag,
+            message.sys_flag & ~HOST_MASK,
+            message.born_ms,
+            message.born_host,
+            min(message.reconsume_times, MOST_TIMES - 1) + 1,
+            tag_code(own.get(properties.TAGS, "")),
+            partial(answer, is_dead),
+        )
+        self._lights.spread(draft)
+        self._intake.drafts.append(draft)
+        # A thread came back with it: that is no turn which ends.
+        self._intake.flush()
+        return done
+
+    def _answer(
+        self,
+        done: Deferred[Command | None],
+        request: Command,
+        group: str,
+        topic: str,
+        is_dead: bool,
+        draft: Draft,
+        code: int,
+    ) -> None:
+        problem = ""
+        if draft.status != PUT_OK:
+            self._intake.failed += 1
+            problem = STATUS_NAMES.get(draft.status, "UNKNOWN_ERROR")
+        else:
+            self.counts.count(group, topic)
+            if is_dead:
+                self._dead_letters.counts.count(group, topic)
+            if code:
+                problem = ResponseCode(code).name
+        if problem:
+            done.callback(response_to(request, ResponseCode.SYSTEM_ERROR, problem))
+            return
+        # Topics that were just made must outlive the broker like the message in them.
+        self._topics.saved().addCallback(lambda _: done.callback(response_to(request)))
+
+
+def given_out(record: bytes | None, position: int) -> StoredMessage:
+    """A message that a consumer can have been given.
+
+    @raise SystemFailure: there is none, or it was never given out, or not as one
+        message: a batch that is one record.
+    """
+    message = None if record is None else decode(record)
+    if message is None or not takes_queue_offset(message.sys_flag):
+        raise SystemFailure(f"look message by offset failed, {position}")
+    if message.sys_flag & INNER_BATCH:
+        # The client then sends those of its messages that failed.
+        raise SystemFailure(STATUS_NAMES[MESSAGE_ILLEGAL])
+    return message
+
+
+def properties_again(message: StoredMessage) -> dict[str, str]:
+    """The properties of a message that is stored once more, without its delay."""
+    own = dict(message.properties)
+    own.setdefault(properties.RETRY_TOPIC, message.topic)
+    if not own.get(properties.ORIGIN_MESSAGE_ID, "").strip():
+        own[properties.ORIGIN_MESSAGE_ID] = message.offset_id
+    own[properties.WAIT] = "false"
+    # That of the record which was read.
+    own.pop(properties.CRC32, None)
+    return own

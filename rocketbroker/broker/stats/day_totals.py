@@ -1,0 +1,45 @@
+# -*- test-case-name: tests.broker.stats.test_day_totals -*-
+"""What a total was when this day and the day before began.
+
+Days are those of the local clock. The broker sheet, sections 5 and 22.4: at midnight
+what stood for this morning becomes yesterday's, and the total of now this morning's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import final
+
+
+@final
+class DayTotals:
+    """Some totals at the beginning of days.
+
+    @ivar yesterday: each total when the day before this one began.
+    @ivar today: each total when this day began; all start at 0 with the broker.
+    """
+
+    def __init__(
+        self, wall_ms: Callable[[], int], totals: Mapping[str, Callable[[], int]]
+    ) -> None:
+        """
+        @param totals: what is looked at, by name.
+        """
+        self._wall_ms = wall_ms
+        self._totals = totals
+        self._day = self._local_day()
+        self.today = dict.fromkeys(totals, 0)
+        self.yesterday = dict(self.today)
+
+    def look(self) -> None:
+        """See whether another day has begun; every second or so."""
+        day = self._local_day()
+        if day != self._day:
+            self._day = day
+            self.yesterday = self.today
+            self.today = {name: total() for name, total in self._totals.items()}
+
+    def _local_day(self) -> tuple[int, int]:
+        now = time.localtime(self._wall_ms() / 1000)
+        return now.tm_year, now.tm_yday

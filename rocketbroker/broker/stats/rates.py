@@ -1,0 +1,108 @@
+# -*- test-case-name: tests.broker.stats.test_rates -*-
+"""How many a second, over windows that tools ask for.
+
+Totals are looked at once a second and kept for ten minutes; nothing is counted for it
+where messages pass. The broker sheet, section 22.4: over 10, 60 and 600 seconds, as
+text with blanks between; a window that was not lived through yet is empty.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Final, Generic, TypeVar, final
+
+#: How often the totals are looked at.
+SAMPLE_SECONDS: Final = 1
+
+#: The windows, in samples.
+WINDOWS: Final = (10, 60, 600)
+
+#: Rates by group or topic, of which there are many: how often these are looked at, and
+#: over how many looks they are taken: a minute.
+KEYED_SAMPLE_SECONDS: Final = 10
+KEYED_WINDOW: Final = 6
+
+K = TypeVar("K", bound=Hashable)
+
+
+@final
+class Rates:
+    """The rates of some totals."""
+
+    def __init__(
+        self, seconds: Callable[[], float], totals: Mapping[str, Callable[[], int]]
+    ) -> None:
+        """
+        @param seconds: monotonic time.
+        @param totals: what is looked at, by name. All begin at 0; one may fall, when
+            what it counted for is forgotten.
+        """
+        self._seconds = seconds
+        self._totals = tuple(totals.values())
+        self._at = {name: at for at, name in enumerate(totals, 1)}
+        first = seconds(), *(0 for _ in totals)
+        self._samples: deque[tuple[float, ...]] = deque([first], WINDOWS[-1] + 1)
+
+    def sample(self) -> None:
+        """Look at the totals; every L{SAMPLE_SECONDS}."""
+        self._samples.append((self._seconds(), *(total() for total in self._totals)))
+
+    def rate(self, name: str, window: int) -> float | None:
+        """A total's rate over so many samples; None for what was not lived through."""
+        samples = self._samples
+        if len(samples) <= window:
+            return None
+        first, last = samples[-1 - window], samples[-1]
+        if last[0] <= first[0]:
+            return None
+        at = self._at[name]
+        return max(last[at] - first[at], 0) / (last[0] - first[0])
+
+    def text(self, name: str) -> str:
+        """The rates of a total as tools read them: C{"12.5 3.0 "}."""
+        rates = [self.rate(name, window) for window in WINDOWS]
+        return " ".join("" if rate is None else f"{rate:.2f}" for rate in rates)
+
+    def sum_text(self, *names: str) -> str:
+        """The rates of several totals together; 0.0 where they are not known."""
+        return " ".join(
+            f"{sum(self.rate(name, window) or 0.0 for name in names):.2f}"
+            for window in WINDOWS
+        )
+
+
+@final
+class KeyedRates(Generic[K]):
+    """The rates of many totals of one kind over the last minute."""
+
+    def __init__(
+        self,
+        seconds: Callable[[], float],
+        totals: Callable[[], Iterable[tuple[K, int]]],
+    ) -> None:
+        """
+        @param seconds: monotonic time.
+        @param totals: all of them; what comes more than once is added up.
+        """
+        self._seconds = seconds
+        self._totals = totals
+        first: tuple[float, dict[K, int]] = seconds(), {}
+        self._samples = deque([first], KEYED_WINDOW + 1)
+
+    def sample(self) -> None:
+        """Look at the totals, if the last look was long enough ago."""
+        now = self._seconds()
+        if now - self._samples[-1][0] < KEYED_SAMPLE_SECONDS:
+            return
+        sums: dict[K, int] = {}
+        for key, total in self._totals():
+            sums[key] = sums.get(key, 0) + total
+        self._samples.append((now, sums))
+
+    def rate(self, key: K) -> float:
+        """How many a second; 0.0 before the second look."""
+        (begin, first), (end, last) = self._samples[0], self._samples[-1]
+        if end <= begin:
+            return 0.0
+        return max(last.get(key, 0) - first.get(key, 0), 0) / (end - begin)

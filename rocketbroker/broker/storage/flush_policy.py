@@ -1,0 +1,105 @@
+# -*- test-case-name: tests.broker.storage.test_flush_policy -*-
+"""When the log is committed, and when log and queues are flushed.
+
+  - I{The log}, with ASYNC_FLUSH: every flushIntervalCommitLog, if
+    flushCommitLogLeastPages have come, and after flushCommitLogThoroughInterval
+    whatever there is. Without flushCommitLogTimed also when it is woken: by a commit,
+    and by an append if wakeFlushWhenPutMessage. SYNC_FLUSH flushes when somebody waits
+    (L{GroupCommit}), and a moment after an append for which nobody does.
+  - I{The commit}, with the transient store pool: every commitIntervalCommitLog, if
+    commitCommitLogLeastPages have come, and after commitCommitLogThoroughInterval
+    whatever there is; also when an append wakes it (wakeCommitWhenPutMessage).
+  - I{Queues and checkpoint}: every flushIntervalConsumeQueue those queues for which
+    flushConsumeQueueLeastPages have come; all of them the first time and after
+    flushConsumeQueueThoroughInterval.
+
+An append wakes by the same call, a millisecond after it, that dispatches it.
+
+The store sheet, section 6.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+from twisted.internet.interfaces import IReactorTime
+
+from rocketbroker.broker.storage.group_commit import GroupCommit
+from rocketbroker.config.store import StoreOptions
+from rocketbroker.store.commitlog.flush_threshold import is_due
+from rocketbroker.store.interfaces import IStore
+
+
+@final
+class FlushPolicy:
+    """Knows when it is time."""
+
+    def __init__(
+        self,
+        clock: IReactorTime,
+        store: IStore,
+        options: StoreOptions,
+        durability: GroupCommit,
+    ) -> None:
+        self._clock = clock
+        self._store = store
+        self._options = options
+        self._durability = durability
+        self._flushed_ms = self._committed_ms = self._now_ms()
+        self._queues_ms: int | None = None
+
+    def _now_ms(self) -> int:
+        # Rounded: a call that comes each 200 ms is to find 200 ms and not 199.
+        return round(self._clock.seconds() * 1000)
+
+    def appended(self) -> None:
+        """Something was appended a moment ago."""
+        options, store = self._options, self._store
+        if self._durability.holds_back and options.wake_commit_when_put_message:
+            self.commit()
+        if self._durability.synchronous:
+            if store.flushed_position < store.published_position:
+                self._durability.flush_if_idle()
+        elif options.wake_flush_when_put_message:
+            self._wake_flush()
+
+    def commit(self) -> None:
+        """Commit what is due."""
+        options = self._options
+        now_ms = self._now_ms()
+        least_pages = options.commit_commit_log_least_pages
+        if now_ms - self._committed_ms >= options.commit_commit_log_thorough_interval:
+            least_pages = 0
+            self._committed_ms = now_ms
+        if self._store.commit(least_pages):
+            self._committed_ms = now_ms
+            self._wake_flush()
+
+    def _wake_flush(self) -> None:
+        if not self._options.flush_commit_log_timed:
+            self.flush()
+
+    def flush(self) -> None:
+        """Flush what is due of the log (ASYNC_FLUSH)."""
+        options, store = self._options, self._store
+        done, end = store.flushed_position, store.committed_position
+        if end <= done:
+            return
+        now_ms = self._now_ms()
+        least_pages = options.flush_commit_log_least_pages
+        if now_ms - self._flushed_ms >= options.flush_commit_log_thorough_interval:
+            least_pages = 0
+            self._flushed_ms = now_ms
+        if is_due(done, end, least_pages, options.mapped_file_size_commit_log):
+            self._durability.flush()
+
+    def flush_queues(self) -> None:
+        """I{Blocking.} Flush what is due of queues and checkpoint."""
+        options = self._options
+        now_ms = self._now_ms()
+        least_pages = options.flush_consume_queue_least_pages
+        interval = options.flush_consume_queue_thorough_interval
+        thorough = self._queues_ms is None or now_ms - self._queues_ms >= interval
+        self._store.flush_queues(0 if thorough else least_pages)
+        if thorough:
+            self._queues_ms = now_ms

@@ -1,0 +1,267 @@
+# -*- test-case-name: tests.broker.storage.test_store_scheduler -*-
+"""Who calls which step of the store, and when.
+
+  - I{Dispatch}: a millisecond after an append, as the reference's dispatcher does, so
+    that the entries of all turns of that time go into the queues together; and at once
+    when a pull asks at the end of a queue. What arrived wakes held pulls.
+  - I{Commit and flush}: L{rocketbroker.broker.storage.flush_policy} says when.
+  - I{The next segment}: twice a second, and when a load fills what is reserved faster
+    than that; making one takes a disk seconds, filling one longer.
+  - I{The index}: a step some milliseconds after a dispatch, for all that was dispatched
+    meanwhile; what it leaves is done in a thread.
+
+What blocks runs in a thread, each step at most once at a time.
+
+Intervals: the store sheet, sections 2.6, 6 and 13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, final
+
+from twisted.internet.defer import Deferred, DeferredList
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
+from twisted.internet.task import LoopingCall
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from rocketbroker.broker.storage.flush_policy import FlushPolicy
+from rocketbroker.broker.storage.group_commit import GroupCommit, InThread
+from rocketbroker.config.store import StoreOptions
+from rocketbroker.store.interfaces import Arrival, IStore
+
+#: How long entries wait for others before they are dispatched together.
+DISPATCH_SECONDS: Final = 0.001
+
+#: Records of one dispatch step: about 2 ms, after which connections get their turn.
+MOST_DISPATCHED: Final = 4096
+
+#: How long to wait after a dispatch that the disk refused.
+RETRY_SECONDS: Final = 1.0
+
+#: How often to look whether the next segment has to be made.
+ALLOCATE_SECONDS: Final = 0.5
+
+#: How often it is made in haste: else a full disk would be asked in a busy loop.
+HASTE_SECONDS: Final = 0.02
+
+#: How often what was found wrong on the disk is logged.
+TELL_SECONDS: Final = 1.0
+
+#: How long dispatched messages wait for others before they enter the index together.
+INDEX_SECONDS: Final = 0.005
+
+#: The same between steps in a thread. One that reads the log takes 5 ms, and an index
+#: that is built from the whole log is not to slow everything else down for minutes.
+CATCH_UP_SECONDS: Final = 0.02
+
+#: Records of one step of the index: more than the fastest load of batches brings until
+#: the next one.
+MOST_INDEXED_NOW: Final = 8192
+
+#: The same, of one in a thread, which has to catch up.
+MOST_INDEXED: Final = 1 << 16
+
+
+@final
+class StoreScheduler:
+    """Runs the store's steps.
+
+    @ivar dispatches: how many dispatch steps found something.
+    @ivar failures: how many steps failed.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        clock: IReactorTime,
+        store: IStore,
+        options: StoreOptions,
+        durability: GroupCommit,
+        wake: Callable[[Arrival], None],
+        in_thread: InThread,
+    ) -> None:
+        """
+        @param wake: told what arrived in a queue.
+        """
+        self.dispatches = 0
+        self.failures = 0
+        self._clock = clock
+        self._store = store
+        self._wake = wake
+        self._in_thread = in_thread
+        self._soon: IDelayedCall | None = None
+        self._index_soon: IDelayedCall | None = None
+        self._stopped = False
+        self._dispatching = False
+        self._refused = False
+        self._room_at = 0.0
+        self._loops: list[tuple[LoopingCall, float]] = []
+        self._running: dict[str, Deferred[None]] = {}
+        timing = self._timing = FlushPolicy(clock, store, options, durability)
+        if not durability.synchronous:
+            self._every(options.flush_interval_commit_log / 1000.0, timing.flush)
+        self._woken: LoopingCall | None = None
+        if durability.holds_back:
+            seconds = options.commit_interval_commit_log / 1000.0
+            loop = self._every(seconds, self._commit)
+            if options.wake_commit_when_put_message:
+                self._woken = loop
+        self._every(options.flush_interval_consume_queue / 1000.0, self._flush_queues)
+        self._every(ALLOCATE_SECONDS, self._allocate)
+        self._every(TELL_SECONDS, self._tell)
+        durability.on_flush(self.appended)
+
+    def _every(self, seconds: float, step: Callable[[], None]) -> LoopingCall:
+        loop = LoopingCall(step)
+        loop.clock = self._clock
+        self._loops.append((loop, seconds))
+        return loop
+
+    def start(self) -> None:
+        """Begin all regular work; the next segment is made now."""
+        for loop, seconds in self._loops:
+            loop.start(seconds, now=False)
+        self._allocate()
+        self.appended()
+        self._index_later()
+
+    def stop(self) -> Deferred[None]:
+        """End all regular work; fires when no thread works for it any more."""
+        self._stopped = True
+        for loop, _ in self._loops:
+            if loop.running:
+                loop.stop()
+        if self._soon is not None:
+            self._soon.cancel()
+            self._soon = None
+        self.dispatch()
+        if self._index_soon is not None:
+            # What is left of it is done when the store is closed.
+            self._index_soon.cancel()
+            self._index_soon = None
+        waiting: list[Deferred[None]] = []
+        for step in list(self._running):
+            done: Deferred[None] = Deferred()
+            self._running[step].chainDeferred(done)
+            waiting.append(done)
+        return DeferredList(waiting).addCallback(lambda _: None)
+
+    def appended(self) -> None:
+        """Something was appended or flushed: dispatch it soon."""
+        if self._soon is None and not self._stopped:
+            self._soon = self._clock.callLater(DISPATCH_SECONDS, self._dispatch_soon)
+
+    def dispatch(self) -> None:
+        """Dispatch now, one step.
+
+        Does nothing when called from within, by a pull that a dispatch has woken, and
+        while it waits to ask a disk again that has refused.
+        """
+        store = self._store
+        if (
+            self._dispatching
+            or self._refused
+            or store.dispatched_position >= store.published_position
+        ):
+            return
+        self._dispatching = True
+        try:
+            arrivals = store.dispatch(MOST_DISPATCHED)
+            if arrivals:
+                self.dispatches += 1
+                wake = self._wake
+                for arrival in arrivals:
+                    wake(arrival)
+            if self._index_soon is None:
+                self._index_later()
+        except OSError as error:
+            self._refused = True
+            self._failed("dispatch", str(error))
+            if not self._stopped:
+                self._clock_dispatch(RETRY_SECONDS)
+        finally:
+            self._dispatching = False
+
+    def _dispatch_soon(self) -> None:
+        self._soon = None
+        self._refused = False
+        self._timing.appended()
+        if self._woken is not None and self._woken.running:
+            # It waits its whole time again, and then everything is due; else what came
+            # soon after a commit would wait for two rounds.
+            self._woken.reset()
+        store = self._store
+        if store.lacks_room() and self._clock.seconds() >= self._room_at:
+            self._room_at = self._clock.seconds() + HASTE_SECONDS
+            self._allocate()
+        before = store.dispatched_position
+        self.dispatch()
+        # A step may have met only records without a queue, so its arrivals tell
+        # nothing.
+        after = store.dispatched_position
+        if before < after < store.published_position and self._soon is None:
+            self._soon = self._clock.callLater(0, self._dispatch_soon)
+
+    def _commit(self) -> None:
+        before = self._store.committed_position
+        self._timing.commit()
+        if self._store.committed_position > before:
+            self.appended()
+
+    def _clock_dispatch(self, seconds: float) -> None:
+        """Dispatch after C{seconds}, not before."""
+        if self._soon is not None:
+            self._soon.cancel()
+        self._soon = self._clock.callLater(seconds, self._dispatch_soon)
+
+    def _flush_queues(self) -> None:
+        self._run("flush_queues", self._timing.flush_queues)
+
+    def _allocate(self) -> None:
+        self._run("allocate_ahead", self._store.allocate_ahead)
+
+    def _tell(self) -> None:
+        for sentence in self._store.findings():
+            self._log.error("{sentence}", sentence=sentence)
+
+    def _index_later(self, seconds: float = INDEX_SECONDS) -> None:
+        """Build the index soon, unless it is complete."""
+        if self._store.index_behind and not self._stopped:
+            self._index_soon = self._clock.callLater(seconds, self._index)
+
+    def _index(self) -> None:
+        store = self._store
+        self._index_soon = None
+        pause = INDEX_SECONDS
+        if store.index_behind:
+            try:
+                if not store.build_index_now(MOST_INDEXED_NOW):
+                    self._run("build_index", lambda: store.build_index(MOST_INDEXED))
+                    pause = CATCH_UP_SECONDS
+            except OSError as error:
+                self._failed("build_index_now", str(error))
+        self._index_later(pause)
+
+    def _run(self, name: str, step: Callable[[], object]) -> None:
+        """Run a step in a thread unless it still runs."""
+        if name in self._running:
+            return
+        over: Deferred[None] = Deferred()
+        self._running[name] = over
+
+        def ended(result: object) -> None:
+            del self._running[name]
+            if isinstance(result, Failure):
+                self._failed(name, result.getErrorMessage())
+            over.callback(None)
+
+        self._in_thread(step).addBoth(ended)
+
+    def _failed(self, step: str, reason: str) -> None:
+        self.failures += 1
+        self._log.error(
+            "The store's step {step} failed: {reason}", step=step, reason=reason
+        )

@@ -1,0 +1,486 @@
+# -*- test-case-name: tests.broker.transaction.test_check_back -*-
+"""Asks producers what became of transactions that nobody has ended.
+
+Every transactionCheckInterval one I{round} goes through the half queue, from the base
+(L{transaction_state}) to what was stored after the round began. Halves are read in a
+thread, L{MOST_READ} at a time, and each is judged:
+
+  - it is too young: the round is over, as those behind it are younger;
+  - its producer wishes not to be asked yet: it is stored anew, at the end;
+  - it was asked about transactionCheckMax times, or is older than the log is kept: it
+    goes to TRANS_CHECK_MAX_TIME_TOPIC;
+  - otherwise it is stored anew with a higher count, and one producer of its group is
+    asked about that copy.
+
+Whatever is stored anew is marked as over behind its copy, so the base can move on. A
+crash between the two leaves two copies, of which the start (L{CheckBack.load})
+marks the older. What is written down of base and op queue never passes what the disk
+does not have.
+
+In the reference a copy keeps neither flag nor reconsume times, waiting for the wish of
+its producer counts as being asked, and a message whose last question is on its way is
+discarded in the same round. Here they keep them, it does not, and it is not.
+
+Rules: the transaction sheet, sections A6 and A7; the broker sheet, section 17.4.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, final
+
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
+from twisted.logger import Logger
+
+from rocketbroker.broker.clients.producers import ProducerRegistry
+from rocketbroker.broker.messages.transaction_messages import (
+    Over,
+    discarded,
+    half_at,
+    parsed_offset,
+    question,
+    renewed,
+)
+from rocketbroker.broker.metadata.offsets import NONE, OffsetTable
+from rocketbroker.broker.metadata.topics import TopicTable
+from rocketbroker.broker.storage.group_commit import GroupCommit, InThread
+from rocketbroker.broker.transaction.counters import TransactionCounters
+from rocketbroker.broker.transaction.end_transaction import immunity_ms
+from rocketbroker.broker.transaction.op_queue import OpQueue
+from rocketbroker.broker.transaction.open_transactions import OpenTransactions
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.records.names import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
+from rocketbroker.records.properties import (
+    CHECK_IMMUNITY_SECONDS,
+    MOST_BYTES,
+    PRODUCER_GROUP,
+    REAL_TOPIC,
+    TRANSACTION_CHECK_TIMES,
+)
+from rocketbroker.records.record import StoredMessage
+from rocketbroker.store.interfaces import (
+    MESSAGE_ILLEGAL,
+    PROPERTIES_SIZE_EXCEEDED,
+    PUT_OK,
+    Draft,
+    IStore,
+)
+
+#: The group whose offsets say how far the checks are.
+GROUP: Final = "CID_RMQ_SYS_TRANS"
+
+#: How many halves are read and judged at once: with the largest of 4 MiB, what a thread
+#: may hold for one step.
+MOST_READ: Final = 32
+
+#: How many bytes of halves are held at once; one more may come on top.
+MOST_HELD_BYTES: Final = 4 << 20
+
+#: A round takes no longer; the next goes on where it was.
+ROUND_SECONDS: Final = 60.0
+
+#: How many open halves the start looks at, a second or so on a slow disk. What is
+#: behind them is found by the rounds.
+MOST_LOADED: Final = 20_000
+
+#: A half that cannot be read is looked at in so many rounds, one after the other, and
+#: then passed: it was acknowledged, and the disk may give later what it does not now.
+MOST_UNREADABLE: Final = 3
+
+#: Marks that could not be written are tried again so often.
+RETRY_SECONDS: Final = 1.0
+
+#: What is to be done with a half.
+_WAIT: Final = "wait"
+_SPARE: Final = "spare"
+_DISCARD: Final = "discard"
+_ASK: Final = "ask"
+
+#: Offset in the half queue, and the half if it can be read.
+Found = tuple[int, StoredMessage | None]
+
+
+@final
+class CheckBack:
+    """The service.
+
+    @ivar asked: how many questions were sent.
+    @ivar unasked: how many had no producer to go to.
+    @ivar discarded: how many halves were given up.
+    @ivar unreadable: how many could not be read.
+    @ivar failures: how often the store did not take a copy.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        clock: IReactorTime,
+        store: IStore,
+        state: OpenTransactions,
+        marks: OpQueue,
+        counts: TransactionCounters,
+        offsets: OffsetTable,
+        topics: TopicTable,
+        producers: ProducerRegistry,
+        durability: GroupCommit,
+        appended: Callable[[], None],
+        dispatch: Callable[[], None],
+        options: BrokerOptions,
+        reserved_ms: int,
+        store_host: bytes,
+        wall_ms: Callable[[], int],
+        in_thread: InThread,
+    ) -> None:
+        """
+        @param appended: called after each append.
+        @param dispatch: enters what was appended into the queues, now.
+        @param reserved_ms: how long the log is kept.
+        @param store_host: where this broker is reached, as records have it.
+        """
+        self.asked = 0
+        self.unasked = 0
+        self.discarded = 0
+        self.unreadable = 0
+        self.failures = 0
+        self._clock = clock
+        self._store = store
+        self._state = state
+        self._marks = marks
+        self._counts = counts
+        self._offsets = offsets
+        self._topics = topics
+        self._producers = producers
+        self._durability = durability
+        self._appended = appended
+        self._dispatch = dispatch
+        self._options = options
+        self._reserved_ms = reserved_ms
+        self._store_host = store_host
+        self._wall_ms = wall_ms
+        self._in_thread = in_thread
+        self._turn = 0
+        self._unread: dict[int, int] = {}
+        self._progress: deque[tuple[int, int, int]] = deque()
+        self._reached = (NONE, NONE)
+        self._calls: dict[str, IDelayedCall] = {}
+        self._round: Deferred[None] = succeed(None)
+        self._stopped = False
+
+    # Start and stop.
+
+    def load(self) -> None:
+        """I{Blocking.} Find the open transactions; the store and the offsets are open.
+
+        @raise OSError: the disk cannot be read.
+        """
+        self._counts.load()
+        half = self._store.queue(HALF_TOPIC, 0)
+        op = self._store.queue(OP_HALF_TOPIC, 0)
+        self._state.begin(self._kept(HALF_TOPIC, half.min_offset, half.max_offset))
+        self._marks.read_offset = self._kept(
+            OP_HALF_TOPIC, op.min_offset, op.max_offset
+        )
+        while (block := self._marks.read(doubting=True)) is not None:
+            self._marks.take(block)
+        if self._marks.doubted:
+            self._log.warn(
+                "{count} ended transactions are open again: their messages were lost "
+                "with what the disk did not have yet",
+                count=self._marks.doubted,
+            )
+        firsts: dict[tuple[str, int], int] = {}
+        topics: dict[int, str] = {}
+        older: list[Over] = []
+        offset, left = self._state.base, MOST_LOADED
+        while left > 0:
+            most = min(left, MOST_READ)
+            halves = self._read(self._open_from(offset, half.max_offset, most))
+            if not halves:
+                break
+            for each, message in halves:
+                if message is not None:
+                    topics[each] = message.properties[REAL_TOPIC]
+                    # RocketMQ's copies do not say what they are copies of.
+                    key = message.unique_key or str(each), message.born_ms
+                    if (first := firsts.setdefault(key, each)) != each:
+                        self._state.same(each, first)
+            older += self._older(halves)
+            offset = halves[-1][0] + 1
+            left -= len(halves)
+        if left > 0:
+            gone = {each for each, _ in older}
+            still = [topic for each, topic in topics.items() if each not in gone]
+            self._counts.begin(Counter(still))
+        self._marks.write(older)
+
+    def _kept(self, topic: str, first: int, end: int) -> int:
+        """The offset that was written down, if the queue has it."""
+        offset = self._offsets.query(GROUP, topic, 0)
+        return first if offset == NONE else min(max(offset, first), end)
+
+    def start(self) -> None:
+        """Begin to ask."""
+        self._later("round", self._interval(), self._begin_round)
+        self._later("retry", RETRY_SECONDS, self._retry)
+
+    def stop(self) -> Deferred[None]:
+        """Ask nobody any more; fires when no thread reads for it."""
+        self._stopped = True
+        for call in self._calls.values():
+            call.cancel()
+        self._calls.clear()
+        done: Deferred[None] = Deferred()
+        self._round.addBoth(lambda _: done.callback(None))
+        return done
+
+    def _interval(self) -> float:
+        return max(1, self._options.transaction_check_interval) / 1000
+
+    def _later(self, name: str, seconds: float, work: Callable[[], None]) -> None:
+        if not self._stopped:
+            self._calls[name] = self._clock.callLater(seconds, self._call, name, work)
+
+    def _call(self, name: str, work: Callable[[], None]) -> None:
+        del self._calls[name]
+        work()
+
+    def _retry(self) -> None:
+        """Write the marks that wait."""
+        try:
+            if self._marks.waiting and self._marks.write([]):
+                self._appended()
+        except Exception:
+            self._log.failure("Marks of transactions cannot be written.")
+        self._later("retry", RETRY_SECONDS, self._retry)
+
+    def save(self) -> None:
+        """Put into the table of offsets how far the checks are, as far as the disk has
+        what they stored."""
+        flushed = self._store.flushed_position
+        progress = self._progress
+        kept = None
+        while progress and progress[0][0] <= flushed:
+            kept = progress.popleft()
+        if kept is not None:
+            _, half, op = kept
+            for topic, offset in ((HALF_TOPIC, half), (OP_HALF_TOPIC, op)):
+                if self._offsets.query(GROUP, topic, 0) != offset:
+                    self._offsets.commit(GROUP, topic, 0, offset)
+
+    # A round.
+
+    def _begin_round(self) -> None:
+        self._round = Deferred.fromCoroutine(self._run())
+        self._round.addErrback(
+            lambda failure: self._log.failure(
+                "Transactions cannot be checked; the next round tries again.",
+                failure=failure,
+            )
+        )
+        self._round.addBoth(
+            lambda _: self._later("round", self._interval(), self._begin_round)
+        )
+
+    async def _run(self) -> None:
+        end_of_time = self._clock.seconds() + ROUND_SECONDS
+        self._dispatch()
+        # What this round stores anew is left to the next. Unlike a time of day, which
+        # the reference compares here, the end of the queue is never set back.
+        end = self._store.queue(HALF_TOPIC, 0).max_offset
+        while (block := await self._in_thread(self._marks.read)) is not None:
+            self._marks.take(block)
+        offset = self._state.base
+        while not self._stopped and self._clock.seconds() < end_of_time:
+            wanted = self._open_from(offset, end, MOST_READ)
+            if not wanted:
+                self._advance(max(offset, end))
+                break
+            found = await self._in_thread(partial(self._read, wanted))
+            offset = self._look_at(found)
+            self._advance(offset)
+            if offset <= found[-1][0]:
+                break
+
+    def _open_from(self, offset: int, end: int, most: int) -> list[int]:
+        """The next offsets of halves before C{end} that may be open."""
+        offset = max(offset, self._store.queue(HALF_TOPIC, 0).min_offset)
+        return self._state.open_from(offset, end, most)
+
+    def _read(self, offsets: Sequence[int]) -> list[Found]:
+        """I{Blocking.} The halves at some offsets, as many as may be held.
+
+        @raise OSError: the disk cannot be read.
+        """
+        store = self._store
+        queue = store.queue(HALF_TOPIC, 0)
+        found: list[Found] = []
+        size = 0
+        for offset in offsets:
+            entries = store.entries(queue, offset, 1)
+            half = half_at(store, entries[0][0]) if entries else None
+            if half is not None and half.queue_offset != offset:
+                half = None
+            found.append((offset, half))
+            size += 0 if half is None else half.size
+            if size >= MOST_HELD_BYTES:
+                break
+        return found
+
+    def _look_at(self, found: Sequence[Found]) -> int:
+        """Judge halves, and do what is to be done with them.
+
+        @return: the offset of the first one that is not over.
+        """
+        store = self._store
+        half_queue = store.queue(HALF_TOPIC, 0)
+        now_ms = self._wall_ms()
+        over = found[-1][0] + 1
+        drafts: list[tuple[str, Draft]] = []
+        marked = self._older(found)
+        for offset, half in found:
+            if self._state.is_over(offset):
+                continue
+            if half is None:
+                if not self._is_passed(offset):
+                    over = min(over, offset)
+                continue
+            self._unread.pop(offset, None)
+            what = self._judge(half, now_ms)
+            if what is _WAIT:
+                over = min(over, offset)
+                break
+            if what is not _DISCARD:
+                checks = _checks_of(half) + 1 if what is _ASK else None
+                draft = renewed(half, half_queue, checks)
+                if len(draft.properties) > MOST_BYTES:
+                    self._say_too_large(half)
+                    what = _DISCARD
+            if what is _DISCARD:
+                draft = discarded(half, store)
+            drafts.append((what, draft))
+        if not drafts and not marked:
+            return over
+        store.append([draft for _, draft in drafts])
+        for what, draft in drafts:
+            copied = draft.context
+            assert isinstance(copied, StoredMessage)
+            if draft.status not in (PUT_OK, MESSAGE_ILLEGAL, PROPERTIES_SIZE_EXCEEDED):
+                # Those behind it that are stored are marked all the same.
+                self.failures += 1
+                over = min(over, copied.queue_offset)
+                continue
+            marked += self._settle(what, copied, draft)
+        self._marks.write(marked)
+        self._appended()
+        if self._durability.synchronous:
+            self._durability.flush()
+        return over
+
+    def _older(self, found: Sequence[Found]) -> list[Over]:
+        """The halves that are over because their transaction has a newer one."""
+        older: list[Over] = []
+        for offset, half in found:
+            if half is not None and not self._state.is_over(offset):
+                one = self._state.found(half)
+                if one is not None:
+                    self._state.mark(one)
+                    older.append((one, half.position if one != offset else 0))
+        return older
+
+    def _judge(self, half: StoredMessage, now_ms: int) -> str:
+        """What is to be done with a half."""
+        age, options = now_ms - half.born_ms, self._options
+        wish = half.properties.get(CHECK_IMMUNITY_SECONDS)
+        if wish is None and 0 <= age < options.transaction_time_out:
+            return _WAIT
+        if age > self._reserved_ms:
+            return _DISCARD
+        if wish is not None and (
+            0 <= age < immunity_ms(wish, options.transaction_time_out)
+        ):
+            return _SPARE
+        if _checks_of(half) >= options.transaction_check_max:
+            return _DISCARD
+        return _ASK
+
+    def _settle(self, what: str, half: StoredMessage, draft: Draft) -> list[Over]:
+        """Do what follows from a copy that is stored, or never can be.
+
+        @return: what is over with it.
+        """
+        topic = half.properties[REAL_TOPIC]
+        if draft.status != PUT_OK:
+            self._say_too_large(half)
+            what = _DISCARD
+        if what is _DISCARD:
+            self.discarded += 1
+            self._topics.ensure(CHECK_MAX_TIME_TOPIC, 1)
+            self._counts.given_up(topic)
+            self._log.warn(
+                "The transaction of the half message at {offset} for {topic} was never "
+                "ended; its message is in {discard_topic}",
+                offset=half.queue_offset,
+                topic=topic,
+                discard_topic=CHECK_MAX_TIME_TOPIC,
+            )
+            given_up = self._state.given_up(half)
+            return [(offset, draft.position) for offset in given_up]
+        self._state.renewed(self._state.root(half), draft.queue_offset)
+        if what is _ASK:
+            self._ask(half, draft)
+        return [(half.queue_offset, draft.position)]
+
+    def _ask(self, half: StoredMessage, copy: Draft) -> None:
+        """Ask one producer of the group, each in turn."""
+        members = self._producers.members(half.properties.get(PRODUCER_GROUP, ""))
+        self._turn += 1
+        for each in range(len(members)):
+            connection = members[(self._turn + each) % len(members)].connection
+            if not connection.closed and not connection.congested:
+                name = self._options.broker_name
+                connection.oneway(question(half, copy, self._store_host, name))
+                self.asked += 1
+                return
+        self.unasked += 1
+
+    def _say_too_large(self, half: StoredMessage) -> None:
+        self._log.error(
+            "The half message at {offset} for {topic} is too large to be stored again; "
+            "nobody is asked about it any more",
+            offset=half.queue_offset,
+            topic=half.properties[REAL_TOPIC],
+        )
+
+    def _is_passed(self, offset: int) -> bool:
+        """Whether a half that cannot be read has been looked at often enough."""
+        times = self._unread.get(offset, 0) + 1
+        if times < MOST_UNREADABLE:
+            self._unread[offset] = times
+            return False
+        self._unread.pop(offset, None)
+        self._state.mark(offset)
+        self.unreadable += 1
+        self._log.error(
+            "The half message at {offset} cannot be read or does not say where it "
+            "belongs; nobody is asked about it",
+            offset=offset,
+        )
+        return True
+
+    def _advance(self, offset: int) -> None:
+        """Every half before C{offset} is over."""
+        self._state.advance(offset)
+        progress = self._state.base, self._marks.needed_offset()
+        if progress != self._reached:
+            self._reached = progress
+            self._progress.append((self._store.published_position, *progress))
+
+
+def _checks_of(half: StoredMessage) -> int:
+    """How often its producer has been asked."""
+    count = parsed_offset(half.properties.get(TRANSACTION_CHECK_TIMES, ""))
+    return 0 if count is None else count

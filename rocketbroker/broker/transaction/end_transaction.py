@@ -1,0 +1,222 @@
+# -*- test-case-name: tests.broker.transaction.test_end_transaction -*-
+"""Request 37: what became of a transaction.
+
+A commit is two appends: the final message, then the marks of its half messages
+(L{transaction_marks}); a rollback is the marks. Both are in the log before the answer,
+and on the disk where the broker is to wait for that. Who ends a transaction twice is
+told that all is well, and one message is delivered; who changes his mind is refused.
+After a restart the disk only says that a transaction is over. One that was given up can
+still be committed, and lies in TRANS_CHECK_MAX_TIME_TOPIC; all others were ended.
+
+Clients send this oneway, and look after nothing: a transaction whose end is lost or
+refused is asked about (L{transaction_checks}).
+
+Rules: the transaction sheet, sections A4 and A5; the broker sheet, section 17.2.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Final, final
+
+from twisted.internet.defer import Deferred
+
+from rocketbroker.broker.messages.delay_messages import DelayMessages
+from rocketbroker.broker.messages.lmq import Lmq
+from rocketbroker.broker.messages.transaction_messages import (
+    final_message,
+    half_at,
+    was_given_up,
+)
+from rocketbroker.broker.send.append_batcher import AppendBatcher, problem_of
+from rocketbroker.broker.storage.group_commit import GroupCommit, InThread
+from rocketbroker.broker.transaction.counters import TransactionCounters
+from rocketbroker.broker.transaction.op_queue import OpQueue
+from rocketbroker.broker.transaction.open_transactions import (
+    GIVEN_UP,
+    OPEN,
+    OVER,
+    OpenTransactions,
+)
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.errors import IllegalOperation, ServiceNotAvailable, SystemFailure
+from rocketbroker.records.names import HALF_TOPIC
+from rocketbroker.records.properties import (
+    CHECK_IMMUNITY_SECONDS,
+    PRODUCER_GROUP,
+    REAL_TOPIC,
+)
+from rocketbroker.records.record import StoredMessage
+from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
+from rocketbroker.store.interfaces import PUT_OK, Draft, IStore
+from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.command import Command
+from rocketbroker.wire.headers.send import (
+    TRANSACTION_COMMIT,
+    TRANSACTION_UNKNOWN,
+    EndTransactionRequestHeader,
+)
+
+#: A half message that lies so many bytes back in the log is read in a thread: what is
+#: nearer was written in the last seconds, and is in the memory of the system.
+WARM_BYTES: Final = 64 << 20
+
+_SECONDS: Final = re.compile(r"[+-]?[0-9]{1,15}\Z")
+
+
+def immunity_ms(text: str, default: int) -> int:
+    """How long nobody is asked about a transaction, by its own wish.
+
+    @param text: CHECK_IMMUNITY_TIME_IN_SECONDS.
+    @param default: transactionTimeOut.
+    """
+    seconds = int(text) if _SECONDS.match(text) else -1
+    return default if seconds == -1 else seconds * 1000
+
+
+@final
+class EndTransaction:
+    """Ends transactions."""
+
+    def __init__(
+        self,
+        store: IStore,
+        state: OpenTransactions,
+        marks: OpQueue,
+        counts: TransactionCounters,
+        postponing: DelayMessages,
+        lights: Lmq,
+        intake: AppendBatcher,
+        durability: GroupCommit,
+        appended: Callable[[], None],
+        options: BrokerOptions,
+        most_bytes: int,
+        wall_ms: Callable[[], int],
+        in_thread: InThread,
+    ) -> None:
+        """
+        @param appended: called after each append.
+        @param most_bytes: maxMessageSize, for remarks.
+        """
+        self._store = store
+        self._state = state
+        self._marks = marks
+        self._counts = counts
+        self._postponing = postponing
+        self._lights = lights
+        self._intake = intake
+        self._durability = durability
+        self._appended = appended
+        self._options = options
+        self._most_bytes = most_bytes
+        self._wall_ms = wall_ms
+        self._in_thread = in_thread
+
+    def register(self, table: IResponderTable) -> None:
+        """Answer on a port."""
+        table.register(RequestCode.END_TRANSACTION, self.end)
+
+    def end(self, connection: IConnection, request: Command) -> Answer:
+        """Commit or roll back; who does not know yet gets no answer."""
+        header = EndTransactionRequestHeader.from_ext(request.ext)
+        if header.commit_or_rollback == TRANSACTION_UNKNOWN:
+            return None
+        if self._intake.is_full():
+            raise self._intake.overload()
+        store, position = self._store, header.commit_log_offset
+        if position >= store.committed_position:
+            store.commit()
+        if store.published_position - position <= WARM_BYTES:
+            return self._end(header, half_at(store, position))
+        found = self._in_thread(lambda: half_at(store, position))
+        return found.addCallback(partial(self._end, header))
+
+    def _end(
+        self, header: EndTransactionRequestHeader, half: StoredMessage | None
+    ) -> Deferred[Command | None] | Command:
+        """End a transaction whose half was looked for."""
+        if half is None:
+            raise SystemFailure("Find prepared transaction message failed")
+        self._check(header, half)
+        if self._state.outcome(half) != OVER:
+            return self._end_known(header, half, False)
+        found = self._in_thread(partial(was_given_up, self._store, half))
+        return found.addCallback(partial(self._end_known, header, half))
+
+    def _end_known(
+        self, header: EndTransactionRequestHeader, half: StoredMessage, given_up: bool
+    ) -> Deferred[Command | None] | Command:
+        """End a transaction.
+
+        @param given_up: whether it was given up, if only the disk knows.
+        """
+        wanted = header.commit_or_rollback
+        outcome = self._state.outcome(half)
+        if outcome == OVER and given_up:
+            outcome = GIVEN_UP
+        if outcome not in (OPEN, GIVEN_UP):
+            if outcome not in (OVER, wanted):
+                raise SystemFailure("The transaction has been ended the other way")
+            return Command(0)
+        if self._marks.is_full():
+            raise ServiceNotAvailable(
+                f"too many ends of transactions wait for the disk: "
+                f"{self._store.refusal() or 'it refused them'}"
+            )
+        drafts: list[Draft] = []
+        instead = 0
+        if wanted == TRANSACTION_COMMIT:
+            draft = final_message(half, self._store, self._postponing, None)
+            self._lights.spread(draft)
+            self._store.append([draft])
+            if draft.status != PUT_OK:
+                raise problem_of(draft, self._store, self._most_bytes)
+            drafts.append(draft)
+            instead = draft.position
+        over = self._state.ended(half, wanted)
+        drafts += self._marks.write([(offset, instead) for offset in over])
+        self._counts.ended(
+            half.properties[REAL_TOPIC],
+            wanted == TRANSACTION_COMMIT,
+            self._wall_ms() - half.born_ms,
+            outcome == OPEN,
+        )
+        self._appended()
+        return self._answer(drafts)
+
+    def _check(self, header: EndTransactionRequestHeader, half: StoredMessage) -> None:
+        """Refuse what does not fit the half message.
+
+        @raise IllegalOperation: the transaction has been left to the checks.
+        @raise SystemFailure: it is another one.
+        """
+        own = half.properties
+        default = self._options.transaction_time_out
+        if CHECK_IMMUNITY_SECONDS in own and not header.from_transaction_check:
+            wished = immunity_ms(own[CHECK_IMMUNITY_SECONDS], default)
+            if self._wall_ms() - half.born_ms > max(wished, default):
+                raise IllegalOperation("")
+        if own.get(PRODUCER_GROUP) != header.producer_group:
+            raise SystemFailure("The producer group wrong")
+        end = self._store.queue(HALF_TOPIC, 0).next_offset
+        if half.queue_offset != header.tran_state_table_offset or not (
+            0 <= half.queue_offset < end
+        ):
+            raise SystemFailure("The transaction state table offset wrong")
+        if half.position != header.commit_log_offset:
+            raise SystemFailure("The commit log offset wrong")
+
+    def _answer(self, drafts: list[Draft]) -> Deferred[Command | None] | Command:
+        """Success, once the drafts are as safe as their sender wants them."""
+        durability = self._durability
+        if not durability.synchronous or not drafts:
+            return Command(0)
+        if not drafts[0].wait:
+            durability.flush()
+            return Command(0)
+        done: Deferred[Command | None] = Deferred()
+        # A disk that takes longer than the client waits has the message all the same.
+        durability.admit(drafts, lambda _drafts, _code: done.callback(Command(0)))
+        return done

@@ -1,0 +1,148 @@
+# -*- test-case-name: tests.broker.transaction.test_service -*-
+"""Transactions: prepared messages that become visible when their producer says so.
+
+  - L{transaction_messages}: the messages that one consists of.
+  - L{transaction_state}: which are open, as far as the memory has to know.
+  - L{transaction_marks}: writes and reads which are over.
+  - L{transaction_ends}: request 37, commit or roll back.
+  - L{transaction_checks}: asks producers about those that nobody ended.
+  - L{transaction_counts}: how many there are, for operators.
+
+I{What is promised.} A half message that was acknowledged is delivered if its producer
+commits it, and not if he does not, whatever crashes; if he says nothing he is asked,
+transactionCheckMax times. A message is delivered twice only if the broker dies between
+two appends of the same turn; see L{transaction_marks}. A store goes to RocketMQ's
+broker and back, with its open transactions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, final
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+
+from rocketbroker.broker.clients.producers import ProducerRegistry
+from rocketbroker.broker.json_table import JsonTable
+from rocketbroker.broker.messages.delay_messages import DelayMessages
+from rocketbroker.broker.messages.lmq import Lmq
+from rocketbroker.broker.metadata.offsets import OffsetTable
+from rocketbroker.broker.metadata.topics import TopicTable
+from rocketbroker.broker.send.append_batcher import AppendBatcher
+from rocketbroker.broker.storage.group_commit import GroupCommit, InThread
+from rocketbroker.broker.storage.store_scheduler import StoreScheduler
+from rocketbroker.broker.transaction.check_back import CheckBack
+from rocketbroker.broker.transaction.counters import TransactionCounters
+from rocketbroker.broker.transaction.end_transaction import EndTransaction
+from rocketbroker.broker.transaction.op_queue import OpQueue
+from rocketbroker.broker.transaction.open_transactions import (
+    MOST_REMEMBERED,
+    OpenTransactions,
+)
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.config.store import StoreOptions
+from rocketbroker.errors import ServiceNotAvailable
+from rocketbroker.store.interfaces import IStore
+
+_HOUR_MS: Final = 3_600_000
+
+
+@final
+class Transactions:
+    """All parts of it.
+
+    @ivar counts: how many there are.
+    @ivar marks: writes what is over.
+    @ivar ends: answers request 37.
+    @ivar checks: asks producers.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        clock: IReactorTime,
+        store: IStore,
+        options: BrokerOptions,
+        store_options: StoreOptions,
+        file: JsonTable,
+        offsets: OffsetTable,
+        topics: TopicTable,
+        producers: ProducerRegistry,
+        postponing: DelayMessages,
+        lights: Lmq,
+        intake: AppendBatcher,
+        durability: GroupCommit,
+        upkeep: StoreScheduler,
+        store_host: bytes,
+        wall_ms: Callable[[], int],
+        in_thread: InThread,
+    ) -> None:
+        """
+        @param file: transactionMetrics.
+        @param store_host: where this broker is reached, as records have it.
+        """
+        self.counts = TransactionCounters(file, wall_ms)
+        state = OpenTransactions(MOST_REMEMBERED)
+        self.marks = marks = OpQueue(store, state, store_host, wall_ms)
+        self.ends = EndTransaction(
+            store,
+            state,
+            marks,
+            self.counts,
+            postponing,
+            lights,
+            intake,
+            durability,
+            upkeep.appended,
+            options,
+            store_options.max_message_size,
+            wall_ms,
+            in_thread,
+        )
+        self.checks = CheckBack(
+            clock,
+            store,
+            state,
+            marks,
+            self.counts,
+            offsets,
+            topics,
+            producers,
+            durability,
+            upkeep.appended,
+            upkeep.dispatch,
+            options,
+            store_options.file_reserved_time * _HOUR_MS,
+            store_host,
+            wall_ms,
+            in_thread,
+        )
+
+    def load(self) -> None:
+        """I{Blocking.} Find the open transactions; the store and the offsets are open.
+
+        What the disk does not give now the first round asks for again.
+        """
+        try:
+            self.checks.load()
+        except (OSError, ServiceNotAvailable) as error:
+            self._log.error(
+                "Open transactions cannot be read; they are looked for later: {error}",
+                error=error,
+            )
+
+    def start(self) -> None:
+        """Begin to ask producers."""
+        self.checks.start()
+
+    def stop(self) -> Deferred[None]:
+        """Ask nobody any more; fires when no thread reads for it."""
+        return self.checks.stop()
+
+    def save(self) -> None:
+        """Put into the table of offsets how far the checks are; write the counts."""
+        self.checks.save()
+        self.counts.save()

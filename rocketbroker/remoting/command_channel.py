@@ -1,0 +1,276 @@
+# -*- test-case-name: tests.remoting.test_contract -*-
+"""What a connection does with commands, however its bytes travel.
+
+Requests go to their responders and come back as responses; responses go to those who
+wait for them. The rules are those of the remoting sheet, section 6:
+
+  - a code that nobody answers: REQUEST_CODE_NOT_SUPPORTED, the code in the remark;
+  - a BrokerError: its code and remark; any other failure: SYSTEM_ERROR, with the class
+    of the exception and its words, and the traceback only in our log (and not even
+    there when it is an error that we raise on purpose, such as for a body that makes
+    no sense: peers could fill the log with them);
+  - the opaque is the request's, the response flag is set;
+  - to a request with the oneway flag nothing is answered, whatever happened.
+
+All of this is the general way: one L{Command} per request, and perhaps a Deferred. What
+a broker answers ten thousand times a second does not come here; see
+L{rocketbroker.remoting.hub}.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Final
+
+from twisted.internet.defer import Deferred, fail
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from rocketbroker.errors import (
+    BrokerError,
+    ConnectionLost,
+    LocalProtocolError,
+    RemoteProtocolError,
+    RequestCodeNotSupported,
+    RocketbrokerError,
+    SystemBusy,
+    SystemFailure,
+)
+from rocketbroker.remoting.addresses import address_text, host_bytes
+from rocketbroker.remoting.connection_group import ConnectionGroup
+from rocketbroker.remoting.interfaces import IConnection
+from rocketbroker.remoting.response_table import TooManyRequests, Waiting
+from rocketbroker.wire.command import ONEWAY, RESPONSE, Command, response_to
+from rocketbroker.wire.frames import decode, encode
+
+#: Remarks are cut here, so that no exception's words make an answer of megabytes.
+MOST_REMARK: Final = 1024
+
+#: How the reference begins the remark when a queue of requests is full.
+OVERLOAD: Final = "[OVERLOAD]system busy, start flow control for a while"
+
+
+def error_response(request: Command, error: BaseException) -> Command:
+    """The response that says what went wrong, in words and without a traceback."""
+    if isinstance(error, BrokerError):
+        return response_to(request, error.code, error.remark[:MOST_REMARK])
+    words = f"{type(error).__name__}: {error}"
+    return response_to(request, SystemFailure.code, words[:MOST_REMARK])
+
+
+@implementer(IConnection)
+class CommandChannel(ABC):
+    """The half of a connection that knows commands; the other half moves bytes.
+
+    @ivar party: what it shares with the other connections of its server or client.
+    @ivar under_way: general requests whose Deferred has not fired yet.
+    @ivar last_moved: when a byte went in or out, by the party's clock.
+    """
+
+    _log = Logger()
+
+    def __init__(self, party: ConnectionGroup, host: str, port: int) -> None:
+        """
+        @param host: the address of the other side.
+        @param port: the port of the other side.
+        """
+        self.party = party
+        self.peer: str = address_text(host, port)
+        self.peer_host: bytes = host_bytes(host, port)
+        self.closed: bool = False
+        self.congested: bool = False
+        self.under_way = 0
+        self.last_moved = party.clock.seconds()
+        self._close_callbacks: list[Callable[[IConnection], None]] = []
+
+    # What the half that moves bytes provides.
+
+    @abstractmethod
+    def send(self, frames: bytes, count: int = 1) -> None:
+        """Send whole frames, at the end of this turn; nothing once it is closed."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close it; what has been sent before still goes out."""
+
+    @abstractmethod
+    def abort(self) -> None:
+        """Close it at once; what was not sent is lost."""
+
+    # What goes wrong.
+
+    def break_off(self, error: RemoteProtocolError) -> None:
+        """The peer broke the protocol: count it, say it, close."""
+        self.party.counts.broken += 1
+        self._log.info("Closed {peer}: {error}.", peer=self.peer, error=error)
+        self.close()
+
+    def idle(self) -> None:
+        """Nothing moved for too long: go, without waiting for a peer that is gone."""
+        self._log.debug("Closed {peer}: idle.", peer=self.peer)
+        self.abort()
+
+    # Requests of ours.
+
+    def request(self, command: Command, timeout: float) -> Deferred[Command]:
+        """Send a request over this connection and wait for the answer."""
+        if self.closed:
+            return fail(ConnectionLost(f"the connection to {self.peer} is closed"))
+        try:
+            waiting = self.party.outstanding.open(
+                timeout, f"request {int(command.code)} to {self.peer}"
+            )
+        except TooManyRequests as error:
+            return fail(error)
+        self.request_waiting(command, waiting)
+        return waiting.answer
+
+    def request_waiting(self, command: Command, waiting: Waiting) -> None:
+        """Send a request whose answer is waited for already."""
+        command.opaque = waiting.opaque
+        command.flag = 0
+        waiting.connection = self
+        try:
+            frame = encode(command, most_bytes=self.party.limits.frame_bytes)
+        except LocalProtocolError as error:
+            self.party.outstanding.fail(waiting, error)
+            return
+        self.send(frame)
+
+    def oneway(self, command: Command) -> None:
+        """Send a request that wants no answer."""
+        command.opaque = self.party.outstanding.next_opaque()
+        command.flag = ONEWAY
+        self.send(encode(command, most_bytes=self.party.limits.frame_bytes))
+
+    # The end.
+
+    def on_close(self, callback: Callable[[IConnection], None]) -> None:
+        """Call C{callback} once, when it is closed; at once if it is already."""
+        if self.closed:
+            callback(self)
+        else:
+            self._close_callbacks.append(callback)
+
+    def was_closed(self) -> None:
+        """Tell everybody; C{closed} is set and nothing is in between any more."""
+        callbacks, self._close_callbacks = self._close_callbacks, []
+        self.party.outstanding.lost(self)
+        for callback in callbacks:
+            try:
+                callback(self)
+            except Exception:
+                self._log.failure("When {peer} was closed.", peer=self.peer)
+
+    # Commands of the peer.
+
+    def frame_received(self, payload: bytes) -> None:
+        """A frame came, without its first word."""
+        try:
+            command = decode(payload)
+        except RemoteProtocolError as error:
+            self.break_off(error)
+            return
+        self.command_received(command)
+
+    def command_received(self, command: Command) -> None:
+        """A request or a response came."""
+        if command.flag & RESPONSE:
+            if not self.party.outstanding.answered(self, command):
+                self.party.counts.stray += 1
+            return
+        started = self.party.clock.seconds()
+        responder = self.party.table.responders.get(command.code)
+        if responder is None:
+            words = f" request type {command.code} not supported"
+            self._respond_error(command, started, RequestCodeNotSupported(words))
+            return
+        if self.under_way >= self.party.limits.under_way:
+            self.party.counts.overloaded += 1
+            words = f"{OVERLOAD}, {self.under_way} requests are under way"
+            self._respond_error(command, started, SystemBusy(words))
+            return
+        try:
+            answer = responder(self, command)
+        except Exception as error:
+            self._respond_error(command, started, error)
+            return
+        if isinstance(answer, Deferred):
+            self.under_way += 1
+            answer.addCallbacks(
+                self._came_later,
+                self._failed_later,
+                callbackArgs=(command, started),
+                errbackArgs=(command, started),
+            ).addErrback(self._not_sent)
+        elif answer is not None:
+            self._respond(command, started, answer)
+
+    def hot_failed(self, payload: bytes, error: Exception) -> None:
+        """A hot responder raised: answer as if a general one had.
+
+        @param payload: the frame without its first word.
+        """
+        try:
+            command = decode(payload)
+        except RemoteProtocolError as protocol_error:
+            self.break_off(protocol_error)
+            return
+        self._respond_error(command, self.party.clock.seconds(), error)
+
+    def _came_later(
+        self, answer: Command | None, command: Command, started: float
+    ) -> None:
+        self.under_way -= 1
+        if answer is not None:
+            self._respond(command, started, answer)
+
+    def _failed_later(self, failure: Failure, command: Command, started: float) -> None:
+        self.under_way -= 1
+        error = failure.value or ConnectionLost("failed without a reason")
+        self._respond_error(command, started, error, failure)
+
+    def _not_sent(self, failure: Failure) -> None:
+        self._log.failure("Answering {peer}.", failure=failure, peer=self.peer)
+
+    def _respond_error(
+        self,
+        command: Command,
+        started: float,
+        error: BaseException,
+        failure: Failure | None = None,
+    ) -> None:
+        if not isinstance(error, RocketbrokerError):
+            self.party.counts.failed += 1
+            self._log.failure(
+                "Request {code} of {peer} failed.",
+                failure=failure,
+                code=command.code,
+                peer=self.peer,
+            )
+        self._respond(command, started, error_response(command, error))
+
+    def _respond(self, command: Command, started: float, answer: Command) -> None:
+        """Send an answer; one that does not fit becomes one that says so."""
+        party = self.party
+        if command.flag & ONEWAY:
+            return
+        answer.opaque = command.opaque
+        answer.flag = RESPONSE
+        try:
+            frame = encode(answer, most_bytes=party.limits.frame_bytes)
+        except LocalProtocolError as error:
+            party.counts.failed += 1
+            self._log.error(
+                "The answer to request {code} of {peer} cannot be sent: {error}.",
+                code=command.code,
+                peer=self.peer,
+                error=error,
+            )
+            answer = response_to(command, SystemFailure.code, f"no answer: {error}")
+            frame = encode(answer)
+        self.send(frame)
+        elapsed = party.clock.seconds() - started
+        party.table.answered(command.code, int(answer.code), elapsed)

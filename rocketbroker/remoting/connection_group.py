@@ -1,0 +1,181 @@
+# -*- test-case-name: tests.remoting.test_connection_group -*-
+"""What all connections of one server, or of one client, have together.
+
+The table of responders, the requests that wait for answers, limits, counters, and the
+watch on idle connections: those on which nothing moved in either direction for the
+whole period are closed (the remoting sheet, section 9; there is no ping).
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol, final
+
+import attrs
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
+
+from rocketbroker.config.remoting import RemotingClientOptions, RemotingServerOptions
+from rocketbroker.remoting.counts import Counts
+from rocketbroker.remoting.response_table import ResponseTable
+from rocketbroker.remoting.table import ResponderTable
+from rocketbroker.remoting.turns import Turns
+from rocketbroker.wire.frames import MOST_BYTES
+
+#: Unsent bytes beyond which a peer is not read until it has read us: a few of the
+#: largest pull answers, so that a consumer that keeps up never meets it.
+HIGH_WATER: Final = 1024 * 1024
+
+#: Unsent bytes below which it is read again.
+LOW_WATER: Final = 256 * 1024
+
+#: General requests of one connection that may be under way at once. One more is
+#: answered SYSTEM_BUSY: they hold memory here and nothing else stops a peer.
+MOST_UNDER_WAY: Final = 1024
+
+#: A connection is not looked at for idleness more often than this.
+_IDLE_GRAIN_SECONDS: Final = 1.0
+
+
+def _water_marks(
+    options: RemotingServerOptions | RemotingClientOptions,
+) -> tuple[int, int]:
+    """High and low; 0 means ours, and the low one is never above the high one."""
+    high = options.write_buffer_high_water_mark or HIGH_WATER
+    return high, min(high, options.write_buffer_low_water_mark or LOW_WATER)
+
+
+@attrs.frozen(kw_only=True)
+class Limits:
+    """What one connection may take.
+
+    @ivar frame_bytes: the longest frame, its first word included, both ways; not more
+        than the protocol's 16 MiB, which the hub relies on.
+    @ivar high_water: unsent bytes beyond which it is not read.
+    @ivar low_water: unsent bytes below which it is read again.
+    @ivar under_way: general requests at once.
+    @ivar outstanding: requests of ours at once, over all connections.
+    @ivar idle_seconds: how long nothing may move.
+    """
+
+    frame_bytes: int = attrs.field(
+        default=MOST_BYTES, validator=attrs.validators.le(MOST_BYTES)
+    )
+    high_water: int = HIGH_WATER
+    low_water: int = LOW_WATER
+    under_way: int = MOST_UNDER_WAY
+    outstanding: int = 65535
+    idle_seconds: float = 120.0
+
+    @classmethod
+    def of_server(cls, options: RemotingServerOptions) -> Limits:
+        """As a server's options say."""
+        high, low = _water_marks(options)
+        return cls(
+            high_water=high,
+            low_water=low,
+            outstanding=options.server_async_semaphore_value,
+            idle_seconds=options.server_channel_max_idle_time_seconds,
+        )
+
+    @classmethod
+    def of_client(cls, options: RemotingClientOptions) -> Limits:
+        """As a client's options say."""
+        high, low = _water_marks(options)
+        return cls(
+            high_water=high,
+            low_water=low,
+            outstanding=options.client_async_semaphore_value,
+            idle_seconds=options.client_channel_max_idle_time_seconds,
+        )
+
+
+class Member(Protocol):
+    """What a party needs of its connections."""
+
+    last_moved: float
+    under_way: int
+
+    def close(self) -> None:
+        """Go away, when what was sent is out."""
+
+    def idle(self) -> None:
+        """Nothing moved for too long: go away."""
+
+    def abort(self) -> None:
+        """Go away at once; what was not sent is lost."""
+
+
+@final
+class ConnectionGroup:
+    """What the connections of one server or client share.
+
+    @ivar table: what is answered.
+    @ivar limits: what one connection may take.
+    @ivar clock: tells the time and calls later.
+    @ivar turns: what is called at the end of each turn.
+    @ivar counts: what happened.
+    @ivar outstanding: our requests that wait.
+    @ivar connections: all that are not gone, also those that are closed but still send.
+    """
+
+    def __init__(
+        self,
+        clock: IReactorTime,
+        table: ResponderTable,
+        limits: Limits,
+        turns: Turns,
+    ) -> None:
+        self.clock = clock
+        self.table = table
+        self.limits = limits
+        self.turns = turns
+        self.counts = Counts()
+        self.outstanding = ResponseTable(clock, limits.outstanding)
+        self.connections: set[Member] = set()
+        self._timer: IDelayedCall | None = None
+        self._waiting: list[Deferred[None]] = []
+
+    def joined(self, connection: Member) -> None:
+        """A connection was made."""
+        self.counts.accepted += 1
+        self.connections.add(connection)
+        if self._timer is None:
+            self._watch(self.limits.idle_seconds)
+
+    def left(self, connection: Member) -> None:
+        """A connection is gone, and with the last one the timer."""
+        self.connections.discard(connection)
+        if not self.connections:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            waiting, self._waiting = self._waiting, []
+            for empty in waiting:
+                empty.callback(None)
+
+    def when_empty(self) -> Deferred[None]:
+        """Fires when there is no connection any more; at once if there is none."""
+        empty: Deferred[None] = Deferred()
+        if self.connections:
+            self._waiting.append(empty)
+        else:
+            empty.callback(None)
+        return empty
+
+    def _watch(self, seconds: float) -> None:
+        self._timer = self.clock.callLater(seconds, self._sweep)
+
+    def _sweep(self) -> None:
+        """Close what is idle; come back when the next one may be."""
+        self._timer = None
+        idle_seconds = self.limits.idle_seconds
+        now = self.clock.seconds()
+        oldest = now
+        for connection in list(self.connections):
+            if connection.last_moved + idle_seconds <= now:
+                self.counts.idle += 1
+                connection.idle()
+            else:
+                oldest = min(oldest, connection.last_moved)
+        if self.connections and self._timer is None:
+            self._watch(max(_IDLE_GRAIN_SECONDS, oldest + idle_seconds - now))

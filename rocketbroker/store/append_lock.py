@@ -1,0 +1,34 @@
+# -*- test-case-name: tests.store.test_append_lock -*-
+"""Who may append now.
+
+One process needs no more than this: its threads take turns. Several processes on one
+store will need a lease that the kernel releases when its holder is killed (C{lockf} on
+a file, not a C{multiprocessing.Lock}, which stays locked for ever), with the same two
+calls; the word C{APPENDING} then tells the next holder that there is something to
+repair.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Protocol, final
+
+
+class AppendLock(Protocol):
+    """What a store takes before it reserves, and gives back once it has published."""
+
+    def acquire(self, blocking: bool = ...) -> bool:
+        """Wait for it."""
+
+    def release(self) -> None:
+        """Give it back."""
+
+
+@final
+class ThreadAppendLock:
+    """A lease among the threads of one process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.acquire = self._lock.acquire
+        self.release = self._lock.release

@@ -1,0 +1,308 @@
+# -*- test-case-name: tests.store.test_message_store -*-
+"""The parts of a store, made from its options and put together.
+
+L{rocketbroker.store.message_store.Store} is what the services see; this is what it is
+made of.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from functools import partial
+from typing import final
+
+from rocketbroker.config.levels import parse_levels
+from rocketbroker.config.store import StoreOptions
+from rocketbroker.errors import StoreError
+from rocketbroker.files.directories import make_lasting
+from rocketbroker.files.interfaces import IFiles
+from rocketbroker.files.obstacles import clear_for_file, clear_for_folder
+from rocketbroker.store.append_lock import AppendLock
+from rocketbroker.store.commitlog.bufferpool import BufferPool, holds_back, is_enabled
+from rocketbroker.store.commitlog.checkpoint import NAME as CHECKPOINT
+from rocketbroker.store.commitlog.checkpoint import Checkpoint
+from rocketbroker.store.commitlog.encoder import HOST_V6
+from rocketbroker.store.commitlog.flush import Flushing
+from rocketbroker.store.commitlog.preallocation import Preallocation
+from rocketbroker.store.commitlog.scanner import BODY_CRC, NO_CRC, RECORD_CRC
+from rocketbroker.store.commitlog.segments import Segments
+from rocketbroker.store.commitlog.writer import CommitLog
+from rocketbroker.store.consumequeue.badqueues import BadQueues
+from rocketbroker.store.consumequeue.batch_queue import FOLDER as BATCHES
+from rocketbroker.store.consumequeue.deferred_writes import DeferredWrites
+from rocketbroker.store.consumequeue.extension import FOLDER as EXTENSIONS
+from rocketbroker.store.consumequeue.table import FOLDER as QUEUES
+from rocketbroker.store.consumequeue.table import QueueTable
+from rocketbroker.store.disk_usage import DiskUsage, told
+from rocketbroker.store.dispatch.dispatcher import Dispatcher
+from rocketbroker.store.dispatch.queue_flush import QueueFlushing
+from rocketbroker.store.index.file import FOLDER as INDEX
+from rocketbroker.store.index.service import Index
+from rocketbroker.store.reading.checked_read import CorruptionLog
+from rocketbroker.store.reading.pull import Reading
+from rocketbroker.store.reading.time_lookup import TimeLookup
+from rocketbroker.store.recovery.clean_shutdown import NAME as ENDS
+from rocketbroker.store.recovery.clean_shutdown import CleanShutdown
+from rocketbroker.store.recovery.known_topics import listed_topics
+from rocketbroker.store.recovery.recovery import Recovery
+from rocketbroker.store.retention.cleaner import Cleaner, local_hour
+from rocketbroker.store.running_flags import RunningFlags
+from rocketbroker.store.shared_positions import MIN_POSITION, SharedPositions
+
+
+def physical_memory() -> int:
+    """The bytes of this machine's memory."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _crcs_to_check(options: StoreOptions) -> int:
+    """Which CRCs recovery looks at."""
+    if not options.check_crc_on_recover:
+        return NO_CRC
+    return RECORD_CRC if options.force_verify_prop_crc else BODY_CRC
+
+
+@final
+class Assembly:
+    """What a store consists of, on files that are there already or are made."""
+
+    def __init__(
+        self,
+        files: IFiles,
+        options: StoreOptions,
+        words: SharedPositions,
+        lease: AppendLock,
+        wall_ms: Callable[[], int],
+        store_host: bytes,
+        memory_bytes: int,
+        rot: CorruptionLog,
+        is_batch: Callable[[str], bool] | None,
+    ) -> None:
+        """
+        @param is_batch: whether a topic has batch queues.
+        @raise OSError: a directory cannot be made.
+        @raise StoreError: the settings name none for the log.
+        """
+        root = options.store_path_root_dir
+        queues = os.path.join(root, QUEUES)
+        self._files = files
+        self._said = self._clear(root)
+        make_lasting(files, queues)
+        self._options = options
+        self._words = words
+        self._rot = rot
+        self.ends = CleanShutdown(files, root)
+        self._told = partial(told, files, queues)
+        self.flags = RunningFlags()
+        self.segments = self._make_segments(root)
+        self.space = DiskUsage(
+            files,
+            options,
+            self.segments.folders,
+            queues,
+            os.path.join(root, INDEX),
+            self.flags,
+            self._own_bytes,
+        )
+        self._bad = BadQueues(files, rot.count)
+        self.table = self._make_table(len(store_host) == HOST_V6, is_batch)
+        self.pool: BufferPool | None = None
+        if is_enabled(options):
+            self.pool = BufferPool(
+                self.segments,
+                words,
+                options.transient_store_pool_size,
+                options.fast_fail_if_no_buffer_in_store_pool,
+            )
+        self.log = CommitLog(
+            self.segments,
+            words,
+            self.flags,
+            lease,
+            wall_ms,
+            store_host,
+            options.max_message_size,
+            Preallocation(self.segments, words, options),
+            self.pool,
+            holds_back(options),
+            options.enabled_append_prop_crc,
+        )
+        self.flushing = Flushing(self.log, words, holds_back(options))
+        self.search = TimeLookup(self.segments, words, rot)
+        self.index = self._make_index(wall_ms)
+        self.dispatcher = self._make_dispatcher()
+        self.reading = Reading(self.segments, words, options, memory_bytes, rot)
+        self.checkpoint = Checkpoint(files, root)
+        self.queue_flushing = self._make_queue_flushing()
+        self.cleaner = self._make_cleaner(lease, wall_ms)
+
+    def _clear(self, root: str) -> list[str]:
+        """Move away what would be in the way; what it was is told."""
+        said: list[str] = []
+        if not self._files.exists(os.path.join(root, QUEUES)):
+            # No store yet: it may be anybody's directory.
+            return said
+        for name in (CHECKPOINT, ENDS):
+            said += clear_for_file(self._files, os.path.join(root, name))
+        for name in (QUEUES, BATCHES):
+            said += clear_for_folder(self._files, os.path.join(root, name), links=False)
+        for name in (EXTENSIONS, INDEX):
+            said += clear_for_folder(self._files, os.path.join(root, name))
+        return said
+
+    def _make_segments(self, root: str) -> Segments:
+        """The files of the log, none of them loaded yet."""
+        options = self._options
+        commit_log = options.store_path_commit_log or os.path.join(root, "commitlog")
+        folders = [folder for folder in commit_log.split(",") if folder]
+        old = options.read_only_commit_log_store_paths or ""
+        segments = Segments(
+            self._files,
+            folders,
+            options.mapped_file_size_commit_log,
+            [folder for folder in old.split(",") if folder],
+        )
+        if not segments.folders:
+            raise StoreError(
+                "storePathCommitLog names no directory, or only those of "
+                "readOnlyCommitLogStorePaths."
+            )
+        for folder in segments.folders:
+            make_lasting(self._files, folder)
+        segments.remove_ahead()
+        return segments
+
+    def _make_table(
+        self, store_host_v6: bool, is_batch: Callable[[str], bool] | None
+    ) -> QueueTable:
+        """All queues."""
+        options = self._options
+        return QueueTable(
+            self._files,
+            options.store_path_root_dir,
+            options.mapped_file_size_consume_queue,
+            self._words,
+            store_host_v6,
+            options.auto_message_version_on_topic_len,
+            options.mapper_file_size_batch_consume_queue,
+            options.mapped_file_size_consume_queue_ext,
+            options.enable_consume_queue_ext,
+            options.max_lmq_consume_queue_num,
+            DeferredWrites(self.flags, self._told),
+            is_batch,
+            self._bad,
+        )
+
+    def _own_bytes(self) -> int:
+        """The bytes of log and queues, at their full sizes."""
+        queues = sum(
+            queue.files.size * len(queue.files.all) for queue in self.table.all()
+        )
+        return self.segments.size * len(self.segments.all) + queues
+
+    def _make_dispatcher(self) -> Dispatcher:
+        """What goes from the log into the queues and on to the index."""
+        options = self._options
+        synchronous = options.flush_disk_type == "SYNC_FLUSH"
+        dispatcher = Dispatcher(
+            self.log,
+            self._words,
+            self.flags,
+            self.table.get_by_bytes,
+            synchronous and not options.read_un_committed,
+            parse_levels(options.message_delay_level),
+            self.index.hand_over,
+            self._told,
+            self._rot.note,
+        )
+        dispatcher.extends = options.enable_consume_queue_ext
+        dispatcher.lights = options.enable_multi_dispatch
+        return dispatcher
+
+    def _make_queue_flushing(self) -> QueueFlushing:
+        """What puts queues on the disk, and says so."""
+        return QueueFlushing(
+            self._words,
+            self.log,
+            self.flushing,
+            self.table,
+            self.dispatcher,
+            self.index,
+            self.checkpoint,
+        )
+
+    def _make_cleaner(self, lease: AppendLock, wall_ms: Callable[[], int]) -> Cleaner:
+        """What removes files of the log, and then those that follow it."""
+        return Cleaner(
+            self._files,
+            self._options,
+            self.segments,
+            self.table,
+            self.index,
+            self._words,
+            lease,
+            self.space,
+            wall_ms,
+            local_hour,
+        )
+
+    def _make_index(self, wall_ms: Callable[[], int]) -> Index:
+        """The index, which finds records in the log."""
+        return Index(
+            self._files,
+            self._options,
+            self.segments,
+            self._words,
+            wall_ms,
+            self.flags,
+            self.search.record_at,
+            self._rot.count,
+        )
+
+    def _doubt_queues(self, doubt: Callable[[], None]) -> None:
+        """Let the next start make all queues again."""
+        self.checkpoint.is_doubted = True
+        doubt()
+        with contextlib.suppress(OSError):
+            self.checkpoint.save()
+
+    def recover(self, clean: bool, doubt: Callable[[], None], zeroed: bool) -> Recovery:
+        """I{Blocking.} Make of what a stop has left a store that can go on.
+
+        @param clean: whether the last stop was a clean one.
+        @param doubt: called after a clean one, before anything is changed.
+        @param zeroed: whether no records older than the log stand behind its end.
+        """
+        recovery = Recovery(
+            self._files,
+            self.segments,
+            self.table,
+            self._words,
+            self.checkpoint,
+            self.dispatcher,
+            _crcs_to_check(self._options),
+            self._rot,
+            self.ends,
+            doubt,
+            zeroed,
+            partial(listed_topics, self._files, self._options.store_path_root_dir),
+        )
+        recovery.report += self._said
+        recovery.run(clean)
+        recovery.report += self._bad.said
+        self._bad.is_starting = False
+        self._bad.doubt = partial(self._doubt_queues, doubt)
+        if recovery.begins_late:
+            self.cleaner.follow_from(self._words.view[MIN_POSITION])
+        self.dispatcher.lights = self._options.enable_multi_dispatch
+        if recovery.records:
+            ms = recovery.last_store_ms
+            self.flushing.restored(ms)
+            self.dispatcher.dispatched_ms = ms
+        else:
+            self.flushing.restored(self.checkpoint.physic_ms)
+            self.dispatcher.dispatched_ms = self.checkpoint.logics_ms
+        self.index.load(clean, self.checkpoint)
+        return recovery

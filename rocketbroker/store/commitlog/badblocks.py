@@ -1,0 +1,69 @@
+# -*- test-case-name: tests.store.recovery.test_bad_log -*-
+"""Reading the log of a disk of which some blocks cannot be read.
+
+What stands in such a block is lost, as what is rotten is, and what stands beside it is
+not. Who walks through the log reads up to it; who looks for what is behind it sees
+zeros there; who wants one record that has a byte in it gets none. Nothing is written
+over it: the disk may be able to read it another time.
+
+Where there are many of them, it is not some blocks but the disk that is bad, or away.
+Then nothing of this is done: a start that took all of the log for lost would go on
+without what another one can read.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from rocketbroker.files.blocks import BLOCK, pieces
+from rocketbroker.files.interfaces import IFile
+from rocketbroker.files.reasons import located, reason
+
+#: So many blocks that cannot be read are read around: 4 MiB. With more of them, the
+#: disk is what has to be looked at.
+MOST_BAD: Final = 1024
+
+
+@final
+class BadBlocks:
+    """Those of one log, as far as somebody has come upon them."""
+
+    def __init__(self) -> None:
+        self._known: set[int] = set()
+
+    def before(
+        self, file: IFile, path: str, start: int, size: int, at: int
+    ) -> tuple[bytes, str]:
+        """Bytes of a segment up to the first that cannot be read.
+
+        @param start: the position in the log where the segment begins.
+        @param at: the first byte in the segment.
+        @return: the bytes, and why there are no more; empty if nothing was refused.
+        @raise OSError: the disk is bad.
+        """
+        found: list[bytes] = []
+        for where, piece, error in pieces(file, size, at):
+            if error is not None:
+                return b"".join(found), self._note(path, start, where, error)
+            found.append(piece)
+        return b"".join(found), ""
+
+    def around(self, file: IFile, path: str, start: int, size: int, at: int) -> bytes:
+        """Bytes of a segment, zeros where they cannot be read.
+
+        @raise OSError: the disk is bad.
+        """
+        found: list[bytes] = []
+        for where, piece, error in pieces(file, size, at):
+            if error is not None:
+                self._note(path, start, where, error)
+            found.append(piece)
+        return b"".join(found)
+
+    def _note(self, path: str, start: int, at: int, error: OSError) -> str:
+        block = at // BLOCK * BLOCK
+        said = located(error, path, block)
+        self._known.add(start + block)
+        if len(self._known) > MOST_BAD:
+            raise said from error
+        return reason(said)

@@ -1,0 +1,196 @@
+# -*- test-case-name: tests.store.commitlog.test_batch_records -*-
+"""Drafts of several messages, and such whose properties say where they stand.
+
+An outer batch becomes a record for each of its messages. The record of an inner batch
+carries the offset of its first message, C{INNER_BASE}, so that the queue can be built
+from the log alone. The record of a message that stands in light queues (LMQ) besides
+its own carries its offsets there. They are known only when the record gets its place,
+under the lease of the append.
+
+A batch queue takes single messages, too, and outer batches: each message of those is a
+unit of one, whose offset is that of its record.
+
+The store sheet, sections 4.4 to 4.6.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rocketbroker.records import names, properties
+from rocketbroker.records.queueunits import MOST_MESSAGES
+from rocketbroker.records.sysflags import (
+    INNER_BATCH,
+    TRANSACTION_MASK,
+    TRANSACTION_PREPARED,
+)
+from rocketbroker.store.commitlog.encoder import HOST_V4, HOST_V6, MOST_PROPERTIES
+from rocketbroker.store.commitlog.record_crc import split_room
+from rocketbroker.store.commitlog.scanner import Found
+from rocketbroker.store.consumequeue.queue import Queue
+from rocketbroker.store.dispatch.delays import SCHEDULE_TOPIC
+from rocketbroker.store.interfaces import (
+    MESSAGE_ILLEGAL,
+    PROPERTIES_SIZE_EXCEEDED,
+    PUT_OK,
+    Draft,
+    Placed,
+)
+from rocketbroker.store.shared_positions import NEXT
+
+_NUMBER = properties.INNER_NUM.encode()
+_BASE = properties.INNER_BASE.encode()
+_LIGHTS = properties.INNER_MULTI_DISPATCH.encode()
+_LIGHT_OFFSETS = properties.INNER_MULTI_QUEUE_OFFSET.encode()
+
+#: In the properties of every message that stands in light queues.
+LIGHT_MARK: Final = _LIGHTS + b"\x01"
+LIGHT_PREFIX: Final = names.LIGHT_PREFIX.encode()
+
+#: What is in these topics stands in no light queues.
+EXEMPT_PREFIXES: Final = (names.RETRY_PREFIX.encode(), names.SYSTEM_PREFIX.encode())
+
+
+def measure(
+    draft: Draft, queue: Queue, most: tuple[int, int, int]
+) -> tuple[int, int, int]:
+    """How much room a draft takes that has parts, or is for a batch queue; its
+    properties are completed.
+
+    @param most: of bytes: of a body, of a record, of the records of a batch.
+    @return: L{PUT_OK} or why it cannot be stored, the bytes of its records, and how
+        many offsets it takes.
+    """
+    most_body, most_record, most_together = most
+    each = queue.record_bytes
+    if len(draft.born_host) != HOST_V4:
+        each += HOST_V6 - HOST_V4
+    parts = draft.parts
+    if parts is None:
+        size = each + len(draft.body) + len(draft.properties)
+        if len(draft.properties) > MOST_PROPERTIES:
+            return PROPERTIES_SIZE_EXCEEDED, 0, 0
+        if len(draft.body) > most_body or size > most_record or not takes(queue, draft):
+            return MESSAGE_ILLEGAL, 0, 0
+        return PUT_OK, size, 1
+    if type(parts) is Placed:
+        status = complete(draft, parts, queue)
+        sizes = [each + len(draft.body) + len(draft.properties)]
+        if len(draft.body) > most_body or sizes[0] > most_record:
+            status = MESSAGE_ILLEGAL
+        return status, sizes[0], parts.count
+    sizes = []
+    for _, body, found, _ in parts:
+        if len(found) > MOST_PROPERTIES:
+            return PROPERTIES_SIZE_EXCEEDED, 0, 0
+        sizes.append(each + len(body) + len(found))
+        if len(body) > most_body or sizes[-1] > most_record:
+            return MESSAGE_ILLEGAL, 0, 0
+    if not 0 < sum(sizes) <= most_together or draft.sys_flag & TRANSACTION_MASK:
+        return MESSAGE_ILLEGAL, 0, 0
+    if not takes(queue, draft):
+        return MESSAGE_ILLEGAL, 0, 0
+    draft.positions = sizes
+    return PUT_OK, sum(sizes), len(sizes)
+
+
+def takes(queue: Queue, draft: Draft) -> bool:
+    """Whether a queue takes a draft that is no inner batch: one that is for ordinary
+    messages, or a batch queue, where it, or each of its parts, is a unit of one."""
+    if queue.batch is not None and draft.sys_flag & INNER_BATCH:
+        return False
+    return queue.storable
+
+
+def complete(draft: Draft, placed: Placed, queue: Queue) -> int:
+    """Give a draft the properties that the next place of its queue asks for.
+
+    @return: L{PUT_OK}, or why it cannot be stored.
+    """
+    if placed.lights:
+        if placed.count != 1 or draft.sys_flag & (INNER_BATCH | TRANSACTION_PREPARED):
+            return MESSAGE_ILLEGAL
+        offsets = b",".join([b"%d" % light.next_offset for light in placed.lights])
+        place = b"%b\x01%b\x02" % (_LIGHT_OFFSETS, offsets)
+    else:
+        if queue.batch is None or not draft.sys_flag & INNER_BATCH:
+            return MESSAGE_ILLEGAL
+        if not 0 < placed.count <= MOST_MESSAGES or draft.sys_flag & TRANSACTION_MASK:
+            return MESSAGE_ILLEGAL
+        place = b"%b\x01%d\x02" % (_BASE, queue.next_offset)
+    if not queue.storable:
+        return MESSAGE_ILLEGAL
+    found, room = split_room(placed.properties)
+    draft.properties = properties.joined(found, place) + room
+    if len(draft.properties) > MOST_PROPERTIES:
+        return PROPERTIES_SIZE_EXCEEDED
+    return PUT_OK
+
+
+def advance(placed: Placed) -> None:
+    """Take the next offset of each light queue: the message has its place."""
+    placed.offsets = []
+    for light in placed.lights:
+        assert type(light) is Queue
+        view = light.words.view
+        offset = view[light.slot + NEXT]
+        placed.offsets.append(offset)
+        view[light.slot + NEXT] = offset + 1
+
+
+def retreat(placed: Placed) -> None:
+    """Give the offsets back."""
+    for light, offset in zip(placed.lights, placed.offsets, strict=True):
+        assert type(light) is Queue
+        light.words.view[light.slot + NEXT] = offset
+
+
+def lights_of(topic: bytes, found: bytes) -> list[tuple[bytes, int]]:
+    """The light queues that a message stands in, with its offset in each.
+
+    @param topic: that of its record.
+    @param found: its properties.
+    @return: nothing if they do not say it in so many words; then nobody has.
+    """
+    if topic.startswith(EXEMPT_PREFIXES) or topic == SCHEDULE_TOPIC:
+        return []
+    queues = properties.find(found, _LIGHTS)
+    offsets = properties.find(found, _LIGHT_OFFSETS)
+    if queues is None or offsets is None:
+        return []
+    each, numbers = queues.split(b","), offsets.split(b",")
+    if len(each) != len(numbers):
+        return []
+    return [
+        (name, int(number))
+        for name, number in zip(each, numbers, strict=True)
+        if name.startswith(LIGHT_PREFIX) and number.isdigit() and len(number) < 19
+    ]
+
+
+def place_of(found: Found) -> tuple[int, int] | None:
+    """Where a record says that it stands in a batch queue: its first offset and its
+    number of messages, one for all but inner batches; None if it does not say it."""
+    return batch_of(found[7]) if found[5] & INNER_BATCH else (found[4], 1)
+
+
+def batch_of(found: bytes) -> tuple[int, int] | None:
+    """The offset of the first message and the number of messages of an inner batch.
+
+    @param found: the properties of its record.
+    @return: None if they do not say it.
+    """
+    base = _number(found, _BASE, 1 << 62)
+    count = _number(found, _NUMBER, MOST_MESSAGES)
+    if base is None or count is None or count == 0:
+        return None
+    return base, count
+
+
+def _number(found: bytes, name: bytes, most: int) -> int | None:
+    """A property that is a number from 0 to C{most}."""
+    value = properties.find(found, name)
+    if value is None or not value.isdigit() or len(value) > 19:
+        return None
+    number = int(value)
+    return number if number <= most else None

@@ -1,0 +1,240 @@
+# -*- test-case-name: tests.store.commitlog.test_loading -*-
+"""The files of the log, as a start finds them.
+
+Some may be missing: a log has several directories, and the disk of one is not mounted;
+or somebody has removed a file. Nothing in RocketMQ's files says that they are to come
+back, but they may. So their positions stay theirs: in the place of each missing segment
+is a I{stand-in} in memory, nothing but a filler. What is before it can still be read;
+the entries of the queues that lead into it stay; and what is stored from now on comes
+behind it. When the disk is back, all of it can be read.
+
+No file is put there. The reference goes on behind a hole, too, and passes over entries
+that lead into it; what these led to in a file of fillers it would hand out.
+
+That segments are missing at the end, what was written down at a clean stop tells; where
+there are several directories, so does an entry that leads behind the end. (With one
+directory such an entry is what a power failure leaves of queues that were flushed
+before the log; so it is if the last segment does not end as a full one does.) That the
+first ones are missing tells nobody but the clean stop; then nothing of the queues is
+removed that would lead into them.
+
+A directory that is called like a segment is set aside, or the log could not be
+continued there. A link that leads nowhere stays where it is: what it leads to may be on
+such a disk.
+
+Where two files have the same position, one was written while the other was away, by a
+start that did not see that it was missing. That counts whose first record is younger;
+the other one is set aside, and told.
+
+The store sheet, section 15.1; it has nothing about any of this.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import Final
+
+from rocketbroker.errors import StoreError
+from rocketbroker.files.blocks import UNREADABLE
+from rocketbroker.files.interfaces import IFile, IFiles
+from rocketbroker.files.obstacles import clear_for_file, is_no_file
+from rocketbroker.store.commitlog.encoder import FILLER, FILLER_BYTES, MAGIC_BLANK
+from rocketbroker.store.commitlog.scanner import SMALLEST, Blank, Broken, parse
+from rocketbroker.store.commitlog.segments import (
+    Missing,
+    Segment,
+    Segments,
+    position_of_name,
+)
+from rocketbroker.store.quarantine import set_aside
+
+#: So many segments in a row are held to be missing. Where there are more, what is
+#: before them is of another log.
+MOST_MISSING: Final = 256
+
+#: So many behind the end. What tells of them is one number, which may be rotten.
+MOST_MISSING_BEHIND: Final = 16
+
+
+def load_segments(files: IFiles, segments: Segments) -> list[str]:
+    """Open the segments that are there, and put stand-ins between them.
+
+    @return: sentences about what was not right.
+    @raise StoreError: a file was made for another size.
+    """
+    said: list[str] = []
+    found = _find(files, segments, said)
+    opened: list[Segment] = []
+    for start, paths in sorted(found.items()):
+        path = _choose(files, segments, start, paths, said)
+        length = files.size(path)
+        if length == 0 and start == max(found):
+            files.remove(path)
+            said.append(f"{path} was empty; it is removed.")
+            continue
+        if opened and opened[-1].end != start:
+            opened = _bridge(segments, opened, start, said)
+        file = _open(files, path, os.path.dirname(path) in segments.read_only)
+        if length < segments.size:
+            file.truncate(segments.size)
+            said.append(f"{path} had {length} bytes; it has {segments.size} now.")
+        opened.append(Segment(start, segments.size, path, file))
+    for folder in segments.folders:
+        # The process before may have had no time to do it.
+        files.sync_dir(folder)
+    segments.all = opened
+    return said
+
+
+def _find(files: IFiles, segments: Segments, said: list[str]) -> dict[int, list[str]]:
+    """The paths of the segments by their positions."""
+    found: dict[int, list[str]] = {}
+    for folder in segments.folders + segments.read_only:
+        for name in files.list(folder):
+            path = os.path.join(folder, name)
+            start = position_of_name(name)
+            if start >= 0 and _is_none(files, path, folder in segments.folders, said):
+                continue
+            if start < 0:
+                said.append(f"{path!r} is not a commit log segment; it is ignored.")
+                continue
+            length = files.size(path)
+            if start % segments.size or length > segments.size:
+                raise StoreError(
+                    f"{path} ({length} bytes) does not fit mappedFileSizeCommitLog, "
+                    f"which is {segments.size}."
+                )
+            found.setdefault(start, []).append(path)
+    return found
+
+
+def _is_none(files: IFiles, path: str, is_ours: bool, said: list[str]) -> bool:
+    """Whether something with the name of a segment is none.
+
+    A directory would be in the way of one that is to come. A link that leads nowhere
+    may lead to a disk that is not mounted, and is to stay.
+    """
+    if is_ours and files.is_dir(path):
+        try:
+            said.append(f"{path} is no file; it is now {set_aside(files, path)}.")
+        except OSError:
+            said += clear_for_file(files, path)
+        return True
+    if is_no_file(files, path):
+        said.append(f"{path} is no file, or leads to none; it is ignored.")
+        return True
+    return False
+
+
+def _open(files: IFiles, path: str, is_old: bool) -> IFile:
+    """Open a segment.
+
+    @param is_old: whether nothing is written to it; its file system may be one that
+        cannot be.
+    """
+    try:
+        return files.open(path)
+    except OSError as error:
+        if not is_old or error.errno != errno.EROFS:
+            raise
+        return files.open_readonly(path)
+
+
+# What is missing.
+
+
+def _stand_in(size: int) -> bytes:
+    """How a stand-in begins; the rest is zeros."""
+    return FILLER.pack(size, MAGIC_BLANK)
+
+
+def is_stand_in(segment: Segment) -> bool:
+    """Whether a segment is not there."""
+    return type(segment.file) is Missing
+
+
+def _bridge(
+    segments: Segments, opened: list[Segment], until: int, said: list[str]
+) -> list[Segment]:
+    """Go on at a position behind segments, with stand-ins or without what is before."""
+    end = opened[-1].end
+    words = f"Segments are missing between {end} and {until}; "
+    if until - end <= MOST_MISSING * segments.size:
+        said.append(words + "what was in them cannot be read while they are.")
+        return opened + _stand_ins(segments, end, until)
+    for segment in opened:
+        segment.close()
+    said.append(words + "what was before cannot be read.")
+    return []
+
+
+def _stand_ins(segments: Segments, first: int, end: int) -> list[Segment]:
+    """As many as are missing between two positions."""
+    content = _stand_in(segments.size)
+    return [
+        segments.stand_in(start, content) for start in range(first, end, segments.size)
+    ]
+
+
+def extend(segments: Segments, position: int, end: int) -> list[str]:
+    """Put stand-ins behind the last segment.
+
+    @param position: where what can be read ends.
+    @param end: where the log ended, by what is known.
+    @return: sentences about it.
+    """
+    size = segments.size
+    first = segments.all[-1].end
+    words = (
+        f"The log ended at position {end} or behind it; now its files end at {first}."
+    )
+    if position < first or end - first > MOST_MISSING_BEHIND * size:
+        # Not a disk that is away: queues were flushed, and the log was not.
+        return [words]
+    segments.all = segments.all + _stand_ins(segments, first, end)
+    return [f"{words} What is stored goes behind those that are missing."]
+
+
+# What is there twice, or behind the end.
+
+
+def _choose(
+    files: IFiles, segments: Segments, start: int, paths: list[str], said: list[str]
+) -> str:
+    """The file to take of those for one position; the others are put away."""
+    if len(paths) == 1:
+        return paths[0]
+    times = {path: _time(files, path, start, segments.size) for path in paths}
+    best = max(paths, key=times.__getitem__)
+    for path in paths:
+        if path == best:
+            continue
+        try:
+            now = f"now {set_aside(files, path)}"
+        except OSError as error:
+            now = f"ignored, and cannot be kept elsewhere: {error.strerror}"
+        said.append(
+            f"{path} and {best} are of the same position; the first is older, and is "
+            f"{now}."
+        )
+    return best
+
+
+def _time(files: IFiles, path: str, start: int, size: int) -> int:
+    """When the first record of a file was stored, in ms; if there is none that can be
+    read, when the file was changed."""
+    file = files.open_readonly(path)
+    try:
+        head = file.pread(FILLER_BYTES, 0)
+        said = int.from_bytes(head[:4], "big")
+        if SMALLEST <= said <= size:
+            return parse(file.pread(said, 0), 0, start, True)[6]
+    except (Blank, Broken):
+        pass
+    except OSError as error:
+        if error.errno not in UNREADABLE:
+            raise
+    finally:
+        file.close()
+    return files.modified_ms(path)

@@ -1,0 +1,127 @@
+# -*- test-case-name: tests.store.commitlog.test_resync -*-
+"""Whether the log goes on behind a place where no record can be read.
+
+Behind a torn tail nothing that is whole follows. Behind rot, or a block that the disk
+has lost, whole records follow that were acknowledged as any other: these must not be
+given up. So what follows is looked at, and what counts is a record that says the
+position where it stands, with all its lengths and the CRC of its body right: an
+accident does not make one. Or a filler that says how much of the segment is left, if
+the broken record's size leads to it.
+
+Two kinds of whole records must not count. A copy that a body contains: so first it is
+believed what size the broken record says, if that leads to a whole one. And what is
+left of an earlier life: the reference does not erase what it gives up, and a log that
+has grown up to it again ends before old records. Position, lengths, CRC, even the
+numbers in their queues may be such as would follow; what tells is the store time: it is
+before that of the record in front of them, by as long as a broker takes to start. (By
+less, it is a clock that was put right.)
+
+But a clock may also be set back further, at just the place that is rotten. So times are
+looked at only where there can be old records: not in a log to which we wrote last, as
+we begin with zeros behind its end (L{rocketbroker.store.store_lock} tells), and not in
+what a running process has published.
+
+The store sheet, sections 3 and 15.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final, final
+
+from rocketbroker.store.commitlog.encoder import FILLER, FILLER_BYTES, MAGIC_BLANK
+from rocketbroker.store.commitlog.scanner import SMALLEST, whole_record
+from rocketbroker.store.commitlog.segments import Segment, Segments
+
+#: So many bytes of a segment are searched. The largest record of the default settings
+#: is 4 MiB; a spot that a disk has lost is smaller than that, or the disk is lost.
+LOOK_AHEAD: Final = 16 << 20
+
+#: So much of it is read at once.
+PIECE: Final = 1 << 20
+
+#: A clock that goes back no further, in ms, has been put right; no broker of the
+#: reference starts as fast.
+CORRECTED_MS: Final = 500
+
+#: The magic number is so far behind the start of a record, and the position.
+MAGIC_AT: Final = 4
+POSITION_AT: Final = 28
+
+_MAGIC: Final = re.compile(rb"\xda\xa3\x20[\xa7\xab]")
+
+
+@final
+class Resync:
+    """Looks behind a place where no record can be read."""
+
+    def __init__(self, segments: Segments, since_ms: int = 0) -> None:
+        """
+        @param since_ms: the store time of the last record before it; 0 where no old
+            ones can be.
+        """
+        self._segments = segments
+        self._since_ms = since_ms
+
+    def next_whole(self, position: int, far: bool = False) -> int:
+        """I{Blocking.} Where the log goes on behind a position; -1 if it does not.
+
+        @param far: whether to look at all segments that follow, and not only at one.
+        """
+        segment = self._segments.find(position)
+        if segment is None:
+            return -1
+        at = position - segment.start
+        said = int.from_bytes(self._segments.around_bad(segment, 4, at), "big")
+        if said >= SMALLEST and self._is_whole(position + said):
+            return position + said
+        found = self._search(segment, position + 1)
+        following = self._segments.find(segment.end)
+        while found < 0 and following is not None:
+            if self._is_whole(following.start):
+                # Also a filler, in the place of a segment that is missing.
+                return following.start
+            found = self._search(following, following.start)
+            following = self._segments.find(following.end) if far else None
+        return found
+
+    def next_or_end(self, position: int) -> int:
+        """I{Blocking.} The same, or the segment's end where nothing whole follows."""
+        found = self.next_whole(position)
+        segment = self._segments.find(position)
+        return segment.end if found < 0 and segment is not None else found
+
+    def _search(self, segment: Segment, start: int) -> int:
+        for position in self._candidates(segment, start):
+            if self._is_whole(position):
+                return position
+        return -1
+
+    def _candidates(self, segment: Segment, start: int) -> Iterator[int]:
+        """Where a magic number and the position stand as in a record."""
+        end = min(segment.end, start + LOOK_AHEAD)
+        for begin in range(start, end, PIECE):
+            size = min(PIECE + POSITION_AT + 8, segment.end - begin)
+            at = begin - segment.start
+            data = self._segments.around_bad(segment, size, at)
+            for match in _MAGIC.finditer(data, MAGIC_AT):
+                head = match.start() - MAGIC_AT
+                said = data[head + POSITION_AT : head + POSITION_AT + 8]
+                if int.from_bytes(said, "big") == begin + head:
+                    yield begin + head
+
+    def _is_whole(self, position: int) -> bool:
+        segment = self._segments.find(position)
+        if segment is None or segment.end - position < FILLER_BYTES:
+            return False
+        at = position - segment.start
+        left = segment.end - position
+        head = self._segments.around_bad(segment, POSITION_AT + 8, at)
+        size, magic = FILLER.unpack_from(head)
+        if magic == MAGIC_BLANK:
+            return bool(size == left)
+        if int.from_bytes(head[POSITION_AT:], "big") != position:
+            return False
+        found = whole_record(self._segments, position, size)
+        return found is not None and found[6] >= self._since_ms - CORRECTED_MS

@@ -1,0 +1,309 @@
+# -*- test-case-name: tests.store.commitlog.test_scanner -*-
+"""Reading the log from one record to the next, and telling records from rubbish.
+
+Recovery checks all: magic, CRC of the body, the sum of the lengths, and that the record
+says the position where it stands; the CRC of the whole record only if it is told to
+(C{forceVerifyPropCRC}). So do look-ups of single records; the dispatch leaves out the
+CRC, as the reference does.
+
+The store sheet, sections 3 and 15.6.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from typing import Final, TypeAlias, final
+from zlib import crc32
+
+from rocketbroker.records.entries import SIZE as ENTRY_BYTES
+from rocketbroker.records.hashing import tag_code
+from rocketbroker.records.record import is_crc_property_right
+from rocketbroker.records.sysflags import BORN_HOST_V6, HOST_MASK, STORE_HOST_V6
+from rocketbroker.store.commitlog.encoder import HOST_V4, HOST_V6, MAGIC_BLANK
+from rocketbroker.store.commitlog.segments import Segment, Segments
+from rocketbroker.store.consumequeue.queue import MAGIC_V1, MAGIC_V2
+
+#: How much is read at once; a record larger than this is read by itself.
+PIECE: Final = 1 << 20
+
+#: The smallest record: no body, no topic, no properties.
+SMALLEST: Final = 91
+
+#: No message has a higher number in its queue: its entry could not be found by it.
+MOST_OFFSET: Final = (1 << 63) // ENTRY_BYTES - 1
+
+#: Which CRCs of a record are looked at: none, that of the body, or that of the whole
+#: record, too, if it has one.
+NO_CRC: Final = 0
+BODY_CRC: Final = 1
+RECORD_CRC: Final = 2
+
+#: Why a walk ends where nobody has written yet.
+NOTHING: Final = "nothing was written"
+
+#: What is of interest in the head of a record with hosts of 4 and of 16 bytes.
+_HEADS: Final = {
+    flags: struct.Struct(
+        ">"
+        "i"  # total size
+        "i"  # magic
+        "i"  # CRC of the body
+        "i"  # queue id
+        "4x"  # flag
+        "q"  # queue offset
+        "q"  # physical offset
+        "i"  # system flag
+        "8x"  # born time stamp
+        f"{HOST_V6 if flags & BORN_HOST_V6 else HOST_V4}x"
+        "q"  # store time stamp
+        f"{HOST_V6 if flags & STORE_HOST_V6 else HOST_V4}x"
+        "4x"  # reconsume times
+        "8x"  # prepared transaction offset
+        "i"  # length of the body
+    )
+    for flags in (0, BORN_HOST_V6, STORE_HOST_V6, HOST_MASK)
+}
+HEAD_V4: Final = _HEADS[0]
+_INT: Final = struct.Struct(">i")
+_SYS_FLAG_AT: Final = 36
+_HEAD_BYTES: Final = 88
+assert HEAD_V4.size == _HEAD_BYTES
+
+#: What is told of a record: position, size, topic, queue id, queue offset, system flag,
+#: store time, properties. A plain tuple: recovery makes millions of them.
+Found: TypeAlias = tuple[int, int, bytes, int, int, int, int, bytes]
+
+
+#: The codes of tags as they stand in properties; so many are remembered.
+codes: Final[dict[bytes, int]] = {}
+MOST_CODES: Final = 4096
+
+
+def tag_code_of(properties: bytes) -> int:
+    """The hash of TAGS in a properties string; of two, the last counts."""
+    at = properties.rfind(b"TAGS\x01")
+    while at > 0 and properties[at - 1] != 2:
+        at = properties.rfind(b"TAGS\x01", 0, at)
+    if at < 0:
+        return 0
+    tags = properties[at + 5 :].partition(b"\x02")[0]
+    code = codes.get(tags)
+    return code if code is not None else code_of(tags)
+
+
+def code_of(tags: bytes) -> int:
+    """The hash of tags, which is remembered."""
+    if len(codes) >= MOST_CODES:
+        codes.clear()
+    code = codes[tags] = tag_code(tags.decode("utf-8", "replace"))
+    return code
+
+
+class Broken(Exception):
+    """No record stands there; the text says why."""
+
+
+class Blank(Exception):
+    """The rest of the segment is a filler."""
+
+
+def parse(data: bytes, at: int, position: int, check_crc: int) -> Found:
+    """The record at C{data[at:]}, which is in the log at C{position}.
+
+    @param check_crc: L{NO_CRC}, L{BODY_CRC} or L{RECORD_CRC}.
+    @raise Blank: it is a filler.
+    @raise Broken: it is not whole, or no record.
+    """
+    left = len(data) - at
+    if left < SMALLEST:
+        raise _why_short(data, at)
+    fields = HEAD_V4.unpack_from(data, at)
+    size, magic, crc, queue_id, queue_offset, said, sys_flag, store_ms, length = fields
+    body = at + _HEAD_BYTES
+    if sys_flag & HOST_MASK:
+        head = _HEADS[sys_flag & HOST_MASK]
+        if head.size > left:
+            raise _why_short(data, at)
+        size, magic, crc, queue_id, queue_offset, said, sys_flag, store_ms, length = (
+            head.unpack_from(data, at)
+        )
+        body = at + head.size
+    if magic != MAGIC_V1 and magic != MAGIC_V2:
+        raise _why_short(data, at)
+    if size < SMALLEST or size > left:
+        raise Broken(f"its size is {size}")
+    if said != position:
+        raise Broken(f"it says that it stands at {said}")
+    if not 0 <= queue_offset <= MOST_OFFSET:
+        raise Broken(f"it says that it is message {queue_offset} of its queue")
+    end = at + size
+    topic = body + length if length > 0 else body
+    if topic + 3 > end:
+        raise Broken(f"its body is {length} bytes")
+    if check_crc and length > 0 and crc32(data[body:topic]) & 0x7FFFFFFF != crc:
+        raise Broken("the CRC of its body is another")
+    if magic == MAGIC_V1:
+        topic_end = topic + 1 + data[topic]
+        topic += 1
+    else:
+        topic_end = topic + 2 + (data[topic] << 8) + data[topic + 1]
+        topic += 2
+    properties = topic_end + 2
+    if properties > end:
+        raise Broken("its topic is longer than the record")
+    if properties + (data[topic_end] << 8) + data[topic_end + 1] != end:
+        raise Broken("its lengths do not add up")
+    if check_crc == RECORD_CRC and not is_crc_property_right(data, at, end):
+        raise Broken("its own CRC is another")
+    return (
+        position,
+        size,
+        data[topic:topic_end],
+        queue_id,
+        queue_offset,
+        sys_flag,
+        store_ms,
+        data[properties:end],
+    )
+
+
+def _why_short(data: bytes, at: int) -> Exception:
+    """Why no record begins there."""
+    if len(data) - at < 8:
+        return Broken("the file ends")
+    size = _INT.unpack_from(data, at)[0]
+    magic = _INT.unpack_from(data, at + 4)[0]
+    if magic == MAGIC_BLANK:
+        return Blank()
+    if magic in (MAGIC_V1, MAGIC_V2):
+        return Broken(f"its size is {size}")
+    return Broken(NOTHING if size == magic == 0 else "no magic number")
+
+
+def checked(
+    data: bytes, at: int, position: int, size: int, check_crc: bool
+) -> tuple[bytes, Found]:
+    """The record of an entry, and what it says.
+
+    @raise Broken: it is none, or of another size.
+    """
+    try:
+        found = parse(data, at, position, check_crc)
+    except Blank:
+        raise Broken("the segment ends there") from None
+    if found[1] != size:
+        raise Broken(f"it has {found[1]} bytes and its entry says {size}")
+    return data[at : at + size], found
+
+
+def whole_record(segments: Segments, position: int, size: int) -> Found | None:
+    """I{Blocking.} The record that stands at a position, if it is whole.
+
+    @param size: so many bytes it may have at most.
+    @raise OSError: the disk is bad.
+    """
+    segment = segments.find(position)
+    if segment is None or not SMALLEST <= size <= segment.end - position:
+        return None
+    data, refused = segments.before_bad(segment, size, position - segment.start)
+    if refused:
+        return None
+    try:
+        return parse(data, 0, position, True)
+    except (Blank, Broken):
+        return None
+
+
+@final
+class Scan:
+    """A walk through the log.
+
+    @ivar position: where the walk stands: behind the last good record.
+    @ivar broken: why it ended there; empty if it came to its end.
+    @ivar is_refused: whether that is because the disk cannot read what follows.
+    """
+
+    def __init__(
+        self,
+        segments: Segments,
+        start: int,
+        end: int,
+        check_crc: int,
+        take: Callable[[bytes, int, int], int] | None = None,
+    ) -> None:
+        """
+        @param end: nothing is looked at from there on.
+        @param take: given what was read, where in it, and its position in the log: it
+            may take records itself, which are whole then, and says where it ended.
+        """
+        self._segments = segments
+        self._end = end
+        self._check_crc = check_crc
+        self._take = take
+        self.position = start
+        self.broken = ""
+        self.is_refused = False
+
+    def __iter__(self) -> Iterator[Found]:
+        """The records, until the end or the first that is broken."""
+        while self.position < self._end and not self.broken:
+            segment = self._segments.find(self.position)
+            if segment is None:
+                self.broken = "there is no file"
+                return
+            yield from self._segment(segment)
+
+    def _segment(self, segment: Segment) -> Iterator[Found]:
+        end = min(self._end, segment.end)
+        wanted = PIECE
+        while self.position < end:
+            start = self.position
+            size = min(wanted, end - start)
+            at = start - segment.start
+            data, refused = self._segments.before_bad(segment, size, at)
+            wanted = PIECE
+            try:
+                yield from self._piece(data, start, start + len(data) < end)
+            except Blank:
+                self.position = segment.end
+                return
+            except Broken as error:
+                self.broken = str(error)
+                return
+            if refused:
+                self.broken = refused
+                self.is_refused = True
+                return
+            if self.position == start:
+                # Not even one fits: read that one alone, if it says a size that can be.
+                wanted = max(SMALLEST, _INT.unpack_from(data)[0])
+                if wanted <= size or wanted > end - start:
+                    self.broken = f"its size is {wanted}"
+                    return
+
+    def _piece(self, data: bytes, start: int, more: bool) -> Iterator[Found]:
+        """The records of one piece, but for one that only the next holds whole."""
+        at = 0
+        size = len(data)
+        check_crc = self._check_crc
+        take = self._take
+        while at < size:
+            if take is not None:
+                at = take(data, at, start)
+                self.position = start + at
+            try:
+                found = parse(data, at, start + at, check_crc)
+            except Broken as error:
+                if more and _is_cut(data, at) and str(error) != NOTHING:
+                    return
+                raise
+            at += found[1]
+            self.position = start + at
+            yield found
+
+
+def _is_cut(data: bytes, at: int) -> bool:
+    """Whether the record there may only be longer than what was read."""
+    left = len(data) - at
+    return left < SMALLEST or _INT.unpack_from(data, at)[0] > left

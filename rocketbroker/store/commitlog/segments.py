@@ -1,0 +1,432 @@
+# -*- test-case-name: tests.store.commitlog.test_segments -*-
+"""The files of the commit log: named by their first position, all of one size.
+
+A segment is made at its full length, as the reference does, but without blocks; these
+are reserved some way ahead of the writer, in a thread, so that a full disk is known
+before it is hit and a write does not wait for the file system. The next segment is made
+in a directory beside the log's, C{commitlog.ahead}, and moved to its place when it is
+needed: so no file without records ever stands behind the last one, and no directory in
+the log's, both of which a 4.9 broker would stumble over. Where the log's directory is a
+file system of its own, C{ahead} has to be inside it.
+
+Written by C{pwrite}: on a full disk that is an error, where a touched mapping is a
+signal that kills the process. Read through a mapping, or by C{pread} where the disk may
+have to work: a page fault holds the interpreter lock as long as the disk takes.
+
+The store sheet, sections 1 and 2.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import threading
+from collections.abc import Callable, Iterable
+from typing import Final, final
+
+from zope.interface import implementer
+
+from rocketbroker.files.interfaces import IFile, IFiles
+from rocketbroker.store.commitlog.badblocks import BadBlocks
+from rocketbroker.store.commitlog.flush_threshold import PAGE
+from rocketbroker.store.disk_usage import told
+
+#: How many bytes of blocks are reserved at once, and kept reserved ahead of the writer:
+#: a second of the fastest load, and not a whole GiB for somebody's laptop.
+ALLOCATION: Final = 64 << 20
+
+#: How many bytes of pages are written ahead at once, while a roll would have to wait.
+WARMED_AT_ONCE: Final = 1 << 20
+
+AHEAD: Final = "ahead"
+
+
+def segment_name(position: int) -> str:
+    """The name of the file that begins at a position."""
+    return f"{position:020d}"
+
+
+def position_of_name(name: str) -> int:
+    """The position that a file's name tells, -1 if it is not such a name."""
+    if len(name) == 20 and name.isascii() and name.isdigit():
+        return int(name)
+    return -1
+
+
+@final
+class Segment:
+    """One file of the log.
+
+    @ivar start: the position of its first byte.
+    @ivar end: the position behind its last byte.
+    @ivar path: where it is.
+    @ivar file: the open file.
+    @ivar allocated: how many of its bytes have blocks for certain.
+    @ivar is_named: whether its directory entry is on the disk.
+    @ivar warmed: to how many of its bytes zeros were written ahead.
+    """
+
+    __slots__ = (
+        "_view",
+        "allocated",
+        "end",
+        "file",
+        "is_named",
+        "path",
+        "start",
+        "warmed",
+    )
+
+    def __init__(self, start: int, size: int, path: str, file: IFile) -> None:
+        self.start = start
+        self.end = start + size
+        self.path = path
+        self.file = file
+        self.allocated = 0
+        self.is_named = True
+        self.warmed = 0
+        self._view: mmap.mmap | None = None
+
+    def view(self) -> mmap.mmap:
+        """A mapping of the whole file. Slices of it are copies."""
+        view = self._view
+        if view is None:
+            view = self._view = self.file.map(self.end - self.start, False)
+        return view
+
+    def allocate(self, until: int, after: int = 0) -> bool:
+        """Reserve blocks up to a position, at most to the end.
+
+        @param after: what is before this position gets its blocks by being written.
+        @return: whether there was anything to do.
+        @raise OSError: there is no room.
+        """
+        wanted = min(until, self.end) - self.start
+        if wanted <= self.allocated:
+            return False
+        first = max(self.allocated, after - self.start)
+        if first < wanted:
+            self.file.allocate(first, wanted - first)
+        self.allocated = wanted
+        return True
+
+    def cut(self, position: int) -> None:
+        """Let zeros follow a position, whatever was written there."""
+        self.file.truncate(position - self.start)
+        self.file.truncate(self.end - self.start)
+        self.allocated = min(self.allocated, position - self.start)
+
+    def close(self) -> None:
+        """Close file and mapping."""
+        if self._view is not None:
+            self._view.close()
+            self._view = None
+        self.file.close()
+
+
+@final
+@implementer(IFile)
+class Missing:
+    """In the place of the open file of a segment that is missing.
+
+    Only what is not the last of a log is missing, so it is read, but not written to.
+    """
+
+    def __init__(self, content: bytes, size: int) -> None:
+        """
+        @param content: how it begins; the rest reads as zeros.
+        """
+        self._content = content
+        self._size = size
+
+    def pread(self, size: int, position: int) -> bytes:
+        """See L{IFile.pread}."""
+        size = min(size, self._size - position)
+        return self._content[position : position + size].ljust(size, b"\0")
+
+    def pwrite(self, data: bytes, position: int) -> int:
+        """It cannot be written to."""
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    def allocate(self, position: int, size: int) -> None:
+        """It needs no blocks."""
+
+    def truncate(self, size: int) -> None:
+        """It stays as it is."""
+
+    def size(self) -> int:
+        """See L{IFile.size}."""
+        return self._size
+
+    def datasync(self) -> None:
+        """There is nothing to put on the disk."""
+
+    def map(self, size: int, writable: bool) -> mmap.mmap:
+        """See L{IFile.map}."""
+        found = mmap.mmap(-1, size)
+        found[: len(self._content)] = self._content
+        return found
+
+    def lock(self) -> bool:
+        """Nobody else has it."""
+        return True
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@final
+class Segments:
+    """The segments of one log, in order and without gaps.
+
+    @ivar size: the bytes of each.
+    @ivar all: the segments; at least one once the log is open.
+    @ivar folders: where new ones go.
+    @ivar read_only: where only old ones are.
+    @ivar full: those of C{folders} that are passed over while there are others.
+    @ivar bad: which blocks could not be read.
+    """
+
+    def __init__(
+        self,
+        files: IFiles,
+        folders: Iterable[str],
+        size: int,
+        read_only: Iterable[str] = (),
+    ) -> None:
+        """
+        @param folders: where segments are; a new one goes to each in turn.
+        @param read_only: where they are too, but no new one goes.
+        """
+        self._files = files
+        self.read_only = sorted(set(read_only))
+        self.folders = sorted(set(folders) - set(self.read_only))
+        self.full: frozenset[str] = frozenset()
+        self.bad = BadBlocks()
+        self.size = size
+        self.all: list[Segment] = []
+        self._ahead: Segment | None = None
+        self._ahead_folder = ""
+        #: Directories beside which nothing can be made that can be moved into them.
+        self._alone: set[str] = set()
+        #: One at a time makes a segment: a thread ahead, or an append that ran into it.
+        self._making = threading.Lock()
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether the next segment is made."""
+        return self._ahead is not None
+
+    def find(self, position: int) -> Segment | None:
+        """The segment that holds the byte at C{position}."""
+        segments = self.all
+        if not segments or position < segments[0].start:
+            return None
+        index = (position - segments[0].start) // self.size
+        return segments[index] if index < len(segments) else None
+
+    def read(self, position: int, size: int, cold: bool) -> bytes:
+        """Bytes of one segment; fewer if it ends before."""
+        segment = self.find(position)
+        if segment is None:
+            return b""
+        at = position - segment.start
+        if cold:
+            return segment.file.pread(min(size, self.size - at), at)
+        return segment.view()[at : at + size]
+
+    def before_bad(self, segment: Segment, size: int, at: int) -> tuple[bytes, str]:
+        """I{Blocking.} Bytes of a segment; see L{BadBlocks.before}."""
+        size = min(size, self.size - at)
+        return self.bad.before(segment.file, segment.path, segment.start, size, at)
+
+    def around_bad(self, segment: Segment, size: int, at: int) -> bytes:
+        """I{Blocking.} Bytes of a segment; see L{BadBlocks.around}."""
+        size = min(size, self.size - at)
+        return self.bad.around(segment.file, segment.path, segment.start, size, at)
+
+    def prepare(self) -> bool:
+        """I{Blocking.} Make the next segment, if that is not done yet.
+
+        @raise OSError: there is no room.
+        """
+        with self._making:
+            start = self.all[-1].end if self.all else 0
+            if self._ahead is not None and self._ahead.start == start:
+                return False
+            self._ahead_folder = self._folder(start)
+            self._ahead = self._make(start, self._ahead_folder)
+            return True
+
+    def warm(self, most: int, sync_pages: int) -> bool:
+        """I{Blocking.} Write zeros into the segment that is made ahead.
+
+        @param most: about so many bytes; the next call goes on.
+        @param sync_pages: after so many pages they are put on the disk; 0: never.
+        @return: whether there was anything to do.
+        @raise OSError: there is no room.
+        """
+        segment = self._ahead
+        if segment is None or segment.warmed >= self.size:
+            return False
+        at_once = min(WARMED_AT_ONCE, sync_pages * PAGE or WARMED_AT_ONCE)
+        zeros = bytes(min(at_once, self.size))
+        until = segment.warmed + most
+        synced = segment.warmed
+        while segment.warmed < min(until, self.size):
+            at = segment.warmed
+            with self._making:
+                if self._ahead is not segment:
+                    # It is in use.
+                    return True
+                segment.file.pwrite(zeros[: self.size - at], at)
+                segment.warmed = at + len(zeros)
+                segment.allocated = max(
+                    segment.allocated, min(segment.warmed, self.size)
+                )
+            if sync_pages and segment.warmed - synced >= sync_pages * PAGE:
+                synced = segment.warmed
+                segment.file.datasync()
+        return True
+
+    def roll(self) -> Segment:
+        """Put the next segment behind the last; one that is not ready is made now.
+
+        @raise OSError: it cannot be made.
+        """
+        with self._making:
+            return self._roll()
+
+    def _roll(self) -> Segment:
+        start = self.all[-1].end if self.all else 0
+        segment = self._ahead
+        folder = self._ahead_folder
+        if segment is None or segment.start != start:
+            folder = self._folder(start)
+            segment = self._make(start, folder)
+        self._ahead = None
+        segment = self._move(segment, folder)
+        # Its name reaches the disk with the first flush, not in the turn of an append.
+        segment.is_named = False
+        self.all = [*self.all, segment]
+        return segment
+
+    def _move(self, segment: Segment, folder: str) -> Segment:
+        """Put a segment to its place from where it was made."""
+        path = os.path.join(folder, segment_name(segment.start))
+        try:
+            self._files.rename(segment.path, path)
+        except OSError as error:
+            segment.close()
+            if error.errno != errno.EXDEV or folder in self._alone:
+                raise
+            self._alone.add(folder)
+            segment = self._make(segment.start, folder)
+            self._files.rename(segment.path, path)
+        segment.path = path
+        return segment
+
+    def stand_in(self, start: int, content: bytes) -> Segment:
+        """What takes the place of a segment that is missing, in memory alone.
+
+        @param content: how it begins; the rest reads as zeros.
+        """
+        path = os.path.join(self._folder(start), segment_name(start))
+        return Segment(start, self.size, path, Missing(content, self.size))
+
+    def told(self, position: int, words: str, error: OSError) -> str:
+        """What the disk of a position's segment has refused; see L{told}."""
+        segment = self.find(position)
+        folder = self._folder(position)
+        if segment is not None:
+            folder = os.path.dirname(segment.path)
+        return told(self._files, folder, words, error)
+
+    def _folder(self, start: int) -> str:
+        folders = [f for f in self.folders if f not in self.full] or self.folders
+        return folders[start // self.size % len(folders)]
+
+    def _make(self, start: int, folder: str) -> Segment:
+        """Make a segment where none is read."""
+        try:
+            if folder not in self._alone:
+                self._files.make_dirs(beside(folder, AHEAD))
+        except OSError:
+            self._alone.add(folder)
+        if folder in self._alone:
+            folder = os.path.join(folder, AHEAD)
+            self._files.make_dirs(folder)
+        else:
+            folder = beside(folder, AHEAD)
+        path = os.path.join(folder, segment_name(start))
+        file = self._files.open(path, create=True)
+        try:
+            file.truncate(0)
+            file.truncate(self.size)
+            segment = Segment(start, self.size, path, file)
+            segment.allocate(start + ALLOCATION)
+        except OSError:
+            file.close()
+            self._files.remove(path)
+            raise
+        return segment
+
+    def remove_first(self, begin_at: Callable[[int], None]) -> None:
+        """I{Blocking.} Remove the oldest segment, which must not be the last.
+
+        Who reads it reads on; its blocks come back when the last of them lets go.
+
+        @param begin_at: told where the log begins now, before it does.
+        @raise OSError: the system refuses; it stays in the log. But not if the file
+            system of a read-only directory says so: then it is only left out.
+        """
+        first = self.all[0]
+        assert first is not self.all[-1], "the last segment stays"
+        try:
+            self._files.remove(first.path)
+        except FileNotFoundError:
+            # Somebody else has done it.
+            pass
+        except OSError as error:
+            is_old = os.path.dirname(first.path) in self.read_only
+            if not is_old or error.errno != errno.EROFS:
+                raise
+        begin_at(first.end)
+        with self._making:
+            self.all = self.all[1:]
+
+    def name(self, segment: Segment) -> None:
+        """I{Blocking.} Put a segment's directory entry on the disk."""
+        self._files.sync_dir(os.path.dirname(segment.path))
+        segment.is_named = True
+
+    def close(self) -> None:
+        """Close all; what was prepared and not used is removed."""
+        for segment in self.all:
+            segment.close()
+        if self._ahead is not None:
+            self._ahead.close()
+            self._ahead = None
+        self.remove_ahead()
+
+    def remove_ahead(self) -> None:
+        """Remove what this or an earlier process prepared and did not use.
+
+        No directory is of these; it stays.
+        """
+        for folder in self.folders:
+            for ahead in (beside(folder, AHEAD), os.path.join(folder, AHEAD)):
+                if not self._files.is_dir(ahead):
+                    continue
+                for name in self._files.list(ahead):
+                    path = os.path.join(ahead, name)
+                    if not self._files.is_dir(path):
+                        self._files.remove(path)
+                if not self._files.list(ahead):
+                    self._files.remove_dir(ahead)
+
+
+def beside(folder: str, name: str) -> str:
+    """The directory of that name that belongs to a log's."""
+    return f"{folder}.{name}"

@@ -1,0 +1,132 @@
+# -*- test-case-name: tests.store.recovery.test_recovery -*-
+"""What stands behind the end of the log, when a start has found where that is.
+
+Behind a torn tail it is given up, and zeros are put in its place: else a record behind
+it, which nobody was promised, could come back when the log has grown up to it again. A
+whole segment of records is set aside.
+
+Where the disk refuses to read some of it, nobody knows what it is: messages that were
+acknowledged, which it can perhaps read another time. So nothing is written there, and
+the log goes on with the next segment.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final, final
+
+from rocketbroker.files.interfaces import IFiles
+from rocketbroker.store.commitlog.loading import is_stand_in
+from rocketbroker.store.commitlog.scanner import NOTHING, Scan
+from rocketbroker.store.commitlog.segments import Segment, Segments
+from rocketbroker.store.quarantine import set_aside
+
+#: How far behind the end is looked for something that is given up, to tell of it.
+LOOK_BEHIND: Final = 16 << 20
+
+#: So much of it is read at once.
+_PIECE: Final = 1 << 20
+
+
+@final
+class LogEnd:
+    """The end of a log that is set right.
+
+    @ivar report: a sentence for each thing that was not right.
+    @ivar zeroed: whether zeros alone stand behind the log's end.
+    @ivar given_up_bytes: how much is given up.
+    """
+
+    def __init__(self, files: IFiles, segments: Segments, zeroed: bool) -> None:
+        self._files = files
+        self._segments = segments
+        self.zeroed = zeroed
+        self.report: list[str] = []
+        self.given_up_bytes = 0
+
+    def cut(self, scan: Scan, clean: bool) -> int:
+        """Give up what stands behind the end.
+
+        @param scan: it stands there, or where its segment ends.
+        @param clean: whether the last stop was a clean one, and all fits.
+        @return: where the log goes on.
+        """
+        end = scan.position
+        nothing = scan.broken in ("", NOTHING)
+        segment = self._segments.find(end)
+        if segment is None:
+            self.zeroed = True
+        elif not (clean and nothing):
+            rest, refused = self._rest(segment, end)
+            if scan.is_refused or refused:
+                self.given_up_bytes += rest
+                self.report.append(
+                    f"The log ends at position {end}: {refused or scan.broken}. As the "
+                    f"disk may have more of it, it goes on at {segment.end}."
+                )
+                end = segment.end
+            else:
+                self._zero(segment, end, rest, "" if nothing else scan.broken)
+        self._keep_until(end)
+        return end
+
+    def _zero(self, segment: Segment, end: int, rest: int, broken: str) -> None:
+        if rest or broken:
+            self.given_up_bytes += rest
+            self.report.append(
+                f"The log ends at position {end}: {broken or NOTHING}. "
+                f"{rest} bytes that follow it are given up."
+            )
+        segment.cut(end)
+        # Or a crash soon after could bring back what was cut.
+        segment.file.datasync()
+        self.zeroed = True
+
+    def _rest(self, segment: Segment, end: int) -> tuple[int, str]:
+        """How many bytes behind the end are something, as far as is looked; and what
+        the disk says if it cannot read some of them."""
+        last = end
+        said = ""
+        stop = min(segment.end, end + LOOK_BEHIND)
+        zeros = bytes(_PIECE)
+        for start in range(end, stop, _PIECE):
+            size = min(_PIECE, stop - start)
+            at = start - segment.start
+            content, refused = self._segments.before_bad(segment, size, at)
+            if refused:
+                said = said or refused
+                content = self._segments.around_bad(segment, size, at)
+            if content != zeros:
+                written = len(content.rstrip(b"\0"))
+                last = start + written if written else last
+        return last - end, said
+
+    def _keep_until(self, end: int) -> None:
+        keep = 0
+        while keep < len(self._segments.all) and (
+            self._segments.all[keep].start < end or keep == 0
+        ):
+            keep += 1
+        gone = self._segments.all[keep:]
+        self._segments.all = self._segments.all[:keep]
+        for segment in gone:
+            self._set_aside(segment)
+            self._files.sync_dir(os.path.dirname(segment.path))
+
+    def _set_aside(self, segment: Segment) -> None:
+        """Remove a segment behind the end, or keep it elsewhere if it has records."""
+        content, refused = self._segments.before_bad(segment, 8, 0)
+        segment.close()
+        if is_stand_in(segment):
+            return
+        if not any(content) and not refused:
+            self._files.remove(segment.path)
+            return
+        try:
+            path = set_aside(self._files, segment.path)
+        except OSError as error:
+            # A log's directory may be a file system of its own.
+            self._files.remove(segment.path)
+            path = f"removed, as it cannot be kept beside it: {error.strerror}"
+        self.given_up_bytes += segment.end - segment.start
+        self.report.append(f"The segment from {segment.start} on is now {path}.")

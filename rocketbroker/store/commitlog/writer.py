@@ -1,0 +1,457 @@
+# -*- test-case-name: tests.store.commitlog.test_writer -*-
+"""The log: all messages of all queues, in the order in which they came.
+
+An append has four steps, and each is a function: the drafts are complete when they come
+(parse); under the lease each is given its place and queue offset (reserve); the records
+are encoded and written, one C{pwrite} for each segment touched (fill); and one word
+makes them exist (publish). Filling outside of the lease, with several processes, is
+then a change of L{CommitLog.append} alone.
+
+What fails is undone under the same lease: next offsets go back, zeros take the place of
+what was half written, and the published position has not moved.
+
+The store sheet, sections 4 to 6.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+from collections import deque
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import Final, final
+
+from rocketbroker.files.blocks import is_bad
+from rocketbroker.store.append_lock import AppendLock
+from rocketbroker.store.commitlog.batch_records import advance, measure, retreat
+from rocketbroker.store.commitlog.bufferpool import BufferPool
+from rocketbroker.store.commitlog.encoder import (
+    FILLER,
+    FILLER_BYTES,
+    HOST_V4,
+    HOST_V6,
+    MAGIC_BLANK,
+    MOST_PROPERTIES,
+    encode,
+)
+from rocketbroker.store.commitlog.preallocation import Preallocation
+from rocketbroker.store.commitlog.record_crc import encode_sealed, make_room_for_crc
+from rocketbroker.store.commitlog.segments import Segment, Segments
+from rocketbroker.store.commitlog.write_backoff import WriteBackoff
+from rocketbroker.store.consumequeue.queue import Queue
+from rocketbroker.store.interfaces import (
+    CREATE_MAPPED_FILE_FAILED,
+    MESSAGE_ILLEGAL,
+    PROPERTIES_SIZE_EXCEEDED,
+    PUT_OK,
+    SERVICE_NOT_AVAILABLE,
+    UNKNOWN_ERROR,
+    Draft,
+    Placed,
+)
+from rocketbroker.store.running_flags import DISK_FULL, RunningFlags
+from rocketbroker.store.shared_positions import (
+    APPENDING,
+    COMMITTED,
+    DISPATCHED,
+    NEXT,
+    PUBLISHED,
+    SharedPositions,
+)
+
+#: A record may be so much larger than the largest body (the store sheet, 4.1).
+BESIDE_BODY: Final = 64 << 10
+
+#: Not more is joined and written at once, so that a turn of large bodies does not take
+#: as much memory again.
+MOST_RUN: Final = 4 << 20
+
+#: How many appends are remembered for the dispatch; one that falls further behind reads
+#: the log.
+MOST_HINTS: Final = 4096
+
+#: And for how many bytes of the log, as they keep the bodies in memory.
+MOST_HINTED: Final = 64 << 20
+
+
+_SLOT: Final = attrgetter("queue.slot")
+
+
+def by_queue(drafts: Sequence[Draft]) -> Sequence[Draft]:
+    """Drafts with those of one queue behind each other, in the order they came.
+
+    Among messages of different queues that came together there is no order that anybody
+    could know; and who reads a queue later finds its records in few extents instead of
+    one for each, which halves what a pull costs.
+    """
+    return drafts if len(drafts) == 1 else sorted(drafts, key=_SLOT)
+
+
+def _roomy_by_queue(drafts: Sequence[Draft]) -> Sequence[Draft]:
+    """The same, each record with room for a CRC of its own."""
+    make_room_for_crc(drafts)
+    return by_queue(drafts)
+
+
+@final
+class Run:
+    """Drafts that stand one after the other in one segment.
+
+    @ivar filler: how many bytes behind them are a filler, 0 for none.
+    """
+
+    __slots__ = ("drafts", "filler", "segment", "start")
+
+    def __init__(self, segment: Segment, start: int) -> None:
+        self.segment = segment
+        self.start = start
+        self.drafts: list[Draft] = []
+        self.filler = 0
+
+
+@final
+class Hint:
+    """What one append published, so that the dispatch need not read it again."""
+
+    __slots__ = ("drafts", "end", "start", "store_ms")
+
+    def __init__(
+        self, start: int, end: int, store_ms: int, drafts: list[Draft]
+    ) -> None:
+        self.start = start
+        self.end = end
+        self.store_ms = store_ms
+        self.drafts = drafts
+
+
+@final
+class CommitLog:
+    """The writing side of the log.
+
+    @ivar room: what makes room ahead of it.
+    @ivar hints: what was appended and is not dispatched yet.
+    @ivar append_failures: how many drafts were refused or failed.
+    @ivar appended_messages: how many messages were published.
+    @ivar appended_bytes: how many bytes of the log they are.
+    @ivar published_ms: the store time of the last record published.
+    """
+
+    def __init__(
+        self,
+        segments: Segments,
+        words: SharedPositions,
+        flags: RunningFlags,
+        lease: AppendLock,
+        wall_ms: Callable[[], int],
+        store_host: bytes,
+        most_body: int,
+        room: Preallocation,
+        pool: BufferPool | None = None,
+        holds_back: bool = False,
+        append_crc: bool = False,
+    ) -> None:
+        """
+        @param pool: the transient store pool, where there is one.
+        @param holds_back: whether what is published waits for a commit.
+        @param append_crc: whether each record ends with a CRC of its own.
+        """
+        assert len(store_host) in (HOST_V4, HOST_V6), store_host
+        self.segments = segments
+        self.room = room
+        self.hints: deque[Hint] = deque()
+        self.append_failures = 0
+        self.appended_messages = 0
+        self.appended_bytes = 0
+        self.published_ms = 0
+        self._words = words
+        self._flags = flags
+        self._lease = lease
+        self._wall_ms = wall_ms
+        self._store_host = store_host
+        self._most_body = most_body
+        most = segments.size - FILLER_BYTES
+        self._most_record = min(most_body + BESIDE_BODY, most)
+        self._most = most_body, self._most_record, most
+        self._pool = pool
+        self._holds_back = holds_back
+        # Decided here once, so that nobody else pays for it.
+        self._encode = encode_sealed if append_crc else encode
+        self._arranged = _roomy_by_queue if append_crc else by_queue
+        self._refusal = WriteBackoff(flags, wall_ms, self.make_room)
+        self._in_batches = 0
+        self._wants_segment = False
+        self._without_hint = False
+
+    # Append.
+
+    def append(self, drafts: Sequence[Draft]) -> None:
+        """See L{rocketbroker.store.interfaces.IStore.append}."""
+        self._lease.acquire()
+        try:
+            store_ms = self._wall_ms()
+            if self._flags.bits and not self._refusal.allows(store_ms):
+                self._fail(drafts, SERVICE_NOT_AVAILABLE)
+                return
+            runs = self._reserve(self._arranged(drafts))
+            if not runs:
+                return
+            try:
+                self._fill(runs, store_ms)
+            except OSError as error:
+                self._undo(runs, SERVICE_NOT_AVAILABLE)
+                self.refuse("the commit log {} cannot be written", error)
+                self._leave_bad_block()
+            except struct.error:
+                self._undo(runs, UNKNOWN_ERROR)
+                self._append_singly(runs, store_ms)
+            else:
+                self._publish(runs, store_ms)
+        finally:
+            self._lease.release()
+
+    def _reserve(self, drafts: Sequence[Draft]) -> list[Run]:
+        """Give each draft its place in the log and its queue offset, or a status."""
+        view = self._words.view
+        position: int = view[PUBLISHED]
+        segment = self._writable(position)
+        if segment is None:
+            self._fail(drafts, self._no_segment())
+            return []
+        limit = segment.end - FILLER_BYTES
+        run = Run(segment, position)
+        runs = [run]
+        most_body = self._most_body
+        most_record = self._most_record
+        view[APPENDING] = 1
+        # Messages of batches beyond the first of each, so that nothing is counted for
+        # those that come alone.
+        self._in_batches = 0
+        for draft in drafts:
+            queue = draft.queue
+            assert type(queue) is Queue
+            if draft.parts is None and queue.usable:
+                body = len(draft.body)
+                properties = len(draft.properties)
+                size = queue.record_bytes + body + properties
+                if len(draft.born_host) != HOST_V4:
+                    size += HOST_V6 - HOST_V4
+                if properties > MOST_PROPERTIES:
+                    self._fail((draft,), PROPERTIES_SIZE_EXCEEDED)
+                    continue
+                if body > most_body or size > most_record:
+                    self._fail((draft,), MESSAGE_ILLEGAL)
+                    continue
+                count = 1
+            else:
+                status, size, count = measure(draft, queue, self._most)
+                if status != PUT_OK:
+                    self._fail((draft,), status)
+                    continue
+                if type(draft.parts) is Placed or not queue.usable:
+                    self._without_hint = True
+            if position + size > limit:
+                segment = self._writable(run.segment.end)
+                if segment is None:
+                    self._fail((draft,), self._no_segment())
+                    continue
+                run.filler = segment.start - position
+                position = segment.start
+                limit = segment.end - FILLER_BYTES
+                run = Run(segment, position)
+                runs.append(run)
+            draft.position = position
+            if count != 1 or draft.parts is not None:
+                _place_parts(draft, position)
+                self._in_batches += count - 1
+            draft.end = position = position + size
+            draft.status = PUT_OK
+            kind = draft.sys_flag & 12
+            if kind == 0 or kind == 8:
+                at = queue.slot + NEXT
+                draft.queue_offset = offset = view[at]
+                view[at] = offset + count
+            else:
+                # Prepared and rolled back: in no queue.
+                draft.queue_offset = 0
+            run.drafts.append(draft)
+        if len(runs) == 1 and not run.drafts:
+            view[APPENDING] = 0
+            return []
+        return runs
+
+    def _writable(self, position: int) -> Segment | None:
+        """The segment that is to hold C{position}; None if there is no room for it.
+
+        As a rule it is the last one. After an append that failed when it had rolled, a
+        segment stands behind it already.
+        """
+        last = self.segments.all[-1]
+        if last.start <= position < last.end:
+            return last
+        if position < last.start:
+            return self.segments.find(position)
+        pool = self._pool
+        if pool is not None and pool.fails_fast and pool.is_exhausted(position - 1):
+            return None
+        try:
+            return self.segments.roll()
+        except OSError as error:
+            self._wants_segment = True
+            self.refuse("no commit log segment can be made in {}", error)
+            return None
+
+    def _no_segment(self) -> int:
+        """The status of what needs a segment that cannot be made.
+
+        The reference says the same whatever the reason; a full disk is told as one.
+        """
+        full = self._flags.has(DISK_FULL)
+        return SERVICE_NOT_AVAILABLE if full else CREATE_MAPPED_FILE_FAILED
+
+    def _fill(self, runs: list[Run], store_ms: int) -> None:
+        """Encode and write what was reserved."""
+        for run in runs:
+            start = run.segment.start
+            position = run.start
+            for drafts in _chunks(run):
+                content = b"".join(self._encode(drafts, store_ms, self._store_host))
+                run.segment.file.pwrite(content, position - start)
+                position += len(content)
+            if run.filler:
+                filler = FILLER.pack(run.filler, MAGIC_BLANK)
+                run.segment.file.pwrite(filler, position - start)
+
+    def _publish(self, runs: list[Run], store_ms: int) -> None:
+        """Let what was filled exist."""
+        drafts = runs[0].drafts
+        if len(runs) > 1:
+            drafts = [draft for run in runs for draft in run.drafts]
+            self.appended_bytes -= sum(run.filler for run in runs)
+        last = runs[-1]
+        end = last.drafts[-1].end if last.drafts else last.start
+        view = self._words.view
+        hint = Hint(view[PUBLISHED], end, store_ms, drafts)
+        view[PUBLISHED] = end
+        if not self._holds_back:
+            view[COMMITTED] = end
+        view[APPENDING] = 0
+        self.appended_messages += len(drafts) + self._in_batches
+        self.appended_bytes += end - runs[0].start
+        self.published_ms = store_ms
+        if self._without_hint:
+            # It has placed drafts, or some for batch queues. They are rare, and with
+            # rules of their own: the dispatch reads them from the log.
+            self._without_hint = False
+        elif len(self.hints) < MOST_HINTS and end - view[DISPATCHED] <= MOST_HINTED:
+            self.hints.append(hint)
+
+    def _undo(self, runs: list[Run], status: int) -> None:
+        """Take back what was reserved, and mark the drafts."""
+        view = self._words.view
+        for run in reversed(runs):
+            for draft in reversed(run.drafts):
+                queue = draft.queue
+                assert type(queue) is Queue
+                if draft.sys_flag & 12 in (0, 8):
+                    view[queue.slot + NEXT] = draft.queue_offset
+                if type(draft.parts) is Placed:
+                    retreat(draft.parts)
+            self._fail(run.drafts, status)
+        published = view[PUBLISHED]
+        view[APPENDING] = 0
+        # If this fails too, what is there is overwritten later, or told by recovery.
+        with contextlib.suppress(OSError):
+            for run in runs:
+                run.segment.cut(max(published, run.segment.start))
+
+    def _leave_bad_block(self) -> None:
+        """Go on with the next segment, if the log ends in a block that the disk cannot
+        read: no part of it can be written, and all of it would be records.
+
+        What is behind such a block has been cut away when the append was undone.
+        """
+        view = self._words.view
+        published: int = view[PUBLISHED]
+        segment = self.segments.find(published)
+        # If not even the first record can be written, it is not a block that is bad.
+        if segment is None or published == segment.start:
+            return
+        with contextlib.suppress(OSError):
+            if is_bad(segment.file, 1, published - segment.start):
+                view[PUBLISHED] = segment.end
+                if not self._holds_back:
+                    view[COMMITTED] = segment.end
+
+    def _append_singly(self, runs: list[Run], store_ms: int) -> None:
+        """Append again one by one, as one of them cannot be encoded."""
+        for draft in [draft for run in runs for draft in run.drafts]:
+            self.append_failures -= 1
+            single = self._reserve((draft,))
+            if not single:
+                continue
+            try:
+                self._fill(single, store_ms)
+            except OSError as error:
+                self._undo(single, SERVICE_NOT_AVAILABLE)
+                self.refuse("the commit log {} cannot be written", error)
+            except struct.error:
+                self._undo(single, MESSAGE_ILLEGAL)
+            else:
+                self._publish(single, store_ms)
+
+    def _fail(self, drafts: Sequence[Draft], status: int) -> None:
+        for draft in drafts:
+            draft.status = status
+        self.append_failures += len(drafts)
+
+    # Room.
+
+    def refuse(self, words: str, error: OSError) -> None:
+        """Let nothing be appended before there is room again.
+
+        @param words: what cannot be done, C{{}} for the directory.
+        """
+        position = self._words.view[PUBLISHED]
+        if self._wants_segment:
+            position = self.segments.all[-1].end
+        self._refusal.begin(self.segments.told(position, words, error), error)
+
+    def make_room(self, alone: bool = False) -> bool:
+        """See L{Preallocation.make}; then appends are taken again."""
+        done = self.room.make(self._wants_segment, alone)
+        self._wants_segment = False
+        self._refusal.end()
+        return done
+
+
+def _place_parts(draft: Draft, position: int) -> None:
+    """Turn the sizes of a batch's records into their positions."""
+    if type(draft.parts) is Placed:
+        advance(draft.parts)
+        return
+    positions = []
+    for size in draft.positions:
+        positions.append(position)
+        position += size
+    draft.positions = positions
+
+
+def _chunks(run: Run) -> list[list[Draft]]:
+    """The drafts of a run, so many together as are written at once."""
+    drafts = run.drafts
+    if not drafts:
+        return []
+    if drafts[-1].end - run.start <= MOST_RUN:
+        return [drafts]
+    chunks: list[list[Draft]] = []
+    start = run.start
+    chunk: list[Draft] = []
+    for draft in drafts:
+        if chunk and draft.end - start > MOST_RUN:
+            chunks.append(chunk)
+            chunk = []
+            start = draft.position
+        chunk.append(draft)
+    chunks.append(chunk)
+    return chunks

@@ -1,0 +1,412 @@
+# -*- test-case-name: tests.store.consumequeue.test_files -*-
+"""The files of one queue: a row of bytes over files of one size.
+
+They hold entries of 20 bytes, units of batches, or units of the extension; what the
+bytes mean is not looked at here. A file is named by its first byte.
+
+The store sheet, section 2.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final, final
+
+from rocketbroker.files.blocks import UNREADABLE, around, is_bad
+from rocketbroker.files.interfaces import IFile, IFiles
+from rocketbroker.files.obstacles import clear_for_file, clear_for_folder
+from rocketbroker.store.commitlog.flush_threshold import is_due
+from rocketbroker.store.commitlog.segments import segment_name
+from rocketbroker.store.consumequeue.badqueues import BadQueues, lacking
+from rocketbroker.store.consumequeue.deferred_writes import (
+    DeferredWrites,
+    OwedWrites,
+    over,
+)
+from rocketbroker.store.disk_usage import NO_ROOM
+
+#: What the system says where a directory is none, or a file is one.
+_IN_THE_WAY: Final = (
+    FileExistsError,
+    NotADirectoryError,
+    IsADirectoryError,
+    FileNotFoundError,
+)
+
+
+@final
+class QueueFile:
+    """One file of a queue.
+
+    Only the last one of a queue stays open, and those that wait for a flush: a store
+    has thousands of queues, and a process not as many descriptors.
+    """
+
+    __slots__ = ("_file", "_files", "lacks", "path", "rewrite", "start", "unsynced")
+
+    def __init__(
+        self, files: IFiles, start: int, path: str, file: IFile | None = None
+    ) -> None:
+        self._files = files
+        self._file = file
+        self.start = start
+        self.path = path
+        self.unsynced = False
+        #: What of it is not there, as it could not be read.
+        self.lacks: list[tuple[int, int]] = []
+        #: Whether a sync has failed: the system may take what it has not written for
+        #: written, and the next sync would succeed without it.
+        self.rewrite = False
+
+    @property
+    def file(self) -> IFile:
+        """The open file."""
+        file = self._file
+        if file is None:
+            file = self._file = self._files.open(self.path)
+        return file
+
+    def become(self, file: IFile, lacks: list[tuple[int, int]]) -> None:
+        """Be a copy; who reads the file before it now still can."""
+        self._file = file
+        self.lacks = lacks
+        self.unsynced = True
+
+    def check(self, at: int, size: int) -> None:
+        """See that it has some bytes.
+
+        @raise OSError: they could not be read.
+        """
+        for start, end in self.lacks:
+            if start < at + size and at < end:
+                raise lacking(self.path, start)
+
+    def fill(self, at: int, size: int) -> None:
+        """Some bytes were written."""
+        behind = at + size
+        left: list[tuple[int, int]] = []
+        for start, end in self.lacks:
+            parts = (start, min(end, at)), (max(start, behind), end)
+            left += [part for part in parts if part[0] < part[1]]
+        self.lacks = left
+
+    def rest(self) -> None:
+        """Let go of the file; who reads it now still can."""
+        if not self.unsynced:
+            self._file = None
+
+    def sync(self, end: int) -> None:
+        """I{Blocking.} Put it on the disk.
+
+        @param end: of the bytes of the queue before this one it is known that nobody
+            else writes there.
+        @raise OSError: the disk refused.
+        """
+        if self.rewrite:
+            content = self.file.pread(max(0, end - self.start), 0)
+            self.file.pwrite(content, 0)
+        self.unsynced = False
+        try:
+            self.file.datasync()
+        except OSError:
+            self.unsynced = self.rewrite = True
+            raise
+        self.rewrite = False
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+@final
+class QueueFiles:
+    """The files of one queue.
+
+    @ivar folder: their directory.
+    @ivar size: the bytes of each.
+    @ivar setting: what says that.
+    @ivar all: those there are, by their first byte, in order and without gaps.
+    """
+
+    __slots__ = (
+        "_bad",
+        "_debt",
+        "_files",
+        "_flushed",
+        "_owed",
+        "_reading",
+        "_unnamed",
+        "all",
+        "folder",
+        "setting",
+        "size",
+    )
+
+    def __init__(
+        self,
+        files: IFiles,
+        folder: str,
+        size: int,
+        setting: str = "mappedFileSizeConsumeQueue",
+        debt: DeferredWrites | None = None,
+        bad: BadQueues | None = None,
+    ) -> None:
+        """
+        @param setting: what says the size.
+        @param debt: counts what the disk has no room for; without it that is an error.
+        @param bad: knows what to do where the disk cannot read; the same.
+        """
+        self._bad = bad
+        self._debt = debt
+        self._owed: OwedWrites | None = None
+        self._files = files
+        self._reading: QueueFile | None = None
+        self.setting = setting
+        self._unnamed = False
+        #: Where the queue ended at its last flush.
+        self._flushed = 0
+        self.folder = folder
+        self.size = size
+        self.all: list[QueueFile] = []
+
+    def find(self, position: int) -> QueueFile | None:
+        """The file that holds a byte."""
+        files = self.all
+        if not files or position < files[0].start:
+            return None
+        index = (position - files[0].start) // self.size
+        return files[index] if index < len(files) else None
+
+    def read(self, position: int, size: int) -> bytes:
+        """Bytes of one file."""
+        owed = self._owed
+        if owed is None:
+            return self._read(position, size)
+        size = min(size, self.size - position % self.size)
+        # In this order: what is paid between is seen in both.
+        pieces = owed.pieces
+        return over(self._read(position, size), position, size, pieces)
+
+    def _read(self, position: int, size: int) -> bytes:
+        found = self._reading
+        # Who reads a queue mostly reads on where it was.
+        if found is None or not 0 <= position - found.start < self.size:
+            found = self.find(position)
+            if found is None:
+                return b""
+            self._turn_to(found)
+        at = position - found.start
+        left = self.size - at
+        if size > left:
+            size = left
+        try:
+            if found.lacks:
+                found.check(at, size)
+            return found.file.pread(size, at)
+        except FileNotFoundError:
+            # It was removed between being found and being opened.
+            return b""
+        except OSError as error:
+            bad = self._bad
+            if bad is None or error.errno not in UNREADABLE:
+                raise
+            if not bad.is_starting:
+                raise bad.refused(found.path, found.file, size, at) from error
+            if found.path not in bad.replaced:
+                self._replace(found, bad)
+            # A copy may be bad, too: then nothing is there, as far as a start knows.
+            return around(found.file, size, at)
+
+    def _replace(self, found: QueueFile, bad: BadQueues) -> None:
+        """Put a copy in the place of a file, some of which cannot be read."""
+        copy, lacks = bad.replace(found.path, found.file, self.size)
+        found.become(copy, [] if bad.is_starting else lacks)
+        self._unnamed = True
+
+    def _turn_to(self, found: QueueFile) -> None:
+        """Let go of the file that was read before, if it is an older one.
+
+        Who catches up reads the same one again and again, so that one stays open.
+        """
+        before, self._reading = self._reading, found
+        if before is not None and before not in self.all[-1:]:
+            before.rest()
+
+    def write(self, position: int, content: bytes) -> None:
+        """Write, over as many files as it takes.
+
+        @raise OSError: the disk refused; with L{DeferredWrites} only if not for want
+            of room.
+        """
+        if self._owed is not None:
+            self._owed.put(position, content)
+            return
+        try:
+            self._write(position, content)
+        except OSError as error:
+            if self._debt is None or error.errno not in NO_ROOM:
+                raise
+            self._owed = OwedWrites(self._debt, self._write)
+            self._owed.put(position, content)
+
+    def _write(self, position: int, content: bytes) -> None:
+        at = position % self.size
+        size = len(content)
+        found = self.find(position) or self._add(position - at)
+        if at + size <= self.size:
+            self._put(found, content, at)
+            return
+        done = 0
+        while done < size:
+            at = (position + done) % self.size
+            start = position + done - at
+            found = self.find(position + done) or self._add(start)
+            part = content[done : done + self.size - at]
+            self._put(found, part, at)
+            done += len(part)
+
+    def _put(self, found: QueueFile, content: bytes, at: int) -> None:
+        """Write into one file."""
+        try:
+            found.file.pwrite(content, at)
+        except OSError:
+            bad = self._bad
+            if bad is None or not is_bad(found.file, len(content), at):
+                raise
+            self._replace(found, bad)
+            found.file.pwrite(content, at)
+        found.unsynced = True
+        if found.lacks:
+            found.fill(at, len(content))
+
+    def _add(self, start: int) -> QueueFile:
+        if self.all and self.all[-1].start + self.size != start:
+            # What lies between is lost; only what follows can be read. What is owed
+            # stays: this may be the writing of it.
+            self._remove(0)
+        path = os.path.join(self.folder, segment_name(start))
+        try:
+            file = self._make(path)
+        except _IN_THE_WAY:
+            clear_for_folder(self._files, os.path.dirname(self.folder))
+            clear_for_folder(self._files, self.folder)
+            clear_for_file(self._files, path)
+            file = self._make(path)
+        file.truncate(self.size)
+        added = QueueFile(self._files, start, path, file)
+        added.unsynced = True
+        self.all = [*self.all, added]
+        self._unnamed = True
+        return added
+
+    def _make(self, path: str) -> IFile:
+        self._files.make_dirs(self.folder)
+        return self._files.open(path, create=True)
+
+    def cut(self, position: int) -> None:
+        """Let nothing follow a position: files that start there or later are removed,
+        zeros follow it in its own file."""
+        self._flushed = min(self._flushed, position)
+        if self._owed is not None:
+            self._owed.cut(position)
+        keep = 0
+        while keep < len(self.all) and self.all[keep].start < position:
+            keep += 1
+        self.drop(keep)
+        if keep and position < self.all[-1].start + self.size:
+            last = self.all[-1]
+            try:
+                last.file.truncate(position - last.start)
+            except OSError:
+                at = position - last.start
+                if self._bad is None or not is_bad(last.file, 1, at):
+                    raise
+                self._replace(last, self._bad)
+                last.file.truncate(position - last.start)
+            last.file.truncate(self.size)
+            if last.lacks:
+                last.fill(position - last.start, self.size)
+            last.unsynced = True
+
+    def drop(self, keep: int) -> None:
+        """Remove all files but the first C{keep}."""
+        if not keep and self._owed is not None:
+            self._owed.cut(0)
+        self._remove(keep)
+
+    def _remove(self, keep: int) -> None:
+        gone, self.all = self.all[keep:], self.all[:keep]
+        self._reading = None
+        if not keep:
+            self._flushed = 0
+        # Or a crash could bring them back, behind where the queue ends.
+        self._unnamed = self._unnamed or bool(gone)
+        for file in gone:
+            # Closed when the last thread that reads it lets go of it.
+            self._files.remove(file.path)
+
+    def drop_before(self, position: int) -> int:
+        """Remove the files that end at a position or before it, but never the last.
+
+        @return: how many.
+        """
+        count = 0
+        while (
+            count < len(self.all) - 1 and self.all[count].start + self.size <= position
+        ):
+            count += 1
+        gone, self.all = self.all[:count], self.all[count:]
+        if gone:
+            self._reading = None
+        for file in gone:
+            self._files.remove(file.path)
+        return count
+
+    def doubt_names(self) -> None:
+        """Let the next flush put the names of the files on the disk: who made them may
+        have been killed before it did."""
+        self._unnamed = True
+
+    def flush(self, least_pages: int = 0, end: int = 0) -> int:
+        """I{Blocking.} Put them on the disk.
+
+        @param least_pages: only if so many pages came since the last flush.
+        @param end: the byte behind the queue's last entry.
+        @return: how many files there were to sync.
+        """
+        if self._owed is not None:
+            self._owed.pay()
+        if least_pages and not is_due(self._flushed, end, least_pages, self.size):
+            return 0
+        count = 0
+        for file in self.all:
+            if file.unsynced:
+                try:
+                    file.sync(min(end, file.start + self.size))
+                except OSError:
+                    if file in self.all:
+                        raise
+                count += 1
+                if file not in self.all[-1:]:
+                    file.rest()
+        self._flushed = end
+        if self._unnamed:
+            self._unnamed = False
+            try:
+                topic = os.path.dirname(self.folder)
+                for folder in (self.folder, topic, os.path.dirname(topic)):
+                    # A topic that was deleted has none any more.
+                    if self._files.is_dir(folder):
+                        self._files.sync_dir(folder)
+            except OSError:
+                self._unnamed = True
+                raise
+        return count
+
+    def close(self) -> None:
+        """Close all."""
+        for file in self.all:
+            file.close()
+        self.all = []

@@ -1,0 +1,393 @@
+# -*- test-case-name: tests.store.consumequeue.test_queue -*-
+"""One consume queue: where the messages of one queue of a topic are in the log.
+
+Files of 300000 entries of 20 bytes (L{rocketbroker.records.entries}), named by their
+first byte; the entry of queue offset C{n} stands at byte C{20 * n}. A queue whose first
+record is not number 0 begins in the middle of its first file; the entries before are
+filled with (0, 0x7FFFFFFF, 0), which nobody may read.
+
+The three numbers of a queue live in its slot of the shared words. Behind C{max_offset}
+stand zeros, or what a dispatch that failed has left, and nobody looks.
+
+The store sheet, section 7.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final, final
+
+from zope.interface import classImplements
+
+from rocketbroker.records.entries import ENTRY, FILLED, FILLED_SIZE, SIZE
+from rocketbroker.records.queueunits import BATCH_SIZE
+from rocketbroker.store.consumequeue.batch_queue import BatchUnits
+from rocketbroker.store.consumequeue.extension import Extension
+from rocketbroker.store.consumequeue.files import QueueFiles
+from rocketbroker.store.interfaces import IQueue
+from rocketbroker.store.ordered import first_that
+from rocketbroker.store.shared_positions import MAX, MIN, NEXT, SharedPositions
+
+#: Bytes of a record that are not body, topic or properties, both hosts IPv4.
+RECORD_BYTES: Final = 91
+MAGIC_V1: Final = -626843481
+MAGIC_V2: Final = -626843477
+
+#: A longer topic cannot stand in a record of version 1.
+MOST_TOPIC_V1: Final = 127
+
+#: No topic may be longer (the store sheet, 3.7).
+MOST_TOPIC: Final = 255
+
+
+@final
+class Queue:
+    """A handle on one consume queue. What the hot path needs is an attribute.
+
+    @ivar storable: whether a topic of that name can be stored at all.
+    @ivar usable: whether messages get ordinary entries in it: not in a batch queue.
+    @ivar batch: the units of a batch queue, which has no entries; None of any other.
+    @ivar extension: where the tag codes of entries are, if they are not in them.
+    @ivar slot: the index of its first shared word.
+    @ivar magic: the magic number of its records.
+    @ivar topic_field: the topic as it stands in a record, with its length.
+    @ivar record_bytes: the size of its records but for body and properties.
+    @ivar max_position: the end of the last record entered: one that ends at or before
+        it is entered already.
+    @ivar trusted_from: what stands in it from this offset on, this process has entered.
+    @ivar from_position: records before it belong to a topic of that name that was
+        deleted.
+    @ivar pending: entries of the dispatch step that is running.
+    @ivar pending_codes: their tag codes.
+    @ivar pending_offset: the queue offset of the first of them.
+    @ivar pending_end: the end of the last one's record.
+    """
+
+    __slots__ = (
+        "batch",
+        "extension",
+        "files",
+        "from_position",
+        "magic",
+        "max_position",
+        "pending",
+        "pending_codes",
+        "pending_end",
+        "pending_offset",
+        "queue_id",
+        "record_bytes",
+        "slot",
+        "storable",
+        "topic",
+        "topic_bytes",
+        "topic_field",
+        "trusted_from",
+        "usable",
+        "words",
+    )
+
+    def __init__(
+        self,
+        topic: str,
+        queue_id: int,
+        words: SharedPositions,
+        files: QueueFiles,
+        store_host_v6: bool,
+        allow_v2: bool,
+    ) -> None:
+        encoded = topic.encode("utf-8", "surrogatepass")
+        size = len(encoded)
+        self.topic = topic
+        self.topic_bytes = encoded
+        self.queue_id = queue_id
+        self.words = words
+        self.slot = words.add_queue(topic, queue_id)
+        self.files = files
+        self.batch: BatchUnits | None = None
+        self.extension: Extension | None = None
+        self.storable = is_usable(topic) and 0 <= queue_id < 1 << 31
+        if size <= MOST_TOPIC_V1:
+            self.magic = MAGIC_V1
+            self.topic_field = size.to_bytes(1, "big") + encoded
+        else:
+            self.magic = MAGIC_V2
+            self.storable = self.storable and size <= MOST_TOPIC and allow_v2
+            self.topic_field = min(size, 0x7FFF).to_bytes(2, "big") + encoded
+        self.usable = self.storable
+        self.record_bytes = RECORD_BYTES - 1 + len(self.topic_field)
+        if store_host_v6:
+            self.record_bytes += 12
+        self.max_position = 0
+        self.from_position = 0
+        self.trusted_from = 0
+        self.pending: list[bytes] = []
+        self.pending_codes: list[int] = []
+        self.pending_offset = 0
+        self.pending_end = 0
+
+    def __repr__(self) -> str:
+        return f"<Queue {self.topic}/{self.queue_id}>"
+
+    @property
+    def min_offset(self) -> int:
+        """See L{IQueue}."""
+        return int(self.words.view[self.slot + MIN])
+
+    @property
+    def max_offset(self) -> int:
+        """See L{IQueue}."""
+        return int(self.words.view[self.slot + MAX])
+
+    @property
+    def next_offset(self) -> int:
+        """See L{IQueue}."""
+        return int(self.words.view[self.slot + NEXT])
+
+    @property
+    def has_files(self) -> bool:
+        """Whether anything was entered into it that is still there."""
+        files = self.files if self.batch is None else self.batch.files
+        return bool(files.all)
+
+    def become(self, batch: BatchUnits | None) -> None:
+        """Be a batch queue, or none; only while it has no files."""
+        assert not self.has_files
+        self.batch = batch
+        self.usable = self.storable and batch is None
+
+    def set_offsets(self, first: int, end: int) -> None:
+        """Say what can be read, and let the next message follow it."""
+        view = self.words.view
+        view[self.slot + MIN] = first
+        view[self.slot + MAX] = end
+        view[self.slot + NEXT] = end
+
+    def enter(self) -> None:
+        """Write the pending entries and show them.
+
+        As a rule they stand at the end. Beyond it, if what was before is lost: then the
+        gap is filled. Before it, if the log holds a topic of that name that was deleted
+        and made again: then the queue ends with them.
+
+        @raise OSError: the disk refused; nothing is shown, and it can be tried again.
+        """
+        offset = self.pending_offset
+        entries = self.pending
+        view = self.words.view
+        slot = self.slot
+        there = view[slot + MAX]
+        if offset > there:
+            self._fill(there, offset)
+        elif offset < there:
+            self.cut(offset)
+        self.files.write(offset * SIZE, b"".join(entries))
+        view[slot + MAX] = after = offset + len(entries)
+        if view[slot + NEXT] < after:
+            view[slot + NEXT] = after
+        self.max_position = self.pending_end
+
+    def cut(self, offset: int) -> None:
+        """Let the queue end before an offset."""
+        self.files.cut(offset * SIZE)
+        view = self.words.view
+        view[self.slot + MAX] = offset
+        view[self.slot + MIN] = min(offset, view[self.slot + MIN])
+
+    def _fill(self, there: int, offset: int) -> None:
+        """Mark the entries before C{offset} as those of nobody.
+
+        Also those of the file before, if the queue ends in or with that: at zeros there
+        the reference would end the queue.
+        """
+        per_file = self.files.size // SIZE
+        view = self.words.view
+        first = view[self.slot + MIN]
+        start = offset - offset % per_file
+        if there > start or first < there >= start - per_file:
+            start = there
+        self.files.write(start * SIZE, FILLED * (offset - start))
+        files = self.files.all
+        if there == first or (files and first * SIZE < files[0].start):
+            view[self.slot + MIN] = offset
+
+    def go_on_at(self, offset: int) -> None:
+        """Be empty, and let the next message get a number, as all before it were given
+        to messages whose records are gone.
+
+        @raise OSError: the disk refused.
+        """
+        per_file = self.files.size // SIZE
+        start = offset - offset % per_file
+        if self.files.all:
+            start = max(self.max_offset, self.files.all[0].start // SIZE)
+        self.files.write(start * SIZE, FILLED * (offset - start))
+        self.set_offsets(offset, offset)
+
+    def read(self, offset: int, most: int) -> bytes:
+        """Entries from C{offset} on, to the end of one file at the most."""
+        return self.files.read(offset * SIZE, most * SIZE)
+
+    # What stands in the files, and what of it counts.
+
+    def last_place(self) -> tuple[int, int]:
+        """Position and size of the last record entered, as its entry says."""
+        if self.batch is not None:
+            unit = self.batch.last()
+            return (0, 0) if unit is None else (unit.position, unit.size)
+        position, size, _ = ENTRY.unpack(self.read(self.max_offset - 1, 1))
+        return position, size
+
+    def bound(self, before: int, lowest: int, cut: bool) -> None:
+        """End with the last entry of a record that starts before a position, and begin
+        with the first whose record is there.
+
+        @param lowest: where the log begins.
+        @param cut: remove what follows the end.
+        """
+        files = self.files.all
+        self.max_position = 0
+        if self.batch is not None:
+            self.set_offsets(*self.batch.bound(before, lowest, cut))
+            self.max_position = min(sum(self.last_place()), before)
+            return
+        if not files:
+            self.set_offsets(0, 0)
+            if self.extension is not None:
+                self.extension.drop()
+            return
+        low = files[0].start // SIZE
+        high = (files[-1].start + self.files.size) // SIZE
+        end = first_that(low, high, partial(self._is_not_before, before))
+        if cut:
+            self.files.cut(end * SIZE)
+        if self.extension is not None:
+            self.extension.bound(self.read, low, end, cut)
+        begin = first_that(low, end, partial(self._is_there, lowest))
+        if begin < end:
+            position, size, _ = ENTRY.unpack(self.read(end - 1, 1))
+            # A rotten size must not hide what follows.
+            self.max_position = min(position + size, before)
+        elif end == low:
+            # No entry at all: what comes next says where the queue goes on.
+            begin = end = 0 if cut else low
+        self.set_offsets(begin, end)
+
+    def begins_before(self, lowest: int) -> bool:
+        """Whether L{begin_with} may have something to do.
+
+        @param lowest: where the log begins now.
+        """
+        if self.batch is not None:
+            return self.batch.begins_before(lowest)
+        view = self.words.view
+        first, end = view[self.slot + MIN], view[self.slot + MAX]
+        files = self.files.all
+        if not files:
+            return False
+        begin = first_that(first, end, partial(self._is_there, lowest))
+        behind_first = files[0].start + self.files.size
+        return begin > first or (len(files) > 1 and behind_first <= begin * SIZE)
+
+    def begin_with(self, lowest: int) -> int:
+        """Begin with the first message whose record is still in the log, and remove
+        the files that hold none.
+
+        If all records are gone, the queue is empty, and begins where it ends. Nobody
+        may dispatch meanwhile.
+
+        @param lowest: where the log begins now.
+        @return: how many files were removed.
+        """
+        view = self.words.view
+        if self.batch is not None:
+            view[self.slot + MIN], removed = self.batch.begin_with(lowest)
+            return removed
+        first, end = view[self.slot + MIN], view[self.slot + MAX]
+        if not self.files.all:
+            return 0
+        begin = first_that(first, end, partial(self._is_there, lowest))
+        view[self.slot + MIN] = begin
+        entry = self.read(begin, 1) if begin < end else b""
+        if self.extension is not None and len(entry) == SIZE:
+            self.extension.begin_with(ENTRY.unpack(entry)[2])
+        return self.files.drop_before(begin * SIZE)
+
+    def _is_not_before(self, before: int, offset: int) -> bool:
+        """Whether it is no entry, or not of a record that starts before a position.
+
+        A single one that makes no sense is a rotten one: others stand behind it.
+        """
+        return all(
+            size <= 0 or not 0 <= position < before
+            for position, size, _ in ENTRY.iter_unpack(self.read(offset, 2))
+        )
+
+    def _is_there(self, lowest: int, offset: int) -> bool:
+        """Whether the entry's record is in the log: not deleted, not filled in.
+
+        One behind another whose record is, is rotten if it says otherwise.
+        """
+        for at in (offset, offset - 1):
+            entry = self.read(at, 1)
+            if len(entry) == SIZE:
+                position, size, _ = ENTRY.unpack(entry)
+                if position >= lowest and (size != FILLED_SIZE or position > 0):
+                    return True
+        return False
+
+    def begin_again(self, position: int) -> None:
+        """Be empty, as nothing but records from a position on belongs to it."""
+        self.from_position = position
+        self.max_position = self.trusted_from = 0
+        self.set_offsets(0, 0)
+        self.drop()
+
+    def drop(self) -> None:
+        """Remove all files."""
+        self.files.drop(0)
+        if self.extension is not None:
+            self.extension.drop()
+        if self.batch is not None:
+            self.batch.drop()
+
+    def doubt_names(self) -> None:
+        """See L{QueueFiles.doubt_names}."""
+        self.files.doubt_names()
+        if self.extension is not None:
+            self.extension.files.doubt_names()
+        if self.batch is not None:
+            self.batch.files.doubt_names()
+
+    def flush(self, least_pages: int = 0) -> None:
+        """I{Blocking.} Put all files on the disk.
+
+        @param least_pages: only if so many pages came since the last flush.
+        """
+        if self.batch is not None:
+            end = self.batch.end * BATCH_SIZE
+            self.batch.files.flush(least_pages, end)
+            return
+        if self.extension is not None:
+            self.extension.flush(least_pages)
+        self.files.flush(least_pages, self.max_offset * SIZE)
+
+    def close(self) -> None:
+        """Close all files."""
+        self.files.close()
+        if self.extension is not None:
+            self.extension.files.close()
+        if self.batch is not None:
+            self.batch.files.close()
+
+
+classImplements(Queue, IQueue)
+
+
+def is_usable(topic: str) -> bool:
+    """Whether a directory can have that name, and nothing outside is reached by it."""
+    if topic in ("", ".", "..") or "/" in topic or "\0" in topic:
+        return False
+    try:
+        return len(topic.encode()) <= MOST_TOPIC
+    except UnicodeEncodeError:
+        return False

@@ -1,0 +1,297 @@
+# -*- test-case-name: tests.store.consumequeue.test_table -*-
+"""All consume queues of a store, by topic and number.
+
+A handle is made when somebody asks for it; files come with the first entry. Of which
+kind a queue is, its topic says, as long as it has no files: a topic may be deleted and
+made again as another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from typing import final
+
+from rocketbroker.errors import SystemFailure
+from rocketbroker.files.directories import make_lasting
+from rocketbroker.files.interfaces import IFiles
+from rocketbroker.files.obstacles import ASIDE, clear_for_folder
+from rocketbroker.records.entries import ENTRY, SIZE
+from rocketbroker.records.names import is_light
+from rocketbroker.records.queueunits import BATCH_SIZE
+from rocketbroker.store.consumequeue.badqueues import BadQueues
+from rocketbroker.store.consumequeue.batch_queue import FOLDER as BATCH_FOLDER
+from rocketbroker.store.consumequeue.batch_queue import BatchUnits
+from rocketbroker.store.consumequeue.deferred_writes import DeferredWrites
+from rocketbroker.store.consumequeue.extension import FOLDER as EXTENSION_FOLDER
+from rocketbroker.store.consumequeue.extension import Extension
+from rocketbroker.store.consumequeue.files import QueueFiles
+from rocketbroker.store.consumequeue.loading import QueueLoading
+from rocketbroker.store.consumequeue.queue import Queue, is_usable
+from rocketbroker.store.shared_positions import SharedPositions
+
+FOLDER = "consumequeue"
+
+
+@final
+class QueueTable:
+    """The handles.
+
+    @ivar is_batch: whether a topic has batch queues.
+    @ivar lights: how many light queues there are.
+    """
+
+    def __init__(
+        self,
+        files: IFiles,
+        root: str,
+        file_size: int,
+        words: SharedPositions,
+        store_host_v6: bool,
+        allow_v2: bool,
+        batch_file_size: int,
+        extension_size: int,
+        extends: bool,
+        most_lights: int,
+        debt: DeferredWrites | None = None,
+        is_batch: Callable[[str], bool] | None = None,
+        bad: BadQueues | None = None,
+    ) -> None:
+        """
+        @param file_size: rounded up to whole entries.
+        @param batch_file_size: the same of batch queues.
+        @param extension_size: the same of extensions.
+        @param extends: enableConsumeQueueExt.
+        @param most_lights: maxLmqConsumeQueueNum.
+        @param debt: counts what the disk has no room for; without it that is an error.
+        @param is_batch: None: those topics that have a directory for such queues.
+        @param bad: knows what to do where the disk cannot read; the same as of C{debt}.
+        """
+        self._bad = bad
+        self._files = files
+        self._folder = os.path.join(root, FOLDER)
+        self._extension_folder = os.path.join(root, EXTENSION_FOLDER)
+        self._extension_size = extension_size
+        self._extends = extends
+        self._most_lights = most_lights
+        self.lights = 0
+        self._debt = debt
+        self._batch_folder = os.path.join(root, BATCH_FOLDER)
+        self._batch_file_size = -(-batch_file_size // BATCH_SIZE) * BATCH_SIZE
+        self.is_batch = is_batch if is_batch is not None else self._has_batch_folder
+        self._file_size = -(-file_size // SIZE) * SIZE
+        self._words = words
+        self._store_host_v6 = store_host_v6
+        self._allow_v2 = allow_v2
+        self._queues: dict[tuple[str, int], Queue] = {}
+
+    def ask(self, topic: str, queue_id: int) -> Queue:
+        """The handle of a queue that somebody from outside wants.
+
+        Any client can name light queues that there are not, and each costs memory and
+        a file, so there is a bound; those in the log are beyond it.
+
+        @raise OSError: there is no room for the numbers of another queue.
+        @raise SystemFailure: it would be one light queue too many.
+        """
+        if (
+            self.lights >= self._most_lights
+            and is_light(topic)
+            and (topic, queue_id) not in self._queues
+        ):
+            raise SystemFailure(
+                "[LMQ_CONSUME_QUEUE_NUM_EXCEEDED]there are "
+                f"{self._most_lights} light message queues, as many as "
+                "maxLmqConsumeQueueNum allows"
+            )
+        return self.get(topic, queue_id)
+
+    def get(self, topic: str, queue_id: int) -> Queue:
+        """The handle of a queue.
+
+        @raise OSError: there is no room for the numbers of another queue.
+        """
+        queue = self._queues.get((topic, queue_id))
+        if queue is None:
+            # A topic that cannot be stored has no directory, whatever it is called.
+            name = topic if is_usable(topic) else "unusable"
+            folder = os.path.join(self._folder, name, str(queue_id))
+            queue = Queue(
+                topic,
+                queue_id,
+                self._words,
+                QueueFiles(
+                    self._files,
+                    folder,
+                    self._file_size,
+                    debt=self._debt,
+                    bad=self._bad,
+                ),
+                self._store_host_v6,
+                self._allow_v2,
+            )
+            if queue.storable and (self._extends or self._is_extended(queue)):
+                queue.extension = self._extension(queue)
+            self._queues[topic, queue_id] = queue
+            self.lights += is_light(topic)
+        if self.is_batch(topic) != (queue.batch is not None) and not queue.has_files:
+            queue.become(None if queue.batch is not None else self._units(queue))
+        return queue
+
+    def _units(self, queue: Queue) -> BatchUnits | None:
+        """The files of a batch queue; None if there can be none."""
+        if not queue.storable:
+            return None
+        if not self._files.is_dir(self._batch_folder):
+            make_lasting(self._files, self._batch_folder)
+        folder = os.path.join(self._batch_folder, queue.topic, str(queue.queue_id))
+        files = QueueFiles(
+            self._files,
+            folder,
+            self._batch_file_size,
+            "mapperFileSizeBatchConsumeQueue",
+            self._debt,
+            self._bad,
+        )
+        return BatchUnits(self._words, queue.slot, files)
+
+    def _is_extended(self, queue: Queue) -> bool:
+        """Whether a queue has an extension from a time when that was switched on."""
+        if not self._files.is_dir(self._extension_folder):
+            return False
+        return self._files.is_dir(self._extension_path(queue))
+
+    def _extension_path(self, queue: Queue) -> str:
+        return os.path.join(self._extension_folder, queue.topic, str(queue.queue_id))
+
+    def _extension(self, queue: Queue) -> Extension:
+        if not self._files.is_dir(self._extension_folder):
+            make_lasting(self._files, self._extension_folder)
+        return Extension(
+            QueueFiles(
+                self._files,
+                self._extension_path(queue),
+                self._extension_size,
+                "mappedFileSizeConsumeQueueExt",
+                self._debt,
+                self._bad,
+            )
+        )
+
+    def _has_batch_folder(self, topic: str) -> bool:
+        """Whether a topic seems to have batch queues, where nobody knows the topics."""
+        if not self._files.is_dir(self._batch_folder) or not is_usable(topic):
+            return False
+        return self._files.is_dir(os.path.join(self._batch_folder, topic))
+
+    def get_by_bytes(self, topic: bytes, queue_id: int) -> Queue | None:
+        """The handle of the queue that a record names; None if it cannot be one."""
+        try:
+            text = topic.decode()
+        except UnicodeDecodeError:
+            return None
+        if not is_usable(text) or queue_id < 0:
+            return None
+        return self.get(text, queue_id)
+
+    def all(self) -> list[Queue]:
+        """All handles."""
+        return list(self._queues.values())
+
+    def last_positions(self) -> list[int]:
+        """Where the records are that the last two entries of each queue lead to, or
+        its last unit."""
+        found = []
+        for queue in self.all():
+            first, end = queue.min_offset, queue.max_offset
+            if first < end:
+                found.append(queue.last_place()[0])
+                if queue.batch is None and end - first > 1:
+                    found.append(ENTRY.unpack(queue.read(end - 2, 1))[0])
+        return found
+
+    def load(self, clean: bool, doubt: Callable[[], None]) -> list[str]:
+        """Make a handle for each queue that has a directory, and open its files.
+
+        @param clean: see L{QueueLoading}.
+        @param doubt: the same.
+        @return: sentences about what was not right.
+        @raise StoreError: they were made for another size.
+        """
+        if self._bad is not None:
+            self._bad.doubt = doubt
+        loading = QueueLoading(self._files, clean, doubt)
+        queues = self._find(self._folder, False, loading.said, doubt)
+        others = self._find(self._batch_folder, True, loading.said, doubt)
+        loading.load(
+            [
+                ([each.files for each in queues], SIZE),
+                ([each.extension.files for each in queues if each.extension], 1),
+                ([each.batch.files for each in others if each.batch], BATCH_SIZE),
+            ]
+        )
+        return loading.said
+
+    def _find(
+        self, parent: str, is_batch: bool, said: list[str], doubt: Callable[[], None]
+    ) -> list[Queue]:
+        """The queues of one kind."""
+        found = []
+        for topic in self._files.list(parent):
+            folder = os.path.join(parent, topic)
+            if topic.endswith(ASIDE) and not self._files.is_dir(folder):
+                # An earlier start has told it.
+                continue
+            if not self._files.is_dir(folder) or not is_usable(topic):
+                said.append(f"{folder!r} is not a topic's directory; it is ignored.")
+                continue
+            if self.is_batch(topic) != is_batch:
+                said.append(f"{folder} is not for queues of that topic; it is ignored.")
+                continue
+            for name in self._files.list(folder):
+                path = os.path.join(folder, name)
+                if name.endswith(ASIDE):
+                    continue
+                number = name.isascii() and name.isdigit() and int(name) < 1 << 31
+                number = number and str(int(name)) == name
+                if number and not self._files.is_dir(path):
+                    doubt()
+                    said += clear_for_folder(self._files, path)
+                elif not number:
+                    said.append(f"{path!r} is not a queue's directory; it is ignored.")
+                else:
+                    found.append(self.get(topic, int(name)))
+        return found
+
+    def of_topic(self, topic: str) -> list[Queue]:
+        """All handles of a topic."""
+        return [queue for queue in self.all() if queue.topic == topic]
+
+    def remove_folder(self, topic: str) -> list[str]:
+        """Remove the directories of a topic whose queues have no files any more, as far
+        as the system lets us. Nobody may dispatch meanwhile.
+
+        @return: the directories they were in, which are not synced.
+        """
+        parents = []
+        for parent in (self._folder, self._batch_folder, self._extension_folder):
+            folder = os.path.join(parent, topic)
+            if is_usable(topic) and self._files.is_dir(folder):
+                parents.append(parent)
+                with contextlib.suppress(OSError):
+                    self._remove(folder)
+        return parents
+
+    def _remove(self, folder: str) -> None:
+        for name in self._files.list(folder):
+            path = os.path.join(folder, name)
+            if self._files.is_dir(path) and not self._files.list(path):
+                self._files.remove_dir(path)
+        if not self._files.list(folder):
+            self._files.remove_dir(folder)
+
+    def close(self) -> None:
+        """Close all files."""
+        for queue in self.all():
+            queue.close()

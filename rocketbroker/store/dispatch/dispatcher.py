@@ -1,0 +1,433 @@
+# -*- test-case-name: tests.store.dispatch.test_dispatcher -*-
+"""From the log into the consume queues.
+
+What this process has appended itself it remembers, so that nothing is read again; the
+log is read only for what was there before the start, and when the dispatch has fallen
+so far behind that hints were not kept. A step writes once for each queue.
+
+The store sheet, section 13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+from typing import Final, final
+
+from rocketbroker.records.entries import ENTRY, FILLED_SIZE
+from rocketbroker.records.queueunits import BatchUnit
+from rocketbroker.records.sysflags import INNER_BATCH
+from rocketbroker.store.commitlog.batch_records import LIGHT_MARK, lights_of, place_of
+from rocketbroker.store.commitlog.resync import Resync
+from rocketbroker.store.commitlog.scanner import Found, Scan, tag_code_of
+from rocketbroker.store.commitlog.writer import CommitLog, Hint
+from rocketbroker.store.consumequeue.batch_queue import BatchUnits
+from rocketbroker.store.consumequeue.extension import BitMaps
+from rocketbroker.store.consumequeue.queue import Queue
+from rocketbroker.store.dispatch.delays import SCHEDULE_TOPIC, delivery_ms
+from rocketbroker.store.dispatch.offset_sequence import OffsetSequence
+from rocketbroker.store.dispatch.replaying import replay
+from rocketbroker.store.interfaces import Arrival, Draft, Placed
+from rocketbroker.store.running_flags import WRITE_LOGICS_QUEUE_ERROR, RunningFlags
+from rocketbroker.store.shared_positions import (
+    COMMITTED,
+    DISPATCHED,
+    FLUSHED,
+    SharedPositions,
+)
+
+#: The name under which the dispatch holds running flags.
+_BY: Final = "dispatch"
+
+
+@final
+class Dispatcher:
+    """Enters published records into their queues.
+
+    @ivar extends: whether entries get a unit in their queue's extension.
+    @ivar lights: whether messages get entries in light queues.
+    @ivar bit_maps: gives the bit maps of these units, if anybody does.
+    @ivar dispatched_ms: the store time of the last record entered.
+    @ivar repeated: how many records stood in their queue already.
+    @ivar gaps: how often the batches before one were not in its queue.
+    @ivar unplaced: how many records fit no queue of their topic's kind.
+    @ivar misplaced: decides, during a start, on records whose number in their queue is
+        not the next; else they are entered as they say.
+    @ivar failures: how many steps the disk has refused.
+    """
+
+    def __init__(
+        self,
+        log: CommitLog,
+        words: SharedPositions,
+        flags: RunningFlags,
+        find_queue: Callable[[bytes, int], Queue | None],
+        only_flushed: bool,
+        levels: list[int],
+        hand_over: Callable[[Hint], None],
+        told: Callable[[str, OSError], str],
+        note: Callable[[int, str], None],
+    ) -> None:
+        """
+        @param find_queue: the queue of a topic, as bytes, and number.
+        @param levels: the delay of each level in ms.
+        @param hand_over: told of each append that is dispatched.
+        @param told: makes a sentence of what cannot be done and why.
+        @param note: told of each place of the log where no record can be read.
+        """
+        self._note = note
+        self._hand_over = hand_over
+        self._levels = levels
+        self._told = told
+        self._log = log
+        self._words = words
+        self._flags = flags
+        self._find_queue = find_queue
+        self._limit_word = FLUSHED if only_flushed else COMMITTED
+        self._touched: list[Queue] = []
+        self._known: dict[tuple[bytes, int], Queue] = {}
+        self.extends = False
+        self.lights = False
+        self.bit_maps: BitMaps | None = None
+        self.dispatched_ms = 0
+        self.repeated = 0
+        self.gaps = 0
+        self.unplaced = 0
+        self.misplaced: OffsetSequence | None = None
+        self.failures = 0
+
+    def dispatch(self, most: int) -> list[Arrival]:
+        """See L{rocketbroker.store.interfaces.IStore.dispatch}.
+
+        @raise OSError: the disk refused; the same is tried again by the next call.
+        """
+        view = self._words.view
+        limit: int = view[self._limit_word]
+        position: int = view[DISPATCHED]
+        if position >= limit:
+            return []
+        hints = self._log.hints
+        if self.extends:
+            # Bit maps need a look at each record's properties.
+            hints.clear()
+        while hints and hints[0].start < position:
+            # The log was read that far, when hints were missing.
+            hints.popleft()
+        dispatched_ms = self.dispatched_ms
+        count = 0
+        used = 0
+        for hint in hints:
+            if hint.start != position or hint.end > limit or count >= most:
+                break
+            collect(hint.drafts, self._touched)
+            count += len(hint.drafts)
+            position = hint.end
+            dispatched_ms = hint.store_ms
+            used += 1
+        try:
+            if not used:
+                end = min(limit, hints[0].start) if hints else limit
+                position, dispatched_ms = self._read(position, end, most)
+            else:
+                self._set_times(used)
+            arrivals = self.enter()
+        except OSError as error:
+            self._forget()
+            self.failures += 1
+            self._refuse(error)
+            raise
+        if self._flags.bits & WRITE_LOGICS_QUEUE_ERROR:
+            self._flags.set(WRITE_LOGICS_QUEUE_ERROR, False, by=_BY)
+        for _ in range(used):
+            self._hand_over(hints.popleft())
+        self.dispatched_ms = dispatched_ms
+        self._words.view[DISPATCHED] = position
+        return arrivals
+
+    def _set_times(self, used: int) -> None:
+        """Give delayed messages their times, now that their store times are known.
+
+        Here and not where each entry is made: nearly all steps have none of them.
+
+        @param used: how many hints were collected.
+        """
+        delayed = [q for q in self._touched if q.topic_bytes == SCHEDULE_TOPIC]
+        if not delayed:
+            return
+        for queue in delayed:
+            queue.pending = []
+            queue.pending_codes = []
+        for hint in islice(self._log.hints, used):
+            drafts = [draft for draft in hint.drafts if draft.queue in delayed]
+            for draft in drafts:
+                ms = delivery_ms(draft.properties, hint.store_ms, self._levels)
+                if ms is not None:
+                    draft.tag_code = ms
+            collect(drafts, [])
+
+    def _refuse(self, error: OSError) -> None:
+        """Let nothing be appended that nobody could read."""
+        said = self._told("a consume queue in {} cannot be written", error)
+        self._flags.set(WRITE_LOGICS_QUEUE_ERROR, True, said, _BY)
+
+    def _read(self, start: int, end: int, most: int) -> tuple[int, int]:
+        """Collect from the log.
+
+        @return: how far, and the store time of the last record.
+        """
+        scan = Scan(self._log.segments, start, end, check_crc=False)
+        store_ms = self.dispatched_ms
+        for count, found in enumerate(scan, 1):
+            self.add(found)
+            store_ms = found[6]
+            if count >= most:
+                break
+        if scan.broken:
+            segments = self._log.segments
+            behind = Resync(segments).next_or_end(scan.position)
+            behind = end if behind < 0 else min(behind, end)
+            self._note(
+                scan.position,
+                f"No record can be read at position {scan.position}: {scan.broken}. "
+                f"What is between it and {behind} is not dispatched.",
+            )
+            return behind, store_ms
+        return min(scan.position, end), store_ms
+
+    def add(self, found: Found) -> None:
+        """Collect the entry of one record that was read."""
+        position, size, topic, queue_id, offset, sys_flag, _, properties = found
+        if sys_flag & 12 in (4, 12):
+            # Half and rolled back messages stand in no queue.
+            return
+        if self.lights and LIGHT_MARK in properties:
+            self._add_lights(found)
+        queue = self._known.get((topic, queue_id))
+        if queue is None:
+            queue = self._find_queue(topic, queue_id)
+            if queue is None:
+                return
+            self._known[topic, queue_id] = queue
+        if position < queue.from_position:
+            return
+        if position + size <= queue.max_position:
+            self.repeated += 1
+            return
+        if sys_flag & INNER_BATCH or queue.batch is not None:
+            self._add_batch(queue, found)
+            return
+        pending = queue.pending
+        if pending:
+            expected = queue.pending_offset + len(pending)
+            if offset != expected:
+                if self.misplaced is not None:
+                    for at, what in self.misplaced.decide(queue, found, expected):
+                        self.place(queue, at, what)
+                    return
+                self._write(queue)
+                pending.clear()
+                queue.pending_offset = offset
+        else:
+            expected = queue.max_offset
+            if offset != expected and self.misplaced is not None:
+                for at, what in self.misplaced.decide(queue, found, expected):
+                    self.place(queue, at, what)
+                return
+            self._touched.append(queue)
+            queue.pending_offset = offset
+        if topic == SCHEDULE_TOPIC:
+            code = self._code(found)
+        else:
+            code = tag_code_of(properties) if b"TAGS\x01" in properties else 0
+        if self.extends:
+            self._add_unit(queue, code, found)
+        pending.append(ENTRY.pack(position, size, code))
+        queue.pending_codes.append(code)
+        queue.pending_end = position + size
+
+    def _add_batch(self, queue: Queue, found: Found) -> None:
+        """Collect the unit of an inner batch, or of a message alone in a batch queue.
+
+        The latter comes of the reference: it stores single messages of such a topic,
+        and makes units of one message of them. A batch fits into no other queue.
+        """
+        batch, place = queue.batch, place_of(found)
+        if batch is None or place is None:
+            self.unplaced += 1
+            return
+        expected = batch.pending_next if batch.pending else queue.max_offset
+        if self.misplaced is None or place[0] == expected:
+            self._add_unit_of(queue, batch, found, place)
+            return
+        for each in self.misplaced.decide_unit(queue, found, place, expected):
+            self._add_unit_of(queue, batch, each, place_of(each) or place)
+
+    def _add_unit_of(
+        self, queue: Queue, batch: BatchUnits, found: Found, place: tuple[int, int]
+    ) -> None:
+        """Collect a unit.
+
+        @param place: its first offset and its number of messages.
+        """
+        position, size, _, _, _, _, store_ms, properties = found
+        base, messages = place
+        expected = batch.pending_next if batch.pending else queue.max_offset
+        if batch.pending and base < expected:
+            batch.enter()
+            batch.pending = []
+        if not batch.pending:
+            if queue not in self._touched:
+                self._touched.append(queue)
+            batch.pending_base = base
+        if base > expected:
+            self.gaps += 1
+        code = tag_code_of(properties)
+        unit = BatchUnit(position, size, code, store_ms, base, messages)
+        batch.pending.append(unit.encode())
+        batch.pending_next = unit.end
+        queue.pending_codes.append(code)
+        queue.pending_end = position + size
+
+    def _add_lights(self, found: Found) -> None:
+        """Collect the entries of a message in its light queues.
+
+        A queue is never cut because of a number that a message says: an older one is
+        passed over.
+        """
+        position, size, topic, _, _, sys_flag, _, properties = found
+        if sys_flag & INNER_BATCH:
+            return
+        for name, offset in lights_of(topic, properties):
+            queue = self._find_queue(name, 0)
+            if queue is None or queue.batch is not None:
+                continue
+            if position < queue.from_position or position + size <= queue.max_position:
+                continue
+            pending = queue.pending
+            expected = queue.max_offset
+            if pending:
+                expected = queue.pending_offset + len(pending)
+            if offset < expected:
+                continue
+            if offset > expected:
+                self.gaps += 1
+                if pending:
+                    self._write(queue)
+                    pending.clear()
+            if not pending:
+                if queue not in self._touched:
+                    self._touched.append(queue)
+                queue.pending_offset = offset
+            code = tag_code_of(properties)
+            pending.append(ENTRY.pack(position, size, code))
+            queue.pending_codes.append(code)
+            queue.pending_end = position + size
+
+    def replay(
+        self, data: bytes, at: int, start: int, check_crc: int
+    ) -> tuple[int, int, int]:
+        """Collect the entries of many records; see L{replaying.replay}."""
+        if self.extends or self.lights:
+            return at, 0, 0
+        return replay(data, at, start, check_crc, self._known, self._touched)
+
+    def _code(self, found: Found) -> int:
+        _, _, topic, _, _, _, ms, properties = found
+        code = None
+        if topic == SCHEDULE_TOPIC:
+            code = delivery_ms(properties, ms, self._levels)
+        return tag_code_of(properties) if code is None else code
+
+    def place(self, queue: Queue, offset: int, what: Found | bytes) -> None:
+        """Collect an entry, or that of a record, for a certain place."""
+        pending = queue.pending
+        if pending and offset != queue.pending_offset + len(pending):
+            self._write(queue)
+            pending.clear()
+        if not pending:
+            if queue not in self._touched:
+                self._touched.append(queue)
+            queue.pending_offset = offset
+            if offset < queue.max_offset:
+                # The topic began again: what stood there is of no use.
+                queue.cut(offset)
+        if isinstance(what, bytes):
+            position, size, code = ENTRY.unpack(what)
+            size = 0 if size == FILLED_SIZE else size
+            pending.append(what)
+        else:
+            position, size, code = what[0], what[1], self._code(what)
+            self._add_unit(queue, code, what)
+            pending.append(ENTRY.pack(position, size, code))
+        queue.pending_codes.append(code)
+        queue.pending_end = position + size
+
+    def _add_unit(self, queue: Queue, code: int, found: Found) -> None:
+        """Collect what the extension of a queue has of a record."""
+        if self.extends and queue.extension is not None:
+            _, _, topic, _, _, _, ms, properties = found
+            bit_map = self.bit_maps(topic, properties) if self.bit_maps else b""
+            queue.extension.add(len(queue.pending), code, ms, bit_map)
+
+    def _write(self, queue: Queue) -> None:
+        if self.misplaced is not None:
+            queue.pending[:] = self.misplaced.settled(
+                queue, queue.pending_offset, queue.pending
+            )
+        if queue.extension is not None:
+            queue.pending[:] = queue.extension.enter(queue.pending)
+        queue.enter()
+
+    def enter(self) -> list[Arrival]:
+        """Write what was collected into its queues.
+
+        @raise OSError: the disk refused.
+        """
+        arrivals = []
+        for queue in self._touched:
+            if queue.pending:
+                self._write(queue)
+            elif queue.batch is not None:
+                queue.batch.enter()
+                queue.max_position = queue.pending_end
+            arrivals.append(Arrival(queue, queue.pending_codes))
+        self._forget()
+        return arrivals
+
+    def _forget(self) -> None:
+        for queue in self._touched:
+            queue.pending = []
+            queue.pending_codes = []
+            if queue.batch is not None:
+                queue.batch.pending = []
+            if queue.extension is not None:
+                queue.extension.pending.clear()
+        self._touched.clear()
+
+
+def collect(drafts: list[Draft], touched: list[Queue]) -> None:
+    """Make the entries of drafts that were appended, and note in which queues."""
+    pack = ENTRY.pack
+    for draft in drafts:
+        queue = draft.queue
+        assert type(queue) is Queue
+        kind = draft.sys_flag & 12
+        position = draft.position
+        if (kind != 0 and kind != 8) or position < queue.from_position:
+            continue
+        pending = queue.pending
+        if not pending:
+            touched.append(queue)
+            queue.pending_offset = draft.queue_offset
+        queue.pending_end = end = draft.end
+        if draft.parts is None:
+            code = draft.tag_code
+            pending.append(pack(position, end - position, code))
+            queue.pending_codes.append(code)
+            continue
+        assert type(draft.parts) is not Placed, "those are read from the log"
+        ends = (*draft.positions[1:], end)
+        for part, start, stop in zip(draft.parts, draft.positions, ends, strict=True):
+            code = part[3]
+            pending.append(pack(start, stop - start, code))
+            queue.pending_codes.append(code)

@@ -1,0 +1,276 @@
+# -*- test-case-name: tests.store.dispatch.test_offset_sequence -*-
+"""Records that do not say the place in their queue where they would stand.
+
+While a start makes entries again from the log, the numbers of each queue go up by one.
+A record that says another number is one of these:
+
+  - Those before it are lost: they were rotten, or the queue's files are gone. The gap
+    is filled.
+  - The topic was deleted and made again, so the numbers begin again.
+  - A bit of its queue, topic or number is not what was written; no CRC covers them. In
+    the wrong place it would hide the record that belongs there, or all of a queue.
+
+What decides is, first, the entry that stood there before the stop; then how many bytes
+before it could not be read; then the next record of that queue. As long as that has not
+come, the record waits here.
+
+The place of one that is lost, entry and all, is kept by a second entry of the record
+before it. Nobody is handed that record twice by us. The reference does not look, and
+its consumers, which know messages by the offsets that these say, take it for one. An
+entry of no record it would not survive: for a size that nothing has it answers each
+pull there with an error, or passes over the rest of the segment.
+
+The units of a batch queue need not be dense, so there a greater number does no harm. A
+smaller one would end the queue before messages that are there; it is believed if it is
+0, if the record before says a number that is too great, of its place or of its
+messages, or if the next record goes on from it.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias, final
+
+from rocketbroker.records.entries import ENTRY, FILLED, FILLED_SIZE, SIZE
+from rocketbroker.records.queueunits import decode_batch
+from rocketbroker.store.commitlog.batch_records import place_of
+from rocketbroker.store.commitlog.scanner import SMALLEST, Found, whole_record
+from rocketbroker.store.commitlog.segments import Segments
+from rocketbroker.store.consumequeue.queue import Queue
+from rocketbroker.store.reading.checked_read import CorruptionLog
+
+#: Where nothing was written.
+NOTHING: Final = bytes(SIZE)
+
+#: An offset, and the record that stands there, or only its entry.
+Placed: TypeAlias = tuple[int, Found | bytes]
+
+
+@final
+class OffsetSequence:
+    """Decides on the records of one start.
+
+    @ivar doubts: whether files of queues were made again.
+    @ivar lost_bytes: how many bytes of what was scanned could not be read.
+    @ivar gaps: how often the records before one were not there, for no known reason.
+    """
+
+    def __init__(self, segments: Segments, rot: CorruptionLog) -> None:
+        self._segments = segments
+        self._rot = rot
+        self._waiting: dict[Queue, tuple[Found, int]] = {}
+        self._behind: dict[Queue, Found] = {}
+        self._leaps: dict[Queue, tuple[int, int]] = {}
+        self._confirmed: set[Queue] = set()
+        self.doubts = False
+        self.lost_bytes = 0
+        self.gaps = 0
+
+    def begin(self) -> None:
+        """Nothing was scanned yet."""
+        self._waiting.clear()
+        self._behind.clear()
+        self._leaps.clear()
+        self._confirmed.clear()
+        self.lost_bytes = 0
+        self.gaps = 0
+
+    def decide(self, queue: Queue, found: Found, expected: int) -> list[Placed]:
+        """What to enter, in order, now that a record came that does not say
+        C{expected}, the queue's next number."""
+        position, offset = found[0], found[4]
+        if _stands(queue, offset)[0] == position:
+            return self._with_gap(queue, found, expected)
+        if _stands(queue, expected)[0] == position:
+            # Its entry stays as it was; what it leads to is not handed out.
+            self._pass(queue, found)
+            return [(expected, queue.read(expected, 1))]
+        if offset == 0 and not self._is_confirmed(queue):
+            # The topic began again, and what its entries said is lost.
+            return [(offset, found)]
+        is_empty = not queue.pending and queue.min_offset == queue.max_offset
+        if expected == 0 or (is_empty and offset > expected):
+            # The log begins in the middle of the queue.
+            self.gaps += 1
+            return [(offset, found)]
+        if is_empty and self.doubts and _is_unknown(queue, offset, expected):
+            # Its files were made again, and nobody knew what stood there.
+            queue.set_offsets(offset, offset)
+            return [(offset, found)]
+        if 0 < offset - expected <= self.lost_bytes // SMALLEST:
+            return self._with_gap(queue, found, expected)
+        waiting, then = self._waiting.pop(queue, (None, 0))
+        if waiting is not None and then == expected:
+            if offset == waiting[4] + 1:
+                self.gaps += offset > expected
+                return [(offset - 1, waiting), (offset, found)]
+            self._pass(queue, waiting)
+            if offset == expected + 1:
+                entry = ENTRY.pack(waiting[0], waiting[1], 0)
+                return [(expected, entry), (offset, found)]
+        self._waiting[queue] = found, expected
+        return []
+
+    def decide_unit(
+        self, queue: Queue, found: Found, place: tuple[int, int], expected: int
+    ) -> list[Found]:
+        """The same for a batch queue.
+
+        @param place: the offset of its first message, and how many it has.
+        @return: the records to enter as they say.
+        """
+        base, messages = place
+        before = self._behind.pop(queue, None)
+        if before is not None:
+            if _end_of(before) == base:
+                return [before, found]
+            self._pass(queue, before)
+        if base > expected:
+            self._leaps[queue] = base + messages, expected + messages
+            return [found]
+        if base == 0 or self._leaps.get(queue) == (expected, base):
+            return [found]
+        batch = queue.batch
+        assert batch is not None
+        last = decode_batch(batch.pending[-1]) if batch.pending else batch.last()
+        if last is not None and last.base < base:
+            return [found]
+        self._behind[queue] = found
+        return []
+
+    def end(self, again: bool) -> None:
+        """Decide on what still waits, as no other record comes.
+
+        @param again: whether more of the log can be scanned; C{gaps} tells if that is
+            to be done.
+        """
+        for queue, found in self._behind.items():
+            self._pass(queue, found)
+        self._behind.clear()
+        waiting, self._waiting = self._waiting, {}
+        for queue, (found, expected) in waiting.items():
+            if found[4] > expected and again:
+                self.gaps += 1
+            else:
+                self._pass(queue, found)
+
+    def _is_confirmed(self, queue: Queue) -> bool:
+        """Whether the entries that were made so far stood there already."""
+        blob = b"".join(queue.pending)
+        return queue in self._confirmed or (
+            bool(blob)
+            and queue.files.read(queue.pending_offset * SIZE, len(blob)) == blob
+        )
+
+    def _with_gap(self, queue: Queue, found: Found, expected: int) -> list[Placed]:
+        """A record, and before it the entries that stood there, or that keep a place,
+        for those that could not be read."""
+        placed: list[Placed] = []
+        position, offset = found[0], found[4]
+        behind = queue.pending_end if queue.pending else queue.max_position
+        if queue.pending:
+            before = queue.pending[-1]
+        else:
+            before = queue.read(expected - 1, 1) if expected > 0 else b""
+        if len(before) < SIZE or before == NOTHING:
+            before = FILLED
+        files = queue.files.all
+        # Nothing is kept before the first file: these records are gone from the log.
+        first = files[0].start // SIZE if files else 0
+        for at in range(max(expected, first), offset):
+            stood, size = _stands(queue, at)
+            if behind <= stood and stood + size <= position:
+                behind = stood + size
+                before = queue.read(at, 1)
+                placed.append((at, before))
+            else:
+                stood, size, _ = ENTRY.unpack(before)
+                placed.append((at, ENTRY.pack(stood, size, 0)))
+        placed.append((offset, found))
+        return placed
+
+    def _pass(self, queue: Queue, found: Found) -> None:
+        self._rot.note(
+            found[0],
+            f"The record at position {found[0]} ({found[1]} bytes) says that it is "
+            f"message {found[4]} of {queue.topic}/{queue.queue_id}, which does not fit "
+            "those beside it; it is passed over.",
+        )
+
+    def settled(self, queue: Queue, offset: int, entries: list[bytes]) -> list[bytes]:
+        """The entries to write from an offset on: of those that stand there, one whose
+        record is whole and says that place stays."""
+        size = len(entries) * SIZE
+        old = queue.files.read(offset * SIZE, size)
+        if old == b"".join(entries):
+            self._confirmed.add(queue)
+            return entries
+        if not any(old):
+            return entries
+        kept = list(entries)
+        for at in range(len(old) // SIZE):
+            before = old[at * SIZE : (at + 1) * SIZE]
+            position = ENTRY.unpack(before)[0]
+            if position == ENTRY.unpack(entries[at])[0]:
+                continue
+            if self._leads(queue, offset + at, before):
+                kept[at] = before
+                other = ENTRY.unpack(entries[at])[0]
+                self._rot.note(
+                    other,
+                    f"The record at position {other} says that it is message "
+                    f"{offset + at} of {queue.topic}/{queue.queue_id}, which is the "
+                    f"one at position {position}; it is passed over.",
+                )
+        return kept
+
+    def _leads(self, queue: Queue, offset: int, entry: bytes) -> bool:
+        """Whether an entry leads to a whole record that says its place."""
+        position, size, _ = ENTRY.unpack(entry)
+        found = whole_record(self._segments, position, size)
+        wanted = size, queue.topic_bytes, queue.queue_id, offset
+        return found is not None and found[1:5] == wanted
+
+
+def _end_of(found: Found) -> int:
+    """The offset behind the last message of a record in a batch queue."""
+    base, messages = place_of(found) or (-1, 0)
+    return base + messages
+
+
+def _is_unknown(queue: Queue, offset: int, end: int) -> bool:
+    """Whether the entries from an offset on are only copies of the one before."""
+    if not 0 < offset < end:
+        return False
+    ends = [queue.read(at, 1) for at in (offset - 1, end - 1)]
+    return ends[1] == FILLED or (
+        len(ends[0]) == SIZE == len(ends[1])
+        and ENTRY.unpack(ends[0])[:2] == ENTRY.unpack(ends[1])[:2]
+    )
+
+
+def _stands(queue: Queue, offset: int) -> tuple[int, int]:
+    """Position and size of the entry that stands there; -1 and 0 if none does."""
+    entry = queue.files.read(offset * SIZE, SIZE)
+    if len(entry) < SIZE:
+        return -1, 0
+    position, size, _ = ENTRY.unpack(entry)
+    return (position, size) if 0 < size < FILLED_SIZE else (-1, 0)
+
+
+def keep_places(queue: Queue, end: int) -> None:
+    """Let a queue end with the last entry, of those that stood there before the stop,
+    whose record would be in the log: it was rotten, and its place is kept.
+
+    @param end: where the log ends.
+    """
+    offset = queue.max_offset
+    behind = queue.max_position
+    while True:
+        position, size = _stands(queue, offset)
+        if size < SMALLEST or position < behind or position + size > end:
+            break
+        behind = position + size
+        offset += 1
+    if offset > queue.max_offset:
+        queue.set_offsets(queue.min_offset, offset)
+        queue.max_position = behind

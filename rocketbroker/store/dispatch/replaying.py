@@ -1,0 +1,62 @@
+# -*- test-case-name: tests.store.dispatch.test_replaying -*-
+"""Many records at once from the log into their queues, after a stop that was not clean.
+
+Ordinary here are records that L{rocketbroker.store.commitlog.ordinary} can take, of
+queues that are known, neither delayed nor for a batch queue.
+"""
+
+from __future__ import annotations
+
+from rocketbroker.records.entries import ENTRY
+from rocketbroker.store.commitlog.ordinary import Lane, collect
+from rocketbroker.store.commitlog.scanner import NO_CRC, RECORD_CRC
+from rocketbroker.store.consumequeue.queue import Queue
+from rocketbroker.store.dispatch.delays import SCHEDULE_TOPIC
+
+
+def replay(
+    data: bytes,
+    at: int,
+    start: int,
+    check_crc: int,
+    known: dict[tuple[bytes, int], Queue],
+    touched: list[Queue],
+) -> tuple[int, int, int]:
+    """Collect the entries of the ordinary records from C{data[at:]} on.
+
+    The tag codes of C{pending_codes} are left out: nobody waits for what arrives.
+    Records that are entered already, or of a topic that was deleted, are not ordinary.
+
+    @param start: the position of C{data} in the log.
+    @param check_crc: which CRCs are looked at; see L{scanning.parse}.
+    @param known: queues by topic and number; a record of another is not ordinary.
+    @param touched: where queues are noted that had nothing pending.
+    @return: behind the last one taken, how many they were, and its store time.
+    """
+    opened: list[tuple[Queue, Lane, bool]] = []
+
+    def lane_of(key: tuple[bytes, int], position: int) -> Lane | None:
+        queue = known.get(key)
+        if queue is None or queue.batch or queue.topic_bytes == SCHEDULE_TOPIC:
+            return None
+        if position < max(queue.from_position, queue.max_position):
+            return None
+        pending = queue.pending
+        expected = queue.max_offset
+        if pending:
+            expected = queue.pending_offset + len(pending)
+        lane = Lane(pending, expected)
+        opened.append((queue, lane, not pending))
+        return lane
+
+    check_own = check_crc == RECORD_CRC
+    found = collect(data, at, start, check_crc != NO_CRC, lane_of, check_own)
+    for queue, lane, was_empty in opened:
+        if not lane.entries:
+            continue
+        if was_empty:
+            touched.append(queue)
+            queue.pending_offset = lane.expected - len(lane.entries)
+        position, size, _ = ENTRY.unpack(lane.entries[-1])
+        queue.pending_end = position + size
+    return found

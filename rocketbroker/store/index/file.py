@@ -1,0 +1,446 @@
+# -*- test-case-name: tests.store.index.test_file -*-
+"""One file of the index: from the hash of a key to the positions of its messages.
+
+    ==================  ========================================================
+    part                content
+    ==================  ========================================================
+    header, 40 bytes    begin and end time i64, begin and end position i64,
+                        slots in use i32, the next entry's number i32
+    slots, 4 bytes      the number of the newest entry, 0 for none
+    entries, 20 bytes   hash i32, position i64, seconds since the begin time
+                        i32, the number of the slot's entry before it i32
+    ==================  ========================================================
+
+Entries are numbered from 1; the place of entry 0 is never used. The slots are mapped,
+as they are written all over the place, once their blocks are reserved: touching a
+mapped hole of a full disk would kill the process. Entries stand one after the other and
+are written by one C{pwrite} for each step.
+
+Thousands of keys come in one step, so its entries are made column by column, by calls
+that work on whole arrays. What is left of Python for each key is its slot: what stands
+there is read and replaced as it stands, without regard to the order of its bytes.
+
+The store sheet, section 12.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+import sys
+import time
+from array import array
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from operator import ge
+from typing import Final, final
+
+from rocketbroker.files.blocks import UNREADABLE
+from rocketbroker.files.interfaces import IFile, IFiles
+from rocketbroker.files.reasons import located, reason
+
+#: The directory of the files in that of the store.
+FOLDER: Final = "index"
+
+HEADER: Final = struct.Struct(
+    ">"
+    "q"  # begin time
+    "q"  # end time
+    "q"  # begin position
+    "q"  # end position
+    "i"  # slots in use
+    "i"  # number of the next entry
+)
+SLOT: Final = struct.Struct(">i")
+INDEX_ENTRY: Final = struct.Struct(
+    ">"
+    "i"  # hash
+    "q"  # position of the record
+    "i"  # seconds since the begin time
+    "i"  # number of the entry before it in the slot
+)
+#: So many entries of one slot are looked at: a second's work of a thread, which a key
+#: that millions of messages share would exceed when asked for a time long ago.
+MOST_FOLLOWED: Final = 1_000_000
+
+#: Entries that are read at once: those before one in a slot may stand near it.
+_AT_ONCE: Final = 200
+
+#: Bytes of slots that are read at once into the system's memory.
+_PIECE: Final = 1 << 20
+
+_COLUMNS: Final = INDEX_ENTRY.size // 4
+_MOST_SECONDS: Final = (1 << 31) - 1
+_IS_LITTLE: Final = sys.byteorder == "little"
+#: Where the halves of a number of 64 bits stand.
+_LOW: Final = 0 if _IS_LITTLE else 1
+assert array("i").itemsize == array("I").itemsize == 4
+assert array("q").itemsize == 8
+
+
+def file_size(slots: int, numbers: int) -> int:
+    """The length of a file for so many slots and entry numbers."""
+    return HEADER.size + slots * SLOT.size + numbers * INDEX_ENTRY.size
+
+
+@final
+class Keys:
+    """Keys to be entered, as columns.
+
+    @ivar codes: the hash of each.
+    @ivar positions: where its message is, as 64-bit numbers.
+    @ivar times: the store time of that in ms, the same.
+    @ivar span: a time before and one behind which there is none.
+    """
+
+    __slots__ = ("codes", "positions", "span", "times")
+
+    def __init__(
+        self,
+        codes: Sequence[int],
+        positions: array[int],
+        times: array[int],
+        span: tuple[int, int],
+    ) -> None:
+        assert len(codes) == len(positions) == len(times)
+        self.codes = codes
+        self.positions = positions
+        self.times = times
+        self.span = span
+
+    def part(self, start: int, end: int) -> Keys:
+        """Some of them."""
+        if start == 0 and end >= len(self.codes):
+            return self
+        return Keys(
+            self.codes[start:end],
+            self.positions[start:end],
+            self.times[start:end],
+            self.span,
+        )
+
+    def seconds(self, begin_ms: int) -> array[int]:
+        """For each key the seconds from a begin time to its store time."""
+        low, high = (_difference(ms, begin_ms) for ms in self.span)
+        if low == high:
+            return array("i", (low,)) * len(self.times)
+        return array("i", [_difference(ms, begin_ms) for ms in self.times])
+
+
+@final
+class IndexFile:
+    """An index file.
+
+    @ivar count: the number of the next entry.
+    @ivar is_flushed: whether all of it is on the disk for certain.
+    """
+
+    def __init__(self, path: str, file: IFile, slots: int, numbers: int) -> None:
+        """
+        @param numbers: how many entry numbers there are, 0 included.
+        """
+        self.path = path
+        self.file = file
+        self._slots = slots
+        self._numbers = numbers
+        self._entries = HEADER.size + slots * SLOT.size
+        self._map: mmap.mmap | None = None
+        self._view = memoryview(b"")
+        self.begin_ms = 0
+        self.end_ms = 0
+        self.begin_position = 0
+        self.end_position = 0
+        self.used_slots = 0
+        self.count = 1
+        self.is_flushed = False
+
+    def load(self) -> str:
+        """Read the header.
+
+        @return: what is wrong with it, in words; empty if nothing is.
+        """
+        try:
+            head = self._pread(HEADER.size, 0)
+        except OSError as error:
+            if error.errno not in UNREADABLE:
+                raise
+            return f"cannot be read: {reason(error)}"
+        if len(head) < HEADER.size:
+            return "is broken"
+        (
+            self.begin_ms,
+            self.end_ms,
+            self.begin_position,
+            self.end_position,
+            self.used_slots,
+            count,
+        ) = HEADER.unpack(head)
+        self.count = max(count, 1)
+        is_right = (
+            0 <= count <= self._numbers
+            and 0 <= self.used_slots <= self._slots
+            and 0 <= self.begin_position <= self.end_position
+        )
+        return "" if is_right else "is broken"
+
+    def _pread(self, size: int, at: int) -> bytes:
+        """Bytes of the file.
+
+        @raise ReadError: the disk refused; it says of which file.
+        """
+        try:
+            return self.file.pread(size, at)
+        except OSError as error:
+            raise located(error, self.path, at) from error
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether keys can be entered without preparation."""
+        return self._map is not None
+
+    @property
+    def room(self) -> int:
+        """How many entries fit yet."""
+        return self._numbers - self.count
+
+    def add(self, keys: Keys) -> None:
+        """Enter keys, for which there must be room; at least one.
+
+        @raise OSError: the disk refused; nothing has changed.
+        """
+        codes = keys.codes
+        assert 0 < len(codes) <= self.room
+        view = self._slot_view()
+        first = self.count
+        before, fresh = self._take_slots(view, codes)
+        content = array("i", bytes(len(codes) * INDEX_ENTRY.size))
+        content[0::_COLUMNS] = big_endian(array("i", codes))
+        halves = array("i", big_endian(keys.positions[:]).tobytes())
+        content[1::_COLUMNS] = halves[0::2]
+        content[2::_COLUMNS] = halves[1::2]
+        content[3::_COLUMNS] = big_endian(self._seconds(keys))
+        content[4::_COLUMNS] = array("i", before.tobytes())
+        at = self._entries + first * INDEX_ENTRY.size
+        try:
+            self.file.pwrite(content.tobytes(), at)
+        except OSError:
+            slots = self._slots
+            for code, number in zip(reversed(codes), reversed(before), strict=True):
+                view[code % slots] = number
+            raise
+        if first <= 1:
+            self.begin_ms = keys.times[0]
+            self.begin_position = keys.positions[0]
+        self.end_position = keys.positions[-1]
+        self.end_ms = keys.times[-1]
+        self.used_slots += fresh
+        self.count += len(codes)
+        self.is_flushed = False
+        self.write_header()
+
+    def _slot_view(self) -> memoryview:
+        """The slots, mapped, as numbers whose bytes are as they stand in the file.
+
+        @raise OSError: there is no room for them.
+        """
+        if self._map is None:
+            self.file.allocate(0, self._entries)
+            # So that the first keys do not wait for the disk once for each.
+            for at in range(0, self._entries, _PIECE):
+                self._pread(min(_PIECE, self._entries - at), at)
+            self._map = self.file.map(self._entries, True)
+            self._view = memoryview(self._map)[HEADER.size :].cast("I")
+        return self._view
+
+    def _take_slots(
+        self, view: memoryview, codes: Sequence[int]
+    ) -> tuple[array[int], int]:
+        """Enter the coming numbers into the slots.
+
+        @return: what stood there before each, as it stood there, and 0 for what cannot
+            be; how often that is 0.
+        """
+        first = self.count
+        slots = self._slots
+        found: list[int] = []
+        add = found.append
+        numbers = raw_numbers(first, first + len(codes))
+        for code, number in zip(codes, numbers, strict=True):
+            slot = code % slots
+            add(view[slot])
+            view[slot] = number
+        raw = array("I", found)
+        before = big_endian(raw[:])
+        # Keys of one step may share slots; else the file is broken.
+        if any(map(ge, before, range(first, first + len(codes)))):
+            for at, number in enumerate(before):
+                if number >= first + at:
+                    raw[at] = found[at] = 0
+        return raw, found.count(0)
+
+    def _seconds(self, keys: Keys) -> array[int]:
+        """For each key the seconds from the begin time to its store time."""
+        if self.count > 1:
+            return keys.seconds(self.begin_ms)
+        # The first is told from the end of the file before, those behind it from it.
+        seconds = keys.seconds(keys.times[0])
+        seconds[0] = _difference(keys.times[0], self.begin_ms)
+        return seconds
+
+    def write_header(self) -> None:
+        """Write the header."""
+        header = HEADER.pack(
+            self.begin_ms,
+            self.end_ms,
+            self.begin_position,
+            self.end_position,
+            self.used_slots,
+            self.count,
+        )
+        self.file.pwrite(header, 0)
+
+    def find(
+        self, code: int, most: int, begin_ms: int, end_ms: int, found: list[int]
+    ) -> None:
+        """Look for the positions of a hash in a span of time, the newest first.
+
+        @param found: where they go, until there are C{most}.
+        """
+        for position, ms in self._follow(code):
+            if len(found) >= most or ms < begin_ms:
+                break
+            if position >= 0 and ms <= end_ms and position not in found:
+                found.append(position)
+
+    def has(self, code: int, position: int) -> bool:
+        """Whether a message, one of the last in the file, has an entry for a hash."""
+        for stored, _ in self._follow(code):
+            if 0 <= stored <= position:
+                return stored == position
+        return False
+
+    def _follow(self, code: int) -> Iterator[tuple[int, int]]:
+        """The entries in a hash's slot, from the newest to the oldest, each position
+        and time; the position is -1 where the hash is another."""
+        pread = self._pread
+        slot = pread(SLOT.size, HEADER.size + code % self._slots * SLOT.size)
+        number: int = SLOT.unpack(slot)[0]
+        size = INDEX_ENTRY.size
+        piece = b""
+        start = end = 0
+        # An entry leads to an older one, so that what goes on for ever is broken.
+        last = self.count
+        for _ in range(MOST_FOLLOWED):
+            if not 0 < number < last:
+                return
+            last = number
+            if not start <= number < end:
+                end = number + 1
+                start = max(1, end - _AT_ONCE)
+                piece = pread((end - start) * size, self._entries + start * size)
+            stored, position, seconds, number = INDEX_ENTRY.unpack_from(
+                piece, (number - start) * size
+            )
+            if seconds < 0:
+                return
+            yield (
+                position if stored == code else -1,
+                self.begin_ms + seconds * 1000,
+            )
+
+    def flush(self) -> None:
+        """I{Blocking.} Put all on the disk."""
+        self.file.datasync()
+        self.is_flushed = True
+
+    def close(self) -> None:
+        """Close file and mapping."""
+        if self._map is not None:
+            self._view.release()
+            self._map.close()
+            self._map = None
+        self.file.close()
+
+
+def big_endian(numbers: array[int]) -> array[int]:
+    """Turn the bytes of numbers, in place, on a machine that has the others."""
+    if _IS_LITTLE:
+        numbers.byteswap()
+    return numbers
+
+
+def columns(entries: bytes) -> tuple[array[int], array[int], array[int]]:
+    """Hashes, positions, and the numbers of the entries before, of whole entries."""
+    content = big_endian(array("i", entries))
+    halves = array("i", bytes(8 * (len(content) // _COLUMNS)))
+    halves[1 - _LOW :: 2] = content[1::_COLUMNS]
+    halves[_LOW::2] = content[2::_COLUMNS]
+    positions = array("q", halves.tobytes())
+    return content[0::_COLUMNS], positions, content[4::_COLUMNS]
+
+
+def _difference(ms: int, begin_ms: int) -> int:
+    """Whole seconds from a begin time, from 0 to what an entry can hold."""
+    if begin_ms <= 0:
+        return 0
+    return min(max((ms - begin_ms) // 1000, 0), _MOST_SECONDS)
+
+
+def raw_numbers(first: int, end: int) -> Iterator[int]:
+    """Numbers as they are read, unsigned, from where they stand big-endian."""
+    return chain.from_iterable(_raw_ranges(first, end))
+
+
+def _raw_ranges(first: int, end: int) -> Iterator[range]:
+    """The same, a range for each 256 numbers, which differ in one byte."""
+    if not _IS_LITTLE:
+        yield range(first, end)
+        return
+    while first < end:
+        low = first & 255
+        stop = min(256, low + end - first)
+        rest = int.from_bytes((first - low).to_bytes(4, "little"), "big")
+        yield range(rest + (low << 24), rest + (stop << 24), 1 << 24)
+        first += stop - low
+
+
+def next_path(files: IFiles, folder: str, ms: int, before: IndexFile | None) -> str:
+    """The path of a file that is made now, named by local time as the reference does.
+
+    Where the newest name is ahead of the clock, as after a change of the time zone or
+    when the clock was set back, the next number is taken: nobody reads a date there,
+    the reference neither, but the names are the files' order.
+
+    @param before: the newest one there is.
+    """
+    day = time.strftime("%Y%m%d%H%M%S", time.localtime(ms // 1000))
+    number = int(f"{day}{ms % 1000:03d}")
+    if before is not None:
+        number = max(number, int(os.path.basename(before.path)) + 1)
+    names = set(files.list(folder))
+    while f"{number:017d}" in names:
+        number += 1
+    return os.path.join(folder, f"{number:017d}")
+
+
+def create(
+    files: IFiles, path: str, slots: int, numbers: int, before: IndexFile | None
+) -> IndexFile:
+    """Make the file that follows another.
+
+    @raise OSError: the disk refused; there is no such file then.
+    """
+    file = files.open(path, create=True)
+    try:
+        file.truncate(file_size(slots, numbers))
+        made = IndexFile(path, file, slots, numbers)
+        if before is not None and before.end_ms > 0:
+            made.begin_ms = made.end_ms = before.end_ms
+            made.begin_position = made.end_position = before.end_position
+        made.write_header()
+    except OSError:
+        file.close()
+        files.remove(path)
+        raise
+    return made

@@ -1,0 +1,80 @@
+# -*- test-case-name: tests.store.index.test_service -*-
+"""Which files of the index a start believes.
+
+After a clean stop all that fit the log. After any other only those that were put on the
+disk, as the checkpoint tells; and none behind one that is not believed, as what that
+held must come before them. What is not believed is removed, and built again from the
+log.
+
+The store sheet, sections 12 and 15.1.
+"""
+
+from __future__ import annotations
+
+import os
+
+from rocketbroker.files.interfaces import IFiles
+from rocketbroker.files.obstacles import is_no_file
+from rocketbroker.store.commitlog.checkpoint import Checkpoint
+from rocketbroker.store.index.file import IndexFile, file_size
+
+
+def believed_files(
+    files: IFiles,
+    folder: str,
+    sizes: tuple[int, int],
+    checkpoint: Checkpoint | None,
+    published: int,
+    report: list[str],
+) -> list[IndexFile]:
+    """I{Blocking.} Open the files that are believed, and remove others.
+
+    @param sizes: the slots and the entries of a file, as they are set.
+    @param checkpoint: what is on the disk; None after a clean stop.
+    @param published: where the log ends.
+    @param report: gets sentences about what is ignored or removed.
+    @raise OSError: the disk refused.
+    """
+    kept: list[IndexFile] = []
+    believed = True
+    for name in files.list(folder):
+        found = _open(files, os.path.join(folder, name), name, sizes, report)
+        if found is None:
+            continue
+        wrong = found.load()
+        if wrong:
+            report.append(
+                f"The header of {found.path} {wrong}; it is built again from the log."
+            )
+        # Only full files are put on the disk, and noted.
+        is_safe = checkpoint is None or (
+            found.room <= 0
+            and checkpoint.has_index_file(found.end_ms, found.end_position)
+        )
+        is_within = found.end_position < max(published, 1)
+        believed = believed and not wrong and is_safe and is_within
+        if believed:
+            kept.append(found)
+        else:
+            found.close()
+            files.remove(found.path)
+    return kept
+
+
+def _open(
+    files: IFiles, path: str, name: str, sizes: tuple[int, int], report: list[str]
+) -> IndexFile | None:
+    """A file of the index; None and a sentence if it is not one."""
+    if not (name.isascii() and name.isdigit()) or is_no_file(files, path):
+        report.append(f"{path!r} is not an index file; it is ignored.")
+        return None
+    file = files.open(path)
+    size = file.size()
+    if size and size != file_size(*sizes):
+        file.close()
+        report.append(
+            f"{path} ({size} bytes) does not fit maxHashSlotNum and maxIndexNum; it is "
+            "ignored."
+        )
+        return None
+    return IndexFile(path, file, *sizes)

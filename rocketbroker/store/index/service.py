@@ -1,0 +1,484 @@
+# -*- test-case-name: tests.store.index.test_service -*-
+"""The index: which messages of a topic have a key, or a unique key.
+
+It is built behind the dispatch, which hands over what it knows of the records. A step
+enters what came in some milliseconds, as a key costs the less the more are entered
+together: about 1 us for a message with two keys. As long as there is a file with room
+this waits for the disk as little as the log does, and runs between the turns: a thread
+would hold the interpreter for as long, and find the messages in another processor's
+cache (1.8 us). What needs a thread is all else: to make a file, and to read from the
+log what was not handed over. How far the index is, its newest file says itself, so
+whatever was not done when a broker stopped is done by the next.
+
+After an unclean stop the files that may not be on the disk are removed, and what they
+held is read from the log again. (The reference reads only as far back as its recovery
+does, and loses the keys of what was before.)
+
+The store sheet, sections 12, 15.1 and 17.2.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable
+from typing import Final, final
+
+from rocketbroker.config.store import StoreOptions
+from rocketbroker.files.blocks import UNREADABLE
+from rocketbroker.files.directories import make_lasting
+from rocketbroker.files.interfaces import IFiles
+from rocketbroker.files.reasons import reason
+from rocketbroker.records.hashing import index_hash, unsigned_hash
+from rocketbroker.store.commitlog.checkpoint import Checkpoint
+from rocketbroker.store.commitlog.resync import Resync
+from rocketbroker.store.commitlog.scanner import Scan
+from rocketbroker.store.commitlog.segments import Segments
+from rocketbroker.store.commitlog.writer import Hint
+from rocketbroker.store.disk_usage import told
+from rocketbroker.store.index.buffer import Rows, Share
+from rocketbroker.store.index.file import (
+    FOLDER,
+    IndexFile,
+    Keys,
+    create,
+    next_path,
+)
+from rocketbroker.store.index.loading import believed_files
+from rocketbroker.store.interfaces import KeyResult
+from rocketbroker.store.running_flags import WRITE_INDEX_FILE_ERROR, RunningFlags
+from rocketbroker.store.shared_positions import (
+    DISPATCHED,
+    MIN_POSITION,
+    PUBLISHED,
+    SharedPositions,
+)
+
+#: So far behind, in bytes of log, what is handed over is kept; else it is read again.
+MOST_BEHIND: Final = 64 << 20
+
+#: Messages with properties of more bytes on average are entered a few at a time, as
+#: each may have a thousand keys.
+LARGE_PROPERTIES: Final = 1024
+_A_FEW: Final = 64
+
+#: Records that one step reads from the log: 5 ms of a thread, behind which others get
+#: their turn, as an index may have to be built from all that the log holds.
+MOST_READ: Final = 2048
+
+#: Messages that are entered at once: so many stay in the cache of a processor.
+ROWS_AT_ONCE: Final = 1024
+
+#: With room for fewer keys a step may need another file, which takes time to be made.
+NEAR_FULL: Final = 1 << 16
+
+#: What is said when the disk refuses.
+INDEX_REFUSED: Final = "the index in {} cannot be written"
+
+#: How long, in ms, a disk that has refused is left alone.
+RETRY_MS: Final = 1000
+
+#: Hashes of topics that are remembered.
+MOST_TOPICS: Final = 4096
+
+#: Not more bytes are found by a key, but for one record: clients read frames of 16 MiB.
+MOST_FOUND_BYTES: Final = 15 << 20
+
+
+@final
+class Index:
+    """The index of a store. Steps and questions may come from several threads.
+
+    @ivar position: all records before it are in the index.
+    @ivar flushed_ms: the latest end time of a file that is on the disk.
+    @ivar flushed_position: the last record of the last file that is on the disk, with
+        all before it; 0 if none is.
+    @ivar entered: how many keys were entered.
+    @ivar failures: how many steps the disk has refused.
+    @ivar report: sentences about files that were ignored or removed.
+    """
+
+    def __init__(
+        self,
+        files: IFiles,
+        options: StoreOptions,
+        segments: Segments,
+        words: SharedPositions,
+        wall_ms: Callable[[], int],
+        flags: RunningFlags,
+        record_at: Callable[[int], bytes | None],
+        count: Callable[[str], None],
+    ) -> None:
+        """
+        @param record_at: the record at a position.
+        @param count: told, in a sentence, of a file that cannot be read.
+        """
+        self._count = count
+        self._files = files
+        self._folder = os.path.join(options.store_path_root_dir, FOLDER)
+        self._slots = max(1, options.max_hash_slot_num)
+        # Number 0 is no entry, and a file without any would be full at once.
+        self._numbers = max(2, options.max_index_num)
+        self._enabled = options.message_index_enable
+        self._most_found = options.max_msgs_num_batch
+        self._segments = segments
+        self._words = words
+        self._wall_ms = wall_ms
+        self._flags = flags
+        self._record_at = record_at
+        self._all: list[IndexFile] = []
+        self._shares: deque[Share] = deque()
+        self._topics: dict[str, int] = {}
+        #: One builds or asks at a time; and one flushes, closes or removes files.
+        self._lock = threading.Lock()
+        self._keeping = threading.Lock()
+        self._refused_ms = -RETRY_MS
+        self._closed = False
+        self.position = 0
+        self.flushed_ms = 0
+        self.flushed_position = 0
+        self.entered = 0
+        self.failures = 0
+        self.report: list[str] = []
+
+    # Starting.
+
+    def load(self, clean: bool, checkpoint: Checkpoint) -> None:
+        """I{Blocking.} Open the files that are there, once the log is recovered.
+
+        @param clean: whether the last stop was a clean one.
+        @param checkpoint: tells which files are on the disk, if it was not.
+        """
+        self.flushed_ms = checkpoint.index_ms
+        view = self._words.view
+        self._all = believed_files(
+            self._files,
+            self._folder,
+            (self._slots, self._numbers),
+            None if clean else checkpoint,
+            view[PUBLISHED],
+            self.report,
+        )
+        if self._all and self._all[-1].end_ms > 0:
+            self.position = self._all[-1].end_position
+        self.drop_before(view[MIN_POSITION])
+
+    def drop_before(self, position: int) -> int:
+        """I{Blocking.} Remove files of which no record is in the log any more; the last
+        one stays.
+
+        @param position: where the log begins.
+        @return: how many were removed.
+        @raise OSError: one could not be.
+        """
+        count = 0
+        with self._lock, self._keeping:
+            while len(self._all) > 1 and self._all[0].end_position < position:
+                self._files.remove(self._all[0].path)
+                self._all.pop(0).close()
+                count += 1
+            self.position = max(self.position, position)
+        return count
+
+    # Building.
+
+    def hand_over(self, hint: Hint) -> None:
+        """Take what an append was, so that the log need not be read."""
+        if self._enabled and hint.end - self.position <= MOST_BEHIND:
+            self._shares.append(Share(hint, self._prefix))
+
+    def _prefix(self, topic: str) -> int:
+        """The hash of what stands before the keys of a topic."""
+        found = self._topics.get(topic)
+        if found is None:
+            if len(self._topics) >= MOST_TOPICS:
+                self._topics.clear()
+            found = self._topics[topic] = unsigned_hash(topic + "#")
+        return found
+
+    @property
+    def behind(self) -> int:
+        """How many bytes of the log are dispatched and not in the index."""
+        if not self._enabled or self._closed:
+            return 0
+        return max(0, int(self._words.view[DISPATCHED]) - self.position)
+
+    def build(self, most: int) -> bool:
+        """I{Blocking.} Enter the keys of up to about C{most} records.
+
+        @return: whether there is more to do.
+        @raise OSError: the disk refused; a call in a second tries the same again.
+        """
+        with self._lock:
+            if not self._may_build():
+                return False
+            self._try(most)
+        return self.behind > 0
+
+    def build_now(self, most: int) -> bool:
+        """Enter the keys of up to about C{most} records that were handed over, if that
+        needs no new file and nobody asks or builds in a thread.
+
+        @return: whether that was so; else L{build} does it.
+        @raise OSError: as there.
+        """
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            last = self._all[-1] if self._all else None
+            shares = self._shares
+            if (
+                last is None
+                or not last.is_mapped
+                or last.room < NEAR_FULL
+                or not shares
+                or shares[0].start != self.position
+                or not self._may_build()
+            ):
+                return False
+            self._try(most)
+            return True
+        finally:
+            self._lock.release()
+
+    def _may_build(self) -> bool:
+        """Whether there is something to do, and no disk to be left alone."""
+        since_ms = self._wall_ms() - self._refused_ms
+        return self.behind > 0 and not 0 <= since_ms < RETRY_MS
+
+    def _try(self, most: int) -> None:
+        """Build; what the disk refuses is told."""
+        try:
+            self._build(most)
+        except OSError as error:
+            if self._mend(error):
+                return
+            self.failures += 1
+            self._refused_ms = self._wall_ms()
+            reason = told(self._files, self._folder, INDEX_REFUSED, error)
+            self._flags.set(WRITE_INDEX_FILE_ERROR, True, reason, FOLDER)
+            raise
+        if self._flags.has(WRITE_INDEX_FILE_ERROR):
+            self._flags.set(WRITE_INDEX_FILE_ERROR, False, by=FOLDER)
+
+    def _mend(self, error: OSError) -> bool:
+        """Let a file that the disk cannot read be built again, and those behind it.
+
+        @return: whether that is what was wrong.
+        @raise OSError: it cannot be removed.
+        """
+        paths = [file.path for file in self._all]
+        if error.errno not in UNREADABLE or error.filename not in paths:
+            return False
+        at = paths.index(error.filename)
+        with self._keeping:
+            gone, self._all = self._all[at:], self._all[:at]
+            for file in gone:
+                file.close()
+                self._files.remove(file.path)
+        self._shares.clear()
+        self.position = int(self._words.view[MIN_POSITION])
+        if self._all:
+            self.position = max(self.position, self._all[-1].end_position)
+        self._count(
+            f"A file of the index cannot be read: {reason(error)}. It is built again "
+            "from the log, and with it those behind it."
+        )
+        return True
+
+    def _build(self, most: int) -> None:
+        limit: int = self._words.view[DISPATCHED]
+        position = self.position
+        shares = self._shares
+        while shares and shares[0].start < position:
+            shares.popleft()
+        rows = Rows()
+        used = 0
+        while used < len(shares) and len(rows.positions) < most:
+            share = shares[used]
+            if share.start != position:
+                break
+            rows.take(share)
+            position = share.end
+            used += 1
+        if not used:
+            end = min(limit, shares[0].start) if shares else limit
+            position = self._read(position, end, min(most, MOST_READ), rows)
+        self._enter(rows)
+        for _ in range(used):
+            shares.popleft()
+        self.position = position
+
+    def _read(self, start: int, end: int, most: int, rows: Rows) -> int:
+        """Collect from the log.
+
+        @return: how far that is.
+        """
+        start = max(start, self._words.view[MIN_POSITION])
+        if start >= end:
+            return end
+        scan = Scan(self._segments, start, end, check_crc=False)
+        for count, found in enumerate(scan, 1):
+            position, _, topic_bytes, _, _, sys_flag, ms, properties = found
+            if sys_flag & 12 != 12:
+                topic = topic_bytes.decode("utf-8", "replace")
+                rows.add(self._prefix(topic), properties, position, ms)
+            if count >= most:
+                break
+        if scan.broken:
+            # What the dispatch has skipped, too, and told of; or it was just removed.
+            lowest: int = self._words.view[MIN_POSITION]
+            if scan.position < lowest:
+                return min(lowest, end)
+            behind = Resync(self._segments).next_or_end(scan.position)
+            return end if behind < 0 else min(behind, end)
+        return min(scan.position, end)
+
+    def _enter(self, rows: Rows) -> None:
+        """Enter the keys of messages, but for what a step before has entered."""
+        last = next((file for file in reversed(self._all) if file.count > 1), None)
+        done = last.end_position if last is not None else -1
+        if rows.positions and rows.positions[0] < done:
+            rows.cut(bisect_left(rows.positions, done))
+        size = sum(map(len, rows.properties))
+        count = len(rows.positions)
+        some = ROWS_AT_ONCE if size <= LARGE_PROPERTIES * count else _A_FEW
+        for start in range(0, count, some):
+            keys, counts = rows.keys(start, start + some)
+            at = 0
+            if rows.positions[start] == done:
+                # Some of that message's keys may be there already.
+                first = counts if isinstance(counts, int) else counts[0]
+                while at < first and self._has(keys.codes[at], done):
+                    at += 1
+            self._enter_keys(keys, at)
+
+    def _has(self, code: int, position: int) -> bool:
+        """Whether the last message in the index has an entry for a hash."""
+        return any(file.has(code, position) for file in self._all[-2:])
+
+    def _enter_keys(self, keys: Keys, at: int) -> None:
+        """Enter keys from the one at C{at} on."""
+        end = len(keys.codes)
+        while at < end:
+            file = self._writable()
+            some = keys.part(at, min(end, at + file.room))
+            file.add(some)
+            at += len(some.codes)
+            self.entered += len(some.codes)
+
+    def _writable(self) -> IndexFile:
+        """A file with room, which is made if the last one is full."""
+        last = self._all[-1] if self._all else None
+        if last is not None and last.room > 0:
+            return last
+        make_lasting(self._files, self._folder)
+        path = next_path(self._files, self._folder, self._wall_ms(), last)
+        made = create(self._files, path, self._slots, self._numbers, last)
+        self._files.sync_dir(self._folder)
+        self._all.append(made)
+        return made
+
+    def flush(self) -> None:
+        """I{Blocking.} Put full files on the disk; others are built again anyway.
+
+        @raise OSError: the disk refused.
+        """
+        with self._keeping:
+            position = 0
+            for file in list(self._all):
+                if file.room > 0:
+                    continue
+                if not file.is_flushed:
+                    file.flush()
+                    self.flushed_ms = max(self.flushed_ms, file.end_ms)
+                position = file.end_position
+            # Lower than it was, where files are built again.
+            self.flushed_position = position
+
+    # Questions.
+
+    def query(
+        self, topic: str, key: str, most: int, begin_ms: int, end_ms: int
+    ) -> KeyResult:
+        """See L{rocketbroker.store.interfaces.IStore.find_by_key}.
+
+        @raise OSError: the disk could not read the index, or nothing of what was found.
+        """
+        found, ms, position = self.find(topic, key, most, begin_ms, end_ms)
+        records: list[bytes] = []
+        size = 0
+        refused: OSError | None = None
+        for at in found:
+            try:
+                record = self._record_at(at)
+            except OSError as error:
+                # Those beside it can be told all the same.
+                refused = error
+                continue
+            if record is not None:
+                size += len(record)
+                if size > MOST_FOUND_BYTES and records:
+                    break
+                records.append(record)
+        if refused is not None and not records:
+            raise refused
+        return KeyResult(records, ms, position)
+
+    def find(
+        self, topic: str, key: str, most: int, begin_ms: int, end_ms: int
+    ) -> tuple[list[int], int, int]:
+        """I{Blocking.} The positions of records that may have a key, in order.
+
+        @return: these, and time and position of the last one in the index.
+        @raise OSError: the disk refused to read a file.
+        """
+        code = index_hash(topic, key)
+        most = min(most, self._most_found)
+        found: list[int] = []
+        with self._lock:
+            if self._closed or not self._all:
+                return [], 0, 0
+            for file in reversed(self._all):
+                if len(found) >= most:
+                    break
+                if file.count > 1:
+                    if file.begin_ms <= end_ms and file.end_ms >= begin_ms:
+                        try:
+                            file.find(code, most, begin_ms, end_ms, found)
+                        except OSError as error:
+                            self._mend(error)
+                            raise
+                    if file.begin_ms < begin_ms:
+                        break
+            last = self._all[-1]
+            return sorted(found), last.end_ms, last.end_position
+
+    # Stopping.
+
+    def finish(self) -> None:
+        """I{Blocking.} Enter what is left, if that is little, and put all on the disk.
+
+        @raise OSError: the disk refused the last.
+        """
+        if self.behind <= MOST_BEHIND:
+            self._refused_ms = -RETRY_MS
+            # What cannot be entered, the next start will.
+            with contextlib.suppress(OSError):
+                while self.build(ROWS_AT_ONCE):
+                    pass
+        self.flush()
+        with self._keeping:
+            if self._all:
+                self._all[-1].flush()
+
+    def close(self) -> None:
+        """Close the files."""
+        with self._lock, self._keeping:
+            self._closed = True
+            for file in self._all:
+                file.close()
+            self._all.clear()

@@ -1,0 +1,485 @@
+# -*- test-case-name: tests.store.test_message_store -*-
+"""The message store: its parts put together.
+
+What each step promises stands in L{rocketbroker.store.interfaces.IStore}.
+
+The store sheet, section 14.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, final
+
+from zope.interface import classImplements
+
+from rocketbroker.config.store import StoreOptions
+from rocketbroker.errors import ServiceNotAvailable, StoreError
+from rocketbroker.files.directories import make_lasting
+from rocketbroker.files.interfaces import IFiles
+from rocketbroker.files.reasons import reason
+from rocketbroker.records.entries import ENTRY, SIZE
+from rocketbroker.store.append_lock import AppendLock, ThreadAppendLock
+from rocketbroker.store.assembly import Assembly, physical_memory
+from rocketbroker.store.consumequeue.extension import BitMaps
+from rocketbroker.store.consumequeue.queue import Queue
+from rocketbroker.store.disk_usage import DiskUsage
+from rocketbroker.store.interfaces import (
+    SERVICE_NOT_AVAILABLE,
+    Arrival,
+    Draft,
+    IQueue,
+    IStore,
+    KeyResult,
+    Matches,
+    MessageFilter,
+    ReadResult,
+)
+from rocketbroker.store.log_tail import LogTail
+from rocketbroker.store.reading.batch_pull import BatchReading
+from rocketbroker.store.reading.checked_read import CorruptionLog
+from rocketbroker.store.retention.cleaner import Cleaner
+from rocketbroker.store.running_flags import NOT_APPENDABLE, RunningFlags
+from rocketbroker.store.shared_positions import (
+    COMMITTED,
+    DISPATCHED,
+    FLUSHED,
+    MIN_POSITION,
+    PUBLISHED,
+    SharedPositions,
+)
+from rocketbroker.store.store_lock import StoreLock
+
+#: How many records are dispatched at once when the store is closed.
+AT_ONCE: Final = 10_000
+
+
+@final
+class Store:
+    """A store in one directory.
+
+    @ivar report: sentences about what the start found wrong, and what it gave up.
+    @ivar given_up_bytes: how many bytes that was.
+    @ivar recovered_records: how many records the start has read.
+    @ivar rot: the rotten records found since the start, and by it.
+    @ivar flags: what it can do at the moment.
+    @ivar space: how full its disks are.
+    @ivar cleaner: removes what is not needed any more.
+    """
+
+    flags: RunningFlags
+    space: DiskUsage
+    cleaner: Cleaner
+
+    def __init__(
+        self,
+        files: IFiles,
+        options: StoreOptions,
+        wall_ms: Callable[[], int],
+        store_host: bytes,
+        lease: AppendLock | None = None,
+        memory_bytes: int | None = None,
+    ) -> None:
+        """
+        @param wall_ms: the time of day, in ms.
+        @param store_host: the broker's address and port as records have them.
+        @param lease: who may append; by default the threads of this process.
+        @param memory_bytes: the machine's memory; what is further behind is cold.
+        """
+        self._files = files
+        self._options = options
+        self._wall_ms = wall_ms
+        self._store_host = store_host
+        self._root = options.store_path_root_dir
+        self._lease = lease if lease is not None else ThreadAppendLock()
+        self._memory = memory_bytes if memory_bytes is not None else physical_memory()
+        self._is_batch: Callable[[str], bool] | None = None
+        self._owner = StoreLock(files, self._root)
+        self._is_open = False
+        self._was_open = False
+        self.report: list[str] = []
+        self.given_up_bytes = 0
+        self.recovered_records = 0
+        self.rot = CorruptionLog()
+
+    # Opening and closing.
+
+    def know_topics(self, is_batch: Callable[[str], bool]) -> None:
+        """See L{IStore.know_topics}."""
+        assert not self._was_open
+        self._is_batch = is_batch
+
+    def open(self) -> None:
+        """See L{IStore.open}."""
+        assert not self._was_open, "a store is opened once"
+        self._was_open = True
+        try:
+            make_lasting(self._files, self._root)
+            self._owner.take()
+            self._words = SharedPositions(self._files, self._root)
+            try:
+                self._open()
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    self._words.remove()
+                raise
+        except OSError as error:
+            self._owner.release()
+            raise StoreError(
+                f"The store {self._root} cannot be used: {reason(error)}."
+            ) from error
+        except StoreError:
+            self._owner.release()
+            raise
+
+    def _open(self) -> None:
+        parts = Assembly(
+            self._files,
+            self._options,
+            self._words,
+            self._lease,
+            self._wall_ms,
+            self._store_host,
+            self._memory,
+            self.rot,
+            self._is_batch,
+        )
+        self._segments = parts.segments
+        self._table = parts.table
+        self._log = parts.log
+        self._flushing = parts.flushing
+        self._queue_flushing = parts.queue_flushing
+        self._pool = parts.pool
+        self._dispatcher = parts.dispatcher
+        self._reading = parts.reading
+        self._batch_reading = BatchReading(parts.reading)
+        self._search = parts.search
+        self._index = parts.index
+        self._ends = parts.ends
+        self._checkpoint = parts.checkpoint
+        self.cleaner = parts.cleaner
+        self.flags = parts.flags
+        self.space = parts.space
+        owner = self._owner
+        recovery = parts.recover(owner.was_left_cleanly(), owner.doubt, owner.is_zeroed)
+        self.report += owner.said + recovery.report + self._index.report
+        self.report += self.rot.said()
+        if not self._words.is_shared:
+            self.report.append(
+                f"{self._root} is full: the numbers that readers in other processes "
+                "see are not there, so they check every record."
+            )
+        self.given_up_bytes = recovery.given_up_bytes
+        self.recovered_records = recovery.records
+        self._flushing.flush()
+        with contextlib.suppress(OSError):
+            # On a full disk the checkpoint stays as it was; it is tried again.
+            self.flush_queues()
+        owner.mark(self._words, recovery.zeroed)
+        self.allocate_ahead(alone=True)
+        self._words.started()
+        self._is_open = True
+        self.look_at_disk()
+
+    def close(self) -> None:
+        """See L{IStore.close}.
+
+        @raise StoreError: not all could be put on the disk; the mark stays, so that the
+            next start checks everything.
+        """
+        if not self._is_open:
+            self._owner.release()
+            return
+        self._is_open = False
+        try:
+            self._flushing.commit(0)
+            self._flushing.flush()
+            while self._words.view[DISPATCHED] < self._words.view[PUBLISHED]:
+                self._dispatcher.dispatch(AT_ONCE)
+            self._index.finish()
+            self.flush_queues()
+            self._segments.remove_ahead()
+            ends = self.min_position, self.published_position
+            self._ends.save(*ends, self._table.all())
+            self._words.remove()
+            self._owner.unmark()
+        except OSError as error:
+            raise StoreError(
+                f"The store {self._root} is not stopped cleanly: {error.strerror}."
+            ) from error
+        finally:
+            self._index.close()
+            self._table.close()
+            self._segments.close()
+            self._checkpoint.close()
+            self._words.close()
+            self._owner.release()
+
+    # Positions.
+
+    @property
+    def min_position(self) -> int:
+        """See L{IStore}."""
+        return int(self._words.view[MIN_POSITION])
+
+    @property
+    def published_position(self) -> int:
+        """See L{IStore}."""
+        return int(self._words.view[PUBLISHED])
+
+    @property
+    def committed_position(self) -> int:
+        """See L{IStore}."""
+        return int(self._words.view[COMMITTED])
+
+    @property
+    def flushed_position(self) -> int:
+        """See L{IStore}."""
+        return int(self._words.view[FLUSHED])
+
+    @property
+    def dispatched_position(self) -> int:
+        """See L{IStore}."""
+        return int(self._words.view[DISPATCHED])
+
+    @property
+    def append_failures(self) -> int:
+        """See L{IStore}."""
+        return self._log.append_failures
+
+    @property
+    def appended_messages(self) -> int:
+        """See L{IStore}."""
+        return self._log.appended_messages
+
+    @property
+    def appended_bytes(self) -> int:
+        """See L{IStore}."""
+        return self._log.appended_bytes
+
+    @property
+    def rotten_records(self) -> int:
+        """See L{IStore}."""
+        return self.rot.records
+
+    @property
+    def index_behind(self) -> int:
+        """See L{IStore}."""
+        return self._index.behind if self._is_open else 0
+
+    @property
+    def index_failures(self) -> int:
+        """See L{IStore}."""
+        return self._index.failures if self._was_open else 0
+
+    @property
+    def dispatch_failures(self) -> int:
+        """How many dispatch steps the disk has refused."""
+        return self._dispatcher.failures
+
+    # Steps.
+
+    def calculate_bit_maps(self, bit_maps: BitMaps) -> None:
+        """See L{IStore.calculate_bit_maps}."""
+        self._dispatcher.bit_maps = bit_maps
+
+    def refusal(self) -> str | None:
+        """See L{IStore.refusal}."""
+        if not self._is_open:
+            return "the store is closed"
+        if not self.flags.bits & NOT_APPENDABLE:
+            return None
+        return self.flags.reasons(NOT_APPENDABLE) or "it is not writeable"
+
+    def queue(self, topic: str, queue_id: int) -> Queue:
+        """See L{IStore.queue}.
+
+        @raise ServiceNotAvailable: the disk has no room for another queue's numbers.
+        @raise SystemFailure: there are too many light queues.
+        """
+        try:
+            return self._table.ask(topic, queue_id)
+        except OSError as error:
+            raise ServiceNotAvailable(f"no new queue: {error.strerror}") from error
+
+    def queues(self) -> Sequence[Queue]:
+        """See L{IStore.queues}."""
+        return self._table.all()
+
+    def append(self, drafts: Sequence[Draft]) -> None:
+        """See L{IStore.append}."""
+        if not self._is_open:
+            for draft in drafts:
+                draft.status = SERVICE_NOT_AVAILABLE
+            self._log.append_failures += len(drafts)
+            return
+        self._log.append(drafts)
+
+    def dispatch(self, most: int) -> list[Arrival]:
+        """See L{IStore.dispatch}."""
+        if not self._is_open:
+            return []
+        # Against a topic that is deleted meanwhile, in a thread.
+        self._lease.acquire()
+        try:
+            return self._dispatcher.dispatch(most)
+        finally:
+            self._lease.release()
+
+    def findings(self) -> Sequence[str]:
+        """See L{IStore.findings}."""
+        return self.rot.said()
+
+    def is_cold(self, queue: IQueue, offset: int) -> bool:
+        """See L{IStore.is_cold}."""
+        assert type(queue) is Queue
+        return self._is_open and self._reading.is_cold(queue, offset)
+
+    def read(
+        self,
+        queue: IQueue,
+        offset: int,
+        most_messages: int,
+        most_bytes: int,
+        matches: Matches,
+    ) -> ReadResult:
+        """See L{IStore.read}.
+
+        @raise ServiceNotAvailable: the store is closed.
+        """
+        assert type(queue) is Queue
+        if not self._is_open:
+            raise ServiceNotAvailable("the store is closed")
+        reading = self._reading if queue.batch is None else self._batch_reading
+        return reading.read(queue, offset, most_messages, most_bytes, matches)
+
+    def look(
+        self, queue: IQueue, offset: int, most: int, wanted: MessageFilter
+    ) -> tuple[bool, int]:
+        """See L{IStore.look}."""
+        assert type(queue) is Queue
+        if not self._is_open or queue.batch is not None:
+            return True, 0
+        return self._reading.look(queue, offset, most, wanted)
+
+    def read_warm(
+        self, queue: IQueue, offset: int, most_messages: int, most_bytes: int
+    ) -> ReadResult | None:
+        """See L{IStore.read_warm}."""
+        assert type(queue) is Queue
+        if not self._is_open:
+            return None
+        return self._reading.read_warm(queue, offset, most_messages, most_bytes)
+
+    def entries(
+        self, queue: IQueue, offset: int, most: int
+    ) -> list[tuple[int, int, int]]:
+        """See L{IStore.entries}."""
+        assert type(queue) is Queue
+        most = min(most, queue.max_offset - offset)
+        if not self._is_open or offset < queue.min_offset or most <= 0:
+            return []
+        blob = queue.read(offset, most)
+        return [*ENTRY.iter_unpack(blob[: len(blob) // SIZE * SIZE])]
+
+    def record_at(self, position: int) -> bytes | None:
+        """See L{IStore.record_at}."""
+        return self._search.record_at(position) if self._is_open else None
+
+    def trail(self, position: int) -> LogTail:
+        """See L{IStore.trail}."""
+        return LogTail(self._segments, self._words, position)
+
+    def offset_by_time(self, queue: IQueue, ms: int, upper: bool) -> int:
+        """See L{IStore.offset_by_time}."""
+        assert type(queue) is Queue
+        return self._search.offset_by_time(queue, ms, upper)
+
+    def store_time(self, queue: IQueue, offset: int) -> int:
+        """See L{IStore.store_time}."""
+        assert type(queue) is Queue
+        return self._search.store_time(queue, offset) if self._is_open else -1
+
+    def delete_topic(self, topic: str) -> None:
+        """See L{IStore.delete_topic}."""
+        self._lease.acquire()
+        try:
+            position = self._words.view[PUBLISHED]
+            for queue in self._table.of_topic(topic):
+                queue.begin_again(position)
+            # A dispatch that has just made one of them must find it.
+            parents = self._table.remove_folder(topic)
+        finally:
+            self._lease.release()
+        with contextlib.suppress(OSError):
+            for parent in parents:
+                self._files.sync_dir(parent)
+
+    def flush(self) -> int:
+        """See L{IStore.flush}."""
+        return self._flushing.flush()
+
+    def commit(self, least_pages: int = 0) -> bool:
+        """See L{IStore.commit}."""
+        return self._is_open and self._flushing.commit(least_pages)
+
+    def buffers_left(self) -> int | None:
+        """See L{IStore.buffers_left}."""
+        return self._pool.remaining() if self._pool is not None else None
+
+    def lacks_buffers(self) -> bool:
+        """See L{IStore.lacks_buffers}."""
+        pool = self._pool
+        return pool is not None and pool.is_exhausted(self.published_position)
+
+    def flush_queues(self, least_pages: int = 0) -> None:
+        """See L{IStore.flush_queues}."""
+        self._queue_flushing.flush(least_pages)
+
+    def build_index(self, most: int) -> bool:
+        """See L{IStore.build_index}."""
+        return self._index.build(most) if self._is_open else False
+
+    def build_index_now(self, most: int) -> bool:
+        """See L{IStore.build_index_now}."""
+        return self._is_open and self._index.build_now(most)
+
+    def find_by_key(
+        self, topic: str, key: str, most: int, begin_ms: int, end_ms: int
+    ) -> KeyResult:
+        """See L{IStore.find_by_key}."""
+        if not self._is_open:
+            return KeyResult([], 0, 0)
+        return self._index.query(topic, key, most, begin_ms, end_ms)
+
+    def allocate_ahead(self, alone: bool = False) -> bool:
+        """See L{IStore.allocate_ahead}.
+
+        @param alone: whether nobody appends meanwhile.
+        """
+        try:
+            return self._log.make_room(alone)
+        except OSError as error:
+            self._log.refuse("no room for the commit log in {}", error)
+            return False
+
+    def lacks_room(self) -> bool:
+        """See L{IStore.lacks_room}."""
+        return self._is_open and self._log.room.is_scarce()
+
+    def disk_usage(self) -> float:
+        """See L{IStore.disk_usage}."""
+        return self.space.log.ratio
+
+    def look_at_disk(self) -> None:
+        """See L{IStore.look_at_disk}."""
+        self.space.look()
+        self._segments.full = self.space.full_folders()
+
+    def clean(self) -> Iterator[int]:
+        """See L{IStore.clean}."""
+        return self.cleaner.round() if self._is_open else iter(())
+
+
+classImplements(Store, IStore)

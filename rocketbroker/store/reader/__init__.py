@@ -1,0 +1,7 @@
+# -*- test-case-name: tests.store.reader -*-
+"""A store directory opened for reading only: exports, tools.
+
+- L{directory}: all of it. L{log}: the files of its log; L{emptiness}: what a directory
+  without them is. L{queue}, L{batch_queue}: one of its queues; L{file_sequence}: the
+  files of one. L{unreadable}: what the disk refuses to read.
+"""

@@ -1,0 +1,476 @@
+# -*- test-case-name: tests.store.reader.test_directory -*-
+"""A store's directory opened for reading only, by another process.
+
+For exports without a broker, and beside a running one, ours or the reference's. Nothing
+is written, no lock is taken, sizes are taken from the files.
+
+How far can be read: beside a broker of ours, to the position that it has committed in
+its shared words (L{rocketbroker.store.shared_positions}), which are believed only if
+the C{abort} file is the one that belongs to them. Beside the reference's, and in a
+directory that nobody uses, as far as queue entries point to whole records: each record
+is checked, with its CRC, before it is handed out. What a crash has left in the log and
+not yet in the queues is not seen; the next start of a broker enters it.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final, final
+
+from rocketbroker.errors import StoreError
+from rocketbroker.files.interfaces import IFiles
+from rocketbroker.records.entries import FILLED_SIZE
+from rocketbroker.store.commitlog.scanner import Broken, Found, checked
+from rocketbroker.store.commitlog.segments import Segment
+from rocketbroker.store.reader.emptiness import without_log
+from rocketbroker.store.reader.file_sequence import FileSequence
+from rocketbroker.store.reader.log import LogFiles
+from rocketbroker.store.reader.queue import QueueReader
+from rocketbroker.store.reader.unreadable import ReadFiles
+from rocketbroker.store.shared_positions import (
+    COMMITTED,
+    END,
+    FIRST_SLOT,
+    MAX,
+    MIN,
+    QUEUES,
+    QUEUES_NAME,
+    SLOT_WORDS,
+    WORDS_NAME,
+    ReadOnlyPositions,
+)
+
+#: So many entries are read at once.
+ENTRIES_AT_ONCE: Final = 4096
+
+#: The same for who reads all queues at the same time, and has to hold what was read.
+FEW_ENTRIES: Final = 1024
+
+#: Where a queue goes on that was deleted.
+BEHIND_ALL: Final = 1 << 62
+
+#: So many bytes of the log are read at once: the records of other queues between those
+#: of one are read with them, which costs less than a call for each.
+WINDOW: Final = 64 << 10
+
+
+@final
+class Piece:
+    """Some messages of one queue.
+
+    @ivar records: whole records, in the order of their offsets.
+    @ivar next_offset: where to go on.
+    """
+
+    __slots__ = ("next_offset", "records")
+
+    def __init__(self, records: list[bytes], next_offset: int) -> None:
+        self.records = records
+        self.next_offset = next_offset
+
+
+@final
+class StoreReader:
+    """One directory.
+
+    @ivar root: where it is.
+    @ivar files: the disk, and what of it cannot be read.
+    @ivar log: the files of the log.
+    @ivar is_live: whether a broker of ours uses it now.
+    @ivar is_clean: whether no broker uses it and the last one stopped cleanly.
+    @ivar loss: that its log is lost, in a sentence; empty if it is not.
+    """
+
+    def __init__(
+        self,
+        files: IFiles,
+        root: str,
+        commit_log: str | None = None,
+        log_size: int = 0,
+        even_lost: bool = False,
+    ) -> None:
+        """
+        @param commit_log: where the log is, if not in the root; several directories are
+            separated by commas.
+        @param log_size: the bytes of each of its files, if that is known.
+        @param even_lost: whether it is opened, too, if its log is lost.
+        @raise StoreError: there is no store, its log is lost, or it cannot be read; one
+            sentence.
+        """
+        self.files = files = ReadFiles(files)
+        self.root = root
+        self._words: ReadOnlyPositions | None = None
+        self._window = (0, b"")
+        self._slots: dict[tuple[str, int], int] = {}
+        self._queues: dict[tuple[str, int], QueueReader] = {}
+        folders = (commit_log or os.path.join(root, "commitlog")).split(",")
+        try:
+            self.is_clean = not files.exists(os.path.join(root, "abort"))
+            self.log = LogFiles(files, [each for each in folders if each], log_size)
+            self.loss = "" if self.log.paths else self._without_log()
+            if self.loss and not even_lost:
+                raise StoreError(self.loss)
+            self._open_words()
+        except OSError as error:
+            raise StoreError(
+                f"The store {root} cannot be read: {error.strerror}."
+            ) from error
+        self.is_live = self._words is not None
+
+    def _without_log(self) -> str:
+        """No file of the log was found; see L{without_log}."""
+        loss = without_log(self.files, self.root, self.log.folders)
+        if loss:
+            self.log = self.log.again()
+        return "" if self.log.paths else loss
+
+    def _open_words(self) -> None:
+        """Use the numbers of a running broker, if they are those of this one."""
+        abort = os.path.join(self.root, "abort")
+        path = os.path.join(self.root, WORDS_NAME)
+        if not self.files.exists(path) or self.is_clean:
+            return
+        words = ReadOnlyPositions(self.files.open_readonly(path))
+        owner = self.files.read(abort)
+        if not owner.isdigit() or not words.belongs_to(
+            int(owner), self.files.modified_ms(abort)
+        ):
+            words.close()
+            return
+        self._words = words
+        names = self.files.read(os.path.join(self.root, QUEUES_NAME))
+        lines = names.decode("utf-8", "surrogatepass").split("\n")[:-1]
+        for number, line in enumerate(lines[: words.view[QUEUES]]):
+            topic, _, queue_id = line.rpartition("/")
+            slot = FIRST_SLOT + number * SLOT_WORDS
+            if slot + SLOT_WORDS <= len(words.view):
+                self._slots[topic, int(queue_id)] = slot
+
+    # What there is.
+
+    @property
+    def segments(self) -> list[Segment]:
+        """The files of the log, in order; some between them may be missing."""
+        return self.log.segments
+
+    @property
+    def lowest(self) -> int:
+        """The first position of the log."""
+        return self.log.segments[0].start if self.log.segments else 0
+
+    def log_end(self) -> int:
+        """Where the log is not to be read: what is committed, or the files, end."""
+        end = self.log.segments[-1].end if self.log.segments else 0
+        if self._words is not None:
+            return min(end, self._words.view[COMMITTED])
+        return end
+
+    def entries(
+        self, topic: str, queue_id: int, offset: int
+    ) -> list[tuple[int, int, int]]:
+        """Some entries from an offset on, as L{ENTRY} has them; empty at the end."""
+        queue = self._queue(topic, queue_id).part(offset)
+        most = min(queue.end - offset, ENTRIES_AT_ONCE)
+        return queue.entries(offset, most) if most > 0 else []
+
+    def entry_bytes(self, topic: str, queue_id: int, offset: int) -> bytes:
+        """A few entries from an offset on as they stand in the file; empty at the end.
+
+        @raise StoreError: the file was removed meanwhile; one sentence.
+        """
+        queue = self._queue(topic, queue_id)
+        most = min(queue.end - offset, FEW_ENTRIES)
+        return queue.read(offset, most) if most > 0 else b""
+
+    def row(
+        self,
+        kind: str,
+        topic: str,
+        queue_id: int,
+        unit: int,
+        below: int | None = None,
+    ) -> FileSequence:
+        """The files that a queue has of another kind.
+
+        @param kind: the name of their directory in the root.
+        @param unit: what their bytes come in.
+        @param below: leave out those from this byte on.
+        """
+        folder = os.path.join(self.root, kind, topic, str(queue_id))
+        return FileSequence(self.files, folder, unit, below)
+
+    def queue_path(self, topic: str, queue_id: int, offset: int) -> str:
+        """The file that holds an entry; empty if none does."""
+        return self._queue(topic, queue_id).path_of(offset)
+
+    def behind_removed(self, topic: str, queue_id: int, offset: int) -> int:
+        """Where a queue goes on if a broker that cleans its store has removed the
+        message at an offset, or its entry, since the queue was looked at.
+
+        @return: the next offset that is there; the same one if it was not removed.
+        """
+        self._queues.pop((topic, queue_id), None)
+        queue = self._queue(topic, queue_id).part(offset)
+        if not queue.file_size:
+            return BEHIND_ALL
+        first = max(offset, queue.first)
+        lowest = self.lowest
+        while not self.is_clean and first < queue.end:
+            # The log goes before its entries.
+            entries = self.entries(topic, queue_id, first)
+            if not entries or entries[0][0] >= lowest:
+                break
+            first += 1
+        return first
+
+    def topics(self, kind: str = "consumequeue") -> list[str]:
+        """All topics that have queues of a kind."""
+        folder = os.path.join(self.root, kind)
+        return [name for name in self.files.list(folder) if self.queues(name, kind)]
+
+    def is_refused(self, kind: str, topic: str, queue_id: int) -> bool:
+        """Whether nobody can tell what a queue has: its directory, or one above it,
+        cannot be listed. See L{row}."""
+        return any(
+            self.files.is_refused(os.path.join(self.root, *names))
+            for names in ((kind,), (kind, topic), (kind, topic, str(queue_id)))
+        )
+
+    def queues(self, topic: str, kind: str = "consumequeue") -> list[int]:
+        """The numbers of a topic's queues, in order."""
+        folder = os.path.join(self.root, kind, topic)
+        return sorted(
+            int(name)
+            for name in self.files.list(folder)
+            if name.isascii() and name.isdigit()
+        )
+
+    def batch_end(self, topic: str, queue_id: int) -> int | None:
+        """How many bytes of a batch queue may be read; None if nobody says it."""
+        if self._words is None:
+            return None
+        slot = self._slots.get((topic, queue_id))
+        return int(self._words.view[slot + END]) if slot is not None else 0
+
+    def start_offset(self, topic: str, queue_id: int) -> int:
+        """The number of the first entry of the first file; see L{min_offset}."""
+        return self._queue(topic, queue_id).start
+
+    def min_offset(self, topic: str, queue_id: int) -> int:
+        """The first offset that can be read."""
+        return self._queue(topic, queue_id).first
+
+    def max_offset(self, topic: str, queue_id: int) -> int:
+        """One more than the last offset that can be read, when it was first asked."""
+        return self._queue(topic, queue_id).end
+
+    def parts(self, topic: str, queue_id: int) -> list[tuple[int, int]]:
+        """From where to where a queue can be read: more than once if files of it are
+        missing between others. The last one is what all else is said of."""
+        found: list[tuple[int, int]] = []
+        queue: QueueReader | None = self._queue(topic, queue_id)
+        while queue is not None:
+            if not found or self._is_there(queue):
+                found.append((queue.first, queue.end))
+            queue = queue.before
+        return found[::-1]
+
+    def _is_there(self, queue: QueueReader) -> bool:
+        """Whether a part of a queue counts: its broker has not just removed it."""
+        if self.is_live or queue.end <= queue.first:
+            return False
+        return self.is_clean or self.files.exists(queue.path_of(queue.first))
+
+    def whole_end(self, topic: str, queue_id: int) -> int:
+        """The offset behind the last entry that leads to a record, which may be rotten
+        after a clean stop; L{max_offset} counts those behind it then."""
+        queue = self._queue(topic, queue_id)
+        if queue.whole_end < 0:
+            queue.whole_end = queue.last_whole(queue.end, self.lowest, self._is_record)
+        return queue.whole_end if self.is_clean else queue.end
+
+    def _queue(self, topic: str, queue_id: int) -> QueueReader:
+        queue = self._queues.get((topic, queue_id))
+        if queue is None:
+            if "/" in topic or topic in ("", ".", ".."):
+                raise StoreError(f"{topic!r} is not the name of a topic.")
+            folder = os.path.join(self.root, "consumequeue", topic, str(queue_id))
+            # Before the files are listed: up to there they exist, whatever comes.
+            words = self._words_of(topic, queue_id)
+            try:
+                queue = QueueReader(self.files, folder)
+                if words is None:
+                    queue.bound(self.lowest, None if self.is_clean else self._is_record)
+                else:
+                    queue.first, queue.end = words
+            except OSError as error:
+                raise StoreError(
+                    f"{folder} cannot be read: {error.strerror}."
+                ) from error
+            self._queues[topic, queue_id] = queue
+        return queue
+
+    def _words_of(self, topic: str, queue_id: int) -> tuple[int, int] | None:
+        """From where to where a queue can be read, as its broker says; None beside
+        another's broker, and beside none."""
+        if self._words is None:
+            return None
+        slot = self._slots.get((topic, queue_id))
+        if slot is None:
+            # It was made since.
+            return 0, 0
+        return self._words.view[slot + MIN], self._words.view[slot + MAX]
+
+    def _is_record(self, position: int, size: int) -> bool:
+        """Whether one stands there. After a clean stop, one with another CRC is rotten;
+        else it may never have been written whole."""
+        try:
+            self._record(position, size, not self.is_clean)
+        except Broken:
+            return False
+        return True
+
+    # Reading.
+
+    def _record(
+        self, position: int, size: int, check_crc: bool = True
+    ) -> tuple[bytes, Found]:
+        """One record.
+
+        @raise Broken: there is none of that size.
+        """
+        start, window = self._window
+        at = position - start
+        if at >= 0 and at + size <= len(window) and not self.files.is_bad and size > 0:
+            try:
+                return checked(window, at, position, size, check_crc)
+            except Broken:
+                # Perhaps it was written since.
+                pass
+        segment = self._find(position)
+        end = segment.end
+        if self._words is not None:
+            end = min(end, self._words.view[COMMITTED])
+        if size <= 0 or position + size > end:
+            raise Broken(f"its entry says {size} bytes")
+        wanted = min(max(size, WINDOW), end - position)
+        data = segment.file.pread(wanted, position - segment.start)
+        if self.files.is_bad and (why := self.unread(position, size)):
+            raise Broken(why)
+        self._window = position, data
+        return checked(data, 0, position, size, check_crc)
+
+    def unread(self, position: int, size: int) -> str:
+        """What the disk says of bytes of the log; empty if it has read them."""
+        segment = self.log.find(position)
+        if segment is None or not self.files.is_bad:
+            return ""
+        return self.files.why(segment.path, position - segment.start, size)
+
+    def unread_entry(self, topic: str, queue_id: int, offset: int) -> str:
+        """The same of an entry of a queue."""
+        return self._queue(topic, queue_id).unread(offset)
+
+    def _find(self, position: int) -> Segment:
+        """The segment of a position; the broker may have made it since.
+
+        @raise Broken: there is none.
+        """
+        segment = self.log.find(position)
+        if segment is None and position >= 0 and not self.is_clean:
+            self.log = self.log.again()
+            segment = self.log.find(position)
+        if segment is None:
+            raise Broken("there is no file")
+        return segment
+
+    def read(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        until: int,
+        most_bytes: int = 4 << 20,
+    ) -> Piece:
+        """Messages of a range, as many as fit, at least one.
+
+        @param until: the offset behind the range.
+        @raise StoreError: a record of the range cannot be read; one sentence. Those
+            before it were handed out by the calls before.
+        """
+        queue = self._queue(topic, queue_id).part(offset)
+        if not queue.first <= offset <= until <= queue.end:
+            raise StoreError(
+                f"{topic}/{queue_id} can be read from {queue.first} to {queue.end}, "
+                f"not from {offset} to {until}."
+            )
+        records: list[bytes] = []
+        total = 0
+        at = offset
+        before = queue.entries(at - 1, 1)[0][0] if at > queue.first else -1
+        while at < until:
+            try:
+                entries = queue.entries(at, min(until - at, ENTRIES_AT_ONCE))
+            except StoreError:
+                if records:
+                    return Piece(records, at)
+                raise
+            if not entries:
+                raise StoreError(f"{topic}/{queue_id} was cut while it was read.")
+            for position, size, _ in entries:
+                if records and total + size > most_bytes:
+                    return Piece(records, at)
+                at += 1
+                if size == FILLED_SIZE and position == 0:
+                    continue
+                try:
+                    if size <= 0 and (why := queue.unread(at - 1)):
+                        raise Broken(f"its entry: {why}")
+                    if position == before:
+                        raise Broken("the record before has its place")
+                    before = position
+                    data, _ = self._record(position, size)
+                except Broken as error:
+                    if records:
+                        return Piece(records, at - 1)
+                    raise StoreError(
+                        f"Message {at - 1} of {topic}/{queue_id}, at position "
+                        f"{position}, cannot be read: {error}."
+                    ) from None
+                records.append(data)
+                total += size
+        return Piece(records, at)
+
+    def record(self, position: int, size: int) -> bytes:
+        """One record, checked.
+
+        @raise StoreError: none of that size stands there; the rest of a sentence.
+        """
+        try:
+            return self._record(position, size)[0]
+        except Broken as error:
+            raise StoreError(str(error)) from None
+
+    def offset_by_time(self, topic: str, queue_id: int, ms: int) -> int:
+        """The first offset of a message stored at a time or later; else the end."""
+        queue = self._queue(topic, queue_id)
+        low, high = queue.first, queue.end
+        while low < high:
+            middle = (low + high) // 2
+            position, size, _ = queue.entries(middle, 1)[0]
+            try:
+                stored_ms = self._record(position, size)[1][6]
+            except Broken:
+                stored_ms = -1
+            if stored_ms < ms:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def close(self) -> None:
+        """Close all files."""
+        self.log.close()
+        if self._words is not None:
+            self._words.close()
+            self._words = None

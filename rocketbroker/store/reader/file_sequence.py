@@ -1,0 +1,92 @@
+# -*- test-case-name: tests.store.reader.test_directory -*-
+"""The files of one queue opened for reading only: a row of bytes, over files of one
+size.
+
+A broker may use them: one that it removes meanwhile is said to be gone.
+
+The store sheet, section 2.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import final
+
+from rocketbroker.errors import StoreError
+from rocketbroker.files.interfaces import IFiles
+from rocketbroker.store.commitlog.segments import position_of_name
+from rocketbroker.store.reader.log import size_of_files
+
+
+@final
+class FileSequence:
+    """What is in one directory.
+
+    @ivar lengths: how long the files are, by their first byte.
+    @ivar size: how long each should be (one that is short reads as zeros behind its
+        end); 0 without any.
+    @ivar start: the first byte behind which no file is missing.
+    @ivar end: the byte behind the last file.
+    @ivar gap: the byte behind the last file before C{start}; -1 without any.
+    """
+
+    __slots__ = ("_files", "_paths", "end", "gap", "lengths", "size", "start")
+
+    def __init__(
+        self, files: IFiles, folder: str, unit: int, below: int | None = None
+    ) -> None:
+        """
+        @param unit: what the bytes come in; the size of files is a multiple of it.
+        @param below: leave out the files from this byte on.
+        """
+        self._files = files
+        self.lengths: dict[int, int] = {}
+        paths = {}
+        for name in files.list(folder):
+            start = position_of_name(name)
+            path = os.path.join(folder, name)
+            if start >= 0 and not files.is_dir(path):
+                # A broker that cleans its store may have removed it meanwhile.
+                with contextlib.suppress(FileNotFoundError):
+                    self.lengths[start] = files.size(path)
+                    paths[start] = path
+        whole = {at: length - length % unit for at, length in self.lengths.items()}
+        self.size = size_of_files(whole)
+        self._paths: dict[int, str] = {}
+        self.gap = -1
+        for start in sorted(paths, reverse=True):
+            if self.size and start % self.size:
+                continue
+            if below is not None and start >= below:
+                continue
+            if self._paths and start + self.size not in self._paths:
+                self.gap = start + self.size
+                break
+            self._paths[start] = paths[start]
+        self.start = min(self._paths, default=0)
+        self.end = max(self._paths, default=0) + self.size
+
+    def path_of(self, position: int) -> str:
+        """The file that holds a byte; empty if none does."""
+        at = position % self.size if self.size else 0
+        return self._paths.get(position - at, "")
+
+    def read(self, position: int, size: int) -> bytes:
+        """Bytes from a position on, to the end of one file at the most.
+
+        @raise StoreError: the file was removed meanwhile; one sentence.
+        """
+        path = self.path_of(position)
+        if not path or not self.size:
+            return b""
+        at = position % self.size
+        size = min(size, self.size - at)
+        try:
+            file = self._files.open_readonly(path)
+        except FileNotFoundError:
+            raise StoreError(f"{path} was removed while it was read.") from None
+        try:
+            return file.pread(size, at).ljust(size, b"\0")
+        finally:
+            file.close()

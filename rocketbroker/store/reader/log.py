@@ -1,0 +1,171 @@
+# -*- test-case-name: tests.store.reader.test_log -*-
+"""The files of the log in a directory that is only read, whatever has become of them.
+
+All are of one size, which stands nowhere, and their names tell where they begin. In a
+copy that was not complete, or on a bad disk, one may be shorter, longer, or missing.
+The others are read all the same: one that is too short reads as zeros behind its end,
+of one that is too long the rest is left out, and one that is missing leaves a gap.
+
+The store sheet, section 2.
+"""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+import itertools
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import final
+
+from rocketbroker.store.commitlog.segments import (
+    Segment,
+    position_of_name,
+    segment_name,
+)
+from rocketbroker.store.reader.unreadable import ReadFile, ReadFiles
+
+
+def size_of_files(lengths: Mapping[int, int], given: int = 0) -> int:
+    """The size that all files of a row should have.
+
+    What all have, if they can; what is given; the distance of two of them, if one has
+    it; and else the length that fits most names and files.
+
+    @param lengths: how long they are, by where they begin.
+    @param given: what the settings say; 0 if that is not known.
+    @return: 0 if all are empty.
+    """
+    votes = Counter(length for length in lengths.values() if length)
+    if not votes:
+        return 0
+
+    def fitting(size: int) -> int:
+        return sum(start % size == 0 for start in lengths)
+
+    first = next(iter(votes))
+    if len(votes) == 1 and votes[first] > 1 and fitting(first) == len(lengths):
+        return first
+    if given > 0 and fitting(given) == len(lengths):
+        return given
+    pairs = itertools.pairwise(sorted(lengths))
+    nearest = min((behind - before for before, behind in pairs), default=0)
+    if nearest in votes:
+        return nearest
+    candidates = {*votes, nearest} - {0}
+    return max(
+        candidates,
+        key=lambda size: (fitting(size) + votes[size], size == nearest, size),
+    )
+
+
+@final
+class OddFile:
+    """One that is longer or shorter than the others, or does not fit between them.
+
+    @ivar start: where it begins, by its name.
+    @ivar length: how long it is.
+    """
+
+    __slots__ = ("length", "path", "start")
+
+    def __init__(self, path: str, start: int, length: int) -> None:
+        self.path = path
+        self.start = start
+        self.length = length
+
+
+@final
+class LogFiles:
+    """They, opened.
+
+    @ivar folders: the directories where they are.
+    @ivar paths: all that there are.
+    @ivar size: what each should have; 0 if all are empty.
+    @ivar given: what the settings say of that; 0 if it is not known.
+    @ivar segments: those that can be read, in order.
+    @ivar odd: those of another length, but an empty one at the end, which is just being
+        made.
+    @ivar astray: those that begin where no file of that size does. They are not read.
+    """
+
+    def __init__(
+        self, files: ReadFiles, folders: Sequence[str], given: int = 0
+    ) -> None:
+        """
+        @param given: the size that the settings say; 0 if that is not known.
+        @raise StoreError: one cannot be opened; one sentence.
+        """
+        self._files = files
+        self.folders = folders
+        self.given = given
+        opened = self._open()
+        self.paths = [path for path, _ in opened.values()]
+        lengths = {start: file.size() for start, (_, file) in opened.items()}
+        self.size = size_of_files(lengths, given)
+        self.segments: list[Segment] = []
+        self.odd: list[OddFile] = []
+        self.astray: list[OddFile] = []
+        for start, (path, file) in opened.items():
+            length = lengths[start]
+            if not self.size:
+                # All are empty.
+                pass
+            elif start % self.size:
+                self.astray.append(OddFile(path, start, length))
+            elif length or start != max(opened):
+                file.length = self.size if length < self.size else 0
+                if length != self.size:
+                    self.odd.append(OddFile(path, start, length))
+                self.segments.append(Segment(start, self.size, path, file))
+                continue
+            file.close()
+        self._starts = [segment.start for segment in self.segments]
+
+    @property
+    def folder(self) -> str:
+        """The directory of the first one, or where it would be."""
+        return os.path.dirname(self.paths[0]) if self.paths else self.folders[0]
+
+    def _open(self) -> dict[int, tuple[str, ReadFile]]:
+        found = {}
+        for folder in self.folders:
+            for name in self._files.list(folder):
+                path = os.path.join(folder, name)
+                if position_of_name(name) >= 0 and not self._files.is_dir(path):
+                    found[position_of_name(name)] = path
+        opened: dict[int, tuple[str, ReadFile]] = {}
+        for start, path in sorted(found.items()):
+            # One that a broker has removed meanwhile is left out.
+            with contextlib.suppress(FileNotFoundError):
+                opened[start] = path, self._files.open_readonly(path)
+        return opened
+
+    def find(self, position: int) -> Segment | None:
+        """The segment that holds a byte; None if there is none."""
+        at = bisect.bisect_right(self._starts, position) - 1
+        if at < 0 or position >= self.segments[at].end:
+            return None
+        return self.segments[at]
+
+    def gaps(self) -> list[tuple[int, int, str]]:
+        """What is missing between others: from where to where, and the path of the
+        first missing file, if it was in the directory of the one before."""
+        found = []
+        for before, behind in itertools.pairwise(self.segments):
+            if before.end != behind.start:
+                folder = os.path.dirname(before.path)
+                path = os.path.join(folder, segment_name(before.end))
+                found.append((before.end, behind.start, path))
+        return found
+
+    def again(self) -> LogFiles:
+        """Those that are there now; these are closed."""
+        self.close()
+        return LogFiles(self._files, self.folders, self.given)
+
+    def close(self) -> None:
+        """Close all."""
+        for segment in self.segments:
+            segment.close()

@@ -1,0 +1,304 @@
+# -*- test-case-name: tests.store.reading.test_checked_read -*-
+"""Records that are not what was written any more.
+
+What this process has appended it believes. What it has found, or what comes back from
+the disk, is checked before it is handed out: that a record stands there, of the size
+that its entry says, with the CRC of its body, and that it says the place in the queue
+where its entry stands. One that does not pass is passed over, and what is behind it is
+handed out: it is counted, and told of once, with its position.
+
+So is one that the disk refuses to read, when it has done so some times. Such records
+are never read through a mapping: a process that touches a bad block there is killed.
+
+The store sheet, sections 3.4, 7.3 and 16.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from collections.abc import Callable
+from typing import Final, final
+
+from rocketbroker.files.blocks import BLOCK, UNREADABLE
+from rocketbroker.records.entries import ENTRY, FILLED_SIZE, SIZE
+from rocketbroker.store.commitlog.scanner import Blank, Broken, Found, parse
+from rocketbroker.store.commitlog.segments import Segments
+from rocketbroker.store.consumequeue.queue import Queue
+from rocketbroker.store.interfaces import (
+    FOUND,
+    MESSAGE_WAS_REMOVING,
+    NO_MATCHED_MESSAGE,
+    ReadResult,
+)
+
+#: So many rotten positions are remembered, so that each is counted and told of once;
+#: with more of them than this, the disk is what has to be looked at.
+MOST_NOTED: Final = 10_000
+
+#: So many sentences wait for somebody to log them.
+MOST_SAID: Final = 100
+
+#: Before more bytes than this are read for one record, its own size is looked at: an
+#: entry can say anything.
+LARGE: Final = 64 << 10
+
+#: So often the disk is asked for what it refuses to read before a reader is led past
+#: it: those who ask meanwhile are told to come again, as it may only be away.
+MOST_TRIES: Final = 5
+
+#: Queues of this prefix hold entries of records that stand in another one, too.
+LIGHT_PREFIX: Final = b"%LMQ%"
+MULTI_DISPATCH: Final = b"INNER_MULTI_DISPATCH\x01"
+
+
+@final
+class CorruptionLog:
+    """What was found to be rotten since the start.
+
+    @ivar records: how many places of the log, or blocks of what is made from it.
+    """
+
+    def __init__(self) -> None:
+        self.records = 0
+        self._positions: set[int] = set()
+        self._sentences: deque[str] = deque(maxlen=MOST_SAID)
+        self._tries: dict[int, int] = {}
+        self._lost: list[tuple[int, int]] = []
+
+    def note(self, position: int, what: str) -> None:
+        """Count a place, and say it, if it is not known.
+
+        @param what: a sentence with the position.
+        """
+        if position in self._positions:
+            return
+        if len(self._positions) >= MOST_NOTED:
+            self._positions.clear()
+        self._positions.add(position)
+        self.records += 1
+        self._sentences.append(what)
+
+    def count(self, what: str) -> None:
+        """Count a place that is not in the log, and say it."""
+        self.records += 1
+        self._sentences.append(what)
+
+    def lose(self, position: int, end: int) -> None:
+        """A start has taken for lost what the disk refuses to read there."""
+        self._lost.append((position, end))
+
+    def gives_up(self, position: int, bad: int) -> bool:
+        """Whether a reader is to be led past what the disk refuses to read; each time
+        it was asked for counts.
+
+        @param position: that of the record.
+        @param bad: that of its first byte that cannot be read.
+        """
+        if any(start <= position < end for start, end in self._lost):
+            return True
+        if len(self._tries) >= MOST_NOTED:
+            self._tries.clear()
+        block = bad // BLOCK
+        self._tries[block] = self._tries.get(block, 0) + 1
+        return self._tries[block] >= MOST_TRIES
+
+    def said(self) -> list[str]:
+        """The sentences since the last time."""
+        sentences = []
+        while self._sentences:
+            sentences.append(self._sentences.popleft())
+        return sentences
+
+
+def given_up(
+    rot: CorruptionLog, segments: Segments, position: int, size: int, error: OSError
+) -> str:
+    """Why a record cannot be read, if the disk has refused it often enough.
+
+    @param size: how much of it was asked for.
+    @raise OSError: it has not.
+    """
+    segment = segments.find(position)
+    if error.errno not in UNREADABLE or segment is None:
+        raise error
+    data, why = segments.before_bad(segment, size, position - segment.start)
+    if not why or not rot.gives_up(position, position + len(data)):
+        raise error
+    return why
+
+
+@final
+class CheckedRead:
+    """What one read of records that have to be checked has found so far.
+
+    The same to its caller as L{rocketbroker.store.reading.pull.Collector}.
+
+    @ivar offset: that of the next entry to come.
+    @ivar count: how many messages.
+    @ivar is_full: whether no further message fits.
+    """
+
+    def __init__(
+        self,
+        segments: Segments,
+        rot: CorruptionLog,
+        queue: Queue,
+        offset: int,
+        bounds: tuple[int, int],
+        limits: tuple[int, int],
+        cold: bool,
+    ) -> None:
+        """
+        @param offset: that of the first entry to come.
+        @param bounds: the oldest position of the log, and the published one.
+        @param limits: the most messages and bytes.
+        """
+        self._segments = segments
+        self._rot = rot
+        self._queue = queue
+        self.offset = offset
+        self._lowest, self._published = bounds
+        self._most_messages, self._most_bytes = limits
+        self._cold = cold
+        self._records: list[bytes] = []
+        self._size = 0
+        self._status = NO_MATCHED_MESSAGE
+        self.count = 0
+        self.is_full = False
+
+    def collect(
+        self, blob: bytes, entries: int, matches: Callable[[int], bool] | None
+    ) -> int:
+        """Take what these entries point to.
+
+        @return: how many of them were passed.
+        """
+        passed = 0
+        for position, size, code in ENTRY.iter_unpack(blob):
+            if self.count and self._size + size > self._most_bytes:
+                self.is_full = True
+                break
+            passed += 1
+            if matches is not None and not matches(code):
+                continue
+            try:
+                record = self._record(self.offset + passed - 1, position, size)
+            except OSError:
+                if not self.count:
+                    raise
+                # Who asks for what follows is told so.
+                passed -= 1
+                self.is_full = True
+                break
+            if record is None:
+                if not self.count:
+                    self._status = MESSAGE_WAS_REMOVING
+                continue
+            self._records.append(record)
+            self.count += 1
+            self._size += size
+            if self.count >= self._most_messages or self._size >= self._most_bytes:
+                self.is_full = True
+                break
+        self.offset += passed
+        return passed
+
+    def _record(self, offset: int, position: int, size: int) -> bytes | None:
+        """The record of an entry; None if it is gone, or rotten.
+
+        @raise OSError: the disk did not read it; it may another time.
+        """
+        if position < self._lowest or size == FILLED_SIZE:
+            # Deleted, or the place of nothing.
+            return None
+        why = ""
+        try:
+            data, found = self._read(position, size)
+            self._check_place(offset, found)
+            return data
+        except (Blank, Broken) as error:
+            why = str(error)
+        except OSError as error:
+            why = given_up(self._rot, self._segments, position, size, error)
+        if not self._keeps_place(offset, position):
+            self._rot.note(
+                position,
+                f"Message {offset} of {self._queue.topic}/{self._queue.queue_id}, at "
+                f"position {position} ({size} bytes), cannot be read: {why}.",
+            )
+        return None
+
+    def _read(self, position: int, size: int) -> tuple[bytes, Found]:
+        """A record and what it says.
+
+        @raise Broken: there is none of that size.
+        @raise OSError: the disk did not read it.
+        """
+        segment = self._segments.find(position)
+        if (
+            size <= 0
+            or position + size > self._published
+            or segment is None
+            or position + size > segment.end
+        ):
+            raise Broken(f"its entry says {size} bytes")
+        if size > LARGE:
+            said = self._segments.read(position, 4, self._cold)
+            if int.from_bytes(said, "big") != size:
+                raise Broken(f"its entry says {size} bytes")
+        data = self._segments.read(position, size, self._cold)
+        found = parse(data, 0, position, True)
+        if found[1] != size:
+            raise Broken(f"it has {found[1]} bytes")
+        return data, found
+
+    def _check_place(self, offset: int, found: Found) -> None:
+        """See that a record says the place in the queue where its entry stands.
+
+        @raise Broken: it says another.
+        """
+        _, _, topic, queue_id, said, _, _, properties = found
+        queue = self._queue
+        if topic == queue.topic_bytes and queue_id == queue.queue_id:
+            if said != offset and not self._is_shifted(offset, said - offset):
+                raise Broken(f"it says that it is message {said}")
+        elif (
+            not queue.topic_bytes.startswith(LIGHT_PREFIX)
+            or MULTI_DISPATCH not in properties
+        ):
+            raise Broken(f"it says that it is of {topic!r}/{queue_id}")
+
+    def _keeps_place(self, offset: int, position: int) -> bool:
+        """Whether an entry is a second one of the record before: its own was lost, as
+        a start has told."""
+        entry = self._queue.read(offset - 1, 1) if offset > 0 else b""
+        return len(entry) == SIZE and bool(ENTRY.unpack(entry)[0] == position)
+
+    def _is_shifted(self, offset: int, shift: int) -> bool:
+        """Whether the entry beside is as far from where its record says.
+
+        The reference only logs it when a queue lags behind what its records say, and
+        goes on like that. So they were handed out, and are.
+        """
+        for beside in (offset - 1, offset + 1):
+            try:
+                position, size, _ = ENTRY.unpack(self._queue.read(beside, 1))
+                if size != FILLED_SIZE:
+                    _, found = self._read(position, size)
+                    return found[4] - beside == shift
+            except (Blank, Broken, struct.error, OSError):
+                continue
+        return False
+
+    def result(self, next_offset: int, first: int, end: int) -> ReadResult:
+        """What the read has come to."""
+        return ReadResult(
+            FOUND if self.count else self._status,
+            next_offset,
+            first,
+            end,
+            [b"".join(self._records)] if self._records else [],
+            self.count,
+            self._size,
+        )

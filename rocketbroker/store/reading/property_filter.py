@@ -1,0 +1,220 @@
+# -*- test-case-name: tests.store.reading.test_property_filter -*-
+"""Reads that are for some messages only, as their properties say.
+
+A tag code stands in the entry, so a filter on tags costs next to nothing. For one on
+properties the record has to be looked at: here its properties alone are read, not its
+body, and the record only if it is wanted. What that takes has a limit, behind which a
+read ends with what it has: the reader goes on from there with its next one, and
+everybody else comes in between. With a bit map in the queue's extension
+(L{rocketbroker.store.consumequeue.extension}) most of the others are passed over
+without a look.
+
+The store sheet, section 8; the broker sheet, section 13.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, final
+
+from rocketbroker.records import record, sysflags
+from rocketbroker.records.entries import ENTRY, SIZE
+from rocketbroker.records.queueunits import BatchUnit
+from rocketbroker.store.commitlog.segments import Segments
+from rocketbroker.store.consumequeue.extension import Extension, is_address
+from rocketbroker.store.interfaces import MessageFilter, ReadResult
+from rocketbroker.store.reading.checked_read import CheckedRead
+
+#: How many bytes one read may look at. The properties of most messages have some
+#: hundred bytes, so 800 of them, as many as the reference looks at, need a quarter of
+#: it; messages with long ones, or long expressions, hold the reactor no longer than
+#: some ten milliseconds.
+MOST_LOOKED: Final = 1 << 20
+
+#: A record up to this size is read whole; a longer one without its body.
+SMALL: Final = 4096
+
+#: From the start to the length of the body, with the longest hosts.
+_HEAD: Final = 88 + 24
+
+#: Where the system flag of a record stands.
+_FLAG_AT: Final = 36
+
+
+@final
+class Look:
+    """The looks of one read at messages.
+
+    @ivar spent: how many bytes were looked at.
+    """
+
+    __slots__ = (
+        "_cold",
+        "_extension",
+        "_lowest",
+        "_published",
+        "_segments",
+        "_wanted",
+        "spent",
+    )
+
+    def __init__(
+        self,
+        segments: Segments,
+        bounds: tuple[int, int],
+        extension: Extension | None,
+        cold: bool,
+        wanted: MessageFilter,
+    ) -> None:
+        """
+        @param bounds: the oldest position of the log, and the published one.
+        """
+        self._segments = segments
+        self._lowest, self._published = bounds
+        self._extension = extension
+        self._cold = cold
+        self._wanted = wanted
+        self.spent = 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether this read has looked at enough."""
+        return self.spent >= MOST_LOOKED
+
+    def takes(self, position: int, size: int, code: int | None) -> bool:
+        """Whether the message of an entry is wanted; so it is if nobody can tell.
+
+        @param code: its tag code, or the address of its unit; None if it is not known.
+        """
+        wanted = self._wanted
+        codes, may_match, matches = wanted.codes, wanted.may_match, wanted.matches
+        if self._extension is not None and code is not None and is_address(code):
+            unit = self._extension.unit(code)
+            code = None
+            if unit is not None:
+                code = unit.tag_code
+                if may_match is not None and not may_match(unit.store_ms, unit.bit_map):
+                    return False
+        if code is not None and codes is not None and not codes(code):
+            return False
+        if matches is None:
+            return True
+        self.spent += wanted.cost
+        try:
+            properties = self._properties(position, size)
+        except OSError:
+            # Who reads all of it will see what is to be done.
+            return True
+        if properties is None:
+            return True
+        # What searches in long properties takes longer the longer they are.
+        self.spent += len(properties) + wanted.cost * (len(properties) // SMALL)
+        return matches(properties)
+
+    def code_of(self, unit: BatchUnit) -> int | None:
+        """The tag code of what a batch queue has a unit of, for L{takes}.
+
+        @return: None for a batch without one, whose messages may have their own.
+        """
+        position, size, code, *_ = unit
+        if code or unit.messages > 1 or self._wanted.codes is None:
+            return code or None
+        if not self._lowest <= position <= self._published - size:
+            return None
+        self.spent += record.I32.size
+        try:
+            flag = self._segments.read(position + _FLAG_AT, record.I32.size, self._cold)
+        except OSError:
+            return None
+        return None if int.from_bytes(flag, "big") & sysflags.INNER_BATCH else 0
+
+    def _properties(self, position: int, size: int) -> bytes | None:
+        """The properties string of a record; None if there is no such record."""
+        if (
+            position < self._lowest
+            or size < record.LEAST_SIZE
+            or position + size > self._published
+        ):
+            return None
+        read, cold = self._segments.read, self._cold
+        data = read(position, size if size <= SMALL else _HEAD, cold)
+        if len(data) < min(size, _HEAD):
+            return None
+        said, magic = record.SIZE_AND_MAGIC.unpack_from(data)
+        if said != size or magic not in (record.MAGIC_V1, record.MAGIC_V2):
+            return None
+        flag = record.I32.unpack_from(data, _FLAG_AT)[0]
+        body_at = 88
+        body_at += 12 if flag & sysflags.BORN_HOST_V6 else 0
+        body_at += 12 if flag & sysflags.STORE_HOST_V6 else 0
+        if body_at > len(data):
+            return None
+        at = body_at + int(record.I32.unpack_from(data, body_at - 4)[0])
+        if not body_at <= at < size:
+            return None
+        tail = data[at:] if size <= SMALL else read(position + at, size - at, cold)
+        return _behind_topic(tail, 2 if magic == record.MAGIC_V2 else 1)
+
+
+def _behind_topic(tail: bytes, width: int) -> bytes | None:
+    """The properties of a record, from what follows its body.
+
+    @param width: how many bytes the length of the topic has.
+    """
+    at = width + int.from_bytes(tail[:width], "big")
+    start = at + 2
+    if start > len(tail):
+        return None
+    end = start + int.from_bytes(tail[at:start], "big")
+    return tail[start:end] if end <= len(tail) else None
+
+
+@final
+class FilteredRead:
+    """What one read of wanted messages has found so far.
+
+    The same to its caller as L{rocketbroker.store.reading.pull.Collector}.
+
+    @ivar count: how many messages.
+    @ivar is_full: whether no further message fits, or enough was looked at.
+    """
+
+    __slots__ = ("_found", "_look", "_offset", "count", "is_full")
+
+    def __init__(self, look: Look, found: CheckedRead) -> None:
+        """
+        @param found: takes what is wanted.
+        """
+        self._look = look
+        self._found = found
+        self._offset = found.offset
+        self.count = 0
+        self.is_full = False
+
+    def collect(
+        self, blob: bytes, entries: int, matches: Callable[[int], bool] | None
+    ) -> int:
+        """Take what of these entries is wanted.
+
+        @param matches: not used, as what is wanted is known.
+        @return: how many of them were passed.
+        """
+        look, found = self._look, self._found
+        passed = 0
+        for at in range(0, entries * SIZE, SIZE):
+            if found.is_full or look.is_over:
+                break
+            entry = blob[at : at + SIZE]
+            if look.takes(*ENTRY.unpack(entry)):
+                found.offset = self._offset + passed
+                if not found.collect(entry, 1, None):
+                    break
+            passed += 1
+        self._offset += passed
+        self.count = found.count
+        self.is_full = found.is_full or look.is_over
+        return passed
+
+    def result(self, next_offset: int, first: int, end: int) -> ReadResult:
+        """What the read has come to."""
+        return self._found.result(next_offset, first, end)

@@ -1,0 +1,483 @@
+# -*- test-case-name: tests.store.reading.test_pull -*-
+"""Messages of one queue, from an offset on, for a pull.
+
+The entries come by one read and one unpack. Records that stand one behind the other in
+the log become one slice, others one each; a slice of the mapping is a copy, so nothing
+holds the file. An entry is not believed: one that points outside of the log is passed
+over, as one whose record was deleted. Nor is a record that this process has not written
+itself, or that may come back from the disk: these are read one by one and checked
+(L{rocketbroker.store.reading.checked_read}).
+
+The reference never gives more than 32 messages or 256 KiB at once, and less of what is
+far behind. A caller that asks for more messages than that has decided itself what it
+can take: then only its own limits count, and the last one of all.
+
+The store sheet, section 16.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from bisect import bisect_right
+from collections.abc import Callable
+from itertools import accumulate
+from operator import add, sub
+from typing import Final, final
+
+from rocketbroker.config.store import StoreOptions
+from rocketbroker.records.entries import ENTRY, SIZE
+from rocketbroker.store.commitlog.segments import Segment, Segments
+from rocketbroker.store.consumequeue.queue import Queue
+from rocketbroker.store.interfaces import (
+    FOUND,
+    MESSAGE_WAS_REMOVING,
+    NO_MATCHED_MESSAGE,
+    NO_MESSAGE_IN_QUEUE,
+    OFFSET_FOUND_NULL,
+    OFFSET_OVERFLOW_BADLY,
+    OFFSET_OVERFLOW_ONE,
+    OFFSET_TOO_SMALL,
+    Matches,
+    MessageFilter,
+    ReadResult,
+)
+from rocketbroker.store.reading.checked_read import CheckedRead, CorruptionLog
+from rocketbroker.store.reading.property_filter import FilteredRead, Look
+from rocketbroker.store.shared_positions import (
+    COMMITTED,
+    MAX,
+    MIN,
+    MIN_POSITION,
+    PUBLISHED,
+    SharedPositions,
+)
+
+#: No answer may be larger (the store sheet, 16).
+MOST_BYTES: Final = 128 << 20
+
+#: A caller cannot ask for fewer bytes.
+LEAST_BYTES: Final = 100
+
+#: So many entries are unpacked at once; when a filter passes over more, it goes on.
+ENTRIES_AT_ONCE: Final = 800
+
+#: So many extents are looked for; beyond it records are gathered one by one.
+FEW_EXTENTS: Final = 8
+
+_FIRST: Final = struct.Struct(">q")
+_UNPACK: Final = [struct.Struct(">" + "qiq" * count).unpack for count in range(65)]
+
+#: Positions and sizes alone, for who wants every message.
+_PLACES: Final = [struct.Struct(">" + "qi8x" * count).unpack for count in range(65)]
+
+
+@final
+class Reading:
+    """The reading side of a store.
+
+    @ivar scan_bytes: of so many bytes of a queue one read looks at least.
+    @ivar most_files: of so many of its files at most, while nothing is found.
+    """
+
+    def __init__(
+        self,
+        segments: Segments,
+        words: SharedPositions,
+        options: StoreOptions,
+        memory_bytes: int,
+        rot: CorruptionLog,
+    ) -> None:
+        """
+        @param memory_bytes: the physical memory of the machine.
+        @param rot: told of what cannot be handed out.
+        """
+        self._rot = rot
+        self._segments = segments
+        self._words = words
+        self._hot_bytes = (
+            memory_bytes * options.access_message_in_memory_max_ratio // 100
+        )
+        self.scan_bytes = options.max_filter_message_size
+        self.most_files = options.travel_cq_file_num_when_get_message
+        self._hot_limits = (
+            options.max_transfer_count_on_message_in_memory,
+            options.max_transfer_bytes_on_message_in_memory,
+        )
+        self._cold_limits = (
+            options.max_transfer_count_on_message_in_disk,
+            options.max_transfer_bytes_on_message_in_disk,
+        )
+
+    def is_cold(self, queue: Queue, offset: int) -> bool:
+        """See L{rocketbroker.store.interfaces.IStore.is_cold}."""
+        view = self._words.view
+        published = view[PUBLISHED]
+        if published - view[MIN_POSITION] <= self._hot_bytes:
+            return False
+        at = max(offset, view[queue.slot + MIN])
+        if offset >= view[queue.slot + MAX]:
+            return False
+        if queue.batch is not None:
+            position: int = queue.batch.position_of(at)
+            return 0 <= position < published - self._hot_bytes
+        entry = queue.read(at, 1)
+        if len(entry) < SIZE:
+            return False
+        position = _FIRST.unpack_from(entry)[0]
+        return bool(published - position > self._hot_bytes)
+
+    def read(
+        self,
+        queue: Queue,
+        offset: int,
+        most_messages: int,
+        most_bytes: int,
+        matches: Matches,
+    ) -> ReadResult:
+        """See L{rocketbroker.store.interfaces.IStore.read}."""
+        view = self._words.view
+        first = view[queue.slot + MIN]
+        end = view[queue.slot + MAX]
+        if not first <= offset < end:
+            return outside(offset, first, end)
+        cold, asked, most_bytes = self.limits(queue, offset, most_messages, most_bytes)
+        blob = queue.read(offset, min(end - offset, asked, ENTRIES_AT_ONCE))
+        own = offset >= queue.trusted_from and not cold
+        codes = None if isinstance(matches, MessageFilter) else matches
+        if codes is not None and queue.extension is not None:
+            codes = queue.extension.matching(codes)
+        if matches is None and own:
+            plain = self._read_plain(blob, offset, most_bytes, first, end)
+            if plain is not None:
+                return plain
+        scan_end = min(end, offset + max(-(-self.scan_bytes // SIZE), asked))
+        collector: Collector | CheckedRead | FilteredRead
+        if own and not isinstance(matches, MessageFilter):
+            bounds = view[MIN_POSITION], view[COMMITTED]
+            collector = Collector(self._segments, bounds, (asked, most_bytes))
+        else:
+            # What others have written may be in a block that cannot be read; through
+            # the mapping that would be a signal, which kills the process.
+            collector = self.checked(queue, offset, asked, most_bytes, not own)
+            if isinstance(matches, MessageFilter):
+                look = self.look_for(queue, not own, matches)
+                collector = FilteredRead(look, collector)
+        per_file = queue.files.size // SIZE
+        at = offset
+        files = 0
+        while at < scan_end and not collector.is_full:
+            count = len(blob) // SIZE
+            if count == 0:
+                if collector.count:
+                    break
+                return nothing(
+                    OFFSET_FOUND_NULL, at - at % per_file + per_file, first, end
+                )
+            at += collector.collect(blob[: count * SIZE], count, codes)
+            if at % per_file == 0:
+                files += 1
+                if files >= self.most_files or collector.count:
+                    break
+            if at < scan_end and not collector.is_full:
+                blob = queue.read(at, min(scan_end - at, ENTRIES_AT_ONCE))
+        return collector.result(at, first, end)
+
+    def limits(
+        self, queue: Queue, offset: int, most_messages: int, most_bytes: int
+    ) -> tuple[bool, int, int]:
+        """Whether what stands there is cold; how many messages and bytes to give."""
+        view = self._words.view
+        cold = view[PUBLISHED] - view[MIN_POSITION] > self._hot_bytes and self.is_cold(
+            queue, offset
+        )
+        count_limit, bytes_limit = self._cold_limits if cold else self._hot_limits
+        if most_messages > self._hot_limits[0]:
+            # More than the reference ever gives: the caller knows what it can take.
+            count_limit, bytes_limit = most_messages, MOST_BYTES
+        asked = max(1, min(most_messages, count_limit))
+        return cold, asked, min(max(most_bytes, LEAST_BYTES), bytes_limit, MOST_BYTES)
+
+    def checked(
+        self, queue: Queue, offset: int, asked: int, most_bytes: int, cold: bool
+    ) -> CheckedRead:
+        """What takes the records of one read that have to be checked."""
+        view = self._words.view
+        bounds = view[MIN_POSITION], view[COMMITTED]
+        limits = asked, most_bytes
+        return CheckedRead(
+            self._segments, self._rot, queue, offset, bounds, limits, cold
+        )
+
+    def look_for(self, queue: Queue, cold: bool, wanted: MessageFilter) -> Look:
+        """What looks at the messages of one read."""
+        view = self._words.view
+        bounds = view[MIN_POSITION], view[COMMITTED]
+        return Look(self._segments, bounds, queue.extension, cold, wanted)
+
+    def look(
+        self, queue: Queue, offset: int, most: int, wanted: MessageFilter
+    ) -> tuple[bool, int]:
+        """See L{rocketbroker.store.interfaces.IStore.look}."""
+        look = self.look_for(queue, offset < queue.trusted_from, wanted)
+        blob = queue.read(offset, min(most, queue.max_offset - offset))
+        for entry in ENTRY.iter_unpack(blob[: len(blob) // SIZE * SIZE]):
+            if look.takes(*entry) or look.is_over:
+                return True, look.spent
+        return False, look.spent
+
+    def read_warm(
+        self, queue: Queue, offset: int, most_messages: int, most_bytes: int
+    ) -> ReadResult | None:
+        """See L{rocketbroker.store.interfaces.IStore.read_warm}."""
+        view = self._words.view
+        slot = queue.slot
+        first = view[slot + MIN]
+        end = view[slot + MAX]
+        count, size = self._hot_limits
+        if not first <= offset < end or not 0 < most_messages <= count:
+            return None
+        if offset < queue.trusted_from:
+            return None
+        if view[PUBLISHED] - view[MIN_POSITION] > self._hot_bytes and self.is_cold(
+            queue, offset
+        ):
+            return None
+        if most_messages > end - offset:
+            most_messages = end - offset
+        blob = queue.files.read(offset * SIZE, most_messages * SIZE)
+        return self._read_plain(
+            blob, offset, most_bytes if most_bytes < size else size, first, end
+        )
+
+    def _read_plain(
+        self, blob: bytes, offset: int, most_bytes: int, first: int, end: int
+    ) -> ReadResult | None:
+        """All messages at once, if they fit and are in one segment in memory.
+
+        So it is for nearly all pulls, and costs half.
+
+        @param blob: their entries.
+        @return: None if it is not so.
+        """
+        count, rest = divmod(len(blob), SIZE)
+        if rest or not 0 < count < len(_PLACES):
+            return None
+        fields = _PLACES[count](blob)
+        positions = fields[::2]
+        sizes = fields[1::2]
+        total = sum(sizes)
+        if total > most_bytes:
+            return None
+        start = positions[0]
+        segment = self._segments.find(start)
+        if segment is None:
+            return None
+        low = segment.start
+        limit = min(segment.end, self._words.view[COMMITTED])
+        stop = positions[-1] + sizes[-1]
+        if stop - start == total and start < stop <= limit:
+            # One extent, unless entries are wrong in a way that adds up; and then too
+            # it is a part of the log that begins and ends as the entries say.
+            pieces = [segment.view()[start - low : stop - low]]
+        else:
+            pieces = _extents(positions, sizes, segment, limit)
+            if not pieces:
+                return None
+        return ReadResult(FOUND, offset + count, first, end, pieces, count, total)
+
+
+def _extents(
+    positions: tuple[int, ...], sizes: tuple[int, ...], segment: Segment, limit: int
+) -> list[bytes]:
+    """Records of one segment; nothing if any of them is not.
+
+    @param limit: they end here at the latest.
+    """
+    # Records that were sent together stand together: few extents, most of the time. The
+    # gap from where a record would stand, were all one extent, is the same within one.
+    before = [*accumulate(sizes, initial=0)]
+    gaps = [*map(sub, positions, before)]
+    count = len(sizes)
+    low = segment.start
+    view = segment.view()
+    pieces: list[bytes] = []
+    at = 0
+    while at < count:
+        if len(pieces) == FEW_EXTENTS:
+            return _scattered(positions, sizes, segment, limit)
+        following = bisect_right(gaps, gaps[at], at)
+        start = positions[at]
+        stop = positions[following - 1] + sizes[following - 1]
+        size = before[following] - before[at]
+        if stop - start != size or not low <= start < stop <= limit:
+            return []
+        pieces.append(view[start - low : stop - low])
+        at = following
+    return pieces
+
+
+def _scattered(
+    positions: tuple[int, ...], sizes: tuple[int, ...], segment: Segment, limit: int
+) -> list[bytes]:
+    """The same for records with others between nearly all of them."""
+    low = segment.start
+    ends = [*map(add, positions, sizes)]
+    if min(positions) < low or min(sizes) <= 0 or max(ends) > limit:
+        return []
+    # Views, so that each byte is copied once; none of them outlives the join, or the
+    # segment could not be closed.
+    with memoryview(segment.view()) as whole:
+        return [
+            b"".join(
+                [
+                    whole[start - low : end - low]
+                    for start, end in zip(positions, ends, strict=True)
+                ]
+            )
+        ]
+
+
+@final
+class Collector:
+    """What one read of records that are in memory has found so far.
+
+    @ivar count: how many messages.
+    @ivar is_full: whether no further message fits.
+    """
+
+    __slots__ = (
+        "_lowest",
+        "_most_bytes",
+        "_most_messages",
+        "_pieces",
+        "_published",
+        "_segments",
+        "_size",
+        "_status",
+        "count",
+        "is_full",
+    )
+
+    def __init__(
+        self,
+        segments: Segments,
+        bounds: tuple[int, int],
+        limits: tuple[int, int],
+    ) -> None:
+        """
+        @param bounds: the oldest position of the log, and the published one.
+        @param limits: the most messages and bytes.
+        """
+        self._segments = segments
+        self._lowest, self._published = bounds
+        self._most_messages, self._most_bytes = limits
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._status = NO_MATCHED_MESSAGE
+        self.count = 0
+        self.is_full = False
+
+    def collect(
+        self, blob: bytes, entries: int, matches: Callable[[int], bool] | None
+    ) -> int:
+        """Take what these entries point to.
+
+        @return: how many of them were passed.
+        """
+        if entries < len(_UNPACK):
+            fields = _UNPACK[entries](blob)
+        else:
+            fields = struct.unpack(">" + "qiq" * entries, blob)
+        most_bytes = self._most_bytes
+        most_messages = self._most_messages
+        pieces = self._pieces
+        total = self._size
+        count = self.count
+        passed = 0
+        # The extent that is being gathered, and the segment that it is in.
+        start = end = low = high = 0
+        view: mmap.mmap | None = None
+        for position, size, code in zip(
+            fields[::3], fields[1::3], fields[2::3], strict=True
+        ):
+            if count and (count >= most_messages or total + size > most_bytes):
+                self.is_full = True
+                break
+            passed += 1
+            if matches is not None and not matches(code):
+                continue
+            stop = position + size
+            if position != end or stop > high or size <= 0:
+                if position < low or stop > high or size <= 0 or not count:
+                    found = self._find(position, size)
+                    if found is None:
+                        if not count:
+                            self._status = MESSAGE_WAS_REMOVING
+                        continue
+                    if end > start:
+                        pieces.append(self._slice(start, end))
+                    low = found.start
+                    high = min(found.end, self._published)
+                    view = found.view()
+                elif end > start:
+                    pieces.append(
+                        self._slice(start, end)
+                        if view is None
+                        else view[start - low : end - low]
+                    )
+                start = position
+            end = stop
+            count += 1
+            total += size
+        if end > start:
+            pieces.append(self._slice(start, end))
+        self._size = total
+        self.count = count
+        self.is_full = self.is_full or count >= most_messages or total >= most_bytes
+        return passed
+
+    def _find(self, position: int, size: int) -> Segment | None:
+        """The segment of a record; None if it is not, or no more, in the log."""
+        if position < self._lowest or size <= 0 or position + size > self._published:
+            return None
+        segment = self._segments.find(position)
+        if segment is None or position + size > segment.end:
+            return None
+        if size > self._most_bytes:
+            # The first one is taken whatever its size: so it had better be a record.
+            said = self._segments.read(position, 4, False)
+            if int.from_bytes(said, "big") != size:
+                return None
+        return segment
+
+    def _slice(self, start: int, end: int) -> bytes:
+        return self._segments.read(start, end - start, False)
+
+    def result(self, next_offset: int, first: int, end: int) -> ReadResult:
+        """What the read has come to."""
+        return ReadResult(
+            FOUND if self.count else self._status,
+            next_offset,
+            first,
+            end,
+            self._pieces,
+            self.count,
+            self._size,
+        )
+
+
+def outside(offset: int, first: int, end: int) -> ReadResult:
+    """What a read finds at an offset that the queue does not have."""
+    if end == 0:
+        return nothing(NO_MESSAGE_IN_QUEUE, 0, first, end)
+    if offset < first:
+        return nothing(OFFSET_TOO_SMALL, first, first, end)
+    if offset == end:
+        return nothing(OFFSET_OVERFLOW_ONE, offset, first, end)
+    return nothing(OFFSET_OVERFLOW_BADLY, end, first, end)
+
+
+def nothing(status: str, next_offset: int, first: int, end: int) -> ReadResult:
+    """A read that has found no message."""
+    return ReadResult(status, next_offset, first, end, [], 0, 0)

@@ -1,0 +1,124 @@
+# -*- test-case-name: tests.store.reading.test_time_lookup -*-
+"""Which queue offset belongs to a time.
+
+Store times grow with the offset, so it is a binary search; each probe reads one entry
+and one time stamp from the log. A record that is not in the log any more counts as too
+early; for one that cannot be read the next one stands that can be.
+
+The store sheet, section 10.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from rocketbroker.records.entries import ENTRY, SIZE
+from rocketbroker.store.commitlog.scanner import Blank, Broken, Found, parse
+from rocketbroker.store.commitlog.segments import Segments
+from rocketbroker.store.consumequeue.queue import Queue
+from rocketbroker.store.reading.checked_read import CorruptionLog, given_up
+from rocketbroker.store.shared_positions import COMMITTED, MIN_POSITION, SharedPositions
+
+#: The store time of what cannot be read, and one that is later than all others.
+_UNREADABLE: Final = -2
+_LATE: Final = 1 << 63
+
+#: So many messages in a row that cannot be read are passed: some blocks of small ones.
+_MOST_PASSED: Final = 256
+
+
+@final
+class TimeLookup:
+    """Looks single records up."""
+
+    def __init__(
+        self, segments: Segments, words: SharedPositions, rot: CorruptionLog
+    ) -> None:
+        """
+        @param rot: told of what the disk cannot read.
+        """
+        self._rot = rot
+        self._segments = segments
+        self._words = words
+
+    def record_at(self, position: int) -> bytes | None:
+        """See L{rocketbroker.store.interfaces.IStore.record_at}."""
+        data = self._bytes_at(position)
+        try:
+            parse(data, 0, position, True)
+        except (Blank, Broken):
+            return None
+        return data
+
+    def _bytes_at(self, position: int) -> bytes:
+        view = self._words.view
+        committed = view[COMMITTED]
+        if not view[MIN_POSITION] <= position <= committed - 8:
+            return b""
+        size = 4
+        try:
+            head = self._segments.read(position, size, True)
+            size = int.from_bytes(head, "big", signed=True)
+            if size <= 0 or position + size > committed:
+                return b""
+            return self._segments.read(position, size, True)
+        except OSError as error:
+            why = given_up(self._rot, self._segments, position, size, error)
+        said = f"The record at position {position} cannot be read: {why}."
+        self._rot.note(position, said)
+        return b""
+
+    def _parse(self, data: bytes, position: int) -> Found | None:
+        try:
+            return parse(data, 0, position, False)
+        except (Blank, Broken):
+            return None
+
+    def store_time(self, queue: Queue, offset: int) -> int:
+        """See L{rocketbroker.store.interfaces.IStore.store_time}."""
+        return max(-1, self._time(queue, offset))
+
+    def _time(self, queue: Queue, offset: int) -> int:
+        """The same; L{_UNREADABLE} of one that is in the log, and cannot be read."""
+        if not queue.min_offset <= offset < queue.max_offset:
+            return -1
+        if queue.batch is not None:
+            position = queue.batch.position_of(offset)
+        else:
+            entry = queue.read(offset, 1)
+            position = ENTRY.unpack(entry)[0] if len(entry) == SIZE else -1
+        if position < self._words.view[MIN_POSITION]:
+            return -1
+        found = self._parse(self._bytes_at(position), position)
+        return _UNREADABLE if found is None else found[6]
+
+    def _time_from(self, queue: Queue, offset: int, end: int) -> tuple[int, int]:
+        """The store time of the first message from an offset on that can be read, and
+        its offset. If there is none, none is too early: who gets some messages again
+        loses nothing."""
+        for at in range(offset, min(end, offset + _MOST_PASSED)):
+            time = self._time(queue, at)
+            if time != _UNREADABLE:
+                return time, at
+        return _LATE, offset
+
+    def offset_by_time(self, queue: Queue, ms: int, upper: bool) -> int:
+        """See L{rocketbroker.store.interfaces.IStore.offset_by_time}."""
+        first = low = queue.min_offset
+        end = high = queue.max_offset
+        if queue.batch is not None:
+            return min(max(first, queue.batch.offset_by_time(ms, upper)), end)
+        is_some_bad = False
+        while low < high:
+            middle = (low + high) // 2
+            time, at = self._time_from(queue, middle, high)
+            is_some_bad = is_some_bad or at > middle or time == _LATE
+            if time < ms or (upper and time == ms):
+                low = at + 1
+            else:
+                high = middle
+        if upper:
+            return max(first, low - 1)
+        if is_some_bad:
+            _, low = self._time_from(queue, low, end)
+        return min(low, end)

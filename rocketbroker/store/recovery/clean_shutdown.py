@@ -1,0 +1,163 @@
+# -*- test-case-name: tests.store.recovery.test_clean_shutdown -*-
+"""Where each queue began and ended when the store was stopped.
+
+After a clean stop the queues are believed as they stand. One that has lost its last
+entries since, in a copy that was not complete or on a bad disk, looks like one that
+ended earlier: nothing in RocketMQ's files tells. So a clean stop writes down where each
+queue ended, in the file C{rocketbroker.ends}, which the next start reads and removes.
+If it says more than what stands in a queue, the queues are made again from the log. So
+they are when the first files of one are gone, though the log begins where it did; and
+where it begins with the first record of all, though nobody has written anything down.
+Where the log began and ended tells what is missing of its files.
+
+It counts only as long as nobody else has written to the store: then the log has not
+grown since. (Else L{rocketbroker.store.recovery.unentered} looks.) A queue that has no
+directory any more is made again, too, but for one of a topic that the broker does not
+know any more. A broker of RocketMQ's may also have deleted the topic meanwhile and
+made it again. Then its table of topics has another version than it had when the store
+was stopped, and nothing is known of a queue without entries.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Sequence
+from typing import Final, final
+
+from rocketbroker.files.interfaces import IFiles
+from rocketbroker.records.entries import SIZE
+from rocketbroker.records.names import is_light
+from rocketbroker.store.consumequeue.queue import Queue
+from rocketbroker.store.recovery.known_topics import topics_version
+
+NAME: Final = "rocketbroker.ends"
+
+#: What a content that was not ours may lead to: any nesting, any number.
+_SENSELESS: Final = ValueError, TypeError, KeyError, OverflowError, RecursionError
+
+
+@final
+class CleanShutdown:
+    """The file.
+
+    @ivar first: where the log began by what it says; -1 if nothing is known.
+    @ivar published: where the log ended by what it says; the same.
+    @ivar is_undeleted: whether no topic can have been deleted since.
+    """
+
+    def __init__(self, files: IFiles, root: str) -> None:
+        self._files = files
+        self._root = root
+        self._path = os.path.join(root, NAME)
+        self.first = -1
+        self.published = -1
+        self.is_undeleted = False
+        self._ends: dict[tuple[str, int], int] = {}
+        self._begins: dict[tuple[str, int], int] = {}
+
+    def save(self, first: int, published: int, queues: Sequence[Queue]) -> None:
+        """I{Blocking.} Write down where the queues begin and end.
+
+        @param first: where the log begins.
+        @param published: where the log ends.
+        @raise OSError: the disk refused.
+        """
+        ends = [[each.topic, each.queue_id, each.max_offset] for each in queues]
+        begins = [[each.topic, each.queue_id, _begin(each)] for each in queues]
+        said = {
+            "first": first,
+            "published": published,
+            "queues": ends,
+            "begins": begins,
+            "topics": topics_version(self._files, self._root),
+        }
+        content = json.dumps(said).encode()
+        file = self._files.open(self._path, create=True)
+        try:
+            file.truncate(0)
+            file.pwrite(content, 0)
+            file.datasync()
+        finally:
+            file.close()
+
+    def load(self) -> None:
+        """I{Blocking.} Read the file, if it is there and makes sense."""
+        if not self._files.exists(self._path):
+            return
+        with contextlib.suppress(*_SENSELESS):
+            said = json.loads(self._files.read(self._path))
+            published = int(said["published"])
+            self._ends = {(str(t), int(q)): int(end) for t, q, end in said["queues"]}
+            self.published = published
+            self.first = int(said["first"])
+            version = topics_version(self._files, self._root)
+            self.is_undeleted = said.get("topics") == version
+            begins = said.get("begins", ())
+            self._begins = {(str(t), int(q)): int(begin) for t, q, begin in begins}
+
+    def forget(self) -> None:
+        """I{Blocking.} Remove the file: what it says is used, or of no use."""
+        if self._files.exists(self._path):
+            self._files.remove(self._path)
+
+    def end_of(self, topic: str, queue_id: int) -> int:
+        """Where a queue ended by what it says; 0 if it did not know it."""
+        return self._ends.get((topic, queue_id), 0)
+
+    def queues(self, listed: frozenset[str] | None) -> list[tuple[bytes, int]]:
+        """Those that had a message by what it says; a name may be no topic's.
+
+        @param listed: the topics that the broker knows, none of them light queues; None
+            if that is not known.
+        """
+        return [
+            (topic.encode("utf-8", "surrogatepass"), queue_id)
+            for (topic, queue_id), end in self._ends.items()
+            if end > 0
+            and queue_id < 1 << 31
+            and (listed is None or topic in listed or is_light(topic))
+        ]
+
+    def _begin_of(self, queue: Queue, first: int) -> int:
+        """Where the files of a queue have to begin, at the latest.
+
+        @param first: where the log begins.
+        """
+        begin = 0 if first == 0 else _begin(queue)
+        if self.first != first:
+            return begin
+        return self._begins.get((queue.topic, queue.queue_id), begin)
+
+    def missing(self, first: int, published: int, queues: Sequence[Queue]) -> str:
+        """A sentence about a queue that has lost entries; empty if none is known to.
+
+        @param first: where the log begins.
+        @param published: where the log ends, by what the queues say.
+        """
+        for queue in queues:
+            what = ""
+            end = self.end_of(queue.topic, queue.queue_id)
+            begin = self._begin_of(queue, first)
+            if not (queue.max_offset or self.is_undeleted or is_light(queue.topic)):
+                # Its topic may have been deleted and made again.
+                continue
+            if queue.max_offset < end and published <= self.published:
+                what = f"ends at offset {queue.max_offset}; it ended at {end}"
+            elif begin < _begin(queue):
+                what = (
+                    f"has entries from offset {_begin(queue)} on; it had from {begin}"
+                )
+            if what:
+                return (
+                    f"{queue.topic}/{queue.queue_id} {what} when the store was "
+                    "stopped. All queues are made again."
+                )
+        return ""
+
+
+def _begin(queue: Queue) -> int:
+    """The offset that the first entry in the files of a queue has; 0 of none."""
+    files = queue.files.all
+    return files[0].start // SIZE if files else 0

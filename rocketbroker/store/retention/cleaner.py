@@ -1,0 +1,242 @@
+# -*- test-case-name: tests.store.retention.test_cleaner -*-
+"""What is removed from a store, when, and in which order.
+
+The oldest segment goes first, never the last one, and none that is not flushed and in
+the queues; then queues begin where the log does, and their files and those of the index
+that speak of nothing else any more go too. When segments go: those that have expired,
+by the time of their last change and fileReservedTime, during the hours of deleteWhen
+and at any time on a disk that is rather full; any, with cleanFileForciblyEnable, on one
+that is so full that nothing could be stored soon. The reference removes ten files then,
+whatever one of them would have freed; here the disk is asked after each. A removal for
+age waits for the index, a forced one does not.
+
+A file is removed by its name alone. Whoever reads it, another thread, an export in
+another process, reads on, and its blocks come back when the last of them lets go; a
+mapping is never taken away from under a reader. So what the reference calls hanging, a
+file that readers do not let go, does not hold anything up here, and there is nothing to
+be torn down after destroyMapedFileIntervalForcibly, which has no effect. What hangs
+here is a file that the system does not let us remove: it stays in the log and can be
+read, nothing behind it goes, since a log with a hole begins behind it at the next
+start, and it is tried again after redeleteHangedFileInterval.
+
+The store sheet, sections 2.5, 7.4 and 17.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import Final, final
+
+from rocketbroker.config.hours import parse_hours
+from rocketbroker.config.store import StoreOptions
+from rocketbroker.files.interfaces import IFiles
+from rocketbroker.store.append_lock import AppendLock
+from rocketbroker.store.commitlog.segments import Segment, Segments
+from rocketbroker.store.consumequeue.queue import Queue
+from rocketbroker.store.consumequeue.table import QueueTable
+from rocketbroker.store.disk_usage import DiskUsage
+from rocketbroker.store.index.service import Index
+from rocketbroker.store.shared_positions import (
+    DISPATCHED,
+    FLUSHED,
+    MIN_POSITION,
+    SharedPositions,
+)
+
+#: How many rounds one call of an operator is good for, as in the reference.
+MANUAL_ROUNDS: Final = 20
+
+#: After so many queues without anything to remove, others get their turn.
+QUEUES_AT_ONCE: Final = 100
+
+_HOUR_MS: Final = 3_600_000
+
+
+def local_hour(ms: int) -> int:
+    """The hour of the day, 0 to 23, where this machine is."""
+    return time.localtime(ms // 1000).tm_hour
+
+
+@final
+class Cleaner:
+    """Removes what a store does not need any more.
+
+    @ivar removed_segments: how many files of the log are gone.
+    @ivar removed_files: how many of the queues and of the index.
+    @ivar failures: how many removals the system has refused.
+    @ivar hanging: the sentence about a file that could not be removed; empty if none.
+    """
+
+    def __init__(
+        self,
+        files: IFiles,
+        options: StoreOptions,
+        segments: Segments,
+        table: QueueTable,
+        index: Index,
+        words: SharedPositions,
+        lease: AppendLock,
+        space: DiskUsage,
+        wall_ms: Callable[[], int],
+        hour_of: Callable[[int], int],
+    ) -> None:
+        """
+        @param hour_of: the local hour of a time in ms.
+        """
+        self.removed_segments = 0
+        self.removed_files = 0
+        self.failures = 0
+        self.hanging = ""
+        self._files = files
+        self._segments = segments
+        self._table = table
+        self._index = index
+        self._words = words
+        self._lease = lease
+        self._space = space
+        self._wall_ms = wall_ms
+        self._hour_of = hour_of
+        self._hours = parse_hours(options.delete_when)
+        self._reserved_ms = options.file_reserved_time * _HOUR_MS
+        self._most_removed = options.delete_file_batch_max
+        self._force = options.clean_file_forcibly_enable
+        self._pause = options.delete_commit_log_files_interval
+        self._queue_pause = options.delete_consume_queue_files_interval
+        self._hanging_ms = options.redelete_hanged_file_interval
+        self._hanging_since_ms = 0
+        self._manual = 0
+        #: Where the log began when the queues were last looked through.
+        self._followed = 0
+
+    def expire_now(self) -> None:
+        """Remove what has expired with the next rounds, whatever the hour is."""
+        self._manual = MANUAL_ROUNDS
+
+    def follow_from(self, position: int) -> None:
+        """Let the queues follow the log when it begins behind a position, and not yet:
+        what is missing before it may come back."""
+        self._followed = position
+
+    def round(self) -> Iterator[int]:
+        """I{Each step blocks.} One round, in steps that remove one file at the most.
+
+        @return: after each step, how many ms to wait before the next.
+        """
+        yield from self._clean_log()
+        yield from self._clean_queues()
+
+    # The log.
+
+    def _clean_log(self) -> Iterator[int]:
+        space = self._space
+        space.look()
+        at_any_hour = space.expire or space.force or self._manual > 0
+        if self._manual > 0:
+            self._manual -= 1
+        if not at_any_hour and self._hour_of(self._wall_ms()) not in self._hours:
+            return
+        for count in range(self._most_removed):
+            force = self._force and space.force
+            if count:
+                yield self._pause
+            if not self._remove_oldest(force):
+                return
+            if force:
+                space.look()
+
+    def _remove_oldest(self, force: bool) -> bool:
+        """Remove the oldest segment, if it may go.
+
+        @param force: whether it may before it has expired.
+        """
+        segments = self._segments.all
+        if len(segments) < 2 or self._is_hanging():
+            return False
+        oldest = segments[0]
+        if oldest.end > self._needed(force) or not (force or self._has_expired(oldest)):
+            return False
+        try:
+            self._segments.remove_first(self._begin_at)
+        except OSError as error:
+            self._hang(oldest.path, error)
+            return False
+        self.hanging = ""
+        self.removed_segments += 1
+        with contextlib.suppress(OSError):
+            self._files.sync_dir(os.path.dirname(oldest.path))
+        return True
+
+    def _begin_at(self, position: int) -> None:
+        self._words.view[MIN_POSITION] = position
+
+    def _needed(self, force: bool) -> int:
+        """Where the log begins that somebody still has to read."""
+        view = self._words.view
+        needed: int = min(view[FLUSHED], view[DISPATCHED])
+        if not force and self._index.behind:
+            needed = min(needed, self._index.position)
+        return needed
+
+    def _has_expired(self, segment: Segment) -> bool:
+        try:
+            changed_ms = self._files.modified_ms(segment.path)
+        except FileNotFoundError:
+            # Somebody else has removed it.
+            return True
+        except OSError:
+            return False
+        return changed_ms + self._reserved_ms <= self._wall_ms()
+
+    def _hang(self, path: str, error: OSError) -> None:
+        self.failures += 1
+        self.hanging = f"{path} cannot be removed: {error.strerror}"
+        self._hanging_since_ms = self._wall_ms()
+
+    def _is_hanging(self) -> bool:
+        """Whether a file that could not be removed is left alone for now."""
+        waited_ms = self._wall_ms() - self._hanging_since_ms
+        return bool(self.hanging) and 0 <= waited_ms < self._hanging_ms
+
+    # What follows the log.
+
+    def _clean_queues(self) -> Iterator[int]:
+        lowest: int = self._words.view[MIN_POSITION]
+        if lowest <= self._followed:
+            return
+        for number, queue in enumerate(self._table.all(), 1):
+            try:
+                removed = self._begin(queue, lowest)
+            except OSError:
+                # It is out of the queue; the next start tries again.
+                self.failures += 1
+                continue
+            self.removed_files += removed
+            if removed:
+                yield self._queue_pause
+            elif number % QUEUES_AT_ONCE == 0:
+                yield 0
+        try:
+            self.removed_files += self._index.drop_before(lowest)
+        except OSError:
+            # As it does with the next segment that goes.
+            self.failures += 1
+        self._followed = lowest
+
+    def _begin(self, queue: Queue, lowest: int) -> int:
+        """Let a queue begin where the log does.
+
+        Searched twice: without the lease, so that whatever has to come from the disk
+        does, and then with it, so that nobody dispatches meanwhile.
+
+        @return: how many files were removed.
+        """
+        if not queue.begins_before(lowest):
+            return 0
+        self._lease.acquire()
+        try:
+            return queue.begin_with(lowest)
+        finally:
+            self._lease.release()

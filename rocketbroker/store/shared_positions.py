@@ -1,0 +1,215 @@
+# -*- test-case-name: tests.store.test_shared_positions -*-
+"""The numbers that all processes on one store must agree on.
+
+They live in a shared mapping of the file C{rocketbroker.words} in the store's root, one
+aligned native word each, written and read through C{memoryview.cast("q")} and nothing
+else: a word packed byte by byte is seen torn by another process. The file is made anew
+by each start and removed by each clean stop; nothing in it survives, or needs to.
+
+    =======  ================================================================
+    word     meaning
+    =======  ================================================================
+    0        L{MAGIC}
+    1        the process that owns the store, as in its C{abort} file
+    2        when that C{abort} file was written, in ms: another owner's differs
+    3        the start of the oldest segment
+    4        published: the end of the log
+    5        flushed: all before is on the disk
+    6        dispatched: all before is in the consume queues
+    7        1 while an append is between reserving and publishing: next offsets
+             may then be ahead of what is published
+    8        how many queues have slots
+    9        committed: readers look no further; as a rule what is published
+    16...    of each queue 4 words: next offset, max offset, min offset, and of a
+             batch queue the byte behind its last unit
+    =======  ================================================================
+
+Which queue has which slot stands in C{rocketbroker.queues}: one line
+C{topic/queueId} for each slot, in order; a line that is not terminated does not count.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import mmap
+import os
+from typing import Final, final
+
+from rocketbroker.files.interfaces import IFile, IFiles
+from rocketbroker.store.disk_usage import NO_ROOM
+
+WORDS_NAME: Final = "rocketbroker.words"
+QUEUES_NAME: Final = "rocketbroker.queues"
+
+MAGIC: Final = int.from_bytes(b"rbwords1", "big")
+
+OWNER: Final = 1
+ABORT_MS: Final = 2
+MIN_POSITION: Final = 3
+PUBLISHED: Final = 4
+FLUSHED: Final = 5
+DISPATCHED: Final = 6
+APPENDING: Final = 7
+QUEUES: Final = 8
+COMMITTED: Final = 9
+
+#: The first slot, the words of each, and what they mean.
+FIRST_SLOT: Final = 16
+SLOT_WORDS: Final = 4
+NEXT: Final = 0
+MAX: Final = 1
+MIN: Final = 2
+END: Final = 3
+
+#: The file begins with room for some 2000 queues, and doubles.
+FIRST_SIZE: Final = 1 << 16
+
+#: In memory they have room for two million; what is not touched costs nothing.
+MEMORY_SIZE: Final = 64 << 20
+
+
+@final
+class SharedPositions:
+    """The mapping. C{view} is replaced when it grows: take it anew in each step.
+
+    A store whose disk is full when it starts has to start all the same. Then the words
+    are in memory of this process alone, as are those that grow beyond their file while
+    it starts; readers in other processes do without, as with the reference's stores.
+
+    @ivar is_shared: whether other processes can see them.
+    """
+
+    __slots__ = (
+        "_file",
+        "_files",
+        "_map",
+        "_names",
+        "_names_size",
+        "_root",
+        "_starting",
+        "is_shared",
+        "view",
+    )
+
+    def __init__(self, files: IFiles, root: str) -> None:
+        """Make both files, empty."""
+        self._files = files
+        self._root = root
+        self._starting = True
+        for name in (WORDS_NAME, QUEUES_NAME):
+            if files.exists(os.path.join(root, name)):
+                files.remove(os.path.join(root, name))
+        self._names: IFile | None = None
+        self._names_size = 0
+        self._file: IFile | None = None
+        self.is_shared = True
+        try:
+            self._names = files.open(os.path.join(root, QUEUES_NAME), create=True)
+            file = files.open(os.path.join(root, WORDS_NAME), create=True)
+            self._file = file
+            # Blocks, not a hole: touching a hole of a full disk kills the process.
+            file.allocate(0, FIRST_SIZE)
+            self._map = file.map(FIRST_SIZE, True)
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            self._map = mmap.mmap(-1, MEMORY_SIZE)
+            self._leave_disk()
+        self.view: memoryview = memoryview(self._map).cast("q")
+        self.view[0] = MAGIC
+
+    def started(self) -> None:
+        """From now on others use them: they stay where they are."""
+        self._starting = False
+
+    def add_queue(self, topic: str, queue_id: int) -> int:
+        """Give a queue a slot.
+
+        @return: the index of its first word.
+        @raise OSError: the disk is full, and there was no room left.
+        """
+        count = self.view[QUEUES]
+        first = FIRST_SLOT + count * SLOT_WORDS
+        try:
+            if first + SLOT_WORDS > len(self.view):
+                self._grow()
+            self._name(topic, queue_id)
+        except OSError as error:
+            if not self._starting or not self.is_shared or error.errno not in NO_ROOM:
+                raise
+            self._move_to_memory()
+        self.view[QUEUES] = count + 1
+        return first
+
+    def _name(self, topic: str, queue_id: int) -> None:
+        if self._names is not None:
+            line = f"{topic}/{queue_id}\n".encode()
+            self._names.pwrite(line, self._names_size)
+            self._names_size += len(line)
+
+    def _grow(self) -> None:
+        size = len(self.view) * 8
+        if self._file is None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self._file.allocate(size, size)
+        # The old mapping goes when the last step that still uses its view ends.
+        self._map = self._file.map(size * 2, True)
+        self.view = memoryview(self._map).cast("q")
+
+    def _move_to_memory(self) -> None:
+        found = mmap.mmap(-1, MEMORY_SIZE)
+        found[: len(self.view) * 8] = self.view.tobytes()
+        # Who has the files open is not to believe them any more.
+        self.view[0] = 0
+        self._map = found
+        self.view = memoryview(found).cast("q")
+        self._leave_disk()
+
+    def _leave_disk(self) -> None:
+        self.is_shared = False
+        self.close()
+        self._names = self._file = None
+        for name in (WORDS_NAME, QUEUES_NAME):
+            with contextlib.suppress(OSError):
+                self._files.remove(os.path.join(self._root, name))
+
+    def close(self) -> None:
+        """Forget the mapping; the files stay."""
+        for file in (self._names, self._file):
+            if file is not None:
+                file.close()
+
+    def remove(self) -> None:
+        """Remove the files, after a clean stop."""
+        if self.is_shared:
+            for name in (WORDS_NAME, QUEUES_NAME):
+                self._files.remove(os.path.join(self._root, name))
+
+
+@final
+class ReadOnlyPositions:
+    """The same, of a running broker, for another process that only reads."""
+
+    __slots__ = ("_file", "_map", "view")
+
+    def __init__(self, file: IFile) -> None:
+        self._file = file
+        size = file.size() // 8 * 8
+        self._map: mmap.mmap | None = None
+        self.view: memoryview = memoryview(bytes(8 * FIRST_SLOT)).cast("q")
+        if size >= 8 * FIRST_SLOT:
+            self._map = file.map(size, False)
+            self.view = memoryview(self._map).cast("q")
+
+    def belongs_to(self, owner: int, abort_ms: int) -> bool:
+        """Whether they are those of the broker that wrote this C{abort} file."""
+        view = self.view
+        return view[0] == MAGIC and view[OWNER] == owner and view[ABORT_MS] == abort_ms
+
+    def close(self) -> None:
+        """Forget the mapping."""
+        self.view.release()
+        if self._map is not None:
+            self._map.close()
+        self._file.close()

@@ -1,0 +1,142 @@
+# -*- test-case-name: tests.store.test_store_lock -*-
+"""Who uses a store, and whether it was left as it should be.
+
+The file C{lock} keeps other brokers out, C{abort} tells the next start that this one
+did not stop cleanly; only that it exists counts, but ours holds the process, as the
+reference's does, and tells readers whose shared words they see. A disk so full that
+neither can be written to is no reason not to start: the lock is on the file and not in
+it, and a reader that cannot tell whose words they are does without them.
+
+What stands in C{lock} tells the next start who wrote to the log last. We write
+L{ZEROED} when nothing but zeros stands behind the log's end; each start of the
+reference, 4.9 or 5.x, writes C{lock} over the first bytes of that before it appends
+anything, and what it gives up it leaves where it stands.
+
+The store sheet, sections 1 and 14.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import Final, final
+
+from rocketbroker.errors import StoreError
+from rocketbroker.files.interfaces import IFile, IFiles
+from rocketbroker.files.obstacles import clear_for_file
+from rocketbroker.store.disk_usage import NO_ROOM
+from rocketbroker.store.shared_positions import ABORT_MS, OWNER, SharedPositions
+
+ABORT: Final = "abort"
+LOCK: Final = "lock"
+LOCK_TEXT: Final = b"lock"
+ZEROED: Final = b"rocketbroker"
+
+
+@final
+class StoreLock:
+    """The two files of one store.
+
+    @ivar is_zeroed: whether zeros alone stood behind the log when the last process
+        that may have appended to it began to.
+    @ivar said: sentences about what was in the way of the two files.
+    """
+
+    def __init__(self, files: IFiles, root: str) -> None:
+        self._files = files
+        self._root = root
+        self._abort = os.path.join(root, ABORT)
+        self._lock: IFile | None = None
+        self.is_zeroed = False
+        self.said: list[str] = []
+        self._is_doubted = False
+
+    def take(self) -> None:
+        """I{Blocking.} Take the lock, before anything is changed.
+
+        The reference takes it after recovery; then two brokers both recover.
+
+        @raise StoreError: another broker has it.
+        @raise OSError: the file cannot be made.
+        """
+        lock = os.path.join(self._root, LOCK)
+        is_store = any(
+            self._files.exists(os.path.join(self._root, name))
+            for name in ("commitlog", "consumequeue")
+        )
+        if is_store:
+            # Any other directory may have one that is called so: /var has.
+            self.said += clear_for_file(self._files, lock)
+        self._lock = self._files.open(lock, create=True)
+        if not self._lock.lock():
+            raise StoreError(f"The store {self._root} is used by another broker.")
+        # If it cannot be read, nobody knows.
+        with contextlib.suppress(OSError):
+            self.is_zeroed = self._lock.pread(len(ZEROED), 0) == ZEROED
+        cleared = clear_for_file(self._files, self._abort) if is_store else []
+        if cleared:
+            # It said that the last stop was not a clean one.
+            self.doubt()
+            self.said += cleared
+
+    def release(self) -> None:
+        """Let others have it."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def was_left_cleanly(self) -> bool:
+        """Whether the last stop was a clean one."""
+        return not self._files.exists(self._abort)
+
+    def doubt(self) -> None:
+        """I{Blocking.} Say that the last stop was not a clean one: what a start
+        changes, and does not finish, the next one must not believe. Or, once the store
+        is marked, that this one is not to count as clean.
+
+        @raise OSError: that cannot be said.
+        """
+        self._is_doubted = True
+        self._files.open(self._abort, create=True).close()
+        self._files.sync_dir(self._root)
+
+    def mark(self, words: SharedPositions, zeroed: bool) -> None:
+        """I{Blocking.} Say that the store is in use, and by whom.
+
+        @param zeroed: whether zeros alone stand behind the log.
+        @raise OSError: that cannot be said.
+        """
+        assert self._lock is not None, "the lock is taken first"
+        self._is_doubted = False
+        self._lock.truncate(0)
+        _write(self._lock, ZEROED if zeroed else LOCK_TEXT)
+        self._lock.datasync()
+        owner = os.getpid()
+        file = self._files.open(self._abort, create=True)
+        file.truncate(0)
+        _write(file, str(owner).encode())
+        file.datasync()
+        file.close()
+        self._files.sync_dir(self._root)
+        view = words.view
+        view[OWNER] = owner
+        view[ABORT_MS] = self._files.modified_ms(self._abort)
+
+    def unmark(self) -> None:
+        """I{Blocking.} Say that all is as it should be.
+
+        @raise OSError: that cannot be said; the next start checks everything.
+        """
+        if self._is_doubted:
+            return
+        self._files.remove(self._abort)
+        self._files.sync_dir(self._root)
+
+
+def _write(file: IFile, content: bytes) -> None:
+    """Write what a file holds, if there is room."""
+    try:
+        file.pwrite(content, 0)
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise

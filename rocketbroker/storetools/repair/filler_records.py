@@ -1,0 +1,495 @@
+# -*- test-case-name: tests.storetools.repair.test_filler_records -*-
+"""What takes the place of records that cannot be read any more.
+
+Nothing in the log can be taken out: all positions behind it would be wrong. So a region
+without a good record is filled with records that say what was there, and that both the
+reference and we step over or hand out as they are:
+
+  - Where a queue's entry still tells which message stood there, and only numbers of the
+    record's head, its topic, or the numbers in its properties at which the reference
+    ends its log are wrong, which the entry knows, they are set right, and nothing is
+    lost.
+  - Else the message keeps its place in its queue, since offsets must be dense, as a
+    message without a body, with the properties it had if they can be read, and the
+    property L{LOST}. A consumer sees that something was there. So it does in the light
+    queues that know it. One that waited for its
+    time, and that does not say any more where it was to go, goes nowhere: the
+    reference tries such a message for ever, and all behind it wait, but one for
+    half messages it drops.
+  - The rest becomes dead records: of the type rolled back, which no dispatch enters
+    anywhere; their bodies are the bytes that are there.
+  - Up to the end of a segment a filler does, and none is without one: behind a record
+    that ends with its segment the reference ends its log, after a crash.
+
+In a log whose records have a CRC of their own (C{enabledAppendPropCRC}) those that are
+put there have one, too: with C{forceVerifyPropCRC} the reference ends its log before a
+record that has none.
+
+The store sheet, sections 3, 7, 13 and 18.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, TypeAlias, final
+
+from rocketbroker.records.entries import FILLED_SIZE
+from rocketbroker.records.malformed import Malformed
+from rocketbroker.records.names import HALF_TOPIC, SCHEDULE_TOPIC
+from rocketbroker.records.properties import (
+    DELAY,
+    INNER_BASE,
+    INNER_MULTI_DISPATCH,
+    INNER_MULTI_QUEUE_OFFSET,
+    INNER_NUM,
+    REAL_QUEUE_ID,
+    REAL_TOPIC,
+    joined,
+)
+from rocketbroker.records.record import (
+    CRC_PROPERTY_SIZE,
+    StoredMessage,
+    decode,
+    encode,
+    is_crc_property_right,
+    own_crc,
+    record_size,
+)
+from rocketbroker.records.sysflags import HOST_MASK, INNER_BATCH, NEED_UNWRAP
+from rocketbroker.store.commitlog.encoder import (
+    FILLER,
+    FILLER_BYTES,
+    MAGIC_BLANK,
+    MOST_PROPERTIES,
+)
+from rocketbroker.store.commitlog.scanner import Blank, Broken, parse
+from rocketbroker.store.consumequeue.queue import MAGIC_V1, MAGIC_V2, MOST_TOPIC_V1
+from rocketbroker.storetools.repair.lostnumbers import (
+    with_all_numbers,
+    with_right_numbers,
+)
+
+#: Positions and offsets below this are such as there may be; those of rubbish are
+#: larger, as a rule: 256 TiB, and as many messages.
+MOST_LIKELY: Final = 1 << 48
+
+#: The property of a message whose body is lost: how many bytes its record had.
+LOST: Final = "ROCKETBROKER_LOST_BYTES"
+
+#: The topic of dead records; it has no queue.
+DEAD_TOPIC: Final = b"LOST"
+
+#: The transaction type of dead records: rolled back.
+DEAD: Final = 0xC
+
+#: No dead record is larger, as a reader takes it into memory whole.
+MOST_DEAD: Final = 4 << 20
+
+_WAITING: Final = SCHEDULE_TOPIC.encode()
+
+#: Where a message goes that waited, if nobody knows.
+_NOWHERE: Final = f"{REAL_TOPIC}\x01{HALF_TOPIC}\x02{REAL_QUEUE_ID}\x010\x02".encode()
+
+NOBODY: Final = bytes(8)
+SMALLEST_DEAD: Final = record_size(0, len(DEAD_TOPIC), 0)
+
+#: What stands before the body of one.
+_DEAD_HEAD: Final = SMALLEST_DEAD - 3 - len(DEAD_TOPIC)
+
+#: Compressed or not, and how, or an inner batch: means nothing without a body.
+_NOT_EMPTY: Final = 0x701 | INNER_BATCH | NEED_UNWRAP
+
+#: Ends a record whose last properties are gone: room for a CRC of its own.
+_ROOM: Final = re.compile(rb"\x02[\0\x02]{%d}\Z" % CRC_PROPERTY_SIZE)
+
+_RECORD_CRC: Final = re.compile(rb"(?:^|(?<=\x02))__CRC32#\x01[^\x02]*(?:\x02|$)")
+
+#: Reads bytes of the log: position, size.
+Read: TypeAlias = Callable[[int, int], bytes]
+
+
+@final
+class Slot:
+    """A record as its queue knows it.
+
+    @ivar messages: how many messages it is: a batch queue may know it as several.
+    @ivar lights: the light queues in which it stands, too, and its offset in each.
+    @ivar is_batch: whether a batch queue knows it.
+    """
+
+    __slots__ = (
+        "is_batch",
+        "lights",
+        "messages",
+        "position",
+        "queue_id",
+        "queue_offset",
+        "size",
+        "topic",
+    )
+
+    def __init__(
+        self,
+        position: int,
+        size: int,
+        topic: bytes,
+        queue_id: int,
+        queue_offset: int,
+        messages: int = 1,
+        is_batch: bool = False,
+    ) -> None:
+        self.position = position
+        self.size = size
+        self.topic = topic
+        self.queue_id = queue_id
+        self.queue_offset = queue_offset
+        self.messages = messages
+        self.is_batch = is_batch
+        self.lights: Sequence[tuple[bytes, int]] = ()
+
+
+@final
+class Filling:
+    """What has to be written where, in place of records that are lost.
+
+    @ivar store_ms: the store time of records whose own cannot be read.
+    @ivar patches: position and new bytes, in order, none overlapping.
+    @ivar mended: of records that are whole again, their slots.
+    @ivar emptied: of messages without a body now, their slots.
+    @ivar sealed: from where to where records stand whose own CRC is made again.
+    @ivar buried: of messages that have lost their places, their slots.
+    @ivar dead: from where to where dead records and fillers stand.
+    """
+
+    def __init__(self, read: Read, store_ms: int, is_sealed: bool = False) -> None:
+        """
+        @param is_sealed: whether the records of the log have CRCs of their own.
+        """
+        self._read = read
+        self._seal_bytes = CRC_PROPERTY_SIZE if is_sealed else 0
+        self._smallest = SMALLEST_DEAD + self._seal_bytes
+        self.store_ms = max(store_ms, 1)
+        self.patches: list[tuple[int, bytes]] = []
+        self.mended: list[Slot] = []
+        self.emptied: list[Slot] = []
+        self.sealed: list[tuple[int, int]] = []
+        self.dead: list[tuple[int, int]] = []
+        self.buried: list[Slot] = []
+
+    def fill(
+        self, start: int, end: int, slots: Sequence[Slot], ends_segment: bool
+    ) -> None:
+        """Fill a region.
+
+        @param slots: the records that queues know there; those that overlap are left
+            out.
+        @param ends_segment: whether the region's end is the end of its segment.
+        """
+        used = _apart(start, end - FILLER_BYTES if ends_segment else end, slots)
+        if used and 0 < used[0].position - start < self._smallest:
+            del used[0]
+        at = used[0].position if used else start
+        if used:
+            self._bury(start, at)
+        for number, slot in enumerate(used):
+            is_last = number + 1 == len(used)
+            room = end if is_last else used[number + 1].position
+            behind = slot.position + slot.size
+            if is_last and (ends_segment or end - behind >= self._smallest):
+                room = behind
+            self._slot(slot, room)
+            at = room
+        if at < end and ends_segment and end - at >= FILLER_BYTES:
+            self.patches.append((at, FILLER.pack(end - at, MAGIC_BLANK)))
+            self.dead.append((at, end))
+        else:
+            self._bury(at, end)
+
+    def would_mend(self, slot: Slot) -> bool:
+        """Whether a record is whole but for numbers that its queue knows."""
+        return _mended(slot, self._read(slot.position, slot.size)) is not None
+
+    def correct(self, slot: Slot) -> None:
+        """Set right the numbers of a record that is otherwise whole, if that does."""
+        data = self._read(slot.position, slot.size)
+        mended = _mended(slot, data)
+        if mended is not None and mended != data:
+            self._mend(slot, mended)
+
+    def seal(self, start: int, end: int) -> None:
+        """Give a record that has a CRC of its own the right one, as it is now."""
+        data = self._read(start, end - start)
+        self.patches.append((end - CRC_PROPERTY_SIZE, own_crc(data)))
+        self.sealed.append((start, end))
+
+    def _mend(self, slot: Slot, mended: bytes) -> None:
+        """Write a record as it is when mended, with the right CRC of its own if it has
+        one: more of it may be wrong than was set right."""
+        has_lost_crc = self._seal_bytes > 0 and _ROOM.search(mended) is not None
+        if has_lost_crc or not is_crc_property_right(mended, 0, len(mended)):
+            mended = mended[:-CRC_PROPERTY_SIZE] + own_crc(mended)
+            self.sealed.append((slot.position, slot.position + slot.size))
+        self.patches.append((slot.position, mended))
+        self.mended.append(slot)
+
+    def _bury(self, start: int, end: int) -> None:
+        """Give up a region."""
+        if start < end:
+            self.dead.append((start, end))
+            self._cover(start, end)
+
+    def _cover(self, start: int, end: int) -> None:
+        """Make dead records of everything in a region."""
+        while start < end:
+            size = end - start
+            if size > MOST_DEAD:
+                size = min(MOST_DEAD, size - self._smallest)
+            self._dead(start, size)
+            start += size
+
+    def _dead(self, position: int, size: int) -> None:
+        """A dead record; its body is what is there."""
+        is_sealed = self._seal_bytes > 0 and size >= self._smallest
+        length = size - (self._smallest if is_sealed else SMALLEST_DEAD)
+        record = encode(
+            DEAD_TOPIC,
+            self._read(position + _DEAD_HEAD, length),
+            b"",
+            0,
+            0,
+            position,
+            self.store_ms,
+            NOBODY,
+            self.store_ms,
+            NOBODY,
+            sys_flag=DEAD,
+            append_crc=is_sealed,
+        )
+        behind = _DEAD_HEAD + length
+        self.patches.append((position, record[:_DEAD_HEAD]))
+        self.patches.append((position + behind, record[behind:]))
+
+    def _slot(self, slot: Slot, room: int) -> None:
+        """Mend a record, or empty it; what it leaves up to C{room} is dead."""
+        data = self._read(slot.position, slot.size)
+        mended = _mended(slot, data)
+        left = room - slot.position - slot.size
+        if mended is not None and (left == 0 or left >= self._smallest):
+            self._mend(slot, mended)
+            self._bury(slot.position + slot.size, room)
+            return
+        record = None
+        if slot.messages == 1:
+            # A batch without messages is none, and its queue may have gaps.
+            room_here = room - slot.position
+            seal = self._seal_bytes
+            # Where the record was too small for all that, its place comes first; also
+            # where nothing more fits into properties that are as long as they can be.
+            for known, seal_bytes, says_where in (
+                (data, seal, True),
+                (data, seal, False),
+                (data, 0, False),
+                (b"", seal, True),
+            ):
+                record = self._empty(slot, known, room_here, seal_bytes, says_where)
+                if record is not None:
+                    break
+        if record is None:
+            self.buried.append(slot)
+            self._bury(slot.position, room)
+            return
+        self.patches.append((slot.position, record))
+        self.emptied.append(slot)
+        after = slot.position + len(record)
+        self._cover(after, room)
+
+    def _empty(
+        self, slot: Slot, data: bytes, room: int, seal_bytes: int, says_where: bool
+    ) -> bytes | None:
+        """A message without a body, of C{room} bytes or so few less that a dead record
+        fits behind it; None if there is no way.
+
+        @param seal_bytes: of what is added to its properties: its own CRC, or nothing.
+        @param says_where: whether is added where it belongs besides, if it is not said.
+        """
+        was = self._known(slot, data)
+        properties = was.property_bytes
+        if (
+            says_where
+            and slot.topic == _WAITING
+            and REAL_TOPIC.encode() not in properties
+        ):
+            properties = _NOWHERE
+        if (
+            says_where
+            and slot.lights
+            and INNER_MULTI_QUEUE_OFFSET.encode() not in properties
+        ):
+            properties = _in_lights(properties, slot.lights)
+        if seal_bytes and properties and not properties.endswith(b"\x02"):
+            properties += b"\x02"
+        room -= seal_bytes
+        hosts = was.born_host, was.store_host
+        size = record_size(
+            0, len(slot.topic), len(properties), len(hosts[0]), len(hosts[1])
+        )
+        joint = b"" if not properties or properties.endswith(b"\x02") else b"\x02"
+        marked = properties + joint + f"{LOST}\x01{slot.size}\x02".encode()
+        left = room - size - (len(marked) - len(properties))
+        if left < 0 or len(marked) + self._smallest + seal_bytes > MOST_PROPERTIES:
+            # No room to say that it is lost.
+            marked, left = properties, room - size
+            if left < self._smallest:
+                marked += b"\x02" * left
+        elif left < self._smallest:
+            marked = marked[:-1] + b" " * left + b"\x02"
+        if left < 0 or len(marked) + seal_bytes > MOST_PROPERTIES:
+            return None
+        return encode(
+            slot.topic,
+            b"",
+            marked,
+            slot.queue_id,
+            slot.queue_offset,
+            slot.position,
+            was.born_ms,
+            hosts[0],
+            was.store_ms,
+            hosts[1],
+            was.flag,
+            was.sys_flag & ~_NOT_EMPTY,
+            was.reconsume_times,
+            was.prepared_offset,
+            append_crc=seal_bytes > 0,
+        )
+
+    def _known(self, slot: Slot, data: bytes) -> StoredMessage:
+        """What can be read of a record, all but its body."""
+        try:
+            parse(data, 0, slot.position, False)
+            message = decode(data)
+        except (Broken, Blank, Malformed):
+            return StoredMessage(
+                "", 0, 0, 0, 0, b"", 0, 0, 0,
+                self.store_ms, NOBODY, self.store_ms, NOBODY, 0, 0, b"",
+            )  # fmt: skip
+        message.property_bytes = _RECORD_CRC.sub(b"", message.property_bytes)
+        return message
+
+
+def _in_lights(properties: bytes, lights: Sequence[tuple[bytes, int]]) -> bytes:
+    """Properties that say in which light queues a message stands, and where."""
+    names = b",".join(name for name, _ in lights)
+    offsets = ",".join(str(offset) for _, offset in lights)
+    own = b"%b\x01%b\x02" % (INNER_MULTI_DISPATCH.encode(), names)
+    own += f"{INNER_MULTI_QUEUE_OFFSET}\x01{offsets}\x02".encode()
+    return joined(properties, own)
+
+
+def _apart(start: int, end: int, slots: Sequence[Slot]) -> list[Slot]:
+    """Those inside a region that do not overlap, in order."""
+    kept: list[Slot] = []
+    at = start
+    for slot in sorted(slots, key=lambda each: each.position):
+        if slot.size == FILLED_SIZE or slot.size < record_size(0, len(slot.topic), 0):
+            continue
+        if slot.position >= at and slot.position + slot.size <= end:
+            kept.append(slot)
+            at = slot.position + slot.size
+    return kept
+
+
+def _mended(slot: Slot, data: bytes) -> bytes | None:
+    """A record with the numbers that its queue knows; None if that does not do."""
+    if not record_size(0, len(slot.topic), 0) <= slot.size <= len(data):
+        return None
+    if _is_of_another(slot, data):
+        return None
+    fixed = bytearray(data)
+    magic = MAGIC_V1 if len(slot.topic) <= MOST_TOPIC_V1 else MAGIC_V2
+    fixed[:8] = struct.pack(">ii", slot.size, magic)
+    fixed[12:16] = slot.queue_id.to_bytes(4, "big")
+    fixed[20:36] = struct.pack(">qq", slot.queue_offset, slot.position)
+    for record in _with_lengths(slot, bytes(fixed)):
+        try:
+            found = parse(record, 0, slot.position, True)
+        except (Broken, Blank):
+            continue
+        if found[1] == slot.size and found[2] == slot.topic:
+            return _with_numbers(slot, record, slot.size - len(found[7]))
+    return None
+
+
+def _is_of_another(slot: Slot, data: bytes) -> bool:
+    """Whether the head of another record stands there, as in a file of the log that was
+    copied over another one: both its position and its place in a queue are others, and
+    such as there may be."""
+    magic = int.from_bytes(data[4:8], "big", signed=True)
+    queue_offset, position = struct.unpack_from(">qq", data, 20)
+    place = int.from_bytes(data[12:16], "big"), queue_offset
+    return (
+        magic in (MAGIC_V1, MAGIC_V2)
+        and position != slot.position
+        and place != (slot.queue_id, slot.queue_offset)
+        and 0 <= position < MOST_LIKELY
+        and 0 <= queue_offset < MOST_LIKELY
+    )
+
+
+def _with_numbers(slot: Slot, record: bytes, start: int) -> bytes | None:
+    """A record with the numbers in its properties that its queue knows, where the
+    reference would not find them; None if they cannot be put back.
+
+    @param start: where the properties begin.
+    """
+    known = {INNER_NUM: slot.messages, INNER_BASE: slot.queue_offset}
+    if slot.topic == _WAITING:
+        known = {DELAY: slot.queue_id + 1}
+    record = with_right_numbers(record, start, slot.topic, known)
+    flags = int.from_bytes(record[36:40], "big")
+    if slot.is_batch and flags & INNER_BATCH:
+        return with_all_numbers(record, start, known)
+    return record
+
+
+def _with_lengths(slot: Slot, record: bytes) -> Iterator[bytes]:
+    """A record with all the lengths that it may have: those that it says; others of
+    the body; or others behind that, and the topic, where the CRC of the body tells
+    whether it ends there."""
+    yield record
+    body = _body_of(record)
+    for length in _body_lengths(slot, record):
+        yield record[: body - 4] + length.to_bytes(4, "big") + record[body:]
+    length = int.from_bytes(record[body - 4 : body], "big", signed=True)
+    topic = body + length
+    end = topic + len(_topic_of(slot)) + 2
+    left = slot.size - end
+    if length > 0 and 0 <= left <= MOST_PROPERTIES:
+        said = _topic_of(slot) + left.to_bytes(2, "big")
+        yield record[:topic] + said + record[end:]
+
+
+def _topic_of(slot: Slot) -> bytes:
+    """The topic as it stands in a record, with its length."""
+    length = len(slot.topic)
+    return length.to_bytes(1 if length <= MOST_TOPIC_V1 else 2, "big") + slot.topic
+
+
+def _body_of(record: bytes | bytearray) -> int:
+    """Where the body of a record begins."""
+    return 88 + 12 * (record[39] & HOST_MASK).bit_count()
+
+
+def _body_lengths(slot: Slot, record: bytes | bytearray) -> Iterator[int]:
+    """How long the body may be by what follows it: the topic, and as many bytes of
+    properties as are left."""
+    head = _topic_of(slot)
+    body = _body_of(record)
+    at = record.find(head, body)
+    while at >= 0:
+        end = at + len(head) + 2
+        if int.from_bytes(record[end - 2 : end], "big") == slot.size - end:
+            yield at - body
+        at = record.find(head, at + 1)

@@ -1,0 +1,351 @@
+# -*- test-case-name: tests.storetools.repair.test_plan -*-
+"""What a repair writes in place of what cannot be read in the log: decided here.
+
+For each region without a good record, all that is known of what stood there is asked:
+queues and batch queues, also what these hold beyond what can be read of them; the
+record's own head; the queue offsets that are missing behind it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator, Sequence, Set
+from typing import Final, final
+
+from rocketbroker.errors import StoreError
+from rocketbroker.files.interfaces import IFiles
+from rocketbroker.records.properties import CRC32
+from rocketbroker.records.queueunits import BatchUnit
+from rocketbroker.records.record import CRC_PROPERTY_SIZE
+from rocketbroker.records.sysflags import INNER_BATCH
+from rocketbroker.store.commitlog.batch_records import batch_of
+from rocketbroker.store.commitlog.scanner import SMALLEST, Blank, Broken, parse
+from rocketbroker.store.consumequeue.batch_queue import FOLDER as BATCHES
+from rocketbroker.store.consumequeue.queue import is_usable
+from rocketbroker.store.reader.directory import StoreReader
+from rocketbroker.storetools.repair.filler_records import Filling, Slot
+from rocketbroker.storetools.verify.log import is_filler
+from rocketbroker.storetools.verify.lookup import (
+    entries_behind,
+    entries_between,
+    queues_in,
+    segment_at,
+    slots_of_batches,
+    written_from,
+    wrong_units,
+)
+from rocketbroker.storetools.verify.queues import MOST_RECORD, SHARED_PREFIX
+from rocketbroker.storetools.verify.report import Fault
+
+#: How the CRC of a record begins, as its last property.
+_CRC: Final = CRC32.encode() + b"\x01"
+
+#: So many missing offsets are tried for a record that no queue knows: it was followed
+#: soon by the next one of its queue, or it was the last.
+MOST_TRIED: Final = 1000
+
+
+@final
+class Plan:
+    """What is written where.
+
+    @ivar filling: in the log.
+    @ivar damaged: the queues that have to be made again.
+    @ivar unread: what cannot be read where records are replaced: position, size, and
+        what the system said. Zeros stand for it.
+    @ivar rest: where the log ends, and how many bytes of something follow it.
+    """
+
+    def __init__(
+        self,
+        files: IFiles,
+        root: str,
+        reader: StoreReader,
+        faults: Sequence[Fault],
+        store_ms: int,
+        new: Set[tuple[int, int]] = frozenset(),
+    ) -> None:
+        """
+        @param store_ms: the store time of records whose own cannot be read, and that no
+            record follows.
+        @param new: from where to where files are that were just made, and where nothing
+            was written at the ends of others.
+        """
+        self._reader = reader
+        self._faults = faults
+        self._batches = sorted(queues_in(files, os.path.join(root, BATCHES)))
+        self.rest = 0, 0
+        self.damaged = {each.queue for each in faults if each.queue is not None}
+        regions = {fault.region for fault in faults if fault.region != (0, 0)} | new
+        self.filling = Filling(self._read, store_ms, self._is_sealed(regions))
+        times = self._times(regions, store_ms)
+        for start, end in sorted(regions):
+            self.filling.store_ms = times[start]
+            self._fill(start, end)
+        last = reader.segments[-1].end if reader.segments else 0
+        if reader.is_clean and last > max((end for _, end in regions), default=0):
+            self._lost_end()
+        self._misplaced()
+        self._unsaid()
+        filling = self.filling
+        mended = {slot.position for slot in filling.mended}
+        for fault in faults:
+            if fault.kind == "crc" and fault.position not in mended:
+                filling.seal(*fault.offsets)
+        filling.patches.sort()
+        paths = {each.path: each.start for each in reader.segments}
+        self.unread = [
+            (paths[each.path] + each.start, each.end - each.start, each.why)
+            for each in reader.files.taken()
+            if each.path in paths
+        ]
+        self.damaged |= {
+            (each.topic.decode("utf-8", "replace"), each.queue_id)
+            for each in filling.emptied
+        }
+
+    def _read(self, position: int, size: int) -> bytes:
+        segment = segment_at(self._reader, position)
+        return segment.file.pread(size, position - segment.start)
+
+    def _times(self, regions: Set[tuple[int, int]], now_ms: int) -> dict[int, int]:
+        """When what stood in each region was stored, at the latest: by the time of the
+        record behind it. Who looks for a time in a queue believes that they grow."""
+        times = {}
+        later = now_ms
+        for start, end in sorted(regions, reverse=True):
+            later = times[start] = self._time(end) or later
+        return times
+
+    def _time(self, position: int) -> int:
+        """When the record at a position was stored; 0 if none can be read there."""
+        data = self._record(position)
+        return parse(data, 0, position, True)[6] if data else 0
+
+    def _is_sealed(self, regions: Set[tuple[int, int]]) -> bool:
+        """Whether the log has records with a CRC of their own: the first one of a file,
+        or behind a region."""
+        starts = {segment.start for segment in self._reader.segments}
+        return any(
+            self._record(position)[-CRC_PROPERTY_SIZE:].startswith(_CRC)
+            for position in sorted(starts | {end for _, end in regions})
+        )
+
+    def _record(self, position: int) -> bytes:
+        """The record at a position; empty if there is none, or not a whole one."""
+        try:
+            size = int.from_bytes(self._read(position, 4), "big")
+            segment = segment_at(self._reader, position)
+            data = self._read(position, min(size, MOST_RECORD, segment.end - position))
+            parse(data, 0, position, True)
+        except (Blank, Broken, StoreError):
+            return b""
+        return data
+
+    def _fill(self, start: int, end: int) -> None:
+        segment = segment_at(self._reader, start)
+        ends_early = end < segment.end and is_filler(self._read(end, 8))
+        if ends_early and any(self._slots(end, segment.end)):
+            # The filler is of a file that was copied over this one.
+            end = segment.end
+        known = list(self._slots(start, end) or self._missing(start, end))
+        slots = [each for each in known if each.position + each.size <= end]
+        is_last = segment is self._reader.segments[-1] and end == segment.end
+        if is_last and not is_filler(self._read(start, 8)):
+            # The log goes on there: what no message stood in becomes zeros again.
+            end = max((each.position + each.size for each in slots), default=start)
+            if end < segment.end:
+                self.rest = end, written_from(self._reader, end)
+        elif end < segment.end:
+            slots += _cut(known, slots, start, end)
+        self.filling.fill(start, end, slots, end == segment.end)
+
+    def _lost_end(self) -> None:
+        """After a clean stop entries lead behind the end of the log, into zeros: what
+        stood there is lost without a trace."""
+        reader = self._reader
+        last = reader.segments[-1]
+        start = last.start
+        is_lost = False
+        # Their last records are there, and their entries are wrong.
+        wrong = {each.queue for each in self._faults if each.kind == "missing"}
+        for topic in reader.topics():
+            for queue_id in reader.queues(topic):
+                end = reader.whole_end(topic, queue_id)
+                for position, size, _ in reader.entries(topic, queue_id, end - 1)[:1]:
+                    start = max(start, position + size)
+                where = reader, topic, queue_id, last.start, last.end
+                if (topic, queue_id) not in wrong and any(entries_behind(*where)):
+                    is_lost = True
+        if is_lost and start < last.end and not written_from(reader, start):
+            self._fill(start, last.end)
+
+    def _slots(self, start: int, end: int) -> list[Slot]:
+        """The records that queues know in a region."""
+        reader = self._reader
+        found = []
+        lights: dict[int, list[tuple[bytes, int]]] = {}
+        for topic in reader.topics():
+            for queue_id in reader.queues(topic):
+                where = reader, topic, queue_id, start, end
+                for offset, position, size in itertools.chain(
+                    entries_between(*where), entries_behind(*where)
+                ):
+                    name = topic.encode()
+                    if topic.startswith(SHARED_PREFIX):
+                        # Another topic's record, which may become shorter.
+                        self.damaged.add((topic, queue_id))
+                        lights.setdefault(position, []).append((name, offset))
+                        continue
+                    found.append(Slot(position, size, name, queue_id, offset))
+        for topic, queue_id in self._batches:
+            found += slots_of_batches(reader, topic, queue_id, start, end)
+        for slot in found:
+            slot.lights = lights.get(slot.position, ())
+        if not found:
+            # The queue has lost it too; perhaps the record itself can be read.
+            found += self._own_slot(start, end)
+        return found
+
+    def _missing(self, start: int, end: int) -> Iterator[Slot]:
+        """The record of a region that no queue knows: the first offset that is missing
+        behind it and makes it whole again, as its CRC tells."""
+        tried = 0
+        for fault in self._faults:
+            first, behind = fault.offsets
+            if fault.kind != "order" or behind - first != 1 or fault.position < end:
+                continue
+            assert fault.queue is not None
+            topic, queue_id = fault.queue
+            slot = Slot(start, end - start, topic.encode(), queue_id, first)
+            if self.filling.would_mend(slot):
+                yield slot
+                return
+            tried += 1
+            if tried == MOST_TRIED:
+                return
+
+    def _own_slot(self, start: int, end: int) -> Iterator[Slot]:
+        data = self._read(start, min(end - start, 64 << 20))
+        try:
+            found = parse(data, 0, start, False)
+        except (Broken, Blank):
+            return
+        # A batch without messages is none, and its queue may have gaps.
+        is_one = found[5] & 0xC in (0, 8) and not found[5] & INNER_BATCH
+        if is_one and is_usable(found[2].decode("utf-8", "replace")):
+            yield Slot(start, found[1], found[2], found[3], found[4])
+
+    def _misplaced(self) -> None:
+        """Records that are whole, but say another topic, queue or offset than the entry
+        that stands in order with its neighbours, if these lead where they should: else
+        it may be the queue's file that is of another queue."""
+        reader = self._reader
+        seen = {position for position, _ in self.filling.patches}
+        for fault in self._faults:
+            if fault.kind != "entry" or fault.queue is None:
+                continue
+            topic, queue_id = fault.queue
+            if topic.startswith(SHARED_PREFIX):
+                # Its records are of other topics.
+                continue
+            offset = fault.offsets[0]
+            first = max(offset - 1, reader.min_offset(topic, queue_id))
+            around = [
+                entry
+                for at in range(first, offset + 2)
+                for entry in reader.entries(topic, queue_id, at)[:1]
+            ]
+            positions = [entry[0] for entry in around]
+            if len(around) <= offset - first or positions != sorted(set(positions)):
+                continue
+            position, size, _ = around[offset - first]
+            if position in seen or not SMALLEST <= size <= MOST_RECORD:
+                continue
+            if not self._has(position, size) or self._is_where_it_says(position):
+                continue
+            if all(
+                at == offset or self._said(around[at - first][0]) == (*fault.queue, at)
+                for at in range(first, first + len(around))
+            ):
+                slot = Slot(position, size, topic.encode(), queue_id, offset)
+                self.filling.correct(slot)
+
+    def _unsaid(self) -> None:
+        """Batches that are whole, but do not say any more where they stand, while the
+        unit that leads there agrees with all else that they say."""
+        seen = {position for position, _ in self.filling.patches}
+        for (topic, queue_id), unit in wrong_units(self._reader, self._faults):
+            data = b"" if unit.position in seen else self._record(unit.position)
+            if len(data) != unit.size:
+                continue
+            found = parse(data, 0, unit.position, True)
+            said = found[2], *found[3:5], found[6]
+            if said != (topic.encode(), queue_id, unit.base, unit.store_ms):
+                continue
+            if found[5] & INNER_BATCH and batch_of(found[7]) is None:
+                where = unit.position, unit.size, topic.encode(), queue_id
+                self.filling.correct(Slot(*where, unit.base, unit.messages, True))
+
+    def lost_units(self) -> list[tuple[tuple[str, int], BatchUnit]]:
+        """The units of batch queues that were wrong, with their queues, but those whose
+        batches are replaced."""
+        filling = self.filling
+        told = {each.position for each in filling.emptied + filling.buried}
+        return [
+            (queue, unit)
+            for queue, unit in wrong_units(self._reader, self._faults)
+            if unit.position not in told
+        ]
+
+    def _has(self, position: int, size: int) -> bool:
+        """Whether a part of the log is in one of its files."""
+        return any(
+            each.start <= position and position + size <= each.end
+            for each in self._reader.segments
+        )
+
+    def _is_where_it_says(self, position: int) -> bool:
+        """Whether the entry that a record says to be its own leads to it: then it is
+        another entry that is wrong."""
+        said = self._said(position)
+        if said is None or said[0] not in self._reader.topics():
+            return False
+        entries = self._reader.entries(*said)[:1]
+        return any(entry[0] == position for entry in entries)
+
+    def _said(self, position: int) -> tuple[str, int, int] | None:
+        """The topic, the queue and the offset that a record says, if it is whole but
+        for its body."""
+        try:
+            segment = segment_at(self._reader, position)
+            size = int.from_bytes(self._read(position, 4), "big")
+            data = self._read(position, min(size, MOST_RECORD, segment.end - position))
+            found = parse(data, 0, position, False)
+        except (Broken, Blank, StoreError):
+            return None
+        return found[2].decode("utf-8", "replace"), found[3], found[4]
+
+
+def _cut(
+    known: Sequence[Slot], inside: Sequence[Slot], start: int, end: int
+) -> list[Slot]:
+    """Of the records that begin behind all that are inside of a region, the first that
+    reaches beyond it, as far as that goes: what has taken the place of its end is a
+    record or a filler itself, as in a file that was copied over another one."""
+    behind = max((each.position + each.size for each in inside), default=start)
+    found = [
+        Slot(
+            each.position,
+            end - each.position,
+            each.topic,
+            each.queue_id,
+            each.queue_offset,
+            each.messages,
+            each.is_batch,
+        )
+        for each in known
+        if behind <= each.position < end < each.position + each.size
+    ]
+    return sorted(found, key=lambda each: each.position)[:1]

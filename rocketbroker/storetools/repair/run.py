@@ -1,0 +1,488 @@
+# -*- test-case-name: tests.storetools.repair.test_run -*-
+"""A damaged store made good again, as far as that can be, without a broker.
+
+One walk finds what is wrong (L{rocketbroker.storetools.verify.log}). What cannot be
+read in the log is replaced, in its place
+(L{rocketbroker.storetools.repair.filler_records}). Queues with wrong entries, and the
+index if it has become wrong, are moved away whole, and made again from the log by an
+ordinary start and stop of the store, which also deals with what a crash has left. Then
+a second walk shows what is left.
+
+Before anything is changed a copy is made (L{rocketbroker.storetools.repair.backup}). A
+repair that was interrupted can be run again: the store then looks as after a crash.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Set
+from typing import TypeAlias, final
+
+import attrs
+
+from rocketbroker.config.store import StoreOptions
+from rocketbroker.errors import StoreError
+from rocketbroker.files.interfaces import IFile, IFiles, IFileUsers
+from rocketbroker.records.entries import SIZE
+from rocketbroker.records.queueunits import BATCH_SIZE
+from rocketbroker.store.consumequeue.batch_queue import FOLDER as BATCHES
+from rocketbroker.store.consumequeue.extension import FOLDER as EXTENSIONS
+from rocketbroker.store.consumequeue.table import FOLDER as QUEUES
+from rocketbroker.store.message_store import Store
+from rocketbroker.store.reader.directory import StoreReader
+from rocketbroker.store.recovery.clean_shutdown import NAME as ENDS
+from rocketbroker.storetools.repair.backup import Backup, Done
+from rocketbroker.storetools.repair.exclusive_lock import ExclusiveLock, log_folders
+from rocketbroker.storetools.repair.founddelays import delays_in
+from rocketbroker.storetools.repair.loss_report import LossReport, name_of, other_tags
+from rocketbroker.storetools.repair.plan import Plan
+from rocketbroker.storetools.repair.rebuild import Rebuild, wrong_ends
+from rocketbroker.storetools.repair.repairroom import RESERVE, room_of_patches
+from rocketbroker.storetools.repair.segment_sizes import SegmentSizes
+from rocketbroker.storetools.repair.stopgaps import StopGaps
+from rocketbroker.storetools.verify.check import Check
+from rocketbroker.storetools.verify.log import Verification, is_filler
+from rocketbroker.storetools.verify.lookup import (
+    file_size_in,
+    queues_in,
+    segment_at,
+    written_from,
+)
+from rocketbroker.storetools.verify.queues import SHARED_PREFIX
+from rocketbroker.storetools.verify.report import Fault
+
+#: Makes the directory for copies, when the first is needed.
+Keeping: TypeAlias = Callable[[], Backup]
+
+
+@final
+class Repair:
+    """One repair.
+
+    @ivar faults: how many faults there were.
+    @ivar left: how many are left.
+    @ivar copies: the directory with everything as it was; empty if nothing was changed.
+    """
+
+    def __init__(
+        self,
+        files: IFiles,
+        users: IFileUsers,
+        options: StoreOptions,
+        wall_ms: Callable[[], int],
+        tell: Callable[[Done], None],
+        progress: Callable[[int], None],
+        sized: Callable[[int], None],
+        others: Callable[[Keeping | None], list[Done]],
+        give_up: bool,
+        restores: bool = False,
+    ) -> None:
+        """
+        @param users: who uses files now.
+        @param options: paths, and delay levels of which no entry tells; sizes are those
+            of the files, but that of the log's if it is not 0.
+        @param progress: is given the bytes walked so far.
+        @param sized: is given, before each walk, how long it is.
+        @param others: repairs what is not the store's, or with None only says what.
+        @param give_up: whether files of the log that are missing are gone for good.
+        @param restores: whether queues are lost where nothing tells it.
+        """
+        self._files = files
+        self._users = users
+        self._root = options.store_path_root_dir
+        self._options = options
+        self._wall_ms = wall_ms
+        self._tell = tell
+        self._progress = progress
+        self._sized = sized
+        self._others = others
+        self._give_up = give_up
+        self._restores = restores
+        self._gaps = StopGaps(files, 0)
+        self._copies: Backup | None = None
+        self._has_other_index = False
+        self._log_size = 0
+        self.faults = 0
+        self.left = 0
+
+    @property
+    def copies(self) -> str:
+        """Where everything is as it was."""
+        return self._copies.folder if self._copies is not None else ""
+
+    def run(self, dry: bool) -> None:
+        """Repair, or with C{dry} only say what would be done.
+
+        @raise StoreError: somebody uses the store, or there is no room for the copies;
+            nothing has changed then. Or the disk refused in the middle.
+        """
+        log = self._options.store_path_commit_log
+        claim = ExclusiveLock(self._files, self._users, self._root, log)
+        try:
+            claim.take(dry)
+            self._run(dry, claim)
+        except OSError as error:
+            raise StoreError(
+                f"The repair of {self._root} stopped: {error.strerror}"
+                + (f" ({error.filename}). " if error.filename else ". ")
+                + self._changed()
+            ) from error
+        except StoreError as error:
+            if not self.copies or self.copies in str(error):
+                raise
+            raise StoreError(f"{error} {self._changed()}") from error
+        finally:
+            with contextlib.suppress(OSError):
+                self._gaps.drop()
+            if self._copies is not None:
+                self._copies.close()
+            claim.release()
+
+    def _run(self, dry: bool, claim: ExclusiveLock) -> None:
+        lengths = self._lengths()
+        self._log_size = lengths.size
+        first = self._first_changes(lengths, dry)
+        if lengths.missing or lengths.differ:
+            self._leave(lengths)
+            return
+        given_up = lengths.lost(self._files, self._root)
+        self._gaps = StopGaps(self._files, lengths.size)
+        if not dry:
+            self._gaps.make(lengths.gaps())
+        walk, faults = self._walk()
+        new = self._gaps.regions | walk.unfilled
+        count = sum(not self._is_told(each, lengths, first) for each in faults)
+        count += len(lengths.given_up)
+        self.faults += count
+        if lengths.is_empty:
+            # Of nothing nothing is made again.
+            self._leave_all(faults)
+            return
+        unclean = self._files.exists(os.path.join(self._root, "abort"))
+        is_damaged = bool(faults or given_up)
+        has_rest = walk.queues.unlisted or walk.tail or walk.unfilled
+        if not (is_damaged or has_rest or unclean or first):
+            return
+        if not lengths.size:
+            self.left += count
+            self._leave(lengths)
+            return
+        reader = self._reader()
+        try:
+            plan = Plan(self._files, self._root, reader, faults, self._wall_ms(), new)
+            if walk.tail:
+                plan.rest = walk.tail_position, walk.tail
+            losses = LossReport(self._root, reader, plan.lost_units())
+            told = given_up + self._told(plan, reader) + other_tags(reader, faults)
+            end = walk.tail_position if walk.tail else reader.lowest + walk.done
+            again = self._again(plan, is_damaged, unclean, end)
+            if dry:
+                self._tell_all(told + losses.expected(plan.filling) + again.expected())
+                self.left += count
+                return
+            room = room_of_patches(plan.filling.patches, self._gaps)
+            room += again.size(self._options.max_hash_slot_num)
+            self._check_room(room + plan.rest[1] + losses.size)
+            options = self._sizes(reader)
+            # To walk takes its time.
+            claim.look()
+            self._change(reader, plan)
+            losses.keep(self._keeping())
+            self._keeping().sync()
+            self._gaps.put(self._keeping())
+        finally:
+            reader.close()
+        self._tell_all(told)
+        self._set_aside(again, is_damaged)
+        # The store takes its lock itself.
+        claim.release_root()
+        batch_topics = {topic for topic, _ in self._batch_queues()}
+        self._restart(options, batch_topics | walk.queues.lost_batches)
+        self._compare(losses)
+
+    def _tell_all(self, told: list[Done]) -> None:
+        for done in told:
+            self._tell(done)
+
+    def _reader(self) -> StoreReader:
+        log = log_folders(self._root, self._options.store_path_commit_log)
+        log += self._gaps.folders
+        return StoreReader(self._files, self._root, ",".join(log))
+
+    # Looking.
+
+    def _walk(self) -> tuple[Verification, list[Fault]]:
+        reader = self._reader()
+        faults: list[Fault] = []
+        try:
+            options = self._options
+            check = Check(
+                reader,
+                (options.max_hash_slot_num, options.max_index_num),
+                faults.append,
+                self._progress,
+                restores=self._restores,
+            )
+            self._sized(check.expected_bytes())
+            check.run()
+            self._has_other_index = bool(check.index.unknown)
+        finally:
+            reader.close()
+        return check.log, faults
+
+    def _lengths(self) -> SegmentSizes:
+        options = self._options
+        return SegmentSizes(
+            self._files,
+            self._root,
+            options.store_path_commit_log,
+            options.mapped_file_size_commit_log,
+            self._give_up,
+        )
+
+    def _is_told(self, fault: Fault, lengths: SegmentSizes, paths: Set[str]) -> bool:
+        """Whether a fault is one that was told before the walk, and not yet changed, or
+        made in the place of what is given up."""
+        if fault.kind in ("file", "unreadable"):
+            gone = any(at <= fault.position < end for at, end in lengths.given_up)
+            return fault.where in paths or (
+                gone and not self._files.exists(fault.where)
+            )
+        return fault.region in self._gaps.regions
+
+    def _first_changes(self, lengths: SegmentSizes, dry: bool) -> set[str]:
+        """Repair what is not the store's; move away what was written down at the last
+        stop if that is of no use; give each file of the log the length that it should
+        have, if none is missing.
+
+        @return: the paths of what of this is the store's.
+        """
+        others = self._others(None)
+        ends = wrong_ends(self._files, self._root)
+        is_changed = any(done.kind != "unrepaired" for done in others)
+        if not dry and (is_changed or lengths.wrong):
+            self._check_room(
+                sum(done.length for done in others)
+                + sum(abs(length - lengths.size) for _, _, length in lengths.wrong)
+            )
+            others = self._others(self._keeping) if is_changed else others
+            if lengths.wrong:
+                lengths.mend(self._keeping())
+        if not dry:
+            for done in ends:
+                self._keeping().take(done.where)
+        ours = ends + lengths.changes()
+        for done in others + ours:
+            self.faults += 1
+            self.left += dry or done.kind == "unrepaired"
+            self._tell(done)
+        return {done.where for done in ours}
+
+    def _leave(self, lengths: SegmentSizes) -> None:
+        """Tell what nothing can be done about."""
+        for done in lengths.unrepaired(self._files, self._root):
+            self.faults += 1
+            self.left += 1
+            self._tell(done)
+
+    def _leave_all(self, faults: list[Fault]) -> None:
+        """Tell that nothing is done about faults."""
+        self.left += len(faults)
+        for fault in faults:
+            self._tell(Done("unrepaired", fault.where, fault.position, 0, fault.text))
+
+    def _batch_queues(self) -> set[tuple[str, int]]:
+        return queues_in(self._files, os.path.join(self._root, BATCHES))
+
+    # Saying.
+
+    def _told(self, plan: Plan, reader: StoreReader) -> list[Done]:
+        """What is changed in the log."""
+        filling = plan.filling
+        told = []
+        right = "its head, or numbers in its properties, were wrong and are set right"
+        for kind, slots, text in (
+            ("mended", filling.mended, right),
+            ("emptied", filling.emptied, "its body is lost; an empty message is left"),
+            ("given-up", filling.buried, "it is lost, and so is its place"),
+        ):
+            for slot in slots:
+                where = name_of(slot)
+                told.append(Done(kind, where, slot.position, slot.size, text))
+        for start, end in filling.sealed:
+            path = self._path(reader, start)
+            text = "its head or its properties were changed, and may be wrong; its "
+            text += "body is right; its own CRC is made again"
+            told.append(Done("changed", path, start, end - start, text))
+        for start, end in filling.dead:
+            path = self._path(reader, start)
+            kind, text = "given-up", f"no message can be made of bytes {start} to "
+            text += str(end - 1)
+            segment = segment_at(reader, start)
+            if is_filler(segment.file.pread(8, start - segment.start)):
+                kind, text = "changed", "the filler there had a wrong length"
+            elif self._is_unwritten(reader, start, end):
+                kind, text = "changed", "only zeros stand there; a filler says so now"
+            told.append(Done(kind, path, start, end - start, text))
+        for start, size, why in plan.unread:
+            path = self._path(reader, start)
+            text = f"the disk refuses to read it ({why}); zeros take its place"
+            told.append(Done("given-up", path, start, size, text))
+        end, behind = plan.rest
+        if behind:
+            path = self._path(reader, end)
+            written = written_from(reader, end)
+            text = "no message can be made of what stands behind the last record"
+            told.append(Done("given-up", path, end, written, text))
+        return told
+
+    def _is_unwritten(self, reader: StoreReader, start: int, end: int) -> bool:
+        """Whether nothing stands at the end of a file that was there."""
+        segment = segment_at(reader, start)
+        is_new = self._gaps.is_new(segment.path)
+        return end == segment.end and not is_new and not written_from(reader, start)
+
+    def _path(self, reader: StoreReader, position: int) -> str:
+        """The file of a position, once all have their places."""
+        return self._gaps.place_of(segment_at(reader, position).path)
+
+    def _again(self, plan: Plan, rebuild: bool, unclean: bool, log_end: int) -> Rebuild:
+        """What is made again."""
+        filling = plan.filling
+        damaged = set(plan.damaged)
+        if filling.emptied or filling.dead:
+            damaged |= self._batch_queues()
+        again = Rebuild(self._files, self._root)
+        again.queues(damaged)
+        if (rebuild or unclean) and not self._has_other_index:
+            again.index(0 if rebuild else self._options.max_index_num, log_end)
+        return again
+
+    # Changing.
+
+    def _keeping(self) -> Backup:
+        if self._copies is None:
+            self._copies = Backup(self._files, self._root, self._wall_ms())
+        return self._copies
+
+    def _check_room(self, size: int) -> None:
+        needed = RESERVE + size
+        usable = self._files.usage(self._root)[1]
+        if usable < needed:
+            raise StoreError(
+                f"The repair of {self._root} needs {needed >> 20} MiB for copies and "
+                f"new files; {usable >> 20} MiB are free. {self._changed()}"
+            )
+
+    def _changed(self) -> str:
+        if self._copies is None:
+            return "Nothing was changed."
+        return f"What was changed until then is in {self.copies}, as it was."
+
+    def _change(self, reader: StoreReader, plan: Plan) -> None:
+        """Write what replaces lost records."""
+        copies = self._keeping()
+        opened: dict[str, IFile] = {}
+        end, behind = plan.rest
+        length = written_from(reader, end) if behind else 0
+        zeros = [(position, bytes(size)) for position, size, _ in plan.unread]
+        patches = zeros + plan.filling.patches
+        changed = [(position, len(data)) for position, data in patches]
+        try:
+            for position, size in [*changed, (end, length)] if behind else changed:
+                segment = segment_at(reader, position)
+                if segment.path not in opened:
+                    opened[segment.path] = self._files.open(segment.path)
+                file = opened[segment.path]
+                if self._gaps.is_new(segment.path):
+                    continue
+                copies.keep(segment.path, file, position - segment.start, size)
+            copies.sync()
+            for position, data in patches:
+                segment = segment_at(reader, position)
+                opened[segment.path].pwrite(data, position - segment.start)
+            for file in opened.values():
+                file.datasync()
+        finally:
+            for file in opened.values():
+                file.close()
+
+    def _set_aside(self, again: Rebuild, rebuild: bool) -> None:
+        """Let the store find that it crashed, and move away what is made again.
+
+        In this order: where the power is lost in between, the next start makes the
+        queues again, too, and does not take one that is away for a deleted one.
+        """
+        copies = self._keeping()
+        ends = os.path.join(self._root, ENDS)
+        if self._files.exists(ends):
+            # The start uses and removes it.
+            file = self._files.open_readonly(ends)
+            copies.keep(ends, file, 0, file.size())
+            copies.sync()
+            file.close()
+        abort = os.path.join(self._root, "abort")
+        if rebuild and not self._files.exists(abort):
+            self._files.open(abort, create=True).close()
+            self._files.sync_dir(self._root)
+        checkpoint = os.path.join(self._root, "checkpoint")
+        if rebuild and self._files.exists(checkpoint):
+            copies.move(checkpoint)
+        self._tell_all(again.move(copies))
+
+    def _sizes(self, reader: StoreReader) -> StoreOptions:
+        """The settings with the sizes that the files have."""
+        # An index of another size than the settings say would be left alone, and one of
+        # that size made beside it.
+        has_index = self._options.message_index_enable and not self._has_other_index
+        options = self._options
+        # What is there is made again, whether the settings were given or not.
+        lights = any(topic.startswith(SHARED_PREFIX) for topic in reader.topics())
+        extensions = os.path.join(self._root, EXTENSIONS)
+        has_extensions = bool(queues_in(self._files, extensions))
+
+        def size_in(folder: str, said: int, unit: int) -> int:
+            where = os.path.join(self._root, folder)
+            return file_size_in(self._files, where, said, unit)
+
+        return attrs.evolve(
+            options,
+            enable_lmq=options.enable_lmq or lights,
+            enable_multi_dispatch=options.enable_multi_dispatch or lights,
+            enable_consume_queue_ext=options.enable_consume_queue_ext or has_extensions,
+            mapped_file_size_consume_queue_ext=size_in(
+                EXTENSIONS, options.mapped_file_size_consume_queue_ext, 1
+            ),
+            mapper_file_size_batch_consume_queue=size_in(
+                BATCHES, options.mapper_file_size_batch_consume_queue, BATCH_SIZE
+            ),
+            mapped_file_size_commit_log=self._log_size,
+            message_delay_level=delays_in(reader, options.message_delay_level),
+            mapped_file_size_consume_queue=size_in(
+                QUEUES, options.mapped_file_size_consume_queue, SIZE
+            ),
+            message_index_enable=has_index,
+        )
+
+    def _restart(self, options: StoreOptions, batch_topics: set[str]) -> None:
+        """Start and stop the store, which makes again what is missing."""
+        store = Store(self._files, options, self._wall_ms, bytes(8))
+        store.know_topics(lambda topic: topic in batch_topics)
+        store.open()
+        for sentence in store.report:
+            self._tell(Done("start", self._root, 0, 0, sentence))
+        while store.dispatch(10_000):
+            pass
+        while store.build_index(10_000):
+            pass
+        store.close()
+
+    def _compare(self, losses: LossReport) -> None:
+        """See what is lost, and what is left."""
+        reader = self._reader()
+        try:
+            self._tell_all(losses.found(reader))
+        finally:
+            reader.close()
+        self._leave_all(self._walk()[1])

@@ -1,0 +1,157 @@
+# -*- test-case-name: tests.storetools.verify.test_queues -*-
+"""The units of one batch queue against the batches of the log.
+
+Both come in the order of the log. A unit says all of a batch that can be read in its
+record, so it is either the same, byte for byte, or wrong. That offsets follow each
+other is not asked: a batch that was lost, and said so when it was, leaves a gap.
+
+Nothing fills the numbers before the first unit, as it does in other queues. RocketMQ's
+broker enters again, after a crash, what the end of the log has of a deleted topic; once
+that is made again its queue begins in the middle of what the log has.
+
+The store sheet, section 9.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import final
+
+from rocketbroker.records.queueunits import BATCH_SIZE, BatchUnit, decode_batch
+from rocketbroker.store.reader.batch_queue import BatchQueueReader
+from rocketbroker.store.reader.directory import StoreReader
+
+
+@final
+class BatchMatching:
+    """One batch queue.
+
+    @ivar exists: whether the queue has files.
+    @ivar unlisted: how many batches have no unit.
+    @ivar latest: the position of the last of them.
+    @ivar missing: positions and offsets of the first of them.
+    @ivar older: how many more have none and stand before the batch of the queue's very
+        first unit.
+    @ivar first_older: position and offset of the first of these.
+    @ivar latest_older: the position of the last of these.
+    @ivar wrong: units that no batch fits, or not so: where in the queue they stand, the
+        position in the log that they say, and what is wrong.
+    """
+
+    def __init__(
+        self, reader: StoreReader, topic: str, queue_id: int, most_wrong: int
+    ) -> None:
+        """
+        @param most_wrong: no more of the last two are kept.
+        """
+        self._files = files = BatchQueueReader(reader, topic, queue_id)
+        self.exists = files.exists
+        self._lowest = files.lowest
+        self._most_wrong = most_wrong
+        self._at = files.start
+        self._end = files.end
+        self._blob = b""
+        self._blob_at = 0
+        self._base = 0
+        self.unlisted = 0
+        self.older = 0
+        self.first_older = -1, -1
+        self.latest_older = -1
+        self._missing_older: list[tuple[int, int]] = []
+        self.latest = -1
+        self.missing: list[tuple[int, int]] = []
+        self.wrong: list[tuple[int, int, str]] = []
+
+    def path_of(self, position: int) -> str:
+        """The file that holds a byte of the queue."""
+        return self._files.path_of(position)
+
+    def _next(self, ahead: int = 0) -> bytes:
+        """The unit that comes next, or so many behind it; empty behind the last."""
+        at = self._at + ahead * BATCH_SIZE
+        if at >= self._end:
+            return b""
+        inside = at - self._blob_at
+        if not 0 <= inside < len(self._blob):
+            self._blob, self._blob_at, inside = self._files.read(at), at, 0
+        return self._blob[inside : inside + BATCH_SIZE]
+
+    def _pass(self, why: str) -> None:
+        """A unit is wrong."""
+        position = decode_batch(self._next()).position
+        if position >= self._lowest and len(self.wrong) < self._most_wrong:
+            self.wrong.append((self._at, position, why))
+        self._at += BATCH_SIZE
+
+    def meet(self, unit: BatchUnit) -> bool:
+        """A batch of the log comes by.
+
+        @param unit: what its unit has to be.
+        @return: whether a topic of that name began again with it: nobody reads what was
+            before.
+        """
+        begins_again = unit.base < self._base
+        if begins_again:
+            self.forget()
+        self._base = unit.end
+        self._meet(unit)
+        return begins_again
+
+    def forget(self) -> None:
+        """Nobody reads what was before."""
+        self.unlisted = self.older = 0
+        self.missing.clear()
+
+    def _set_older_apart(self) -> None:
+        self.older, self.latest_older = self.unlisted, self.latest
+        self.first_older = self.missing[0]
+        self._missing_older = self.missing
+        self.unlisted, self.missing = 0, []
+
+    def count_older(self) -> None:
+        """What is from before the first unit is missing like the rest."""
+        self.unlisted += self.older
+        self.missing = self._missing_older + self.missing
+
+    def _meet(self, unit: BatchUnit) -> None:
+        wanted = unit.encode()
+        while found := self._next():
+            if found == wanted:
+                if not self._at and self.unlisted:
+                    self._set_older_apart()
+                self._at += BATCH_SIZE
+                return
+            there = decode_batch(found)
+            if there.position == unit.position:
+                names = there._fields
+                pairs = zip(names, there, unit, strict=True)
+                said = [
+                    f"{name} {is_}, not {to}" for name, is_, to in pairs if is_ != to
+                ]
+                self._pass(f"it says {', '.join(said) or 'something that is reserved'}")
+                return
+            if there.position > unit.position:
+                behind = self._next(1)
+                if not behind or decode_batch(behind).position > unit.position:
+                    break
+            self._pass("no batch of the queue begins there")
+        self.miss(unit.position, unit.base, self._most_wrong)
+
+    def miss(self, position: int, offset: int, most: int) -> None:
+        """A batch has no unit.
+
+        @param most: so many are kept.
+        """
+        self.unlisted += 1
+        self.latest = position
+        if len(self.missing) < most:
+            self.missing.append((position, offset))
+
+    def rest(self) -> Iterator[tuple[int, int, str]]:
+        """The walk is over: what is wrong with units; see L{wrong}."""
+        yield from self.wrong
+        while found := self._next():
+            position = decode_batch(found).position
+            if position >= self._lowest:
+                yield self._at, position, "no batch of the queue begins there"
+            self._at += BATCH_SIZE

@@ -1,0 +1,448 @@
+# -*- test-case-name: tests.storetools.verify.test_log -*-
+"""Every record and every queue entry of a store checked, and each fault told.
+
+The log is read in large pieces from its first byte to its end. Of each record: magic,
+size, lengths, the position that it says, the CRC of its body, the order of its queue
+offset, and the entry that its queue has for it. Behind a record that cannot be
+delimited the walk goes on at the next that says the position where it stands. What
+another process writes in the meantime is no fault: before one is told, its bytes are
+read once more.
+
+A tail that is no record, and records that are not in the queues yet, are faults only in
+a store that was stopped cleanly: after a crash the next start deals with them.
+
+The heads and properties of records have no checksum, unless they were written with
+C{enabledAppendPropCRC}: a flipped bit there is found if the numbers then contradict
+each other.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from typing import Final, final
+
+from rocketbroker.records.checking import numbers_are_numbers
+from rocketbroker.records.names import SCHEDULE_TOPIC
+from rocketbroker.records.record import (
+    CRC_BEGINS,
+    CRC_PROPERTY_SIZE,
+    is_crc_property_right,
+)
+from rocketbroker.records.sysflags import HOST_MASK, INNER_BATCH
+from rocketbroker.store.commitlog.encoder import MAGIC_BLANK
+from rocketbroker.store.commitlog.scanner import (
+    NOTHING,
+    SMALLEST,
+    Blank,
+    Broken,
+    Found,
+    parse,
+)
+from rocketbroker.store.commitlog.segments import Segment, position_of_name
+from rocketbroker.store.reader.directory import StoreReader
+from rocketbroker.storetools.verify.files import FileVerification
+from rocketbroker.storetools.verify.queues import MOST_RECORD, QueueVerification
+from rocketbroker.storetools.verify.report import Fault, Remark, Tell
+
+#: How much of the log is read at once: the calls cost nothing then, and it still fits
+#: the processor's cache in part.
+PIECE: Final = 2 << 20
+
+#: Where a record or a filler may begin: four bytes before one of these.
+_MAGIC: Final = re.compile(rb"\xda\xa3\x20[\xa7\xab]|\xcb\xd4\x31\x94", re.DOTALL)
+
+#: So many of the log's last files are looked through by a start of RocketMQ 4.9, also
+#: after a clean stop; a zero where a record should be ends the log. The store sheet,
+#: section 15.3.
+LAST_FILES: Final = 3
+
+#: Why a record ends the log for the reference, though it is whole.
+NO_NUMBER: Final = "a property of it that has to be a number is none"
+
+#: The topic of messages that wait, whose level is a number.
+WAITING: Final = SCHEDULE_TOPIC.encode()
+
+#: After records that are not ordinary, so many more are looked at one by one at most
+#: before ordinary ones are looked for again.
+MOST_EXACT: Final = 31
+
+
+def _body_of(record: bytes) -> tuple[int, int]:
+    """Where the body of a record begins in it, and how long it is."""
+    flags = int.from_bytes(record[36:40], "big")
+    body = 88 + 12 * (flags & HOST_MASK).bit_count()
+    return body, int.from_bytes(record[body - 4 : body], "big")
+
+
+def is_filler(head: bytes) -> bool:
+    """Whether the magic number of a filler stands there, in any case."""
+    return int.from_bytes(head[4:8], "big", signed=True) == MAGIC_BLANK
+
+
+def _filler_size(data: bytes, at: int) -> int:
+    """How long a filler says to be. The reference ends its log before one that says
+    more than is left in its file."""
+    return int.from_bytes(data[at : at + 4], "big")
+
+
+def queue_of(path: str) -> tuple[str, int] | None:
+    """The queue that a file belongs to, by its path in the root; None if to none."""
+    parts = path.split(os.sep)
+    if len(parts) != 4 or parts[0] == "commitlog" or not parts[2].isdigit():
+        return None
+    return parts[1], int(parts[2])
+
+
+@final
+class Verification:
+    """One walk.
+
+    @ivar records: how many records were seen.
+    @ivar done: how many bytes of the log were walked.
+    @ivar faults: how many were told.
+    @ivar remarks: what may be wrong, and may be not; when the walk is over.
+    @ivar unfilled: from where to where nothing was written at the ends of files, and
+        nothing says so, but that is only a remark.
+    @ivar queues: the same of their queues.
+    @ivar tail: how many bytes a crash left behind the last record.
+    @ivar tail_position: where they begin.
+    """
+
+    def __init__(
+        self,
+        reader: StoreReader,
+        tell: Tell,
+        progress: Callable[[int], None],
+        restores: bool = False,
+    ) -> None:
+        """
+        @param tell: is given each fault when it is found.
+        @param progress: is given the bytes walked so far, after each piece.
+        @param restores: whether queues are lost where nothing tells it.
+        """
+        self._reader = reader
+        self._tell_fault = tell
+        self._progress = progress
+        self.remarks: list[Remark] = []
+        self._ended_early: list[Fault] = []
+        self.unfilled: set[tuple[int, int]] = set()
+        self._has_lost = False
+        remark = self.remarks.append
+        self._names = FileVerification(reader, self._tell, remark, restores)
+        self.queues = QueueVerification(reader, self._tell, remark, self._names.fate)
+        self._good_end = 0
+        self._reached = 0
+        self.records = 0
+        self.done = 0
+        self.faults = 0
+        self.tail = 0
+        self.tail_position = 0
+
+    def expected_bytes(self) -> int:
+        """About how much there is to walk, for the time left."""
+        reader = self._reader
+        start = reader.segments[0].start if reader.segments else 0
+        end = start
+        for topic in reader.topics():
+            for queue_id in reader.queues(topic):
+                last = reader.max_offset(topic, queue_id)
+                if last > reader.min_offset(topic, queue_id):
+                    for position, size, _ in reader.entries(topic, queue_id, last - 1):
+                        end = max(end, position + size)
+        return min(end, reader.log_end()) - start
+
+    def run(self) -> None:
+        """Check everything; of a store whose log is lost nothing but that is told."""
+        if self._reader.loss:
+            where = self._reader.log.folder
+            self._tell(Fault("file", where, 0, self._reader.loss))
+            return
+        self._names.before()
+        self.queues.open()
+        end = self._reader.log_end()
+        segments = [each for each in self._reader.segments if each.start < end]
+        while len(segments) > 1 and not self._reader.is_live:
+            if any(segments[-1].file.pread(8, 0)):
+                break
+            if self._reader.unread(segments[-1].start, 8):
+                break
+            # Made ahead of the writer, as the reference does.
+            segments.pop()
+        for segment in segments:
+            is_last = segment is segments[-1]
+            self._segment(segment, min(segment.end, end), is_last)
+        self._names.after(self._good_end, self._reached)
+        self.queues.rest(end)
+        self._tell_ended_early()
+        self.tell_unread()
+
+    def tell_unread(self) -> None:
+        """Tell what the disk has refused to read since this was called."""
+        root = self._reader.root
+        for each in self._reader.files.taken():
+            start = max(position_of_name(os.path.basename(each.path)), 0)
+            queue = queue_of(os.path.relpath(each.path, root))
+            text = f"{each.end - each.start} bytes cannot be read: {each.why}"
+            if not each.end:
+                text = f"it cannot be listed, and nothing in it was checked: {each.why}"
+            where = "unreadable", each.path, start + each.start, text
+            self._tell(Fault(*where, queue=queue))
+
+    def _tell(self, fault: Fault) -> None:
+        self.faults += 1
+        self._has_lost = self._has_lost or fault.kind in ("entry", "order", "missing")
+        self._tell_fault(fault)
+
+    # The log.
+
+    def _segment(self, segment: Segment, stop: int, is_last: bool) -> None:
+        position = segment.start
+        wanted = PIECE
+        while position < stop:
+            size = min(wanted, stop - position)
+            data = segment.file.pread(size, position - segment.start)
+            if not data:
+                text = "the file became shorter while it was read"
+                self._tell(Fault("file", segment.path, position, text))
+                return
+            wanted = PIECE
+            before = position
+            position, is_broken = self._piece(data, position, segment)
+            used = position - before
+            self.done += used
+            if used:
+                self._good_end = self._reached = position
+            if is_broken:
+                left = len(data) - used
+                size = int.from_bytes(data[used : used + 4], "big")
+                if before + len(data) < stop and max(size, SMALLEST) > left:
+                    # Perhaps it is only cut by the end of the piece.
+                    if used:
+                        continue
+                    if size <= min(MOST_RECORD, stop - position):
+                        wanted = size
+                        continue
+                broken = position
+                self._reached = stop
+                position = self._broken(segment, broken, stop, is_last)
+                self.done += position - broken
+            self.tell_unread()
+            self._progress(self.done)
+
+    def _piece(self, data: bytes, start: int, segment: Segment) -> tuple[int, bool]:
+        """Check the records of one piece.
+
+        @return: where the first stands that is not whole, and whether there is one.
+        """
+        at = 0
+        size = len(data)
+        exact = pause = 0
+        is_bad = self._reader.unread(start, size) != ""
+        if is_bad:
+            exact = size
+        try:
+            while at < size:
+                if not exact:
+                    at, count = self.queues.take(data, at, start)
+                    self.records += count
+                    pause = 0 if count else min(2 * pause + 1, MOST_EXACT)
+                    exact = pause + 1
+                exact -= 1
+                found = parse(data, at, start + at, True)
+                end = at + found[1]
+                if (found[2] == WAITING or found[5] & INNER_BATCH) and (
+                    not numbers_are_numbers(found[2], found[7])
+                ):
+                    raise Broken(NO_NUMBER)
+                if is_bad and (why := self._reader.unread(start + at, found[1])):
+                    raise Broken(why)
+                if data[end - CRC_PROPERTY_SIZE] == CRC_BEGINS and (
+                    not is_crc_property_right(data, at, end)
+                ):
+                    self._own_crc(segment, found)
+                at = end
+                self.records += 1
+                self.queues.record(found)
+        except Blank:
+            if _filler_size(data, at) == segment.end - (start + at):
+                return segment.end, False
+            return start + at, True
+        except Broken:
+            return start + at, True
+        return start + at, False
+
+    def _own_crc(self, segment: Segment, found: Found) -> None:
+        """A record has a CRC of its own, which is another, though that of its body is
+        right."""
+        position, size, topic, queue_id, offset = found[:5]
+        queue = f"{topic.decode('utf-8', 'replace')}/{queue_id}"
+        text = (
+            f"message {offset} of {queue}: its own CRC is another, its body's is right"
+        )
+        span = position, position + size
+        self._tell(Fault("crc", segment.path, position, text, offsets=span))
+
+    def _read(self, segment: Segment, position: int, stop: int) -> bytes:
+        """The bytes of a record, as they are now."""
+        at = position - segment.start
+        size = int.from_bytes(segment.file.pread(4, at), "big")
+        return segment.file.pread(
+            min(max(SMALLEST, min(size, MOST_RECORD)), stop - position), at
+        )
+
+    def _why(self, segment: Segment, position: int, stop: int) -> str:
+        """What is wrong with a record, as it is now; empty if nothing is."""
+        data = self._read(segment, position, stop)
+        if why := self._reader.unread(position, len(data)):
+            return why
+        try:
+            found = parse(data, 0, position, True)
+        except Blank:
+            said, left = _filler_size(data, 0), segment.end - position
+            return f"the filler there says {said} bytes, not {left}" * (said != left)
+        except Broken as error:
+            return str(error)
+        return "" if numbers_are_numbers(found[2], found[7]) else NO_NUMBER
+
+    def _broken(self, segment: Segment, position: int, stop: int, is_last: bool) -> int:
+        """A record is not as it should be.
+
+        @return: where to go on; the same position if it has become good.
+        """
+        why = self._why(segment, position, stop)
+        if not why:
+            return position
+        data = self._read(segment, position, stop)
+        found = self._all_but_body(data, position)
+        if found is not None:
+            body, length = _body_of(data)
+            queue = f"{found[2].decode('utf-8', 'replace')}/{found[3]}"
+            text = f"message {found[4]} of {queue}, record at {position}: {why} "
+            text += f"({length} bytes)"
+            region = position, position + found[1]
+            self._tell(Fault("body", segment.path, position + body, text, region))
+            self.records += 1
+            self.queues.record(found)
+            return position + found[1]
+        after, is_zero = self._search(segment, position, stop)
+        if after < stop:
+            if self._why(segment, position, stop):
+                lost = after - position
+                text = f"{why}; {lost} bytes up to the next record are lost"
+                region = position, after
+                self._tell(Fault("record", segment.path, position, text, region))
+                return after
+            return position
+        return self._end(segment, position, stop, is_last, is_zero, why)
+
+    def _all_but_body(self, data: bytes, position: int) -> Found | None:
+        """What a record says in all but its body; None if something of that is
+        damaged."""
+        try:
+            found = parse(data, 0, position, False)
+        except (Broken, Blank):
+            return None
+        unread = self._reader.unread
+        body, length = _body_of(data)
+        behind = body + length
+        if unread(position, body) or unread(position + behind, found[1] - behind):
+            return None
+        return found
+
+    def _end(
+        self,
+        segment: Segment,
+        position: int,
+        stop: int,
+        is_last: bool,
+        is_zero: bool,
+        why: str,
+    ) -> int:
+        """No record follows in this file.
+
+        @return: where the file ends.
+        """
+        reader = self._reader
+        head = segment.file.pread(8, position - segment.start)
+        if is_last and not reader.is_live and not is_filler(head):
+            if why == NOTHING and is_zero:
+                self._reached = position
+                self.done -= stop - position
+                return stop
+            if not reader.is_clean:
+                self.tail += stop - position
+                self.tail_position = position
+                return stop
+        text = f"{why}; no record follows in the {stop - position} bytes to the end"
+        fault = Fault("record", segment.path, position, text, (position, stop))
+        if why == NOTHING and is_zero and self._goes_on(segment, position, stop):
+            self._ended_early.append(fault)
+        else:
+            self._tell(fault)
+        return stop
+
+    def _goes_on(self, segment: Segment, position: int, stop: int) -> bool:
+        """Whether nothing was written from a position to the end of a file, as far as
+        that can be read, and the next file begins with a record."""
+        following = self._reader.log.find(segment.end)
+        return (
+            stop == segment.end
+            and following is not None
+            and self._is_start(following, following.start, following.end)
+            and not self._reader.unread(position, stop - position)
+        )
+
+    def _tell_ended_early(self) -> None:
+        """Tell of files that end without a filler before others. So does one that was
+        the last, and away when a broker went on behind it. If nothing is missing in
+        the queues it hides nothing from us; but RocketMQ's broker removes what follows
+        where it looks through such a file, after a crash or in one of the last."""
+        reader = self._reader
+        is_stopped = reader.is_clean or reader.is_live
+        for fault in self._ended_early:
+            end = fault.region[1]
+            behind = sum(segment.start >= end for segment in reader.segments)
+            text = f"nothing was written from here to {end}, where the log goes on; no "
+            text += "message is missing"
+            if not self._has_lost and is_stopped and behind >= LAST_FILES:
+                self.remarks.append(Remark(fault.where, fault.position, text))
+                self.unfilled.add(fault.region)
+                continue
+            if not self._has_lost:
+                fault.text = f"{text}, but RocketMQ's broker would end the log here"
+            self._tell(fault)
+
+    def _search(self, segment: Segment, broken: int, stop: int) -> tuple[int, bool]:
+        """Where the next record stands, and whether all before it are zeros."""
+        position = broken
+        is_zero = True
+        zeros = bytes(PIECE)
+        while position < stop:
+            size = min(PIECE, stop - position)
+            data = segment.file.pread(size, position - segment.start)
+            if data == (zeros if size == PIECE else bytes(size)):
+                position += size
+                continue
+            is_zero = False
+            for match in _MAGIC.finditer(data):
+                start = position + match.start() - 4
+                if start > broken and self._is_start(segment, start, stop):
+                    return start, False
+            if position + size >= stop:
+                break
+            # A magic number may be cut by the end of the piece.
+            position += max(size - 8, 1)
+        return stop, is_zero
+
+    def _is_start(self, segment: Segment, position: int, stop: int) -> bool:
+        """Whether a record, or the filler of a file, begins there."""
+        data = self._read(segment, position, stop)
+        if is_filler(data):
+            return _filler_size(data, 0) == segment.end - position
+        try:
+            parse(data, 0, position, False)
+        except (Broken, Blank):
+            return False
+        return True

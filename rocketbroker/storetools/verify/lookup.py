@@ -1,0 +1,148 @@
+# -*- test-case-name: tests.storetools.repair.test_run -*-
+"""Where things are in a directory that is opened for reading."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from rocketbroker.errors import StoreError
+from rocketbroker.files.interfaces import IFiles
+from rocketbroker.records.entries import ENTRY, SIZE
+from rocketbroker.records.queueunits import BATCH_SIZE, BatchUnit, decode_batch
+from rocketbroker.store.commitlog.segments import Segment, position_of_name
+from rocketbroker.store.reader.batch_queue import BatchQueueReader
+from rocketbroker.store.reader.directory import ENTRIES_AT_ONCE, StoreReader
+from rocketbroker.storetools.repair.filler_records import Slot
+from rocketbroker.storetools.verify.report import Fault
+
+#: So much is read at once.
+AT_ONCE: Final = 4 << 20
+
+
+def queues_in(files: IFiles, folder: str) -> set[tuple[str, int]]:
+    """The topics and queue ids that have a directory in one of queues."""
+    return {
+        (topic, int(name))
+        for topic in files.list(folder)
+        for name in files.list(os.path.join(folder, topic))
+        if name.isascii() and name.isdigit()
+    }
+
+
+def file_size_in(files: IFiles, folder: str, said: int, unit: int) -> int:
+    """The length of the files in a directory of queues: that of most of them, as some
+    may be damaged.
+
+    @param said: what the settings say, which counts if as many have that length.
+    @param unit: what their bytes come in.
+    @return: that of the settings if there are no files.
+    """
+    votes = Counter({said: 0})
+    for topic, queue_id in queues_in(files, folder):
+        queue = os.path.join(folder, topic, str(queue_id))
+        for name in files.list(queue):
+            path = os.path.join(queue, name)
+            if position_of_name(name) >= 0 and not files.is_dir(path):
+                size = files.size(path)
+                votes[size] += size > 0 and size % unit == 0
+    return max(votes, key=lambda size: (votes[size], size == said, size))
+
+
+def segment_at(reader: StoreReader, position: int) -> Segment:
+    for segment in reader.segments:
+        if segment.start <= position < segment.end:
+            return segment
+    raise StoreError(f"The log has no position {position}.")
+
+
+def written_from(reader: StoreReader, position: int) -> int:
+    """How many bytes from a position on are more than zeros, in its segment."""
+    segment = segment_at(reader, position)
+    at = position
+    last = position
+    while at < segment.end:
+        data = segment.file.pread(min(AT_ONCE, segment.end - at), at - segment.start)
+        if not data:
+            break
+        kept = len(data.rstrip(b"\0"))
+        last = at + kept if kept else last
+        at += len(data)
+    return last - position
+
+
+def entries_between(
+    reader: StoreReader, topic: str, queue_id: int, start: int, end: int
+) -> Iterator[tuple[int, int, int]]:
+    """The entries of a queue whose records begin in a region: offset, position, size.
+    Positions grow with offsets, but for one that is rotten."""
+    low = reader.min_offset(topic, queue_id)
+    high = stop = reader.whole_end(topic, queue_id)
+    while low < high:
+        middle = (low + high) // 2
+        if reader.entries(topic, queue_id, middle)[0][0] < start:
+            low = middle + 1
+        else:
+            high = middle
+    is_behind = False
+    while low < stop:
+        for position, size, _ in reader.entries(topic, queue_id, low):
+            if position < end:
+                yield low, position, size
+            elif is_behind:
+                return
+            is_behind = position >= end
+            low += 1
+
+
+def entries_behind(
+    reader: StoreReader, topic: str, queue_id: int, start: int, end: int
+) -> Iterator[tuple[int, int, int]]:
+    """The same of the entries behind the last one that can be read: those of records
+    whose heads are damaged, if no good record of the queue follows."""
+    offset = reader.whole_end(topic, queue_id)
+    row = reader.row("consumequeue", topic, queue_id, SIZE)
+    while True:
+        data = row.read(offset * SIZE, ENTRIES_AT_ONCE * SIZE)
+        if len(data) < SIZE:
+            return
+        for position, size, _ in ENTRY.iter_unpack(data):
+            if size <= 0:
+                return
+            if start <= position < end:
+                yield offset, position, size
+            offset += 1
+
+
+def slots_of_batches(
+    reader: StoreReader, topic: str, queue_id: int, start: int, end: int
+) -> Iterator[Slot]:
+    """The records that a batch queue knows in a region."""
+    name = topic.encode()
+    for unit in BatchQueueReader(reader, topic, queue_id).units(start):
+        position, size, _, _, base, messages = unit
+        if position >= end:
+            return
+        if position >= start:
+            yield Slot(position, size, name, queue_id, base, messages, True)
+
+
+def wrong_units(
+    reader: StoreReader, faults: Sequence[Fault]
+) -> Iterator[tuple[tuple[str, int], BatchUnit]]:
+    """The units of batch queues that a walk has found to be wrong, with their queues,
+    if they lead into the log."""
+    opened: dict[tuple[str, int], BatchQueueReader] = {}
+    for fault in faults:
+        if fault.kind != "entry" or fault.queue is None or fault.offsets != (0, 0):
+            continue
+        if fault.queue not in opened:
+            opened[fault.queue] = BatchQueueReader(reader, *fault.queue)
+        data = opened[fault.queue].read(fault.position)
+        if len(data) < BATCH_SIZE:
+            continue
+        unit = decode_batch(data)
+        if unit.is_valid and unit.position >= reader.lowest:
+            yield fault.queue, unit

@@ -1,0 +1,211 @@
+# -*- test-case-name: tests.wire.bodies.test_heartbeats -*-
+"""What a client says about itself: the bodies of 34 and 46.
+
+Shapes: the client's sheet, sections 15 and 16; the broker's sheet, section 15.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Self
+
+import attrs
+
+from rocketbroker.wire.fields import Fields
+
+# Java's enums, in the order of their ordinals.
+CONSUME_TYPES: Final = ("CONSUME_ACTIVELY", "CONSUME_PASSIVELY", "CONSUME_POP")
+MESSAGE_MODELS: Final = ("BROADCASTING", "CLUSTERING")
+CONSUME_FROM: Final = (
+    "CONSUME_FROM_LAST_OFFSET",
+    "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST",
+    "CONSUME_FROM_MIN_OFFSET",
+    "CONSUME_FROM_MAX_OFFSET",
+    "CONSUME_FROM_FIRST_OFFSET",
+    "CONSUME_FROM_TIMESTAMP",
+)
+
+
+@attrs.frozen(kw_only=True)
+class SubscriptionData:
+    """What of one topic a group wants.
+
+    @ivar sub_string: the expression, C{*} for all.
+    @ivar tags_set: the tags of an expression of type TAG.
+    @ivar code_set: their hash codes.
+    @ivar sub_version: when the subscription was made, in ms (Go: in ns).
+    """
+
+    topic: str
+    sub_string: str = "*"
+    tags_set: list[str] = attrs.field(factory=list)
+    code_set: list[int] = attrs.field(factory=list)
+    sub_version: int = 0
+    expression_type: str = "TAG"
+    class_filter_mode: bool = False
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        """Read it.
+
+        @raise RemoteProtocolError: it is no subscription.
+        """
+        fields = Fields(value, "a subscription")
+        return cls(
+            topic=fields.text("topic") or "",
+            sub_string=fields.text("subString") or "",
+            tags_set=fields.strings("tagsSet"),
+            code_set=fields.integers("codeSet"),
+            sub_version=fields.integer("subVersion", bits=64),
+            expression_type=fields.text("expressionType") or "TAG",
+            class_filter_mode=fields.boolean("classFilterMode"),
+        )
+
+    def to_json(self) -> dict[str, object]:
+        """The JSON form."""
+        return {
+            "classFilterMode": self.class_filter_mode,
+            "codeSet": self.code_set,
+            "expressionType": self.expression_type,
+            "subString": self.sub_string,
+            "subVersion": self.sub_version,
+            "tagsSet": self.tags_set,
+            "topic": self.topic,
+        }
+
+
+@attrs.frozen(kw_only=True)
+class ConsumerData:
+    """One consumer group of a client.
+
+    @ivar consume_type: one of L{CONSUME_TYPES}, None for a name that Java lacks.
+    @ivar message_model: one of L{MESSAGE_MODELS}, or None.
+    @ivar consume_from_where: one of L{CONSUME_FROM}, or None.
+    """
+
+    group_name: str
+    consume_type: str | None = "CONSUME_PASSIVELY"
+    message_model: str | None = "CLUSTERING"
+    consume_from_where: str | None = "CONSUME_FROM_LAST_OFFSET"
+    subscription_data_set: list[SubscriptionData] = attrs.field(factory=list)
+    unit_mode: bool = False
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        """Read it.
+
+        @raise RemoteProtocolError: it is no consumer.
+        """
+        fields = Fields(value, "a consumer")
+        return cls(
+            group_name=fields.text("groupName") or "",
+            consume_type=fields.choice("consumeType", CONSUME_TYPES),
+            message_model=fields.choice("messageModel", MESSAGE_MODELS),
+            consume_from_where=fields.choice("consumeFromWhere", CONSUME_FROM),
+            subscription_data_set=fields.beans(
+                "subscriptionDataSet", SubscriptionData.from_json
+            ),
+            unit_mode=fields.boolean("unitMode"),
+        )
+
+    def to_json(self) -> dict[str, object]:
+        """The JSON form."""
+        return {
+            "consumeFromWhere": self.consume_from_where,
+            "consumeType": self.consume_type,
+            "groupName": self.group_name,
+            "messageModel": self.message_model,
+            "subscriptionDataSet": self.subscription_data_set,
+            "unitMode": self.unit_mode,
+        }
+
+
+@attrs.frozen(kw_only=True)
+class ProducerData:
+    """One producer group of a client."""
+
+    group_name: str
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        """Read it.
+
+        @raise RemoteProtocolError: it is no producer.
+        """
+        return cls(group_name=Fields(value, "a producer").text("groupName") or "")
+
+    def to_json(self) -> dict[str, object]:
+        """The JSON form."""
+        return {"groupName": self.group_name}
+
+
+@attrs.frozen(kw_only=True)
+class HeartbeatData:
+    """The body of a heartbeat (34).
+
+    @ivar heartbeat_fingerprint: the hash of what does not change from one heartbeat to
+        the next; 0: the client speaks the first version.
+    @ivar without_sub: the subscriptions are left out, as the broker knows them.
+    """
+
+    client_id: str
+    producer_data_set: list[ProducerData] = attrs.field(factory=list)
+    consumer_data_set: list[ConsumerData] = attrs.field(factory=list)
+    heartbeat_fingerprint: int = 0
+    without_sub: bool = False
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        """Read it.
+
+        @raise RemoteProtocolError: it is no heartbeat.
+        """
+        fields = Fields(value, "a heartbeat")
+        return cls(
+            client_id=fields.text("clientID") or "",
+            producer_data_set=fields.beans("producerDataSet", ProducerData.from_json),
+            consumer_data_set=fields.beans("consumerDataSet", ConsumerData.from_json),
+            heartbeat_fingerprint=fields.integer("heartbeatFingerprint"),
+            without_sub=fields.boolean("withoutSub"),
+        )
+
+    def to_json(self) -> dict[str, object]:
+        """The JSON form."""
+        return {
+            "clientID": self.client_id,
+            "consumerDataSet": self.consumer_data_set,
+            "heartbeatFingerprint": self.heartbeat_fingerprint,
+            "producerDataSet": self.producer_data_set,
+            "withoutSub": self.without_sub,
+        }
+
+
+@attrs.frozen(kw_only=True)
+class CheckClientRequestBody:
+    """The body of 46: a subscription to be checked."""
+
+    client_id: str
+    group: str
+    subscription_data: SubscriptionData
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        """Read it.
+
+        @raise RemoteProtocolError: it is no such thing.
+        """
+        fields = Fields(value, "a subscription to be checked")
+        return cls(
+            client_id=fields.text("clientId") or "",
+            group=fields.text("group") or "",
+            subscription_data=SubscriptionData.from_json(
+                fields.value("subscriptionData")
+            ),
+        )
+
+    def to_json(self) -> dict[str, object]:
+        """The JSON form."""
+        return {
+            "clientId": self.client_id,
+            "group": self.group,
+            "subscriptionData": self.subscription_data,
+        }

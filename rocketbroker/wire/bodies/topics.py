@@ -1,0 +1,298 @@
+# -*- test-case-name: tests.wire.bodies.test_topics -*-
+"""Topics and their versions as bodies and files, and two small tables.
+
+Shapes: the name server's sheet, section 11; the broker's sheet, section 26.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, Self
+
+import attrs
+
+from rocketbroker.errors import RemoteProtocolError
+from rocketbroker.wire.bodies.mappings import TopicQueueMappingInfo
+from rocketbroker.wire.emitting import dumps
+from rocketbroker.wire.fields import Fields
+from rocketbroker.wire.reading import loads
+
+#: Java's topic filter types, in the order of their ordinals.
+TOPIC_FILTER_TYPES: Final = ("SINGLE_TAG", "MULTI_TAG")
+
+
+@attrs.frozen(kw_only=True)
+class DataVersion:
+    """The version of a table that several servers have.
+
+    @ivar state_version: of the store's state machine; 0 without one.
+    @ivar timestamp: when it was made, in ms.
+    @ivar counter: how many changes there were.
+    """
+
+    state_version: int = 0
+    timestamp: int = 0
+    counter: int = 0
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        """Read it; null is version zero.
+
+        @raise RemoteProtocolError: it is no version.
+        """
+        if value is None:
+            return cls()
+        fields = Fields(value, "a data version")
+        return cls(
+            state_version=fields.integer("stateVersion", bits=64),
+            timestamp=fields.integer("timestamp", bits=64),
+            counter=fields.integer("counter", bits=64),
+        )
+
+    def to_json(self) -> dict[str, object]:
+        """The JSON form."""
+        return {
+            "counter": self.counter,
+            "stateVersion": self.state_version,
+            "timestamp": self.timestamp,
+        }
+
+    def next(self, now_ms: int, state_version: int = 0) -> Self:
+        """The version after one more change."""
+        return attrs.evolve(
+            self,
+            state_version=state_version,
+            timestamp=now_ms,
+            counter=self.counter + 1,
+        )
+
+    def is_newer_than(self, other: DataVersion) -> bool:
+        """Whether this has more changes: by state version, counter, time."""
+        return (self.state_version, self.counter, self.timestamp) > (
+            other.state_version,
+            other.counter,
+            other.timestamp,
+        )
+
+
+@attrs.frozen(kw_only=True)
+class TopicConfig:
+    """What a broker knows of one topic; the defaults are Java's.
+
+    @ivar perm: bits: 4 read, 2 write, 1 inherit, 8 priority.
+    @ivar topic_sys_flag: bits: 1 unit, 2 unit subscription.
+    """
+
+    topic_name: str = ""
+    read_queue_nums: int = 16
+    write_queue_nums: int = 16
+    perm: int = 6
+    topic_filter_type: str = "SINGLE_TAG"
+    topic_sys_flag: int = 0
+    order: bool = False
+    attributes: dict[str, str] = attrs.field(factory=dict)
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        """Read it.
+
+        @raise RemoteProtocolError: it is no topic.
+        """
+        fields = Fields(value, "a topic")
+        kind = fields.choice("topicFilterType", TOPIC_FILTER_TYPES)
+        return cls(
+            topic_name=fields.text("topicName") or "",
+            read_queue_nums=fields.integer("readQueueNums", 16),
+            write_queue_nums=fields.integer("writeQueueNums", 16),
+            perm=fields.integer("perm", 6),
+            topic_filter_type=kind or "SINGLE_TAG",
+            topic_sys_flag=fields.integer("topicSysFlag"),
+            order=fields.boolean("order"),
+            attributes=fields.texts("attributes"),
+        )
+
+    def to_json(self) -> dict[str, object]:
+        """The JSON form."""
+        return {
+            "attributes": self.attributes,
+            "order": self.order,
+            "perm": self.perm,
+            "readQueueNums": self.read_queue_nums,
+            "topicFilterType": self.topic_filter_type,
+            "topicName": self.topic_name,
+            "topicSysFlag": self.topic_sys_flag,
+            "writeQueueNums": self.write_queue_nums,
+        }
+
+    @classmethod
+    def from_line(cls, line: str) -> Self:
+        """Read the line of a compressed registration.
+
+        Its last word, the attributes, may be missing, and is nothing if it does not
+        parse.
+
+        @raise RemoteProtocolError: it has fewer than five words, or other ones.
+        """
+        words = line.split(" ")
+        if len(words) < 5:
+            raise RemoteProtocolError("a topic of fewer than five words")
+        attributes: dict[str, str] = {}
+        if len(words) > 5:
+            try:
+                member = {"attributes": loads(words[5])}
+                attributes = Fields(member, "a topic").texts("attributes")
+            except RemoteProtocolError:
+                pass
+        return cls(
+            topic_name=words[0],
+            read_queue_nums=_line_number(words[1]),
+            write_queue_nums=_line_number(words[2]),
+            perm=_line_number(words[3]),
+            topic_filter_type=_line_choice(words[4]),
+            attributes=attributes,
+        )
+
+    def to_line(self) -> str:
+        """The line of a compressed registration: no flag, no order."""
+        return (
+            f"{self.topic_name} {self.read_queue_nums} {self.write_queue_nums} "
+            f"{self.perm} {self.topic_filter_type} {dumps(self.attributes).decode()}"
+        )
+
+
+def _line_number(word: str) -> int:
+    fields = Fields({"number": word}, "a topic's line")
+    return fields.integer("number")
+
+
+def _line_choice(word: str) -> str:
+    if word in TOPIC_FILTER_TYPES:
+        return word
+    raise RemoteProtocolError(f"a topic filter type {word[:40]!r}")
+
+
+@attrs.frozen(kw_only=True)
+class TopicConfigSerializeWrapper:
+    """A table of topics with its version: C{topics.json}, old answers and bodies."""
+
+    topic_config_table: dict[str, TopicConfig] = attrs.field(factory=dict)
+    data_version: DataVersion = attrs.field(factory=DataVersion)
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        """Read it.
+
+        @raise RemoteProtocolError: it is no such table.
+        """
+        fields = Fields(value, "a table of topics")
+        return cls(
+            topic_config_table=fields.table("topicConfigTable", TopicConfig.from_json),
+            data_version=DataVersion.from_json(fields.value("dataVersion")),
+        )
+
+    def to_json(self) -> dict[str, object]:
+        """The JSON form."""
+        return {
+            "dataVersion": self.data_version,
+            "topicConfigTable": self.topic_config_table,
+        }
+
+
+@attrs.frozen(kw_only=True)
+class TopicConfigAndMappingSerializeWrapper:
+    """The same with static topics: the answer of 21 and the body of 103.
+
+    @ivar topic_queue_mapping_detail_map: as it was read.
+    """
+
+    topic_config_table: dict[str, TopicConfig] = attrs.field(factory=dict)
+    data_version: DataVersion = attrs.field(factory=DataVersion)
+    mapping_data_version: DataVersion = attrs.field(factory=DataVersion)
+    topic_queue_mapping_info_map: dict[str, TopicQueueMappingInfo] = attrs.field(
+        factory=dict
+    )
+    topic_queue_mapping_detail_map: dict[object, object] = attrs.field(factory=dict)
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        """Read it; brokers before 5.0 send only topics and their version.
+
+        @raise RemoteProtocolError: it is no such table.
+        """
+        fields = Fields(value, "a table of topics")
+        details = fields.kept("topicQueueMappingDetailMap")
+        return cls(
+            topic_config_table=fields.table("topicConfigTable", TopicConfig.from_json),
+            data_version=DataVersion.from_json(fields.value("dataVersion")),
+            mapping_data_version=DataVersion.from_json(
+                fields.value("mappingDataVersion")
+            ),
+            topic_queue_mapping_info_map=fields.table(
+                "topicQueueMappingInfoMap", TopicQueueMappingInfo.from_json
+            ),
+            topic_queue_mapping_detail_map=(
+                details if isinstance(details, dict) else {}
+            ),
+        )
+
+    def to_json(self) -> dict[str, object]:
+        """The JSON form."""
+        return {
+            "dataVersion": self.data_version,
+            "mappingDataVersion": self.mapping_data_version,
+            "topicConfigTable": self.topic_config_table,
+            "topicQueueMappingDetailMap": self.topic_queue_mapping_detail_map,
+            "topicQueueMappingInfoMap": self.topic_queue_mapping_info_map,
+        }
+
+    @classmethod
+    def of(cls, configs: Iterable[TopicConfig], version: DataVersion) -> Self:
+        """These topics, none of them static."""
+        table = {config.topic_name: config for config in configs}
+        return cls(topic_config_table=table, data_version=version)
+
+
+@attrs.frozen(kw_only=True)
+class TopicList:
+    """Names of topics.
+
+    @ivar broker_addr: some broker's address, in the answer of 304.
+    """
+
+    topic_list: list[str] = attrs.field(factory=list)
+    broker_addr: str | None = None
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        """Read it.
+
+        @raise RemoteProtocolError: it is no such list.
+        """
+        fields = Fields(value, "a list of topics")
+        return cls(
+            topic_list=fields.strings("topicList"),
+            broker_addr=fields.text("brokerAddr"),
+        )
+
+    def to_json(self) -> dict[str, object]:
+        """The JSON form."""
+        return {"brokerAddr": self.broker_addr, "topicList": self.topic_list}
+
+
+@attrs.frozen(kw_only=True)
+class KVTable:
+    """Strings by name."""
+
+    table: dict[str, str] = attrs.field(factory=dict)
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        """Read it.
+
+        @raise RemoteProtocolError: it is no such table.
+        """
+        return cls(table=Fields(value, "a table").texts("table"))
+
+    def to_json(self) -> dict[str, object]:
+        """The JSON form."""
+        return {"table": self.table}

@@ -1,0 +1,140 @@
+"""How far groups have come."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.broker.admin.consume_progress import ConsumeProgress
+from rocketbroker.errors import TopicNotExist
+from rocketbroker.testing.connections import RecordedConnection
+from rocketbroker.testing.threads import at_once
+from rocketbroker.wire.bodies.heartbeats import ConsumerData, SubscriptionData
+from rocketbroker.wire.bodies.queues import MessageQueue
+from rocketbroker.wire.fastjson import loads
+from tests.broker.rig import WALL_MS, Rig
+
+
+class ProgressTests(SynchronousTestCase):
+    """Requests 208 and 303."""
+
+    def setUp(self) -> None:
+        """Topic T with two queues; three messages in the first, a second apart."""
+        self.rig = rig = Rig({})
+        self.addCleanup(rig.close)
+        rig.topic("T", queues=2)
+        rig.topic("U", queues=1)
+        requests = ConsumeProgress(
+            rig.store,
+            "broker-a",
+            rig.topics,
+            rig.offsets,
+            rig.consumers,
+            lambda group, topic: {"T": 1.5, "U": 2.0}[topic],
+            rig.upkeep.dispatch,
+            rig.wall_ms,
+            at_once,
+        )
+        requests.register(rig.table)
+        for _ in range(3):
+            rig.clock.advance(1)
+            rig.append()
+
+    def statistics(self, **ext: str) -> dict[str, Any]:
+        """The answer to request 208."""
+        answer = self.rig.ask(208, {"consumerGroup": "G", **ext})
+        found: Any = loads(answer.body)
+        found["offsetTable"] = {
+            (queue.topic, queue.queue_id): value
+            for key, value in found["offsetTable"].items()
+            for queue in [MessageQueue.from_json(key)]
+        }
+        return dict(found)
+
+    def subscribe(self, *topics: str) -> None:
+        """A member of G that subscribes to topics."""
+        wanted = [SubscriptionData(topic=topic, sub_string="*") for topic in topics]
+        data = ConsumerData(group_name="G", subscription_data_set=wanted)
+        self.rig.consumers.register(
+            RecordedConnection(), "id", "JAVA", 479, data, False
+        )
+
+    def test_statistics(self) -> None:
+        """Where each queue ends, where the group is, and the time of its last one."""
+        self.rig.offsets.commit("G", "T", 0, 2)
+        self.rig.offsets.commit_pull("G", "T", 0, 3)
+        found = self.statistics(topic="T")
+        self.assertEqual(found["consumeTps"], 1.5)
+        self.assertEqual(
+            found["offsetTable"],
+            {
+                ("T", 0): {
+                    "brokerOffset": 3,
+                    "consumerOffset": 2,
+                    "lastTimestamp": WALL_MS + 2000,
+                    "pullOffset": 3,
+                },
+                ("T", 1): {
+                    "brokerOffset": 0,
+                    "consumerOffset": 0,
+                    "lastTimestamp": 0,
+                    "pullOffset": 0,
+                },
+            },
+        )
+
+    def test_allTopics(self) -> None:
+        """Without a topic it is all in which the group has offsets and that are."""
+        for topic in ("T", "U", "gone"):
+            self.rig.offsets.commit("G", topic, 0, 1)
+        found = self.statistics()
+        self.assertEqual(found["consumeTps"], 3.5)
+        self.assertEqual(set(found["offsetTable"]), {("T", 0), ("T", 1), ("U", 0)})
+        self.assertEqual(self.statistics(topic="gone")["offsetTable"], {})
+
+    def test_unsubscribed(self) -> None:
+        """One that an online group does not subscribe to needs a list to be told."""
+        self.rig.offsets.commit("G", "T", 0, 1)
+        self.rig.offsets.commit("G", "U", 0, 1)
+        self.subscribe("U")
+        self.assertEqual(set(self.statistics()["offsetTable"]), {("U", 0)})
+        self.assertEqual(self.statistics(topic="T")["offsetTable"], {})
+        listed = self.statistics(topicList="T;;gone;T")["offsetTable"]
+        self.assertEqual(set(listed), {("T", 0), ("T", 1)})
+
+    def spans(self) -> list[dict[str, Any]]:
+        """The answer to request 303, in the order of queues."""
+        answer = self.rig.ask(303, {"group": "G", "topic": "T"})
+        found: Any = loads(answer.body)
+        return list(found["consumeTimeSpanSet"])
+
+    def test_times(self) -> None:
+        """From when to when a queue has messages, and how late the group is."""
+        self.rig.offsets.commit("G", "T", 0, 1)
+        self.rig.clock.advance(10)
+        first, second = self.spans()
+        self.assertEqual(
+            first,
+            {
+                "consumeTimeStamp": WALL_MS + 1000,
+                "delayTime": 11000,
+                "maxTimeStamp": WALL_MS + 3000,
+                "messageQueue": {"brokerName": "broker-a", "queueId": 0, "topic": "T"},
+                "minTimeStamp": WALL_MS + 1000,
+            },
+        )
+        self.assertEqual((second["minTimeStamp"], second["delayTime"]), (-1, 0))
+
+    def test_timesWithoutOffset(self) -> None:
+        """A group that has no offset is as late as the first message is old."""
+        self.rig.clock.advance(10)
+        first, _ = self.spans()
+        self.assertEqual(first["delayTime"], 12000)
+        self.rig.offsets.commit("G", "T", 0, 3)
+        self.assertEqual(self.spans()[0]["delayTime"], 0)
+
+    def test_timesUnknown(self) -> None:
+        """A topic that is not there has none."""
+        with self.assertRaises(TopicNotExist):
+            self.rig.ask(303, {"group": "G", "topic": "gone"})

@@ -1,0 +1,182 @@
+"""Groups made, changed, listed and deleted on request."""
+
+from __future__ import annotations
+
+import errno
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.broker.admin.group_admin import GroupAdmin
+from rocketbroker.broker.clients.producers import ProducerRegistry
+from rocketbroker.broker.metadata.topics import MOST_QUEUES
+from rocketbroker.errors import (
+    BrokerError,
+    InvalidParameter,
+    SubscriptionGroupNotExist,
+    SystemFailure,
+)
+from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
+from rocketbroker.wire.bodies.heartbeats import ConsumerData, SubscriptionData
+from rocketbroker.wire.command import Command
+from rocketbroker.wire.fastjson import dumps, loads
+from tests.broker.rig import Rig
+
+
+class GroupAdminTests(SynchronousTestCase):
+    """Requests 43, 200, 201, 203, 204, 207, 225, 300 and 352."""
+
+    def setUp(self) -> None:
+        """A broker."""
+        self.make({})
+
+    def make(self, settings: dict[str, str]) -> None:
+        """A broker with these settings."""
+        self.rig = Rig(settings)
+        self.addCleanup(self.rig.close)
+        rig = self.rig
+        self.producers = ProducerRegistry(rig.clock.seconds)
+        admin = GroupAdmin(rig.groups, rig.offsets, rig.consumers, self.producers)
+        admin.register(rig.table)
+
+    def create(self, value: object, code: int = 200) -> Command:
+        """Request 200 or 225."""
+        return self.rig.ask(code, {}, dumps(value))
+
+    def test_create(self) -> None:
+        """A group is what the request says, and changed by the next one."""
+        for times in (3, 5):
+            config = SubscriptionGroupConfig(group_name="G", retry_max_times=times)
+            self.assertEqual(self.create(config.to_json()).code, 0)
+            self.assertEqual(self.rig.groups.config("G"), config)
+
+    def test_createRefused(self) -> None:
+        """No name, a name that no topic could carry, attributes, no body."""
+        for name in ("", "a.b", "x" * 256):
+            with self.assertRaises(InvalidParameter):
+                self.create({"groupName": name})
+        wrong_bodies: list[object] = [{"groupName": "G", "attributes": {"+a": "b"}}, []]
+        for value in wrong_bodies:
+            with self.assertRaises(SystemFailure):
+                self.create(value)
+        with self.assertRaises(SystemFailure):
+            self.rig.ask(200, {})
+        self.assertIsNone(self.rig.groups.config("G"))
+
+    def test_retryQueues(self) -> None:
+        """Its retry topic has as many queues as any topic may have."""
+        for count in (-1, MOST_QUEUES + 1):
+            config = SubscriptionGroupConfig(group_name="G", retry_queue_nums=count)
+            with self.assertRaises(InvalidParameter):
+                self.create(config.to_json())
+        config = SubscriptionGroupConfig(group_name="G", retry_queue_nums=MOST_QUEUES)
+        self.assertEqual(self.create(config.to_json()).code, 0)
+
+    def test_createList(self) -> None:
+        """Several groups are made by one request, or none of them."""
+        with self.assertRaises(InvalidParameter):
+            wrong = {"groupConfigList": [{"groupName": "A"}, {"groupName": "a.b"}]}
+            self.create(wrong, 225)
+        self.assertIsNone(self.rig.groups.config("A"))
+        self.create({"groupConfigList": [{"groupName": "A"}, {"groupName": "B"}]}, 225)
+        self.assertIsNotNone(self.rig.groups.config("B"))
+
+    def test_all(self) -> None:
+        """All groups, with their version."""
+        self.create({"groupName": "G"})
+        value = loads(self.rig.ask(201, {}).body)
+        assert isinstance(value, dict)
+        self.assertIn("G", value["subscriptionGroupTable"])
+        self.assertEqual(value["dataVersion"], self.rig.groups.version.to_json())
+        self.assertEqual(value["forbiddenTable"], {})
+
+    def test_one(self) -> None:
+        """One group, made if that is allowed."""
+        value = loads(self.rig.ask(352, {"group": "G"}).body)
+        config = self.rig.groups.config("G")
+        assert config is not None
+        self.assertEqual(SubscriptionGroupConfig.from_json(value), config)
+        self.make({"autoCreateSubscriptionGroup": "false"})
+        with self.assertRaises(SubscriptionGroupNotExist):
+            self.rig.ask(352, {"group": "G"})
+
+    def test_notKept(self) -> None:
+        """Who changes what cannot be written hears of it."""
+        self.rig.disk.fail("pwrite", errno.ENOSPC, times=2)
+        with self.assertRaises(SystemFailure) as caught:
+            self.create({"groupName": "G"})
+        self.assertIn("No space left on device", str(caught.exception.remark))
+        with self.assertRaises(SystemFailure):
+            self.rig.ask(207, {"groupName": "G"})
+        self.rig.disk.heal()
+        self.assertEqual(self.create({"groupName": "G"}).code, 0)
+
+    def test_delete(self) -> None:
+        """A group goes, and its offsets if that is asked for; always with success."""
+        for clean, left in (("false", ["T"]), ("true", [])):
+            self.create({"groupName": "G"})
+            self.rig.offsets.commit("G", "T", 0, 1)
+            ext = {"groupName": "G", "cleanOffset": clean}
+            self.assertEqual(self.rig.ask(207, ext).code, 0)
+            self.assertEqual(self.rig.ask(207, ext).code, 0)
+            self.assertIsNone(self.rig.groups.config("G"))
+            self.assertEqual(self.rig.offsets.topics_of("G"), left)
+
+    def test_offsets(self) -> None:
+        """The whole table of offsets, in the form of its file."""
+        self.rig.offsets.commit("G", "T", 1, 7)
+        answer = self.rig.ask(43, {})
+        self.assertIn(b'"offsetTable":{"T@G":{1:7}}', answer.body)
+
+    def test_groupsOfTopic(self) -> None:
+        """Who consumes a topic: groups that are online and groups with offsets."""
+        rig = self.rig
+        online = ConsumerData(
+            group_name="online",
+            subscription_data_set=[SubscriptionData(topic="T", sub_string="*")],
+        )
+        rig.consumers.register(rig.connection, "c", "JAVA", 479, online, True)
+        rig.offsets.commit("gone", "T", 0, 1)
+        rig.offsets.commit("online", "T", 0, 1)
+        rig.offsets.commit("other", "U", 0, 1)
+        for topic, groups in (("T", ["gone", "online"]), ("V", [])):
+            answer = loads(self.rig.ask(300, {"topic": topic}).body)
+            self.assertEqual(answer, {"groupList": groups})
+
+    def test_consumers(self) -> None:
+        """The members of a group and what they subscribe to; 206 if there are none."""
+        with self.assertRaises(BrokerError) as caught:
+            self.rig.ask(203, {"consumerGroup": "G"})
+        self.assertEqual(caught.exception.code, 206)
+        data = ConsumerData(
+            group_name="G",
+            consume_type="CONSUME_PASSIVELY",
+            message_model="CLUSTERING",
+            consume_from_where="CONSUME_FROM_LAST_OFFSET",
+            subscription_data_set=[SubscriptionData(topic="T", sub_string="*")],
+        )
+        self.rig.consumers.register(self.rig.connection, "c", "JAVA", 479, data, True)
+        value = loads(self.rig.ask(203, {"consumerGroup": "G"}).body)
+        assert isinstance(value, dict)
+        self.assertEqual(
+            value["connectionSet"],
+            [
+                {
+                    "clientAddr": "10.0.0.2:4711",
+                    "clientId": "c",
+                    "language": "JAVA",
+                    "version": 479,
+                }
+            ],
+        )
+        self.assertEqual(value["consumeType"], "CONSUME_PASSIVELY")
+        self.assertEqual(value["messageModel"], "CLUSTERING")
+        self.assertEqual(value["subscriptionTable"]["T"]["subString"], "*")
+
+    def test_producers(self) -> None:
+        """The members of a producer group; an error if there are none."""
+        with self.assertRaises(SystemFailure):
+            self.rig.ask(204, {"producerGroup": "P"})
+        self.producers.register(self.rig.connection, "c", "GO", 317, "P")
+        value = loads(self.rig.ask(204, {"producerGroup": "P"}).body)
+        assert isinstance(value, dict)
+        self.assertEqual(value["connectionSet"][0]["language"], "GO")

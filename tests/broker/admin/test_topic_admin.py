@@ -1,0 +1,313 @@
+"""Topics made, changed, listed and deleted on request."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from twisted.internet.defer import Deferred, succeed
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.broker.admin.topic_admin import TopicAdmin
+from rocketbroker.broker.metadata.topics import MOST_QUEUES
+from rocketbroker.broker.storage.group_commit import InThread
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.errors import (
+    BrokerError,
+    InvalidParameter,
+    SystemFailure,
+    TopicNotExist,
+)
+from rocketbroker.store.interfaces import IQueue, IStore
+from rocketbroker.testing.threads import at_once
+from rocketbroker.wire.bodies.queues import MessageQueue
+from rocketbroker.wire.bodies.topics import TopicConfig
+from rocketbroker.wire.fastjson import dumps, loads
+from tests.broker.rig import Rig
+
+T = TypeVar("T")
+
+
+class Watched:
+    """A store that notes in which thread its handles are made.
+
+    @ivar made: for each handle, whether it was in another thread.
+    """
+
+    def __init__(self, store: IStore) -> None:
+        self.made: list[bool] = []
+        self._store = store
+        self._in_thread = False
+
+    def in_thread(self, function: Callable[[], T], /) -> Deferred[T]:
+        """Run C{function} as if in a thread."""
+        self._in_thread = True
+        try:
+            return succeed(function())
+        finally:
+            self._in_thread = False
+
+    def queue(self, topic: str, queue_id: int) -> IQueue:
+        """See L{IStore.queue}."""
+        self.made.append(self._in_thread)
+        return self._store.queue(topic, queue_id)
+
+    def store_time(self, queue: IQueue, offset: int) -> int:
+        """See L{IStore.store_time}."""
+        return self._store.store_time(queue, offset)
+
+
+class TopicAdminTests(SynchronousTestCase):
+    """Requests 17, 18, 21, 202, 215, 305 and 351."""
+
+    def setUp(self) -> None:
+        """A broker that tells name servers at once."""
+        self.make()
+
+    def make(
+        self, store: Any = None, in_thread: InThread = at_once, **options: Any
+    ) -> None:
+        """A broker with these settings."""
+        self.rig = Rig({})
+        self.addCleanup(self.rig.close)
+        rig = self.rig
+        self.announced: Deferred[None] = succeed(None)
+        admin = TopicAdmin(
+            store or rig.store,
+            BrokerOptions(broker_name="broker-a", **options),
+            rig.topics,
+            rig.offsets,
+            {"T": 2.5}.__getitem__,
+            in_thread,
+            self.wait,
+        )
+        admin.register(rig.table)
+
+    def wait(self, most_seconds: float) -> Deferred[None]:
+        """Wait for name servers."""
+        self.waited = most_seconds
+        return self.announced
+
+    def fields(self, topic: str, **changes: str) -> dict[str, str]:
+        """The fields of request 17, as the Java tool sends them."""
+        return {
+            "topic": topic,
+            "defaultTopic": "TBW102",
+            "readQueueNums": "4",
+            "writeQueueNums": "4",
+            "perm": "6",
+            "topicFilterType": "SINGLE_TAG",
+            "topicSysFlag": "0",
+            "order": "false",
+            **changes,
+        }
+
+    def create(self, topic: str, **changes: str) -> TopicConfig:
+        """Make a topic; what it is then."""
+        answer = self.rig.ask(17, self.fields(topic, **changes))
+        self.assertEqual(answer.code, 0)
+        config = self.rig.topics.config(topic)
+        assert config is not None
+        return config
+
+    def refused(self, error: type[BrokerError], topic: str, **changes: str) -> str:
+        """Why a topic is not made."""
+        with self.assertRaises(error) as caught:
+            self.rig.ask(17, self.fields(topic, **changes))
+        return str(caught.exception.remark)
+
+    def test_create(self) -> None:
+        """A topic is what the request says."""
+        config = self.create(
+            "T",
+            writeQueueNums="3",
+            perm="4",
+            topicFilterType="MULTI_TAG",
+            topicSysFlag="2",
+            order="true",
+            attributes="+message.type=FIFO",
+        )
+        self.assertEqual(
+            config,
+            TopicConfig(
+                topic_name="T",
+                read_queue_nums=4,
+                write_queue_nums=3,
+                perm=4,
+                topic_filter_type="MULTI_TAG",
+                topic_sys_flag=2,
+                order=True,
+                attributes={"message.type": "FIFO"},
+            ),
+        )
+
+    def test_change(self) -> None:
+        """A topic that is there is changed, and keeps its attributes."""
+        self.create("T", attributes="+message.type=FIFO")
+        config = self.create("T", readQueueNums="9")
+        self.assertEqual(config.read_queue_nums, 9)
+        self.assertEqual(config.attributes, {"message.type": "FIFO"})
+
+    def test_unchanged(self) -> None:
+        """A topic that is as asked already is left alone."""
+        self.create("T")
+        generation = self.rig.topics.generation
+        self.create("T")
+        self.assertEqual(self.rig.topics.generation, generation)
+
+    def test_refused(self) -> None:
+        """Names, system topics, numbers, permissions, types that cannot be."""
+        bad = InvalidParameter
+        self.assertIn("blank", self.refused(bad, " "))
+        self.assertIn("illegal characters", self.refused(bad, "a.b"))
+        self.assertIn("longer", self.refused(bad, "x" * 128))
+        self.assertIn("system topic", self.refused(bad, "TBW102"))
+        self.assertIn("queues", self.refused(bad, "T", readQueueNums="-1"))
+        most = str(MOST_QUEUES + 1)
+        self.assertIn("queues", self.refused(bad, "T", writeQueueNums=most))
+        self.assertIn("permission", self.refused(bad, "T", perm="8"))
+        mixed = "+message.type=MIXED"
+        self.assertIn("MIXED", self.refused(bad, "T", attributes=mixed))
+        wrong = "message.type"
+        self.assertIn("format", self.refused(SystemFailure, "T", attributes=wrong))
+        self.refused(SystemFailure, "T", topicFilterType="X")
+        for key in ("perm", "readQueueNums", "writeQueueNums"):
+            # It would be a topic without permissions, or without queues.
+            remark = self.refused(SystemFailure, "T", **{key: "x"})
+            self.assertIn(f"the field {key} is missing", remark)
+        self.assertIsNone(self.rig.topics.config("T"))
+
+    def test_allowed(self) -> None:
+        """Settings allow system topics and mixed messages."""
+        self.make(
+            validate_system_topic_when_update_topic=False,
+            enable_mixed_message_type=True,
+        )
+        self.assertEqual(self.create("TBW102").read_queue_nums, 4)
+        self.create("T", attributes="+message.type=MIXED")
+
+    def test_announced(self) -> None:
+        """The answer waits for the name servers, but no longer than three seconds."""
+        self.announced = Deferred()
+        answer = self.rig.begin(17, self.fields("T"))
+        assert isinstance(answer, Deferred)
+        self.assertNoResult(answer)
+        self.assertEqual(self.waited, 3.0)
+        self.announced.callback(None)
+        self.successResultOf(answer)
+
+    def test_list(self) -> None:
+        """Several topics are made by one request, or none of them."""
+        good, other = {"topicName": "A", "perm": 4}, {"topicName": "B"}
+        wrong = {"topicName": "a.b"}
+        with self.assertRaises(InvalidParameter):
+            self.rig.ask(18, {}, dumps({"topicConfigList": [good, wrong]}))
+        self.assertIsNone(self.rig.topics.config("A"))
+        self.rig.ask(18, {}, dumps({"topicConfigList": [good]}))
+        self.rig.ask(18, {}, dumps({"topicConfigList": [good, other]}))
+        self.assertIsNotNone(self.rig.topics.config("B"))
+        generation = self.rig.topics.generation
+        self.rig.ask(18, {}, dumps({"topicConfigList": [good, other]}))
+        self.assertEqual(self.rig.topics.generation, generation)
+        with self.assertRaises(SystemFailure):
+            self.rig.ask(18, {}, b"[]")
+
+    def test_delete(self) -> None:
+        """A topic goes with its messages, its offsets and its pop retry topics."""
+        self.create("T")
+        self.create("%RETRY%G_T")
+        self.rig.append()
+        self.rig.upkeep.dispatch()
+        self.rig.offsets.commit("G", "T", 0, 1)
+        self.assertEqual(self.rig.ask(215, {"topic": "T"}).code, 0)
+        self.assertIsNone(self.rig.topics.config("T"))
+        self.assertIsNone(self.rig.topics.config("%RETRY%G_T"))
+        self.assertEqual(self.rig.offsets.groups_of("T"), [])
+        self.assertEqual(self.rig.store.queue("T", 0).max_offset, 0)
+
+    def test_notKept(self) -> None:
+        """Who changes what cannot be written hears of it, and again when asking for the
+        same, until it is written."""
+        self.rig.disk.fail("pwrite", errno.ENOSPC, times=2)
+        for _ in range(2):
+            with self.assertRaises(SystemFailure) as caught:
+                self.create("T")
+            self.assertIn("No space left on device", str(caught.exception.remark))
+        with self.assertRaises(SystemFailure):
+            self.rig.ask(215, {"topic": "T"})
+        self.rig.disk.heal()
+        self.create("T")
+
+    def test_deleteUnknown(self) -> None:
+        """Deleting what is not there succeeds."""
+        self.assertEqual(self.rig.ask(215, {"topic": "T"}).code, 0)
+
+    def test_deleteRefused(self) -> None:
+        """System topics stay, and a name must be given."""
+        for name in ("", "TBW102"):
+            with self.assertRaises(InvalidParameter):
+                self.rig.ask(215, {"topic": name})
+
+    def test_all(self) -> None:
+        """All topics, with their version, in the shape of the reference."""
+        self.create("T")
+        answer = self.rig.ask(21, {})
+        value = loads(answer.body)
+        assert isinstance(value, dict)
+        self.assertIn("T", value["topicConfigTable"])
+        self.assertEqual(value["dataVersion"], self.rig.topics.version.to_json())
+        self.assertEqual(value["topicQueueMappingDetailMap"], {})
+        self.assertEqual(answer.ext, {})
+
+    def test_one(self) -> None:
+        """One topic; an error for one that is not there."""
+        config = self.create("T")
+        answer = self.rig.ask(351, {"topic": "T"})
+        self.assertEqual(loads(answer.body), config.to_json())
+        with self.assertRaises(TopicNotExist):
+            self.rig.ask(351, {"topic": "U"})
+
+    def test_system(self) -> None:
+        """The names of the system's topics."""
+        value = loads(self.rig.ask(305, {}).body)
+        self.assertEqual(value, {"topicList": self.rig.topics.system_names()})
+
+    def test_statistics(self) -> None:
+        """The bounds of each queue, when it was last written to, and how often."""
+        self.create("T", readQueueNums="2", writeQueueNums="1")
+        self.rig.clock.advance(5)
+        self.rig.append()
+        self.rig.upkeep.dispatch()
+        value = loads(self.rig.ask(202, {"topic": "T"}).body)
+        assert isinstance(value, dict)
+        self.assertEqual(value["topicPutTps"], 2.5)
+        table = {
+            MessageQueue.from_json(key): row
+            for key, row in value["offsetTable"].items()
+        }
+        self.assertEqual(
+            table,
+            {
+                MessageQueue("T", "broker-a", 0): {
+                    "lastUpdateTimestamp": self.rig.wall_ms(),
+                    "maxOffset": 1,
+                    "minOffset": 0,
+                },
+                MessageQueue("T", "broker-a", 1): {
+                    "lastUpdateTimestamp": 0,
+                    "maxOffset": 0,
+                    "minOffset": 0,
+                },
+            },
+        )
+        with self.assertRaises(TopicNotExist):
+            self.rig.ask(202, {"topic": "U"})
+
+    def test_statisticsHandles(self) -> None:
+        """In a thread no handle of a queue is made: a queue might get two of them."""
+        watched = Watched(self.rig.store)
+        self.make(watched, watched.in_thread)
+        self.create("T")
+        self.assertEqual(self.rig.ask(202, {"topic": "T"}).code, 0)
+        self.assertEqual(watched.made, [False] * 4)

@@ -1,0 +1,199 @@
+"""The registry of consumers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.broker.clients.consumers import ConsumerGroup, ConsumerRegistry
+from rocketbroker.remoting.interfaces import IConnection
+from rocketbroker.testing.connections import RecordedConnection
+from rocketbroker.wire.bodies.heartbeats import ConsumerData, SubscriptionData
+
+
+def subscription(topic: str, version: int = 1, text: str = "*") -> SubscriptionData:
+    """What a member wants of a topic."""
+    return SubscriptionData(topic=topic, sub_string=text, sub_version=version)
+
+
+class ConsumerRegistryTests(SynchronousTestCase):
+    """Members come, change their minds, and go."""
+
+    def setUp(self) -> None:
+        """An empty registry and two connections."""
+        self.clock = Clock()
+        self.told: list[str] = []
+        self.members: list[IConnection] = []
+        self.registry = ConsumerRegistry(self.clock.seconds, self.tell)
+        self.one = RecordedConnection(port=1)
+        self.two = RecordedConnection(port=2)
+
+    def tell(self, group: ConsumerGroup, members: Iterable[IConnection]) -> None:
+        """Remember which group had to rebalance, and who of the last one."""
+        self.told.append(group.name)
+        self.members = list(members)
+
+    def beat(
+        self,
+        connection: RecordedConnection,
+        *topics: SubscriptionData,
+        client: str = "c",
+        group: str = "G",
+        model: str = "CLUSTERING",
+        notify: bool = True,
+        full: bool = True,
+    ) -> ConsumerGroup:
+        """One heartbeat."""
+        data = ConsumerData(
+            group_name=group,
+            consume_type="CONSUME_PASSIVELY",
+            message_model=model,
+            consume_from_where="CONSUME_FROM_LAST_OFFSET",
+            subscription_data_set=list(topics),
+        )
+        return self.registry.register(
+            connection, client, "JAVA", 479, data, notify, with_subscriptions=full
+        )
+
+    def test_join(self) -> None:
+        """A new member makes its group rebalance; its next heartbeat does not."""
+        self.beat(self.one, subscription("T"), client="a")
+        self.beat(self.one, subscription("T"), client="a")
+        self.beat(self.two, subscription("T"), client="b")
+        self.assertEqual(self.told, ["G", "G"])
+        group = self.registry.group("G")
+        assert group is not None
+        self.assertEqual(group.client_ids(), ["a", "b"])
+        self.assertEqual(group.consume_from_where, "CONSUME_FROM_LAST_OFFSET")
+
+    def test_retryTopicMade(self) -> None:
+        """When the retry topic of a new group is there, its members are told; each is
+        told again, alone, when it asks for the members for the first time; so is one
+        that comes later, which may have looked for the topic before."""
+        group = self.beat(self.one, notify=False)
+        self.registry.rebalances(group, self.one)
+        self.assertEqual(self.told, [])
+        self.registry.retry_topic_made("G")
+        self.assertEqual((self.told, self.members), (["G"], [self.one]))
+        self.beat(self.two, client="d")
+        self.assertEqual(self.members, [self.one, self.two])
+        for connection in (self.two, self.one):
+            self.registry.rebalances(group, connection)
+            self.assertEqual(self.members, [connection])
+        self.assertEqual(len(self.told), 4)
+        for connection in (self.two, self.one, RecordedConnection(port=3)):
+            self.registry.rebalances(group, connection)
+        self.assertEqual(len(self.told), 4)
+
+    def test_retryTopicKnown(self) -> None:
+        """Members of a group whose retry topic was there are not told again."""
+        group = self.beat(self.one)
+        self.registry.rebalances(group, self.one)
+        self.assertEqual(self.told, ["G"])
+
+    def test_retryTopicOfNobody(self) -> None:
+        """Nobody is told whose members have left meanwhile, nor who broadcasts."""
+        self.registry.retry_topic_made("G")
+        self.beat(self.one, model="BROADCASTING")
+        self.registry.retry_topic_made("G")
+        self.assertEqual(self.told, [])
+
+    def test_sameClientTwice(self) -> None:
+        """A client with two connections is one client, found by the newer one."""
+        group = self.beat(self.one, client="a")
+        self.beat(self.two, client="a")
+        self.assertEqual(group.client_ids(), ["a"])
+        member = self.registry.member("G", "a")
+        assert member is not None
+        self.assertIs(member.connection, self.two)
+        self.assertIsNone(self.registry.member("G", "x"))
+        self.assertIsNone(self.registry.member("H", "a"))
+
+    def test_subscriptions(self) -> None:
+        """A topic that comes or goes is a change; a newer version only replaces."""
+        first = subscription("T", 1, "a")
+        self.beat(self.one, first)
+        self.assertIs(self.registry.subscription("G", "T"), first)
+        newer = subscription("T", 2, "b")
+        self.beat(self.one, newer)
+        self.beat(self.one, subscription("T", 1, "c"))
+        self.assertIs(self.registry.subscription("G", "T"), newer)
+        self.assertEqual(self.told, ["G"])
+        self.beat(self.one, newer, subscription("U"))
+        self.assertEqual(self.registry.groups_of_topic("U"), ["G"])
+        self.beat(self.one, subscription("U"))
+        self.assertIsNone(self.registry.subscription("G", "T"))
+        self.assertIsNone(self.registry.subscription("H", "T"))
+        self.assertEqual(self.told, ["G"] * 3)
+
+    def test_withoutSubscriptions(self) -> None:
+        """A heartbeat that leaves them out leaves them as they are."""
+        self.beat(self.one, subscription("T"))
+        self.beat(self.one, full=False)
+        self.assertIsNotNone(self.registry.subscription("G", "T"))
+
+    def test_quiet(self) -> None:
+        """Nobody is told where the group does not want it, or broadcasts."""
+        self.beat(self.one, notify=False)
+        self.beat(self.two, group="B", model="BROADCASTING")
+        self.beat(self.one, group="B", model="BROADCASTING")
+        self.one.close()
+        self.assertEqual(self.told, [])
+
+    def test_unregister(self) -> None:
+        """Who leaves makes the others rebalance; the last one takes the group along."""
+        self.beat(self.one)
+        self.beat(self.two)
+        self.told.clear()
+        self.registry.unregister(self.one, "G", notify=True)
+        self.registry.unregister(self.one, "G", notify=True)
+        self.registry.unregister(self.one, "H", notify=True)
+        self.assertEqual(self.told, ["G"])
+        self.registry.unregister(self.two, "G", notify=True)
+        self.assertEqual(self.told, ["G"])
+        self.assertEqual(self.registry.groups(), [])
+
+    def test_closed(self) -> None:
+        """A closed connection leaves all its groups, which rebalance in any case."""
+        for name in ("G", "H"):
+            self.beat(self.one, group=name, notify=False)
+            self.beat(self.two, group=name, notify=False)
+        self.one.close()
+        self.assertEqual(self.told, ["G", "H"])
+        group = self.registry.group("G")
+        assert group is not None
+        self.assertEqual(list(group.members), [self.two])
+
+    def test_rejoin(self) -> None:
+        """Who left and came back on the same connection goes with it once."""
+        self.beat(self.one)
+        self.beat(self.two)
+        self.registry.unregister(self.one, "G", notify=False)
+        self.beat(self.one)
+        self.told.clear()
+        self.one.close()
+        self.assertEqual(self.told, ["G"])
+
+    def test_scan(self) -> None:
+        """Who is silent for too long is removed and closed; nobody is told."""
+        self.beat(self.one)
+        self.clock.advance(100)
+        self.beat(self.two)
+        self.clock.advance(20.5)
+        self.told.clear()
+        self.registry.scan(120.0)
+        self.assertTrue(self.one.closed)
+        self.assertFalse(self.two.closed)
+        self.assertEqual((self.told, self.registry.expired), ([], 1))
+        group = self.registry.group("G")
+        assert group is not None
+        self.assertEqual(list(group.members), [self.two])
+
+    def test_changedClient(self) -> None:
+        """A connection that calls itself otherwise is that client from then on."""
+        group = self.beat(self.one, client="a")
+        self.beat(self.one, client="b")
+        self.assertEqual(group.client_ids(), ["b"])
+        self.assertEqual(self.told, ["G"])

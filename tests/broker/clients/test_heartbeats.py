@@ -1,0 +1,323 @@
+"""Heartbeats of clients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.broker.clients.consumer_notify import ConsumerNotify
+from rocketbroker.broker.clients.consumers import ConsumerRegistry
+from rocketbroker.broker.clients.heartbeats import MOST_GROUPS, Heartbeats
+from rocketbroker.broker.clients.producers import ProducerRegistry
+from rocketbroker.broker.clients.sql_filters import Filters
+from rocketbroker.broker.json_table import JsonTable
+from rocketbroker.broker.metadata.groups import GroupTable
+from rocketbroker.broker.metadata.topics import TopicTable
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.errors import (
+    InvalidParameter,
+    SubscriptionParseFailed,
+    SystemFailure,
+)
+from rocketbroker.remoting.table import ResponderTable
+from rocketbroker.testing.connections import RecordedConnection
+from rocketbroker.testing.files import MemoryDisk
+from rocketbroker.testing.threads import at_once
+from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
+from rocketbroker.wire.bodies.topics import TopicConfig
+from rocketbroker.wire.command import Command
+from rocketbroker.wire.fastjson import dumps, loads
+from tests.broker.rig import answered
+
+
+def body(topics: list[str] | None = None, **changes: Any) -> bytes:
+    """A heartbeat as the Java client writes it."""
+    consumer = {
+        "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
+        "consumeType": changes.pop("consumeType", "CONSUME_PASSIVELY"),
+        "groupName": changes.pop("group", "G"),
+        "messageModel": "CLUSTERING",
+        "subscriptionDataSet": [
+            {
+                "classFilterMode": False,
+                "codeSet": [],
+                "expressionType": "TAG",
+                "subString": "*",
+                "subVersion": 1700000000000,
+                "tagsSet": [],
+                "topic": topic,
+            }
+            for topic in topics or ["T"]
+        ],
+        "unitMode": False,
+    }
+    value: dict[str, object] = {
+        "clientID": "10.0.0.9@1",
+        "consumerDataSet": [consumer],
+        "heartbeatFingerprint": 0,
+        "producerDataSet": [{"groupName": "P"}],
+        "withoutSub": False,
+    }
+    return dumps({**value, **changes})
+
+
+class HeartbeatTests(SynchronousTestCase):
+    """Requests 34, 35 and 46."""
+
+    def setUp(self) -> None:
+        """A broker without clients."""
+        self.make(BrokerOptions())
+
+    def make(self, options: BrokerOptions) -> None:
+        """The parts that heartbeats touch."""
+        disk = MemoryDisk()
+        clock = Clock()
+
+        def file(name: str) -> JsonTable:
+            return JsonTable(disk, f"/config/{name}", at_once)
+
+        self.topics = TopicTable(options, file("topics"), lambda: 1000)
+        self.groups = GroupTable(options, file("groups"), lambda: 1000)
+        self.consumers = ConsumerRegistry(
+            clock.seconds, ConsumerNotify(options).consumer_ids_changed
+        )
+        self.producers = ProducerRegistry(clock.seconds)
+        self.filters = Filters(options, file("filters"), lambda: 1000)
+        self.heartbeats = Heartbeats(
+            options,
+            self.topics,
+            self.groups,
+            self.consumers,
+            self.producers,
+            self.filters,
+            self.wait,
+        )
+        self.announced: Deferred[None] = succeed(None)
+        self.connection = RecordedConnection()
+
+    def wait(self, most_seconds: float) -> Deferred[None]:
+        """Wait for name servers."""
+        self.waited = most_seconds
+        return self.announced
+
+    def begin(
+        self, content: bytes | None = None
+    ) -> Deferred[Command | None] | Command | None:
+        """A heartbeat, and what becomes its answer."""
+        request = Command(34, {}, body() if content is None else content, opaque=7)
+        return self.heartbeats.heart_beat(self.connection, request)
+
+    def beat(self, content: bytes | None = None) -> dict[str, str]:
+        """The extension fields that answer a heartbeat."""
+        answer = answered(self.begin(content))
+        self.assertEqual((answer.code, answer.opaque), (0, 7))
+        assert answer.ext is not None
+        self.assertEqual(answer.ext["IS_SUPPORT_HEART_BEAT_V2"], "true")
+        return answer.ext
+
+    def test_codes(self) -> None:
+        """It answers heartbeats, farewells and the check of a subscription."""
+        table = ResponderTable()
+        self.heartbeats.register(table)
+        self.assertEqual(sorted(table.responders), [34, 35, 46])
+
+    def test_registered(self) -> None:
+        """Consumers and producers are known after it, the group and its retry topic."""
+        self.assertEqual(self.beat()["IS_SUB_CHANGE"], "true")
+        group = self.consumers.group("G")
+        assert group is not None
+        self.assertEqual(group.client_ids(), ["10.0.0.9@1"])
+        self.assertIn("T", group.subscriptions)
+        self.assertEqual(len(self.producers.members("P")), 1)
+        self.assertIsNotNone(self.groups.config("G"))
+        retry = self.topics.config("%RETRY%G")
+        assert retry is not None
+        self.assertEqual((retry.read_queue_nums, retry.perm), (1, 6))
+        self.assertEqual(self.heartbeats.received, 1)
+
+    def test_retryQueues(self) -> None:
+        """The retry topic has the group's number of queues, and order like its topics.
+
+        The order flag follows with each heartbeat.
+        """
+        self.groups.put([SubscriptionGroupConfig(group_name="G", retry_queue_nums=3)])
+        self.topics.put([TopicConfig(topic_name="T", order=True)])
+        self.beat()
+        retry = self.topics.config("%RETRY%G")
+        assert retry is not None
+        self.assertEqual((retry.write_queue_nums, retry.order), (3, True))
+        self.topics.put([TopicConfig(topic_name="T", order=False)])
+        self.beat()
+        retry = self.topics.config("%RETRY%G")
+        assert retry is not None
+        self.assertFalse(retry.order)
+
+    def test_retryTopicAwaited(self) -> None:
+        """A member of a new group is answered and told to rebalance when name servers
+        know its retry topic, but no longer than clients wait. Its next heartbeat is
+        answered at once, and tells nobody."""
+        self.announced = Deferred()
+        answer = self.begin()
+        assert isinstance(answer, Deferred)
+        self.assertNoResult(answer)
+        self.assertEqual(self.waited, 2.0)
+        self.assertIsNotNone(self.consumers.group("G"))
+        self.assertEqual(self.connection.oneways, [])
+        self.announced.callback(None)
+        self.assertEqual(answered(answer).code, 0)
+        self.assertEqual([sent.code for sent in self.connection.oneways], [40])
+        self.announced = Deferred()
+        self.assertIsInstance(self.begin(), Command)
+        self.assertEqual(len(self.connection.oneways), 1)
+
+    def test_goneMeanwhile(self) -> None:
+        """A member may go while name servers are told of its retry topic."""
+        self.announced = Deferred()
+        answer = self.begin()
+        self.connection.close()
+        self.announced.callback(None)
+        self.assertEqual(answered(answer).code, 0)
+        self.assertIsNone(self.consumers.group("G"))
+
+    def test_quietGroup(self) -> None:
+        """A group that wants no notices gets none for its retry topic either."""
+        quiet = SubscriptionGroupConfig(
+            group_name="G", notify_consumer_ids_changed_enable=False
+        )
+        self.groups.put([quiet])
+        self.beat()
+        group = self.consumers.group("G")
+        assert group is not None
+        self.consumers.rebalances(group, self.connection)
+        self.assertEqual(self.connection.oneways, [])
+
+    def test_unitMode(self) -> None:
+        """The retry topic of consumers of a unit says that they read it, so that name
+        servers list it; a topic that is there keeps its flag."""
+        unit = body().replace(b'"unitMode":false', b'"unitMode":true')
+        self.assertNotEqual(unit, body())
+        self.beat(unit)
+        self.beat()
+        retry = self.topics.config("%RETRY%G")
+        assert retry is not None
+        self.assertEqual(retry.topic_sys_flag, 2)
+
+    def test_unknownGroup(self) -> None:
+        """A consumer of a group that may not be is skipped; the answer says nothing."""
+        self.make(BrokerOptions(auto_create_subscription_group=False))
+        self.beat()
+        self.assertIsNone(self.consumers.group("G"))
+        self.assertIsNone(self.topics.config("%RETRY%G"))
+        self.assertEqual(len(self.producers.members("P")), 1)
+
+    def test_pullConsumersRejected(self) -> None:
+        """rejectPullConsumerEnable skips consumers that pull."""
+        self.make(BrokerOptions(reject_pull_consumer_enable=True))
+        self.beat(body(consumeType="CONSUME_ACTIVELY"))
+        self.assertIsNone(self.consumers.group("G"))
+        self.beat()
+        self.assertIsNotNone(self.consumers.group("G"))
+
+    def test_secondVersion(self) -> None:
+        """A fingerprint that is another one than before asks for all again."""
+        self.assertEqual(
+            self.beat(body(heartbeatFingerprint=5))["IS_SUB_CHANGE"], "false"
+        )
+        without = body(heartbeatFingerprint=5, withoutSub=True)
+        self.assertEqual(self.beat(without)["IS_SUB_CHANGE"], "false")
+        other = body(heartbeatFingerprint=6)
+        self.assertEqual(self.beat(other)["IS_SUB_CHANGE"], "true")
+        self.assertEqual(self.beat(other)["IS_SUB_CHANGE"], "false")
+
+    def test_secondVersionAfterRestart(self) -> None:
+        """A heartbeat without subscriptions that nobody told here asks for them."""
+        without = body(heartbeatFingerprint=5, withoutSub=True)
+        self.assertEqual(self.beat(without)["IS_SUB_CHANGE"], "true")
+        self.assertEqual(self.beat(without)["IS_SUB_CHANGE"], "true")
+        full = body(heartbeatFingerprint=5)
+        self.assertEqual(self.beat(full)["IS_SUB_CHANGE"], "false")
+        self.assertEqual(self.beat(without)["IS_SUB_CHANGE"], "false")
+        self.assertIsNotNone(self.consumers.subscription("G", "T"))
+
+    def test_wrongBody(self) -> None:
+        """A body that is no heartbeat is answered, in words."""
+        for content in (b"", b"{", b"[]", b'{"consumerDataSet":7}'):
+            with self.assertRaises(SystemFailure):
+                self.beat(content)
+
+    def test_unregister(self) -> None:
+        """Who leaves is gone; who never was there is told the same."""
+        self.beat()
+        ext = {"clientID": "10.0.0.9@1", "producerGroup": "P", "consumerGroup": "G"}
+        for _ in range(2):
+            answer = self.heartbeats.unregister(self.connection, Command(35, ext))
+            self.assertEqual(answer.code, 0)
+        self.assertIsNone(self.consumers.group("G"))
+        self.assertEqual(self.producers.members("P"), [])
+
+    def test_unregisterNothing(self) -> None:
+        """Nothing is left where nothing is named."""
+        self.beat()
+        self.heartbeats.unregister(self.connection, Command(35, {"clientID": "x"}))
+        self.assertIsNotNone(self.consumers.group("G"))
+
+    def check(self, kind: str, expression: str) -> int:
+        """Have a subscription checked."""
+        subscription = {
+            "topic": "T",
+            "expressionType": kind,
+            "subString": expression,
+        }
+        value = {"clientId": "c", "group": "G", "subscriptionData": subscription}
+        request = Command(46, {}, dumps(value))
+        return self.heartbeats.check_client(self.connection, request).code
+
+    def test_check(self) -> None:
+        """Tags can be checked; SQL92 is not supported unless it is switched on."""
+        self.assertEqual(self.check("TAG", "a || b"), 0)
+        with self.assertRaisesRegex(SystemFailure, "by SQL92"):
+            self.check("SQL92", "a > 5")
+        self.make(BrokerOptions(enable_property_filter=True))
+        self.assertEqual(self.check("SQL92", "a > 5"), 0)
+        with self.assertRaisesRegex(SubscriptionParseFailed, "the end at 3"):
+            self.check("SQL92", "a >")
+
+    def test_filters(self) -> None:
+        """What a heartbeat subscribes to by SQL92 is known as a filter; one that
+        leaves its subscriptions out changes nothing."""
+        value = loads(body(heartbeatFingerprint=5))
+        assert isinstance(value, dict)
+        (consumer,) = value["consumerDataSet"]
+        consumer["subscriptionDataSet"][0].update(
+            expressionType="SQL92", subString="a > 5"
+        )
+        self.beat(dumps(value))
+        self.beat(body(heartbeatFingerprint=5, withoutSub=True))
+        found = self.filters.get("T", "G")
+        assert found is not None
+        self.assertEqual(found.expression, "a > 5")
+
+    def test_mostGroups(self) -> None:
+        """A connection is in so many groups of a kind, whichever heartbeats say so."""
+        producers = [{"groupName": f"P{n}"} for n in range(MOST_GROUPS)]
+        full = body(consumerDataSet=[], producerDataSet=producers)
+        self.heartbeats.heart_beat(self.connection, Command(34, {}, full))
+        more = body(producerDataSet=[{"groupName": "Q"}])
+        with self.assertRaisesRegex(InvalidParameter, "1025 groups"):
+            self.heartbeats.heart_beat(self.connection, Command(34, {}, more))
+        self.assertIsNone(self.consumers.group("G"))
+        fewer = body(producerDataSet=producers[:1])
+        self.beat(fewer)
+        self.assertEqual(self.consumers.groups_on(self.connection), {"G"})
+
+    def test_mostConsumers(self) -> None:
+        """The same number of groups of consumers; then none of them is taken."""
+        consumers = [{"groupName": f"G{n}"} for n in range(MOST_GROUPS + 1)]
+        with self.assertRaisesRegex(InvalidParameter, "1025 groups"):
+            self.heartbeats.heart_beat(
+                self.connection, Command(34, {}, body(consumerDataSet=consumers))
+            )
+        self.assertEqual(self.consumers.groups(), [])

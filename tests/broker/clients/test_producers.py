@@ -1,0 +1,88 @@
+"""The registry of producers."""
+
+from __future__ import annotations
+
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.broker.clients.producers import ProducerRegistry
+from rocketbroker.testing.connections import RecordedConnection
+
+
+class ProducerRegistryTests(SynchronousTestCase):
+    """Producers come and go."""
+
+    def setUp(self) -> None:
+        """An empty registry and a connection."""
+        self.clock = Clock()
+        self.registry = ProducerRegistry(self.clock.seconds)
+        self.one = RecordedConnection(port=1)
+
+    def beat(self, connection: RecordedConnection, group: str = "P") -> None:
+        """One heartbeat."""
+        self.registry.register(connection, "c", "JAVA", 479, group)
+
+    def clients(self, group: str = "P") -> list[str]:
+        """Who is in a group."""
+        return [member.client_id for member in self.registry.members(group)]
+
+    def test_join(self) -> None:
+        """A producer is there once, however often it says so."""
+        self.beat(self.one)
+        self.beat(self.one)
+        self.assertEqual(self.clients(), ["c"])
+        self.assertEqual(self.registry.names(), ["P"])
+        self.assertEqual(self.clients("Q"), [])
+
+    def test_unregister(self) -> None:
+        """Who leaves is gone; the last one takes the group along."""
+        self.beat(self.one)
+        self.registry.unregister(self.one, "P")
+        self.registry.unregister(self.one, "P")
+        self.assertEqual(self.registry.names(), [])
+
+    def test_closed(self) -> None:
+        """A closed connection leaves all its groups."""
+        self.beat(self.one)
+        self.beat(self.one, "Q")
+        self.beat(RecordedConnection(port=2), "Q")
+        self.one.close()
+        self.assertEqual((self.clients("P"), self.clients("Q")), ([], ["c"]))
+
+    def test_scan(self) -> None:
+        """Who is silent for too long is removed and closed."""
+        two = RecordedConnection(port=2)
+        self.beat(self.one)
+        self.clock.advance(100)
+        self.beat(two)
+        self.clock.advance(20.5)
+        self.registry.scan(120.0)
+        self.assertTrue(self.one.closed)
+        self.assertFalse(two.closed)
+        self.assertEqual(self.registry.expired, 1)
+        self.assertEqual(self.clients(), ["c"])
+
+    def test_connection(self) -> None:
+        """A client is found on its newest connection, as long as it is in a group."""
+        two = RecordedConnection(port=2)
+        self.assertIsNone(self.registry.connection("c"))
+        self.beat(self.one)
+        self.beat(self.one, "Q")
+        self.beat(two, "Q")
+        self.beat(self.one)
+        self.assertIs(self.registry.connection("c"), two)
+        two.close()
+        self.assertIs(self.registry.connection("c"), self.one)
+        self.registry.unregister(self.one, "P")
+        self.assertIs(self.registry.connection("c"), self.one)
+        self.registry.unregister(self.one, "Q")
+        self.assertIsNone(self.registry.connection("c"))
+
+    def test_connectionOfOtherName(self) -> None:
+        """A client that calls itself something else is not found as it was before."""
+        self.beat(self.one)
+        self.registry.register(self.one, "d", "JAVA", 479, "P")
+        self.assertIsNone(self.registry.connection("c"))
+        self.assertIs(self.registry.connection("d"), self.one)
+        self.one.close()
+        self.assertIsNone(self.registry.connection("d"))

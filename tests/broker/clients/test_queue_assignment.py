@@ -1,0 +1,257 @@
+"""Which queues a member of a group consumes, decided by the broker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet.defer import Deferred, fail, succeed
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.broker.clients.queue_assignment import (
+    MOST_ROUTES,
+    ROUTE_SECONDS,
+    QueueAssignment,
+    averaged,
+    by_circle,
+)
+from rocketbroker.broker.metadata.message_request_mode import (
+    MessageRequestModes,
+    RequestMode,
+)
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.errors import (
+    BrokerError,
+    NoPermission,
+    RequestCodeNotSupported,
+    RequestTimeout,
+    SubscriptionGroupNotExist,
+    SystemFailure,
+    TopicNotExist,
+)
+from rocketbroker.testing.connections import RecordedConnection
+from rocketbroker.wire.bodies.heartbeats import ConsumerData
+from rocketbroker.wire.bodies.routes import QueueData, TopicRouteData
+from rocketbroker.wire.command import Command
+from rocketbroker.wire.fastjson import dumps, loads
+from tests.broker.rig import Rig
+
+
+class AssignmentCase(SynchronousTestCase):
+    """Topic T with two queues at each of two brokers; group G has two members."""
+
+    servers: tuple[str, ...] = ("n1", "n2")
+
+    def setUp(self) -> None:
+        """A broker that name servers answer."""
+        self.asked: list[tuple[str, str]] = []
+        self.down: set[str] = set()
+        self.make()
+
+    def make(self, **settings: str) -> None:
+        """A broker with these settings."""
+        self.rig = rig = Rig(settings)
+        self.addCleanup(rig.close)
+        rig.topic("T", queues=3)
+        rig.groups.find("G")
+        options = BrokerOptions.from_properties({"brokerName": "broker-a", **settings})
+        self.modes = MessageRequestModes(options, rig.file("modes"))
+        self.assignments = QueueAssignment(
+            rig.clock.seconds,
+            options,
+            rig.topics,
+            rig.groups,
+            rig.consumers,
+            self.modes,
+            self.servers,
+            self.route,
+        )
+        self.assignments.register(rig.table)
+        for name in ("one", "two"):
+            self.join(name)
+
+    def join(self, client_id: str) -> None:
+        """A member of G."""
+        data = ConsumerData(group_name="G")
+        self.rig.consumers.register(
+            RecordedConnection(), client_id, "JAVA", 479, data, False
+        )
+
+    def route(self, server: str, topic: str) -> Deferred[TopicRouteData]:
+        """What name servers say."""
+        self.asked.append((server, topic))
+        if server in self.down:
+            return fail(RequestTimeout("late"))
+        if not topic.startswith("T"):
+            return fail(TopicNotExist("no"))
+        two = {"read_queue_nums": 2, "write_queue_nums": 9}
+        queues = [
+            QueueData(broker_name="b", perm=6, **two),
+            QueueData(broker_name="a", perm=4, **two),
+            QueueData(broker_name="c", perm=2, **two),
+        ]
+        return succeed(TopicRouteData(queue_datas=queues))
+
+    def send(self, code: int, value: dict[str, object]) -> Command:
+        """A request with a body."""
+        return self.rig.ask(code, {}, dumps(value))
+
+    def assign(self, client_id: str = "one", **changes: object) -> object:
+        """The queues of a member, each with how it gets their messages."""
+        question = {
+            "clientId": client_id,
+            "consumerGroup": "G",
+            "messageModel": "CLUSTERING",
+            "strategyName": "AVG",
+            "topic": "T",
+            **changes,
+        }
+        content: Any = loads(self.send(400, question).body)
+        if "messageQueueAssignments" not in content:
+            return None
+        return [
+            (
+                entry["messageQueue"]["brokerName"],
+                entry["messageQueue"]["queueId"],
+                entry["mode"],
+            )
+            for entry in content["messageQueueAssignments"]
+        ]
+
+    def set_mode(self, share: int = 0, **changes: object) -> Command:
+        """Request 401."""
+        mode = {"consumerGroup": "G", "mode": "POP", "topic": "T", **changes}
+        return self.send(401, {**mode, "popShareQueueNum": share})
+
+
+class PullTests(AssignmentCase):
+    """Members that pull."""
+
+    def test_shares(self) -> None:
+        """Each member gets its share of all brokers' queues that can be read."""
+        a = [("a", 0, "PULL"), ("a", 1, "PULL")]
+        b = [("b", 0, "PULL"), ("b", 1, "PULL")]
+        self.assertEqual((self.assign("one"), self.assign("two")), (a, b))
+        circle = self.assign("one", strategyName="AVG_BY_CIRCLE")
+        self.assertEqual(circle, [a[0], b[0]])
+        self.assertEqual(self.assign("stranger"), [])
+
+    def test_undecided(self) -> None:
+        """Without a route, a member or a known strategy nothing is decided."""
+        self.assertIsNone(self.assign(topic="X"))
+        self.assertIsNone(self.assign(consumerGroup="X"))
+        self.assertIsNone(self.assign(strategyName="X"))
+
+    def test_all(self) -> None:
+        """Broadcasting members get all queues, and all if nothing is balanced here."""
+        found = self.assign("stranger", messageModel="BROADCASTING")
+        assert isinstance(found, list)
+        self.assertEqual(len(found), 4)
+        self.make(serverLoadBalancerEnable="false")
+        self.assertEqual(self.assign("one"), found)
+
+    def test_light(self) -> None:
+        """A light topic is one queue of this broker."""
+        found = self.assign(topic="%LMQ%t", messageModel="BROADCASTING")
+        self.assertEqual(found, [("broker-a", 0, "PULL")])
+
+    def test_nonsense(self) -> None:
+        """A body that is no question is refused in words."""
+        for body in (b"", b"[]", b'{"topic":{}}'):
+            with self.assertRaises(SystemFailure):
+                self.rig.ask(400, {}, body)
+
+
+class RouteTests(AssignmentCase):
+    """Where the queues come from."""
+
+    def test_kept(self) -> None:
+        """A route is asked for once in a while."""
+        self.assign()
+        self.assign("two")
+        self.assertEqual(self.asked, [("n1", "T")])
+        self.rig.clock.advance(ROUTE_SECONDS)
+        self.assign()
+        self.assertEqual(len(self.asked), 2)
+
+    def test_down(self) -> None:
+        """The next name server is asked; with none the last route holds."""
+        self.down = {"n1"}
+        first = self.assign()
+        self.assertEqual([server for server, _ in self.asked], ["n1", "n2"])
+        self.down = {"n1", "n2"}
+        self.rig.clock.advance(ROUTE_SECONDS)
+        self.assertEqual(self.assign(), first)
+
+    def test_limit(self) -> None:
+        """Routes do not pile up."""
+        for number in range(MOST_ROUTES + 1):
+            self.assign(topic=f"T{number}")
+        self.assertEqual(len(self.assignments._routes), 1)
+
+
+class AloneTests(AssignmentCase):
+    """A broker without name servers."""
+
+    servers = ()
+
+    def test_own(self) -> None:
+        """It assigns its own queues."""
+        found = self.assign(messageModel="BROADCASTING")
+        self.assertEqual(found, [("broker-a", n, "PULL") for n in range(3)])
+        self.assertIsNone(self.assign(topic="X"))
+
+
+class ModeTests(AssignmentCase):
+    """Groups that are told how to consume."""
+
+    def test_pull(self) -> None:
+        """That they are to pull is taken, and kept."""
+        self.assertEqual(self.set_mode(mode="PULL").code, 0)
+        table: Any = self.modes.to_json()["messageRequestModeMap"]
+        self.assertEqual(table["T"]["G"]["mode"], "PULL")
+
+    def test_pop(self) -> None:
+        """That they are to pop is refused, as nobody would answer them."""
+        with self.assertRaises(RequestCodeNotSupported) as caught:
+            self.set_mode()
+        why = "group[G] goes on consuming topic[T] by pull"
+        self.assertIn(why, str(caught.exception))
+        self.assertEqual(self.modes.to_json(), {"messageRequestModeMap": {}})
+
+    def test_popped(self) -> None:
+        """Those that a RocketMQ broker has told to pop are given queues to pull."""
+        mode = RequestMode(topic="T", consumer_group="G", mode="POP")
+        self.successResultOf(self.modes.put(mode))
+        self.assertEqual(self.assign("one"), [("a", 0, "PULL"), ("a", 1, "PULL")])
+
+    def test_refused(self) -> None:
+        """What is not there, and retry topics, have no mode."""
+        refusals: list[tuple[type[BrokerError], dict[str, object]]] = [
+            (NoPermission, {"topic": "%RETRY%G"}),
+            (TopicNotExist, {"topic": "X"}),
+            (SubscriptionGroupNotExist, {"consumerGroup": "no.such"}),
+        ]
+        for error, changes in refusals:
+            with self.assertRaises(error):
+                self.set_mode(**changes)  # type: ignore[arg-type]
+
+    def test_newGroup(self) -> None:
+        """A group that may be made on first use is made by its mode, too."""
+        self.assertIsNone(self.rig.groups.config("New"))
+        self.assertEqual(self.set_mode(consumerGroup="New", mode="PULL").code, 0)
+        self.assertIsNotNone(self.rig.groups.config("New"))
+
+
+class StrategyTests(SynchronousTestCase):
+    """How queues are shared."""
+
+    def test_everyQueueOnce(self) -> None:
+        """Whatever the numbers, each queue has one member, and shares differ by one."""
+        for share in (averaged, by_circle):
+            for queues in range(8):
+                for count in range(1, 10):
+                    found = [share(range(queues), at, count) for at in range(count)]
+                    flat = sorted(queue for part in found for queue in part)
+                    self.assertEqual(flat, list(range(queues)))
+                    sizes = [len(part) for part in found]
+                    self.assertLessEqual(max(sizes) - min(sizes), 1)

@@ -1,0 +1,466 @@
+"""The list of what is wrong with consumer groups."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from twisted.internet.defer import Deferred, fail, succeed
+from twisted.internet.task import Clock
+from twisted.logger import capturedLogs, formatEvent
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.broker.clients.consumers import ConsumerRegistry
+from rocketbroker.broker.diagnostics.group_diagnosis import (
+    GROUP_WORK,
+    MOST_LINE,
+    NEW_SECONDS,
+    REFUSED_SECONDS,
+    SILENT_SECONDS,
+    GroupDiagnosis,
+)
+from rocketbroker.broker.json_table import JsonTable
+from rocketbroker.broker.metadata.groups import GroupTable
+from rocketbroker.broker.metadata.topics import TopicTable
+from rocketbroker.broker.registration.route_cache import ANSWER_SECONDS, RouteCache
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.errors import TopicNotExist
+from rocketbroker.remoting.table import ResponderTable
+from rocketbroker.testing.connections import RecordedConnection
+from rocketbroker.testing.files import MemoryDisk
+from rocketbroker.testing.threads import at_once
+from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
+from rocketbroker.wire.bodies.heartbeats import ConsumerData, SubscriptionData
+from rocketbroker.wire.bodies.routes import QueueData, TopicRouteData
+from rocketbroker.wire.bodies.topics import TopicConfig
+from rocketbroker.wire.command import Command
+
+WALL_MS = 1_700_000_000_000
+
+
+class World:
+    """The tables, two topics T and U, and clients that say what they want."""
+
+    def __init__(self, name_servers: Sequence[str] = (), **limits: int) -> None:
+        """
+        @param name_servers: they know of the topics in C{self.others}.
+        """
+        self.clock = Clock()
+        self.others: set[str] = set()
+        self.clock.advance(1000)
+        disk = MemoryDisk()
+        options = BrokerOptions()
+        self.topics = TopicTable(options, JsonTable(disk, "/t", at_once), self.wall_ms)
+        self.groups = GroupTable(options, JsonTable(disk, "/g", at_once), self.wall_ms)
+        self.elsewhere = RouteCache(self.clock.seconds, "a", name_servers, self.route)
+        self.registry = ConsumerRegistry(
+            self.clock.seconds, lambda group, members: None
+        )
+        self.discrepancies = GroupDiagnosis(
+            self.registry,
+            self.topics,
+            self.groups,
+            self.elsewhere,
+            self.clock.seconds,
+            self.wall_ms,
+            **limits,
+        )
+        self.topic("T")
+        self.topic("U")
+
+    def route(self, server: str, topic: str) -> Deferred[TopicRouteData]:
+        """What a name server says."""
+        if topic not in self.others:
+            return fail(TopicNotExist(topic))
+        queues = QueueData(broker_name="b", perm=6)
+        return succeed(TopicRouteData(queue_datas=[queues]))
+
+    def wall_ms(self) -> int:
+        """The time of day."""
+        return WALL_MS + int((self.clock.seconds() - 1000) * 1000)
+
+    def topic(self, name: str, perm: int = 6) -> None:
+        """Make or change a topic."""
+        self.topics.put([TopicConfig(topic_name=name, perm=perm)])
+
+    def beat(
+        self,
+        connection: RecordedConnection,
+        wants: dict[str, str] | None,
+        client: str = "",
+        group: str = "G",
+        model: str = "CLUSTERING",
+    ) -> None:
+        """One heartbeat, one second after what was before."""
+        self.clock.advance(1)
+        self.groups.find(group)
+        data = ConsumerData(
+            group_name=group,
+            message_model=model,
+            subscription_data_set=[
+                SubscriptionData(
+                    topic=topic, sub_string=text, sub_version=int(self.clock.seconds())
+                )
+                for topic, text in (wants or {}).items()
+            ],
+        )
+        self.registry.register(
+            connection,
+            client or f"c{connection.peer}",
+            "JAVA",
+            479,
+            data,
+            notify=True,
+            with_subscriptions=wants is not None,
+        )
+
+    def problems(self) -> list[dict[str, Any]]:
+        """What is listed after a look."""
+        self.discrepancies.look()
+        listed: Any = self.discrepancies.to_json()["problems"]
+        return list(listed)
+
+    def kinds(self) -> list[tuple[str, str]]:
+        """Kind and subject of each, sorted."""
+        return sorted((found["kind"], found["subject"]) for found in self.problems())
+
+
+def peers(count: int) -> list[RecordedConnection]:
+    """So many connections."""
+    return [RecordedConnection(port=number + 1) for number in range(count)]
+
+
+class DiscrepanciesTests(SynchronousTestCase):
+    """Found, logged once, listed, over."""
+
+    def setUp(self) -> None:
+        """A broker without clients."""
+        self.world = World()
+        self._events = self.enterContext(capturedLogs())
+
+    @property
+    def said(self) -> list[str]:
+        """The lines of the log."""
+        return [formatEvent(event) for event in self._events]
+
+    def test_quiet(self) -> None:
+        """Members that want the same are no problem."""
+        for connection in peers(3):
+            self.world.beat(connection, {"T": "a||b", "%RETRY%G": "*"})
+        self.assertEqual(self.world.kinds(), [])
+        self.assertEqual(self.said, [])
+
+    def test_different(self) -> None:
+        """Who wants what, since when, what it leads to; and one line in the log."""
+        one, two, three = peers(3)
+        self.world.beat(one, {"T": "a", "U": "*"})
+        self.world.beat(two, {"T": "b", "U": "*"})
+        self.world.beat(three, {"T": "b"})
+        found, missing = self.world.problems()
+        self.assertEqual((found["subject"], missing["subject"]), ("T", "U"))
+        self.assertEqual(found["kind"], "subscriptions")
+        self.assertEqual(found["group"], "G")
+        self.assertEqual(found["sinceMs"], WALL_MS + 3000)
+        self.assertTrue(found["new"])
+        self.assertIn("passed over", found["leadsTo"])
+        self.assertEqual(
+            found["sides"][0],
+            {
+                "what": "a",
+                "count": 1,
+                "members": [
+                    {
+                        "clientId": "c127.0.0.1:1",
+                        "clientAddr": "127.0.0.1:1",
+                        "language": "JAVA",
+                        "version": 479,
+                    }
+                ],
+            },
+        )
+        self.assertEqual(
+            [(side["what"], side["count"]) for side in missing["sides"]],
+            [("*", 2), ("(not subscribed)", 1)],
+        )
+        self.world.beat(one, {"T": "a", "U": "*"})
+        self.world.problems()
+        (first, _) = self.said
+        self.assertIn("Group 'G': problem subscriptions with 'T': 'a': 1 mem", first)
+        self.assertEqual(self.world.discrepancies.found["subscriptions"], 2)
+
+    def test_over(self) -> None:
+        """It is over when members agree or have gone, and the log says so once."""
+        one, two = peers(2)
+        self.world.beat(one, {"T": "a"})
+        self.world.beat(two, {"T": "b"})
+        self.assertEqual(len(self.world.problems()), 1)
+        self.world.beat(one, {"T": "b"})
+        self.assertEqual(self.world.problems(), [])
+        self.assertEqual(
+            self.said[1:], ["Group 'G': problem subscriptions with 'T' is over."]
+        )
+        self.world.beat(one, {"T": "a"})
+        self.assertEqual(len(self.world.problems()), 1)
+        one.close()
+        two.close()
+        self.assertEqual(self.world.problems(), [])
+        self.assertEqual(self.world.discrepancies.found["subscriptions"], 2)
+
+    def test_new(self) -> None:
+        """A problem is new for some minutes, then it is not, and is the same one."""
+        one, two = peers(2)
+        self.world.beat(one, {"T": "a"})
+        self.world.beat(two, {"T": "b"})
+        (found,) = self.world.problems()
+        counts = self.world.discrepancies.counts()
+        self.assertEqual(counts["subscriptions", True], 1)
+        self.world.clock.advance(NEW_SECONDS)
+        (later,) = self.world.problems()
+        self.assertFalse(later["new"])
+        self.assertEqual(later["sinceMs"], found["sinceMs"])
+        counts = self.world.discrepancies.counts()
+        self.assertEqual(counts["subscriptions", True], 0)
+        self.assertEqual(counts["subscriptions", False], 1)
+
+    def test_silentAboutIt(self) -> None:
+        """A member whose subscriptions were not heard is not compared."""
+        one, two = peers(2)
+        self.world.beat(one, {"T": "a"})
+        self.world.beat(two, None)
+        self.assertEqual(self.world.kinds(), [])
+
+    def test_sameClientId(self) -> None:
+        """Two connections with one id that both go on talking are a problem."""
+        one, two = peers(2)
+        self.world.beat(one, {"T": "*"}, client="10.0.0.9@1")
+        self.world.beat(two, {"T": "*"}, client="10.0.0.9@1")
+        self.assertEqual(self.world.kinds(), [])
+        self.world.beat(one, {"T": "*"}, client="10.0.0.9@1")
+        (found,) = self.world.problems()
+        self.assertEqual((found["kind"], found["subject"]), ("client-id", "10.0.0.9@1"))
+        (side,) = found["sides"]
+        addresses = [member["clientAddr"] for member in side["members"]]
+        self.assertEqual(addresses, ["127.0.0.1:1", "127.0.0.1:2"])
+        two.close()
+        self.assertEqual(self.world.kinds(), [])
+
+    def test_connectedAgain(self) -> None:
+        """A client that comes back by another connection is not there twice."""
+        one, two = peers(2)
+        self.world.beat(one, {"T": "*"}, client="c")
+        for _ in range(5):
+            self.world.beat(two, {"T": "*"}, client="c")
+            self.assertEqual(self.world.kinds(), [])
+
+    def test_permissions(self) -> None:
+        """Topics that are not there or may not be read, as soon as that is so."""
+        (one,) = peers(1)
+        self.world.beat(one, {"T": "*", "U": "*", "Nowhere": "*"})
+        self.assertEqual(self.world.kinds(), [("topic-missing", "Nowhere")])
+        self.world.topic("Nowhere")
+        self.world.topic("T", perm=2)
+        self.assertEqual(self.world.kinds(), [("topic-unreadable", "T")])
+        self.world.topic("T")
+        self.assertEqual(self.world.kinds(), [])
+
+    def test_topicElsewhere(self) -> None:
+        """A topic that another broker has is not missing, nor one of which name servers
+        have not said so; and one that comes up there is no longer."""
+        self.world = World(["n:9876"])
+        self.world.others.add("RouteCache")
+        (one,) = peers(1)
+        self.world.beat(one, {"RouteCache": "*", "Nowhere": "*"})
+        self.assertEqual(self.world.kinds(), [("topic-missing", "Nowhere")])
+        self.world.others.add("Nowhere")
+        self.world.clock.advance(ANSWER_SECONDS)
+        self.assertEqual(self.world.kinds(), [])
+
+    def test_groupDisabled(self) -> None:
+        """So is a group that may not consume, and one that was deleted."""
+        (one,) = peers(1)
+        self.world.beat(one, {"T": "*"})
+        self.assertEqual(self.world.kinds(), [])
+        config = SubscriptionGroupConfig(group_name="G", consume_enable=False)
+        self.world.groups.put([config])
+        self.assertEqual(self.world.kinds(), [("group-disabled", "G")])
+        self.world.groups.put([SubscriptionGroupConfig(group_name="G")])
+        self.assertEqual(self.world.kinds(), [])
+        self.world.groups.delete("G")
+        self.assertEqual(self.world.kinds(), [("group-disabled", "G")])
+
+    def test_broadcastDisabled(self) -> None:
+        """And one that broadcasts and may not."""
+        (one,) = peers(1)
+        config = SubscriptionGroupConfig(group_name="G", consume_broadcast_enable=False)
+        self.world.groups.put([config])
+        self.world.beat(one, {"T": "*"}, model="BROADCASTING")
+        self.assertEqual(self.world.kinds(), [("broadcast-disabled", "G")])
+
+    def test_mostKept(self) -> None:
+        """Beyond the limit problems are counted; they come when there is room."""
+        world = self.world = World(most_kept=2)
+        one, two = peers(2)
+        for group in ("G1", "G2", "G3"):
+            world.beat(one, {"T": "a"}, group=group)
+            world.beat(two, {"T": "b"}, group=group)
+        self.assertEqual([found["group"] for found in world.problems()], ["G1", "G2"])
+        self.assertEqual(world.discrepancies.left_out, 1)
+        world.beat(one, {"T": "b"}, group="G1")
+        world.problems()
+        self.assertEqual([found["group"] for found in world.problems()], ["G2", "G3"])
+        self.assertEqual(world.discrepancies.left_out, 0)
+
+    def test_mostBytes(self) -> None:
+        """What does not fit beside the others is counted, and known ones stay as they
+        were when they would no longer fit."""
+        world = self.world = World(most_bytes=1000)
+        one, two, *more = peers(4)
+        for group in ("G1", "G2"):
+            world.beat(one, {"T": "a"}, group=group)
+            world.beat(two, {"T": "b"}, group=group)
+        (found,) = world.problems()
+        self.assertEqual((found["group"], world.discrepancies.left_out), ("G1", 1))
+        for each in more:
+            world.beat(each, {"T": each.peer + "x" * 100}, group="G1", client="y" * 100)
+        self.assertEqual(world.problems(), [found])
+        for each in (one, *more):
+            each.close()
+        self.assertEqual(world.problems(), [])
+        self.assertEqual(world.discrepancies.left_out, 0)
+
+    def test_mostWork(self) -> None:
+        """One look is bounded; the next goes on."""
+        world = self.world = World(most_work=GROUP_WORK)
+        one, two = peers(2)
+        for group in ("G1", "G2", "G3"):
+            world.beat(one, {"T": "a"}, group=group)
+            world.beat(two, {"T": "b"}, group=group)
+        self.assertEqual([len(world.problems()) for _ in range(4)], [1, 2, 3, 3])
+
+    def test_comesAndGoes(self) -> None:
+        """What is there again soon is not logged again, unless it stays."""
+        one, two = peers(2)
+        self.world.beat(one, {"T": "a"})
+        for _ in range(10):
+            self.world.beat(two, {"T": "b"})
+            self.assertEqual(len(self.world.problems()), 1)
+            self.world.beat(two, {"T": "a"})
+            self.assertEqual(self.world.problems(), [])
+        self.assertEqual(len(self.said), 2)
+        self.assertEqual(self.world.discrepancies.found["subscriptions"], 10)
+        self.world.beat(two, {"T": "b"})
+        self.world.problems()
+        self.assertEqual(len(self.said), 2)
+        self.world.clock.advance(SILENT_SECONDS)
+        self.world.problems()
+        self.world.problems()
+        self.assertEqual(len(self.said), 3)
+
+    def test_mostLogged(self) -> None:
+        """Of very many problems the first are logged, and that there are more; the
+        others when there is room for them in the log."""
+        self.world = World(most_logged=3)
+        one, two = peers(2)
+        for number in range(10):
+            self.world.beat(one, {"T": "a"}, group=f"G{number}")
+            self.world.beat(two, {"T": "b"}, group=f"G{number}")
+        self.world.problems()
+        self.world.problems()
+        *_, last = self.said
+        self.assertEqual(len(self.said), 4)
+        self.assertIn("not all logged for 300 s", last)
+        self.world.clock.advance(SILENT_SECONDS)
+        self.world.problems()
+        self.assertEqual(len(self.said), 8)
+
+    def test_line(self) -> None:
+        """A line of the log is bounded, and has no line break of a client's in it."""
+        many = peers(40)
+        for number, connection in enumerate(many):
+            client = f"\n\x1b[31m{number}" + "x" * 200
+            self.world.beat(connection, {"T": f"{number}" * 90}, client=client)
+        self.world.problems()
+        (line,) = self.said
+        self.assertLess(len(line), MOST_LINE + 500)
+        self.assertTrue(line.isprintable(), line)
+
+    def test_refusedPulls(self) -> None:
+        """Who pulls what may not be read is named without a word in heartbeats, for as
+        long as it goes on."""
+        refusals = self.world.discrepancies.refusals
+        self.world.topic("T", perm=2)
+        self.world.groups.put([SubscriptionGroupConfig(group_name="G")])
+        self.assertEqual(self.world.kinds(), [])
+        for _ in range(3):
+            refusals.note("G", "T", "10.0.0.9:4711")
+        (found,) = self.world.problems()
+        self.assertEqual(
+            (found["kind"], found["subject"], found["group"]),
+            ("topic-unreadable", "T", "G"),
+        )
+        (side,) = found["sides"]
+        self.assertEqual((side["what"], side["count"]), ("perm=2", 1))
+        self.assertEqual(side["members"][0]["clientAddr"], "10.0.0.9:4711")
+        for _ in range(4):
+            self.world.clock.advance(REFUSED_SECONDS)
+            refusals.note("G", "T", "10.0.0.9:4711")
+            self.assertEqual(len(self.world.problems()), 1)
+        self.world.clock.advance(REFUSED_SECONDS + 1)
+        self.assertEqual(self.world.problems(), [])
+        self.assertEqual(refusals.count, 7)
+
+    def test_refusedNoMore(self) -> None:
+        """It is over when the topic may be read."""
+        self.world.topic("T", perm=2)
+        self.world.groups.put([SubscriptionGroupConfig(group_name="G")])
+        self.world.discrepancies.refusals.note("G", "T", "10.0.0.9:4711")
+        self.assertEqual(self.world.kinds(), [("topic-unreadable", "T")])
+        self.world.topic("T")
+        self.assertEqual(self.world.kinds(), [])
+        self.world.topics.delete("T")
+        self.assertEqual(self.world.kinds(), [])
+
+    def test_refusedMember(self) -> None:
+        """A member that chooses its queues itself is named with its client id."""
+        (one,) = peers(1)
+        self.world.topic("T", perm=2)
+        self.world.beat(one, {}, client="c")
+        self.world.discrepancies.refusals.note("G", "T", one.peer)
+        (found,) = self.world.problems()
+        (side,) = found["sides"]
+        self.assertEqual(side["members"][0]["clientId"], "c")
+
+    def test_refusedGroup(self) -> None:
+        """So is who pulls for a group that may not consume."""
+        config = SubscriptionGroupConfig(group_name="G", consume_enable=False)
+        self.world.groups.put([config])
+        self.world.discrepancies.refusals.note("G", "", "10.0.0.9:4711")
+        self.assertEqual(self.world.kinds(), [("group-disabled", "G")])
+        self.world.groups.delete("G")
+        self.assertEqual(self.world.kinds(), [])
+
+    def test_broadcastingTwins(self) -> None:
+        """Members that broadcast may have one client id: by default they have."""
+        one, two = peers(2)
+        for _ in range(2):
+            for each in (one, two):
+                self.world.beat(each, {"T": "*"}, client="c", model="BROADCASTING")
+        self.assertEqual(self.world.kinds(), [])
+
+    def test_request(self) -> None:
+        """Request 31001 lists all, or what one group has."""
+        one, two = peers(2)
+        for group in ("G1", "G2"):
+            self.world.beat(one, {"T": "a"}, group=group)
+            self.world.beat(two, {"T": "b"}, group=group)
+        self.world.discrepancies.look()
+        table = ResponderTable()
+        self.world.discrepancies.register(table)
+        for ext, groups in ((None, ["G1", "G2"]), ({"group": "G2"}, ["G2"])):
+            answer = table.responders[31001](one, Command(31001, ext, opaque=1))
+            assert isinstance(answer, Command)
+            self.assertEqual(answer.code, 0)
+            listed = json.loads(answer.body)
+            self.assertEqual([found["group"] for found in listed["problems"]], groups)
+            self.assertEqual(listed["leftOut"], 0)

@@ -1,0 +1,84 @@
+"""How each group gets the messages of a topic."""
+
+from __future__ import annotations
+
+import errno
+
+from twisted.logger import capturedLogs
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.broker.json_table import JsonTable
+from rocketbroker.broker.metadata.message_request_mode import (
+    POP,
+    MessageRequestModes,
+    RequestMode,
+)
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.errors import SystemFailure
+from rocketbroker.testing.files import MemoryDisk
+from rocketbroker.testing.threads import at_once
+
+PATH = "/store/config/messageRequestMode.json"
+
+MODE = RequestMode(topic="T", consumer_group="G", mode=POP, pop_share_queue_num=2)
+
+
+class RequestModesTests(SynchronousTestCase):
+    """Set, kept, and what holds without."""
+
+    def setUp(self) -> None:
+        """Nothing was set."""
+        self.disk = MemoryDisk()
+        self.modes = self.made()
+
+    def made(self, **options: str) -> MessageRequestModes:
+        """The table, as a start finds it."""
+        made = MessageRequestModes(
+            BrokerOptions(**options),  # type: ignore[arg-type]
+            JsonTable(self.disk, PATH, at_once),
+        )
+        made.load()
+        return made
+
+    def test_kept(self) -> None:
+        """What was set is in the reference's file, and found by the next start."""
+        self.successResultOf(self.modes.put(MODE))
+        table = {"messageRequestModeMap": {"T": {"G": MODE.to_json()}}}
+        self.assertEqual(self.made().to_json(), table)
+
+    def test_pops(self) -> None:
+        """A start that finds groups that are to pop says that they pull."""
+
+        def said(**options: str) -> list[object]:
+            with capturedLogs() as events:
+                self.made(**options)
+            return [event["said"] for event in events]
+
+        pull = RequestMode(topic="T", consumer_group="H")
+        self.successResultOf(self.modes.put(pull))
+        self.assertEqual(said(), [])
+        default = said(default_message_request_mode=POP)
+        self.assertEqual(default, ["defaultMessageRequestMode"])
+        self.successResultOf(self.modes.put(MODE))
+        self.assertEqual(said(), ["messageRequestMode.json"])
+
+    def test_nonsense(self) -> None:
+        """What makes no sense in the file is left out."""
+        self.successResultOf(self.modes.put(MODE))
+        text = (
+            '{"messageRequestModeMap":{"T":{"G":{"mode":[]},"H":7},"U":8,'
+            '"V":{"G":{"topic":"V","consumerGroup":"G","mode":"POP"}}}}'
+        )
+        file = self.disk.open(PATH, create=True)
+        file.truncate(0)
+        file.pwrite(text.encode(), 0)
+        table = self.made().to_json()["messageRequestModeMap"]
+        mode = RequestMode(topic="V", consumer_group="G", mode=POP)
+        self.assertEqual(table, {"V": {"G": mode.to_json()}})
+
+    def test_notWritten(self) -> None:
+        """A change that cannot be written holds, and says so; it is tried again."""
+        self.disk.fail("pwrite", errno.ENOSPC, times=2)
+        self.failureResultOf(self.modes.put(MODE), SystemFailure)
+        table = self.modes.to_json()["messageRequestModeMap"]
+        self.assertEqual(table, {"T": {"G": MODE.to_json()}})

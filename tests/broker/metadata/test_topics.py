@@ -1,0 +1,246 @@
+"""The table of topics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.broker.json_table import JsonTable
+from rocketbroker.broker.metadata.topics import MOST_QUEUES, TopicTable
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.testing.files import MemoryDisk
+from rocketbroker.testing.threads import at_once
+from rocketbroker.wire.bodies.topics import TopicConfig
+from rocketbroker.wire.fastjson import loads
+
+PATH = "/store/config/topics.json"
+
+
+class TopicTableTests(SynchronousTestCase):
+    """Topics: built in, created, changed, kept."""
+
+    def setUp(self) -> None:
+        """A broker's topics on an empty disk."""
+        self.disk = MemoryDisk()
+        self.now = 1000
+        self.options = BrokerOptions(broker_name="b", broker_cluster_name="C")
+        self.topics = self.table()
+
+    def table(self, **options: Any) -> TopicTable:
+        """A table over the disk, as a start finds it."""
+        changed = attrs.evolve(self.options, **options)
+        file = JsonTable(self.disk, PATH, at_once)
+        table = TopicTable(changed, file, lambda: self.now)
+        table.load()
+        return table
+
+    def test_mostMade(self) -> None:
+        """With too many topics none is made by sending to it; operators make more."""
+        file = JsonTable(self.disk, PATH, at_once)
+        topics = TopicTable(self.options, file, lambda: self.now, most_made=20)
+        made = [topics.create_for_send(f"T{n}", "TBW102", 4) for n in range(20)]
+        self.assertEqual(len(topics.names()), 20)
+        self.assertIsNone(made[-1])
+        self.assertIsNone(topics.create_for_send("%RETRY%G", "", 1))
+        self.assertIs(topics.create_for_send("T0", "TBW102", 4), made[0])
+        topics.put([TopicConfig(topic_name="T99")])
+        self.assertIsNotNone(topics.create_for_send("T99", "TBW102", 4))
+
+    def test_mostQueues(self) -> None:
+        """No topic has more queues than one may have, whatever file or group says."""
+        self.assertEqual(self.topics.ensure("A", 1 << 30).read_queue_nums, MOST_QUEUES)
+        self.topics.put(
+            [TopicConfig(topic_name="B", read_queue_nums=-3, write_queue_nums=1 << 30)]
+        )
+        self.topics = self.table()
+        self.assertEqual(self.queues("B"), (0, MOST_QUEUES, 6))
+
+    def queues(self, name: str) -> tuple[int, int, int] | None:
+        """Read queues, write queues and permission of a topic."""
+        config = self.topics.config(name)
+        if config is None:
+            return None
+        return config.read_queue_nums, config.write_queue_nums, config.perm
+
+    def test_builtIn(self) -> None:
+        """The system's topics are there at every start, as section 11.2 has them."""
+        for name, queues, perm in (
+            ("SELF_TEST_TOPIC", 1, 6),
+            ("TBW102", 8, 7),
+            ("BenchmarkTest", 1024, 6),
+            ("C", 16, 7),
+            ("b", 1, 7),
+            ("OFFSET_MOVED_EVENT", 1, 6),
+            ("SCHEDULE_TOPIC_XXXX", 18, 6),
+            ("C_REPLY_TOPIC", 1, 6),
+            ("rmq_sys_REVIVE_LOG_C", 8, 6),
+            ("rmq_sys_SYNC_BROKER_MEMBER_b", 1, 1),
+            ("RMQ_SYS_TRANS_HALF_TOPIC", 1, 6),
+            ("RMQ_SYS_TRANS_OP_HALF_TOPIC", 1, 6),
+            ("rmq_sys_wheel_timer", 1, 6),
+        ):
+            self.assertEqual(self.queues(name), (queues, queues, perm), name)
+        self.assertEqual(len(self.topics.names()), 13)
+
+    def test_builtInBySettings(self) -> None:
+        """Settings leave some out, add one, and take inheritance from others."""
+        self.topics = self.table(
+            auto_create_topic_enable=False,
+            trace_topic_enable=True,
+            cluster_topic_enable=False,
+            broker_topic_enable=False,
+        )
+        self.assertIsNone(self.queues("TBW102"))
+        self.assertEqual(self.queues("RMQ_SYS_TRACE_TOPIC"), (1, 1, 6))
+        self.assertEqual(self.queues("C"), (16, 16, 1))
+        self.assertEqual(self.queues("b"), (1, 1, 1))
+
+    def test_system(self) -> None:
+        """What is built in, or has a name of the system's, belongs to the system."""
+        for name in ("TBW102", "b", "C_REPLY_TOPIC", "CHECKPOINT_TOPIC", "rmq_sys_X"):
+            self.assertTrue(self.topics.is_system(name), name)
+        self.assertFalse(self.topics.is_system("T"))
+        self.assertIn("CHECKPOINT_TOPIC", self.topics.system_names())
+        self.assertIn("C_REPLY_TOPIC", self.topics.system_names())
+
+    def test_create(self) -> None:
+        """A send creates its topic with at most the default topic's queues."""
+        for wanted, got in ((4, 4), (100, 8), (-1, 0)):
+            name = f"T{got}"
+            config = self.topics.create_for_send(name, "TBW102", wanted)
+            assert config is not None
+            self.assertEqual(self.queues(name), (got, got, 6))
+            self.assertEqual(config, self.topics.config(name))
+
+    def test_createUnit(self) -> None:
+        """A topic made in unit mode says so in its system flag."""
+        config = self.topics.create_for_send("T", "TBW102", 4, unit_mode=True)
+        assert config is not None
+        self.assertEqual(config.topic_sys_flag, 1)
+
+    def test_createKnown(self) -> None:
+        """A topic that is there is what it is, whatever the default topic."""
+        known = self.topics.create_for_send("T", "TBW102", 4)
+        self.assertIs(self.topics.create_for_send("T", "nothing", 9), known)
+
+    def test_createRefused(self) -> None:
+        """Without a default topic that can be inherited from nothing is created."""
+        self.topics.put([TopicConfig(topic_name="P", perm=6)])
+        for default in ("nothing", "P", "BenchmarkTest"):
+            self.assertIsNone(self.topics.create_for_send("T", default, 4))
+        self.topics = self.table(auto_create_topic_enable=False)
+        self.topics.put([TopicConfig(topic_name="TBW102", perm=7)])
+        self.assertIsNone(self.topics.create_for_send("T", "TBW102", 4))
+
+    def test_createByCluster(self) -> None:
+        """The cluster's topic can be inherited from even without automatic creation."""
+        self.topics = self.table(auto_create_topic_enable=False)
+        self.assertIsNotNone(self.topics.create_for_send("T", "C", 4))
+
+    def test_createRetry(self) -> None:
+        """A retry topic is made where nothing else would be, with one queue."""
+        self.topics = self.table(auto_create_topic_enable=False)
+        self.assertIsNotNone(self.topics.create_for_send("%RETRY%G", "TBW102", 4))
+        self.assertEqual(self.queues("%RETRY%G"), (1, 1, 6))
+
+    def test_retryOfUnit(self) -> None:
+        """A retry topic that somebody of a unit sends to is read by the unit's
+        consumers, however it is made; one that is there stays as it is."""
+        for enabled in (True, False):
+            self.topics = self.table(auto_create_topic_enable=enabled)
+            for default in ("TBW102", "none"):
+                name = f"%RETRY%{default}"
+                config = self.topics.create_for_send(name, default, 4, unit_mode=True)
+                assert config is not None
+                self.assertEqual(config.topic_sys_flag, 2)
+                self.assertIs(self.topics.ensure(name, 1, sys_flag=0), config)
+
+    def test_ensure(self) -> None:
+        """A topic that must be there is made once, and its order flag kept right."""
+        first = self.topics.ensure("%RETRY%G", 2)
+        self.assertEqual(self.queues("%RETRY%G"), (2, 2, 6))
+        self.assertIs(self.topics.ensure("%RETRY%G", 3), first)
+        self.assertTrue(self.topics.ensure("%RETRY%G", 3, order=True).order)
+        self.assertEqual(self.queues("%RETRY%G"), (2, 2, 6))
+
+    def test_version(self) -> None:
+        """Each change makes the version newer and tells caches and watchers."""
+        told: list[list[str]] = []
+        self.topics.watch(told.append)
+        before, generation = self.topics.version, self.topics.generation
+        self.now = 2000
+        self.topics.put([TopicConfig(topic_name="A"), TopicConfig(topic_name="B")])
+        after = self.topics.version
+        self.assertEqual((after.counter, after.timestamp), (before.counter + 1, 2000))
+        self.assertGreater(self.topics.generation, generation)
+        self.assertEqual(told, [["A", "B"]])
+
+    def test_delete(self) -> None:
+        """A deleted topic is gone, from the file too; name servers hear of it later."""
+        told: list[list[str]] = []
+        self.topics.put([TopicConfig(topic_name="A")])
+        self.topics.watch(told.append)
+        version = self.topics.version
+        self.assertTrue(self.topics.delete("A"))
+        self.assertFalse(self.topics.delete("A"))
+        self.assertTrue(self.topics.version.is_newer_than(version))
+        self.assertEqual(told, [])
+        self.assertIsNone(self.table().config("A"))
+
+    def test_kept(self) -> None:
+        """The next start finds topics and version, merged over the built-in ones."""
+        config = TopicConfig(
+            topic_name="T", perm=4, order=True, attributes={"message.type": "FIFO"}
+        )
+        self.topics.put([config, TopicConfig(topic_name="TBW102", perm=7)])
+        self.successResultOf(self.topics.saved())
+        table = self.table(default_topic_queue_nums=3)
+        self.assertEqual(table.config("T"), config)
+        self.assertEqual(table.version, self.topics.version)
+        default = table.config("TBW102")
+        assert default is not None
+        self.assertEqual(default.read_queue_nums, 16)
+
+    def test_form(self) -> None:
+        """The file has the reference's shape."""
+        self.topics.put([TopicConfig(topic_name="T", read_queue_nums=4)])
+        value = loads(self.disk.read(PATH))
+        assert isinstance(value, dict)
+        self.assertEqual(
+            value["dataVersion"], {"counter": 1, "stateVersion": 0, "timestamp": 1000}
+        )
+        self.assertEqual(
+            value["topicConfigTable"]["T"],
+            {
+                "attributes": {},
+                "order": False,
+                "perm": 6,
+                "readQueueNums": 4,
+                "topicFilterType": "SINGLE_TAG",
+                "topicName": "T",
+                "topicSysFlag": 0,
+                "writeQueueNums": 16,
+            },
+        )
+
+    def test_failedWrite(self) -> None:
+        """What the disk did not take is written again; what it took is not."""
+        self.disk.capacity = 0
+        self.topics.put([TopicConfig(topic_name="T")])
+        self.disk.capacity = None
+        self.successResultOf(self.topics.save())
+        self.assertIsNotNone(self.table().config("T"))
+        writes = self.disk.calls["rename"]
+        self.topics.save()
+        self.assertEqual(self.disk.calls["rename"], writes)
+
+    def test_unreadableEntry(self) -> None:
+        """A topic that makes no sense is left out; the others are there."""
+        self.disk.make_dirs("/store/config")
+        text = b'{"topicConfigTable":{"A":7,"B":{"topicName":"B","perm":4}}}'
+        self.disk.open(PATH, create=True).pwrite(text, 0)
+        self.topics = self.table()
+        self.assertIsNone(self.queues("A"))
+        self.assertEqual(self.queues("B"), (16, 16, 4))

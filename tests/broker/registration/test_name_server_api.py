@@ -1,0 +1,166 @@
+"""What the broker asks of name servers."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.broker.registration.name_server_api import NameServerApi
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.errors import (
+    ConnectionLost,
+    RemoteProtocolError,
+    SystemFailure,
+    TopicNotExist,
+)
+from rocketbroker.wire.bodies.registration import RegisterBrokerBody
+from rocketbroker.wire.bodies.topics import DataVersion, KVTable, TopicConfig
+from rocketbroker.wire.fastjson import loads
+from rocketbroker.wire.headers.namesrv import RegisterBrokerRequestHeader
+from tests.broker.callers import Call, Caller
+
+VERSION = DataVersion(counter=3, timestamp=5)
+
+
+class OuterTests(SynchronousTestCase):
+    """One method for each request."""
+
+    def setUp(self) -> None:
+        """A broker that calls nobody yet."""
+        self.make()
+
+    def make(self, **options: Any) -> None:
+        """A broker with these settings."""
+        self.caller = Caller()
+        broker = BrokerOptions(broker_name="b", broker_cluster_name="C", **options)
+        self.calls = NameServerApi(self.caller, broker, "1.2.3.4:5", "1.2.3.4:6")
+
+    def call(self) -> Call:
+        """The one request that waits."""
+        (call,) = self.caller.take()
+        return call
+
+    def test_register(self) -> None:
+        """103 carries the broker's identity, its topics, and their check sum."""
+        config = TopicConfig(topic_name="T")
+        done = self.calls.register("n:1", [config], VERSION)
+        call = self.call()
+        command = call.command
+        self.assertEqual((call.address, command.code, call.timeout), ("n:1", 103, 24))
+        header = RegisterBrokerRequestHeader.from_ext(command.ext)
+        self.assertEqual(header.broker_name, "b")
+        self.assertEqual(header.cluster_name, "C")
+        self.assertEqual(header.broker_addr, "1.2.3.4:5")
+        self.assertEqual(header.ha_server_addr, "1.2.3.4:6")
+        self.assertEqual(header.broker_id, 0)
+        self.assertEqual(header.body_crc32, zlib.crc32(command.body) & 0x7FFFFFFF)
+        body = RegisterBrokerBody.decode(command.body, header.compressed, 479)
+        wrapper = body.topic_config_serialize_wrapper
+        self.assertEqual(wrapper.topic_config_table, {"T": config})
+        self.assertEqual(wrapper.data_version, VERSION)
+        call.answer()
+        self.assertIsNone(self.successResultOf(done))
+
+    def test_registerCompressed(self) -> None:
+        """A compressed body is one that the header calls compressed."""
+        self.make(compressed_register=True)
+        self.calls.register("n:1", [TopicConfig(topic_name="T")], VERSION)
+        command = self.call().command
+        header = RegisterBrokerRequestHeader.from_ext(command.ext)
+        self.assertTrue(header.compressed)
+        body = RegisterBrokerBody.decode(command.body, True, command.version)
+        self.assertIn("T", body.topic_config_serialize_wrapper.topic_config_table)
+
+    def test_registerAnswered(self) -> None:
+        """The answer may name topics that are ordered; another code is a failure."""
+        done = self.calls.register("n:1", [], VERSION)
+        self.call().answer(body=b'{"table":{"T":"b:8"}}')
+        self.assertEqual(self.successResultOf(done), KVTable(table={"T": "b:8"}))
+        done = self.calls.register("n:1", [], VERSION)
+        self.call().answer(code=1)
+        self.failureResultOf(done, SystemFailure)
+
+    def test_unregister(self) -> None:
+        """104 says which broker goes, and waits for three seconds."""
+        done = self.calls.unregister("n:1")
+        call = self.call()
+        self.assertEqual((call.command.code, call.timeout), (104, 3.0))
+        self.assertEqual(
+            call.command.ext,
+            {
+                "brokerName": "b",
+                "brokerAddr": "1.2.3.4:5",
+                "clusterName": "C",
+                "brokerId": "0",
+            },
+        )
+        call.fail()
+        self.failureResultOf(done, ConnectionLost)
+
+    def test_needsData(self) -> None:
+        """322: another version, the word for it, or no answer mean that it needs them.
+
+        A name server that refuses to say does not.
+        """
+        same = b'{"counter":3,"stateVersion":0,"timestamp":5}'
+        other = b'{"counter":4,"stateVersion":0,"timestamp":5}'
+        for code, changed, body, needs in (
+            (0, "false", b"", False),
+            (0, "false", same, False),
+            (0, "true", same, True),
+            (0, "false", other, True),
+            (1, "true", other, False),
+        ):
+            done = self.calls.needs_data("n:1", VERSION)
+            call = self.call()
+            self.assertEqual(call.command.code, 322)
+            self.assertEqual(loads(call.command.body), loads(same))
+            call.answer(code, body, {"changed": changed})
+            self.assertEqual(self.successResultOf(done), needs)
+        done = self.calls.needs_data("n:1", VERSION)
+        self.call().fail()
+        self.assertTrue(self.successResultOf(done))
+        done = self.calls.needs_data("n:1", VERSION)
+        self.call().answer(body=b"{")
+        self.assertTrue(self.successResultOf(done))
+
+    def test_registerTopic(self) -> None:
+        """217 carries the route of one topic here."""
+        done = self.calls.register_topic("n:1", TopicConfig(topic_name="T", perm=4))
+        call = self.call()
+        self.assertEqual(call.command.code, 217)
+        self.assertEqual(call.command.ext, {"topic": "T"})
+        value = loads(call.command.body)
+        assert isinstance(value, dict)
+        self.assertEqual(
+            value["queueDatas"],
+            [
+                {
+                    "brokerName": "b",
+                    "perm": 4,
+                    "readQueueNums": 16,
+                    "topicSysFlag": 0,
+                    "writeQueueNums": 16,
+                }
+            ],
+        )
+        call.answer()
+        self.successResultOf(done)
+
+    def test_route(self) -> None:
+        """105 asks where a topic is; an unknown one and nonsense are errors."""
+        done = self.calls.route("n:1", "T")
+        call = self.call()
+        self.assertEqual(call.command.code, 105)
+        self.assertEqual((call.command.ext or {})["topic"], "T")
+        call.answer(body=b'{"queueDatas":[{"brokerName":"b","readQueueNums":3}]}')
+        (queues,) = self.successResultOf(done).queue_datas
+        self.assertEqual((queues.broker_name, queues.read_queue_nums), ("b", 3))
+        done = self.calls.route("n:1", "T")
+        self.call().answer(17)
+        self.failureResultOf(done, TopicNotExist)
+        done = self.calls.route("n:1", "T")
+        self.call().answer(body=b"{")
+        self.failureResultOf(done, RemoteProtocolError)

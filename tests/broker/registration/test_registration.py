@@ -1,0 +1,319 @@
+"""What name servers hear of a broker, and when."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet.task import Clock
+from twisted.logger import capturedLogs
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.broker.json_table import JsonTable
+from rocketbroker.broker.metadata.topics import TopicTable
+from rocketbroker.broker.registration.name_server_api import NameServerApi
+from rocketbroker.broker.registration.registration import Registration
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.testing.files import MemoryDisk
+from rocketbroker.testing.threads import at_once
+from rocketbroker.wire.bodies.registration import RegisterBrokerBody
+from rocketbroker.wire.bodies.topics import DataVersion, TopicConfig
+from rocketbroker.wire.headers.namesrv import RegisterBrokerRequestHeader
+from tests.broker.callers import Call, Caller
+
+SERVERS = ("one:1", "two:2")
+
+
+def registered(call: Call) -> tuple[list[str], DataVersion]:
+    """The topics of a registration, and their version."""
+    header = RegisterBrokerRequestHeader.from_ext(call.command.ext)
+    body = RegisterBrokerBody.decode(call.command.body, header.compressed, 479)
+    wrapper = body.topic_config_serialize_wrapper
+    return list(wrapper.topic_config_table), wrapper.data_version
+
+
+class RegistrationTests(SynchronousTestCase):
+    """Registration at start, regularly, on changes; and the farewell."""
+
+    def setUp(self) -> None:
+        """A broker with two name servers."""
+        self.make()
+
+    def make(self, servers: tuple[str, ...] = SERVERS, **options: Any) -> None:
+        """A broker with these settings."""
+        self.clock = Clock()
+        self.caller = Caller()
+        broker = BrokerOptions(broker_name="b", broker_cluster_name="C", **options)
+        file = JsonTable(MemoryDisk(), "/config/topics.json", at_once)
+        self.topics = TopicTable(broker, file, lambda: 1000)
+        calls = NameServerApi(self.caller, broker, "1.2.3.4:5", "1.2.3.4:6")
+        self.registration = Registration(
+            self.clock, calls, servers, broker, self.topics
+        )
+
+    def answer_all(self, body: bytes = b"") -> list[Call]:
+        """Answer what waits; what that was."""
+        calls = self.caller.take()
+        for call in calls:
+            call.answer(body=body)
+        return calls
+
+    def started(self) -> None:
+        """Start, with both name servers answering."""
+        done = self.registration.start()
+        self.answer_all()
+        self.successResultOf(done)
+
+    def codes(self) -> list[tuple[str, int]]:
+        """What waits to be answered."""
+        return [(call.address, call.command.code) for call in self.caller.calls]
+
+    def test_start(self) -> None:
+        """All name servers get all topics at once; ready when all have answered."""
+        done = self.registration.start()
+        first, second = self.caller.take()
+        self.assertEqual((first.address, second.address), SERVERS)
+        topics, version = registered(first)
+        self.assertEqual(sorted(topics), sorted(self.topics.names()))
+        self.assertEqual(version, self.topics.version)
+        first.answer()
+        self.assertNoResult(done)
+        second.answer()
+        self.successResultOf(done)
+        self.assertEqual(self.registration.registered, 2)
+
+    def test_alone(self) -> None:
+        """A broker without name servers is ready at once and calls nobody."""
+        self.make(())
+        self.successResultOf(self.registration.start())
+        self.topics.put([TopicConfig(topic_name="T")])
+        self.clock.advance(60)
+        self.successResultOf(self.registration.announced(3.0))
+        self.successResultOf(self.registration.stop())
+        self.assertEqual(self.caller.calls, [])
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_unreachable(self) -> None:
+        """One that cannot be reached is said once, and tried until it can be."""
+        with capturedLogs() as events:
+            done = self.registration.start()
+            first, second = self.caller.take()
+            first.answer()
+            second.fail()
+            self.successResultOf(done)
+            self.assertEqual(self.registration.unreachable, {"two:2"})
+            self.clock.advance(2)
+            (again,) = self.caller.take()
+            self.assertEqual(again.address, "two:2")
+            again.fail()
+            self.clock.advance(2)
+            (again,) = self.caller.take()
+            again.answer()
+        self.assertEqual(self.registration.unreachable, set())
+        self.assertEqual([event["server"] for event in events], ["two:2", "two:2"])
+        self.clock.advance(2)
+        self.assertEqual(self.codes(), [])
+
+    def started_without_second(self) -> None:
+        """Start, with the second name server failing."""
+        done = self.registration.start()
+        first, second = self.caller.take()
+        first.answer()
+        with capturedLogs():
+            second.fail()
+        self.successResultOf(done)
+
+    def test_unreachableNotAwaited(self) -> None:
+        """A change goes to those that answer; the others get it with all topics."""
+        self.started_without_second()
+        self.topics.put([TopicConfig(topic_name="T")])
+        announced = self.registration.announced(3.0)
+        self.clock.advance(0)
+        self.assertEqual(self.codes(), [("one:1", 103)])
+        self.answer_all()
+        self.successResultOf(announced)
+        self.clock.advance(2)
+        (again,) = self.answer_all()
+        self.assertEqual(again.address, "two:2")
+        self.assertIn("T", registered(again)[0])
+        self.assertEqual(self.codes(), [])
+
+    def test_changedWhileTried(self) -> None:
+        """A change while all topics are on their way makes them go once more."""
+        self.started_without_second()
+        self.clock.advance(2)
+        (again,) = self.caller.take()
+        self.topics.put([TopicConfig(topic_name="T")])
+        self.clock.advance(0)
+        self.answer_all()
+        self.assertNotIn("T", registered(again)[0])
+        again.answer()
+        (last,) = self.answer_all()
+        self.assertEqual(last.address, "two:2")
+        self.assertIn("T", registered(last)[0])
+        self.assertEqual(self.codes(), [])
+
+    def test_refused(self) -> None:
+        """A name server that answers with an error is tried again, too."""
+        self.registration.start()
+        with capturedLogs():
+            for call in self.caller.take():
+                call.answer(code=1)
+        self.clock.advance(2)
+        self.assertEqual(self.codes(), [("one:1", 103), ("two:2", 103)])
+
+    def test_period(self) -> None:
+        """After ten seconds, and then every period of the settings, all goes again."""
+        self.started()
+        self.clock.advance(9)
+        self.assertEqual(self.codes(), [])
+        self.clock.advance(1)
+        self.assertEqual(len(self.answer_all()), 2)
+        self.clock.pump([10.0, 10.0])
+        self.assertEqual(self.codes(), [])
+        self.clock.advance(10)
+        self.assertEqual(len(self.answer_all()), 2)
+
+    def test_periodBounds(self) -> None:
+        """The period lies between ten and sixty seconds whatever the setting."""
+        for setting, seconds in ((1, 10), (100000, 60)):
+            self.make(register_name_server_period=setting)
+            self.started()
+            self.clock.advance(10)
+            self.answer_all()
+            self.clock.advance(seconds - 1)
+            self.assertEqual(self.codes(), [])
+            self.clock.advance(1)
+            self.assertEqual(len(self.answer_all()), 2)
+
+    def test_versionFirst(self) -> None:
+        """Without forceRegister versions are compared; only a difference is sent."""
+        self.make(force_register=False)
+        self.started()
+        self.clock.advance(10)
+        self.assertEqual(self.codes(), [("one:1", 322), ("two:2", 322)])
+        self.answer_all()
+        self.assertEqual(self.codes(), [])
+        self.clock.advance(30)
+        first, second = self.caller.take()
+        first.answer()
+        second.answer(ext={"changed": "true"})
+        self.assertEqual(self.codes(), [("one:1", 103), ("two:2", 103)])
+
+    def test_topicChanged(self) -> None:
+        """Topics that one turn made or changed go at once, together and alone."""
+        self.started()
+        self.topics.put([TopicConfig(topic_name="T")])
+        self.topics.put([TopicConfig(topic_name="U")])
+        announced = self.registration.announced(3.0)
+        self.clock.advance(0)
+        first, second = self.caller.take()
+        self.assertEqual(registered(first), (["T", "U"], self.topics.version))
+        first.answer()
+        self.assertNoResult(announced)
+        second.answer()
+        self.successResultOf(announced)
+        self.successResultOf(self.registration.announced(3.0))
+
+    def test_topicChangedMeanwhile(self) -> None:
+        """Who waits for changes waits for those that came during a registration."""
+        self.started()
+        self.topics.put([TopicConfig(topic_name="T")])
+        self.clock.advance(0)
+        self.topics.put([TopicConfig(topic_name="U")])
+        announced = self.registration.announced(3.0)
+        self.answer_all()
+        self.assertNoResult(announced)
+        self.clock.advance(0)
+        self.answer_all()
+        self.successResultOf(announced)
+
+    def test_announcedNoLonger(self) -> None:
+        """Who waits for name servers waits no longer than it wants to; their answers
+        that come afterwards are none of its business."""
+        self.started()
+        self.topics.put([TopicConfig(topic_name="T")])
+        announced = self.registration.announced(2.0)
+        self.clock.advance(1.9)
+        self.assertNoResult(announced)
+        self.clock.advance(0.1)
+        self.successResultOf(announced)
+        self.answer_all()
+        self.successResultOf(self.registration.announced(2.0))
+
+    def test_topicGone(self) -> None:
+        """A topic that is deleted before it was announced is not announced."""
+        self.started()
+        self.topics.put([TopicConfig(topic_name="T")])
+        self.topics.delete("T")
+        self.clock.advance(0)
+        self.assertEqual(self.codes(), [])
+        self.successResultOf(self.registration.announced(3.0))
+
+    def test_singleTopic(self) -> None:
+        """With enableSingleTopicRegister a changed topic is a route of its own."""
+        self.make(enable_single_topic_register=True)
+        self.started()
+        self.topics.put([TopicConfig(topic_name="T")])
+        self.clock.advance(0)
+        self.assertEqual(self.codes(), [("one:1", 217), ("two:2", 217)])
+        announced = self.registration.announced(3.0)
+        with capturedLogs() as events:
+            for call in self.caller.take():
+                call.fail()
+        self.assertEqual(len(events), 2)
+        self.successResultOf(announced)
+
+    def test_split(self) -> None:
+        """With enableSplitRegistration topics go in pieces, each of a newer version."""
+        self.make(
+            ("one:1",), enable_split_registration=True, split_registration_size=10
+        )
+        done = self.registration.start()
+        (first,) = self.answer_all()
+        (second,) = self.answer_all()
+        self.successResultOf(done)
+        some, before = registered(first)
+        rest, after = registered(second)
+        self.assertEqual((len(some), len(rest)), (10, 3))
+        self.assertEqual(sorted(some + rest), sorted(self.topics.names()))
+        self.assertTrue(after.is_newer_than(before))
+
+    def test_permission(self) -> None:
+        """A broker that may only be read registers no topic as writable."""
+        self.make(("one:1",), broker_permission=4)
+        self.topics.put([TopicConfig(topic_name="T", perm=6)])
+        self.registration.start()
+        (call,) = self.caller.take()
+        body = RegisterBrokerBody.decode(call.command.body, False, 479)
+        table = body.topic_config_serialize_wrapper.topic_config_table
+        self.assertEqual(table["T"].perm, 4)
+        config = self.topics.config("T")
+        assert config is not None
+        self.assertEqual(config.perm, 6)
+
+    def test_order(self) -> None:
+        """A topic that name servers say is ordered becomes so; unknown ones do not."""
+        self.topics.put([TopicConfig(topic_name="T")])
+        self.registration.start()
+        self.answer_all(b'{"table":{"T":"b:8","U":"b:8"}}')
+        config = self.topics.config("T")
+        assert config is not None
+        self.assertTrue(config.order)
+        self.assertIsNone(self.topics.config("U"))
+
+    def test_stop(self) -> None:
+        """The farewell goes to all that know the broker; nothing happens after it."""
+        self.registration.start()
+        with capturedLogs() as events:
+            first, second = self.caller.take()
+            first.answer()
+            second.fail()
+            done = self.registration.stop()
+            (call,) = self.caller.take()
+            self.assertEqual((call.address, call.command.code), ("one:1", 104))
+            call.fail()
+        self.successResultOf(done)
+        self.assertEqual(len(events), 2)
+        self.topics.put([TopicConfig(topic_name="T")])
+        self.clock.advance(100)
+        self.assertEqual(self.codes(), [])

@@ -1,0 +1,448 @@
+"""Tests of L{rocketbroker.broker.send.send}."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.records.batches import encode_part
+from rocketbroker.records.hashing import java_hash
+from rocketbroker.records.record import StoredMessage
+from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.command import RESPONSE, Command
+from tests.broker.rig import HOST, HOST_TEXT, UNIQUE, Rig, answered, send_ext
+
+SEND = RequestCode.SEND_MESSAGE_V2
+SEND_V1 = RequestCode.SEND_MESSAGE
+BATCH = RequestCode.SEND_BATCH_MESSAGE
+
+V1_NAMES = {
+    "a": "producerGroup",
+    "b": "topic",
+    "c": "defaultTopic",
+    "d": "defaultTopicQueueNums",
+    "e": "queueId",
+    "f": "sysFlag",
+    "g": "bornTimestamp",
+    "h": "flag",
+    "i": "properties",
+    "j": "reconsumeTimes",
+    "k": "unitMode",
+    "m": "batch",
+    "n": "bname",
+}
+
+#: Properties that the hot way takes, as clients write them.
+ORDINARY = (
+    f"UNIQ_KEY\x01{UNIQUE}",
+    f"UNIQ_KEY\x01{UNIQUE}\x02WAIT\x01true\x02TAGS\x01TagA\x02",
+    f"KEYS\x01k1\x02UNIQ_KEY\x01{UNIQUE}\x02WAIT\x01true\x02TAGS\x01TagA",
+    f"TAGS\x01Tag\u00fc\x02UNIQ_KEY\x01{UNIQUE}\x02",
+    f"UNIQ_KEY\x01{UNIQUE}\x02KEYS\x01a_b c_d\x02",
+    f"UNIQ_KEY\x01{UNIQUE}\x02__SHARDINGKEY\x01s\x02",
+    'UNIQ_KEY\x01od"d\\\x02A\x01\x02',
+)
+
+#: Properties that it leaves to the general way.
+UNUSUAL = (
+    "UNIQ_KEY\x01first\x02UNIQ_KEY\x01second\x02",
+    "UNIQ_KEY\x01x\x02TAGS\x01A\x02TAGS\x01\x02",
+    "",
+    "WAIT\x01true\x02",
+    "UNIQ_KEY\x01\x02",
+    "MYUNIQ_KEY\x01x\x02",
+    "UNIQ_KEY\x01x\x02MYTAGS\x01y\x02",
+    "UNIQ_KEY\x01x\x02DELAY\x010\x02",
+    "UNIQ_KEY\x01x\x02POP_CK\x01y\x02",
+    "UNIQ_KEY\x01x\x02MSG_REGION\x01elsewhere\x02",
+    "UNIQ_KEY\x01x\x02TRACE_ON\x01false\x02CLUSTER\x01other\x02",
+    "UNIQ_KEY\x01x\x02TRAN_MSG\x01false\x02",
+    "CLUSTER\x01other\x02UNIQ_KEY\x01x\x02TRACE_ON\x01false\x02",
+)
+
+
+class SendingCase(SynchronousTestCase):
+    """A data path with a topic T of four queues."""
+
+    def setUp(self) -> None:
+        """Nothing was sent yet."""
+        self.rig = Rig({})
+        self.addCleanup(self.rig.close)
+        self.rig.topic("T", 4)
+
+    def approve(self, **more: str) -> None:
+        """Send the first message, so that the hot way takes the next."""
+        self.rig.ask(SEND, send_ext(**more), b"first")
+
+    def last(self) -> StoredMessage:
+        """The message that was stored last in queue 0."""
+        return self.rig.records()[-1]
+
+
+class GeneralTests(SendingCase):
+    """Sends of any form."""
+
+    def test_stored(self) -> None:
+        """All fields of the header become the record's."""
+        ext = send_ext(queue_id=2, f="257", g="1234", h="-7", j="3")
+        self.rig.ask(SEND, ext, b"hello")
+        (stored,) = self.rig.records(2)
+        self.assertEqual(
+            (stored.topic, stored.queue_id, stored.body), ("T", 2, b"hello")
+        )
+        self.assertEqual(
+            (stored.sys_flag, stored.born_ms, stored.flag, stored.reconsume_times),
+            (257, 1234, -7, 3),
+        )
+        self.assertEqual(stored.born_host, self.rig.connection.peer_host)
+        self.assertEqual(
+            (stored.store_host, stored.store_ms), (HOST, self.rig.wall_ms())
+        )
+
+    def test_answer(self) -> None:
+        """The answer names the place, and the id that the client gave."""
+        self.rig.ask(SEND, send_ext(), b"hello")
+        answer = self.rig.ask(SEND, send_ext(), b"hello")
+        position = self.last().position
+        self.assertEqual(answer.code, 0)
+        self.assertEqual(
+            answer.ext,
+            {
+                "MSG_REGION": "DefaultRegion",
+                "TRACE_ON": "true",
+                "msgId": f"{HOST_TEXT}{position:016X}",
+                "queueId": "0",
+                "queueOffset": "1",
+                "transactionId": UNIQUE,
+            },
+        )
+
+    def test_properties(self) -> None:
+        """Region, trace switch and cluster are added, others kept, POP_CK removed."""
+        ext = send_ext(properties="UNIQ_KEY\x01U\x02POP_CK\x01x\x02A\x01b\x02")
+        self.rig.ask(SEND, ext, b"x")
+        self.assertEqual(
+            self.last().properties,
+            {
+                "UNIQ_KEY": "U",
+                "A": "b",
+                "MSG_REGION": "DefaultRegion",
+                "TRACE_ON": "true",
+                "CLUSTER": "cluster-a",
+            },
+        )
+
+    def test_settings(self) -> None:
+        """Region and trace switch are what the settings say."""
+        rig = Rig({"regionId": "here", "traceOn": "false"})
+        self.addCleanup(rig.close)
+        rig.topic("T", 4)
+        answer = rig.ask(SEND, send_ext(), b"x")
+        assert answer.ext is not None
+        self.assertEqual(
+            (answer.ext["MSG_REGION"], answer.ext["TRACE_ON"]), ("here", "false")
+        )
+        (stored,) = rig.records()
+        self.assertEqual(stored.properties["MSG_REGION"], "here")
+
+    def test_uniqueKey(self) -> None:
+        """A message without an id gets one."""
+        answer = self.rig.ask(SEND, send_ext(properties=""), b"x")
+        assert answer.ext is not None
+        unique = answer.ext["transactionId"]
+        self.assertEqual(len(unique), 32)
+        self.assertEqual(self.last().properties["UNIQ_KEY"], unique)
+
+    def test_longNames(self) -> None:
+        """Request 10 says the same with long names."""
+        ext = {V1_NAMES[key]: value for key, value in send_ext(h="9").items()}
+        self.assertEqual(self.rig.ask(SEND_V1, ext, b"x").code, 0)
+        self.assertEqual(self.last().flag, 9)
+
+    def test_hostBits(self) -> None:
+        """The bits that tell the form of hosts are the store's, not the client's."""
+        self.rig.ask(SEND, send_ext(f="49"), b"x")
+        self.assertEqual(self.last().sys_flag, 1)
+
+    def test_multiTag(self) -> None:
+        """Messages of a topic with several tags each are marked."""
+        self.rig.topic("M", 1, topic_filter_type="MULTI_TAG")
+        for _ in range(2):
+            self.rig.ask(SEND, send_ext("M"), b"x")
+        body = encode_part(0, b"x", b"")
+        self.rig.ask(BATCH, send_ext("M", m="true"), body)
+        flags = [stored.sys_flag for stored in self.rig.records(topic="M")]
+        self.assertEqual(flags, [2, 2, 2])
+        self.assertFalse(self.rig.hot(SEND, send_ext("M"), b"x"))
+
+    def test_longTopic(self) -> None:
+        """A topic of 127 characters is stored."""
+        topic = "x" * 127
+        self.assertEqual(self.rig.ask(SEND, send_ext(topic), b"x").code, 0)
+        self.assertEqual(self.rig.records(topic=topic)[0].topic, topic)
+
+    def test_refused(self) -> None:
+        """What the store refuses is answered with its code and words."""
+        answer = self.rig.ask(SEND, send_ext(), b"x" * (4 * 1024 * 1024 + 1))
+        self.assertEqual(answer.code, 13)
+        self.assertIn("msg body length limit 4194304B", answer.remark or "")
+
+    def test_turn(self) -> None:
+        """Nothing is answered before the end of the turn."""
+        answer = self.rig.begin(SEND, send_ext(), b"x")
+        with self.assertRaises(AssertionError):
+            answered(answer)
+        self.rig.intake.flush()
+
+
+class HotTests(SendingCase):
+    """Sends as most come."""
+
+    def test_first(self) -> None:
+        """The general way has to approve a queue first."""
+        self.assertFalse(self.rig.hot(SEND, send_ext(), b"x"))
+        self.approve()
+        self.assertTrue(self.rig.hot(SEND, send_ext(), b"x"))
+        self.assertFalse(self.rig.hot(SEND, send_ext(queue_id=1), b"x"))
+
+    def test_topicsChange(self) -> None:
+        """After a change of topics it approves anew."""
+        self.approve()
+        self.rig.topic("T", 2)
+        self.assertFalse(self.rig.hot(SEND, send_ext(), b"x"))
+        self.approve()
+        self.assertTrue(self.rig.hot(SEND, send_ext(), b"x"))
+        self.rig.topics.delete("T")
+        self.assertFalse(self.rig.hot(SEND, send_ext(), b"x"))
+        self.assertEqual(self.rig.sending.counters(), [])
+
+    def both(self, properties: str) -> tuple[bool, Command, Command]:
+        """Send the same by both ways: was it hot, and the two answers."""
+        ext = send_ext(properties=properties, f="256", h="5", j="2")
+        general = self.rig.ask(SEND, ext, b"body")
+        taken = self.rig.hot(SEND, ext, b"body", opaque=77)
+        if not taken:
+            return False, general, general
+        self.rig.intake.flush()
+        (answer,) = self.rig.answers()
+        self.assertEqual(answer.opaque, 77)
+        return True, general, answer
+
+    def test_same(self) -> None:
+        """Both ways store the same and answer the same."""
+        for properties in ORDINARY:
+            taken, general, hot = self.both(properties)
+            self.assertTrue(taken, properties)
+            one, two = self.rig.records()[-2:]
+            self.assertEqual(one.properties, two.properties)
+            self.assertEqual(
+                (one.body, one.flag, one.sys_flag, one.born_ms, one.reconsume_times),
+                (two.body, two.flag, two.sys_flag, two.born_ms, two.reconsume_times),
+            )
+            self.assertEqual(one.born_host, two.born_host)
+            assert general.ext is not None and hot.ext is not None
+            self.assertEqual(general.ext.keys(), hot.ext.keys())
+            for name in ("transactionId", "MSG_REGION", "TRACE_ON", "queueId"):
+                self.assertEqual(general.ext[name], hot.ext[name])
+            self.assertEqual(hot.ext["msgId"], f"{HOST_TEXT}{two.position:016X}")
+
+    def outcome(self, head: str, tail: str) -> tuple[object, ...]:
+        """What the hot way makes of properties before and behind a unique key."""
+        properties = f"{head}UNIQ_KEY\x01{UNIQUE}\x02{tail}"
+        if not self.rig.hot(SEND, send_ext(properties=properties), b"x"):
+            return ()
+        (draft,) = self.rig.intake.drafts
+        self.rig.intake.drafts.clear()
+        assert isinstance(draft.context, tuple)
+        sends = draft.context[3]
+        return draft.properties, draft.tag_code, sends.message_type
+
+    def test_rememberedTail(self) -> None:
+        """What the message before was like changes nothing."""
+        self.approve()
+        heads = ["", "KEYS\x01k\x02", "TAGS\x01B\x02", "a_b\x01c\x02"]
+        heads += ["DELAY\x011\x02", "__SHARDINGKEY\x01k\x02", "TRAN_MSG\x01true\x02"]
+        heads += ["UNIQ_KEY\x01first\x02", "MYTAGS\x01B\x02"]
+        tails = ["", "WAIT\x01true\x02", "WAIT\x01true\x02TAGS\x01A", "TAGS\x01\x02"]
+        tails += ["__SHARDINGKEY\x01z\x02", "TIMER_DELAY_MS\x011\x02", "DELAY\x012"]
+        tails += [
+            "UNIQ_KEY\x01last\x02",
+            "MYTAGS\x01B\x02",
+            "TAGS\x01C\x02a_b\x01c\x02",
+        ]
+        every = list(product(heads, tails))
+        alone = {}
+        for number, each in enumerate(every):
+            self.outcome("", f"NUMBER\x01{number}\x02")
+            alone[each] = self.outcome(*each)
+        self.assertEqual(alone["", "WAIT\x01true\x02TAGS\x01A"][1], java_hash("A"))
+        self.assertEqual(alone["TAGS\x01B\x02", ""][1], java_hash("B"))
+        self.assertEqual(alone["DELAY\x011\x02", ""], ())
+        for before, head in product(every, heads):
+            each = head, before[1]
+            self.outcome(*before)
+            self.assertEqual(self.outcome(*each), alone[each], (before, each))
+
+    def test_responseWithTheCode(self) -> None:
+        """A response whose code happens to be 310 is not a send."""
+        self.approve()
+        self.assertFalse(self.rig.hot(SEND, send_ext(), b"x", flag=RESPONSE))
+
+    def test_unusual(self) -> None:
+        """Properties that need a closer look are left to the general way."""
+        for properties in UNUSUAL:
+            self.assertFalse(self.both(properties)[0], properties)
+            stored = self.rig.records()[-1].properties
+            self.assertEqual(stored["CLUSTER"], "cluster-a")
+            self.assertEqual(stored["MSG_REGION"], "DefaultRegion")
+            self.assertTrue(stored["UNIQ_KEY"])
+
+    def test_tagCodes(self) -> None:
+        """The tag code is the hash of the tag."""
+        self.approve()
+        for properties in ORDINARY[:4]:
+            self.rig.hot(SEND, send_ext(properties=properties), b"x")
+        codes = [draft.tag_code for draft in self.rig.intake.drafts]
+        self.assertEqual(
+            codes, [0, java_hash("TagA"), java_hash("TagA"), java_hash("Tag\u00fc")]
+        )
+        self.rig.intake.flush()
+
+    def test_leftToOthers(self) -> None:
+        """So are transactional bits, inner batches, and messages without a body."""
+        self.approve()
+        for flag in ("4", "8", "12", "64", "192", "16"):
+            self.assertFalse(self.rig.hot(SEND, send_ext(f=flag), b"x"))
+        self.assertFalse(self.rig.hot(SEND, send_ext(), b""))
+        self.assertFalse(self.rig.hot(SEND, send_ext(e="00"), b"x"))
+
+    def test_specialTopics(self) -> None:
+        """Topics with rules of their own always go the general way."""
+        self.rig.topic("%RETRY%G", 1)
+        self.rig.topic("A", 1, topic_filter_type="MULTI_TAG")
+        for topic in ("%RETRY%G", "A"):
+            self.rig.ask(SEND, send_ext(topic), b"x")
+            self.assertFalse(self.rig.hot(SEND, send_ext(topic), b"x"))
+
+    def test_fifo(self) -> None:
+        """Messages with a sharding key are counted apart, either way."""
+        self.approve()
+        ext = send_ext(properties=f"UNIQ_KEY\x01{UNIQUE}\x02__SHARDINGKEY\x01k\x02")
+        self.rig.ask(SEND, ext, b"x")
+        self.assertTrue(self.rig.hot(SEND, ext, b"x"))
+        self.rig.intake.flush()
+        counts = {count.message_type: count for count in self.rig.sending.counters()}
+        self.assertEqual(counts["normal"].messages, 1)
+        self.assertEqual(counts["fifo"].messages, 2)
+
+    def test_ways(self) -> None:
+        """How many went which way is counted."""
+        self.approve()
+        self.rig.hot(SEND, send_ext(), b"x")
+        self.rig.intake.flush()
+        self.assertEqual(
+            (self.rig.sending.hot_sends, self.rig.sending.general_sends), (1, 1)
+        )
+
+
+class BatchTests(SendingCase):
+    """Request 320."""
+
+    def setUp(self) -> None:
+        """A batch of three messages."""
+        super().setUp()
+        self.body = b"".join(
+            encode_part(
+                number, b"%d" % number, b"UNIQ_KEY\x01U%d\x02TAGS\x01A" % number
+            )
+            for number in range(3)
+        )
+        self.ext = send_ext(m="true", h="9")
+
+    def check(self, answer: Command) -> None:
+        """The last three records are the batch, and the answer says where."""
+        stored = self.rig.records()[-3:]
+        self.assertEqual([one.body for one in stored], [b"0", b"1", b"2"])
+        self.assertEqual([one.flag for one in stored], [0, 1, 2])
+        self.assertEqual(
+            [one.properties["UNIQ_KEY"] for one in stored], ["U0", "U1", "U2"]
+        )
+        for one in stored:
+            self.assertEqual(one.properties["CLUSTER"], "cluster-a")
+            self.assertEqual(one.properties["WAIT"], "true")
+            self.assertEqual(one.tags, "A")
+        assert answer.ext is not None
+        self.assertEqual(
+            answer.ext["msgId"],
+            ",".join(f"{HOST_TEXT}{one.position:016X}" for one in stored),
+        )
+        self.assertEqual(answer.ext["queueOffset"], str(stored[0].queue_offset))
+        self.assertEqual(answer.ext["transactionId"], UNIQUE)
+        self.assertEqual(answer.code, 0)
+
+    def test_general(self) -> None:
+        """A batch becomes one record for each message, with the ids in one answer."""
+        self.check(self.rig.ask(BATCH, self.ext, self.body))
+
+    def test_hot(self) -> None:
+        """The hot way does the same."""
+        self.approve()
+        self.assertTrue(self.rig.hot(BATCH, self.ext, self.body, opaque=5))
+        self.rig.intake.flush()
+        (answer,) = self.rig.answers()
+        self.assertEqual(answer.opaque, 5)
+        self.check(answer)
+
+    def test_flagDecides(self) -> None:
+        """What makes a batch is the field m, not the code."""
+        self.check(self.rig.ask(SEND, self.ext, self.body))
+        single = send_ext()
+        self.rig.ask(BATCH, single, self.body)
+        self.assertEqual(self.last().body, self.body)
+
+    def test_withoutId(self) -> None:
+        """A batch without an id gets none, and its answer neither."""
+        ext = send_ext(properties="WAIT\x01true\x02", m="true")
+        answer = self.rig.ask(BATCH, ext, self.body)
+        self.assertNotIn("transactionId", answer.ext or {})
+        self.assertTrue(self.rig.hot(BATCH, ext, self.body))
+        self.rig.intake.flush()
+        (answer,) = self.rig.answers()
+        self.assertNotIn("transactionId", answer.ext or {})
+
+    def test_counted(self) -> None:
+        """Each of its messages is counted."""
+        self.rig.ask(BATCH, self.ext, self.body)
+        self.rig.hot(BATCH, self.ext, self.body)
+        self.rig.intake.flush()
+        (counts,) = self.rig.sending.counters()
+        self.assertEqual(counts.messages, 6)
+        self.assertEqual(counts.bytes, self.rig.store.published_position)
+
+    def test_oneway(self) -> None:
+        """One that wants no answer gets none."""
+        self.approve()
+        self.assertTrue(self.rig.hot(BATCH, self.ext, self.body, flag=2))
+        self.rig.intake.flush()
+        self.assertEqual(self.rig.answers(), [])
+        self.assertEqual(len(self.rig.records()), 4)
+
+    def test_broken(self) -> None:
+        """One that is cut off is left to the general way, which refuses it."""
+        self.approve()
+        self.assertFalse(self.rig.hot(BATCH, self.ext, self.body[:-1]))
+        self.assertEqual(self.rig.intake.drafts, [])
+
+    def test_tooLong(self) -> None:
+        """One that the store refuses as a whole is answered once, either way."""
+        big = encode_part(0, b"x" * 40_000, b"") * 2
+        answer = self.rig.ask(BATCH, self.ext, big)
+        self.assertNotEqual(answer.code, 0)
+        self.approve()
+        self.assertTrue(self.rig.hot(BATCH, self.ext, big, opaque=3))
+        self.rig.intake.flush()
+        (hot,) = self.rig.answers()
+        self.assertEqual(
+            (hot.opaque, hot.code, hot.remark), (3, answer.code, answer.remark)
+        )

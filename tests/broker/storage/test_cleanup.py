@@ -1,0 +1,178 @@
+"""Looking at the disks."""
+
+from __future__ import annotations
+
+import errno
+
+from twisted.internet.task import Clock
+from twisted.logger import LogLevel, capturedLogs
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.broker.storage.cleanup import LOOK_SECONDS, Cleanup
+from rocketbroker.config.store import StoreOptions
+from rocketbroker.files.blocks import BLOCK
+from rocketbroker.store.retention.cleaner import local_hour
+from rocketbroker.store.running_flags import DISK_FULL
+from rocketbroker.testing.threads import Threads
+from tests.broker.rig import Rig
+
+
+class CleaningTests(SynchronousTestCase):
+    """Rounds of cleaning."""
+
+    def setUp(self) -> None:
+        """A store of six segments that have expired."""
+        self.begin(";".join(map(str, range(24))))
+
+    def begin(self, hours: str) -> None:
+        """Such a store, which is cleaned at these hours."""
+        settings = {
+            "deleteWhen": hours,
+            "fileReservedTime": "0",
+            "messageIndexEnable": "false",
+            "cleanResourceInterval": "20000",
+            "deleteFileBatchMax": "3",
+            "deleteCommitLogFilesInterval": "500",
+        }
+        self.rig = Rig(settings)
+        self.addCleanup(self.rig.close)
+        for _ in range(6):
+            self.rig.append(b"x" * 60_000)
+        self.rig.upkeep.dispatch()
+        self.rig.store.flush()
+        self.threads = Threads()
+        self.retention = Cleanup(
+            self.rig.clock,
+            self.rig.store,
+            StoreOptions.from_properties(settings),
+            self.threads,
+        )
+        self.retention.start()
+
+    def left(self, seconds: float) -> int:
+        """How many segments are left a while later."""
+        self.rig.clock.advance(seconds)
+        for _ in range(3):
+            self.threads.run()
+        return len(self.rig.disk.list("/store/commitlog"))
+
+    def test_rounds(self) -> None:
+        """The first round begins after a minute, its steps have pauses, the next one
+        comes an interval after its end; what has gone is told."""
+        self.assertEqual(self.left(59.9), 6)
+        with capturedLogs() as events:
+            for seconds, left in ((0.1, 5), (0.4, 5), (0.1, 4), (0.5, 3)):
+                self.assertEqual(self.left(seconds), left)
+            self.left(0)
+        (event,) = events
+        self.assertEqual(
+            event["log_format"].format(**event),
+            "Removed 3 commit log files and 0 files of queues and index; the log "
+            "begins at 196608.",
+        )
+        self.assertEqual(self.retention.rounds, 1)
+        self.assertEqual(self.left(19.9), 3)
+        self.assertEqual(self.left(0.1), 2)
+        self.retention.stop()
+
+    def test_asked(self) -> None:
+        """At another hour nothing goes, until an operator asks for it."""
+        self.begin(str((local_hour(self.rig.wall_ms()) + 12) % 24))
+        self.assertEqual(self.left(60), 6)
+        self.retention.register(self.rig.table)
+        answer = self.rig.ask(329, {})
+        self.assertEqual((answer.code, answer.body), (0, b""))
+        self.assertEqual(self.left(20), 5)
+        self.retention.stop()
+
+    def test_hanging(self) -> None:
+        """A file that cannot be removed is told of once."""
+        self.rig.disk.fail("remove", errno.EPERM, times=100)
+        with capturedLogs() as events:
+            self.left(60)
+            self.left(20)
+        (event,) = events
+        self.assertEqual(event["log_level"], LogLevel.error)
+        self.assertIn("cannot be removed", event["log_format"].format(**event))
+        self.retention.stop()
+
+    def test_stop(self) -> None:
+        """A stop between two steps waits for the one that runs, and no other comes."""
+        self.rig.clock.advance(60)
+        done = self.retention.stop()
+        self.assertNoResult(done)
+        self.threads.run()
+        self.successResultOf(done)
+        self.assertEqual(self.left(1000), 5)
+
+    def test_stopInAPause(self) -> None:
+        """A stop between two steps ends the round."""
+        self.left(60)
+        self.successResultOf(self.retention.stop())
+        self.assertEqual(self.left(1000), 5)
+
+
+class LookTests(SynchronousTestCase):
+    """A disk that fills, and is emptied."""
+
+    def setUp(self) -> None:
+        """A store on a disk of 100 blocks more than it needs, and a ballast."""
+        self.rig = Rig({"diskSpaceEnoughBytes": "0"})
+        self.addCleanup(self.rig.close)
+        disk = self.disk = self.rig.disk
+        disk.capacity = disk.used() + 100 * BLOCK
+        self.ballast = disk.open("/ballast", create=True)
+        self.clock = Clock()
+        self.threads = Threads()
+        self.retention = Cleanup(
+            self.clock, self.rig.store, StoreOptions(), self.threads
+        )
+        self.retention.start()
+        self.addCleanup(self.retention.stop)
+
+    def look(self) -> list[tuple[LogLevel, str]]:
+        """Let a second pass; what was logged."""
+        with capturedLogs() as events:
+            self.clock.advance(LOOK_SECONDS)
+            self.threads.run()
+        return [
+            (event["log_level"], event["log_format"].format(**event))
+            for event in events
+        ]
+
+    def test_fullAndNotFull(self) -> None:
+        """A full disk is told once, with the figures, and once when it is over."""
+        self.assertEqual(self.look(), [])
+        self.ballast.allocate(0, 100 * BLOCK)
+        ((level, said),) = self.look()
+        self.assertEqual(level, LogLevel.error)
+        self.assertIn("Nothing is stored: the disk is full: /store/commitlog:", said)
+        self.assertIn("100 %", said)
+        self.assertEqual(self.look(), [])
+        self.assertTrue(self.rig.store.flags.has(DISK_FULL))
+        self.ballast.truncate(0)
+        self.assertEqual(self.look(), [(LogLevel.info, "Messages are stored again.")])
+
+    def test_oneAtATime(self) -> None:
+        """A disk that hangs is asked once."""
+        self.clock.advance(LOOK_SECONDS)
+        self.clock.advance(LOOK_SECONDS)
+        self.assertEqual(len(self.threads.waiting), 1)
+
+    def test_stop(self) -> None:
+        """A stop waits for the thread, and nothing comes after it."""
+        self.clock.advance(LOOK_SECONDS)
+        done = self.retention.stop()
+        self.assertNoResult(done)
+        self.threads.run()
+        self.successResultOf(done)
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+        self.successResultOf(self.retention.stop())
+
+    def test_noAnswer(self) -> None:
+        """A disk that does not answer is asked again."""
+        self.disk.fail("usage", errno.EIO, times=2)
+        self.assertEqual(self.look(), [])
+        self.assertEqual(self.rig.store.disk_usage(), -1.0)
+        self.look()
+        self.assertGreater(self.rig.store.disk_usage(), 0)

@@ -1,0 +1,330 @@
+"""Tests of L{rocketbroker.broker.storage.store_scheduler}."""
+
+from __future__ import annotations
+
+import errno
+
+from twisted.logger import capturedLogs, formatEvent
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.broker.storage.group_commit import GroupCommit
+from rocketbroker.broker.storage.store_scheduler import (
+    ALLOCATE_SECONDS,
+    CATCH_UP_SECONDS,
+    DISPATCH_SECONDS,
+    HASTE_SECONDS,
+    INDEX_SECONDS,
+    MOST_DISPATCHED,
+    RETRY_SECONDS,
+    TELL_SECONDS,
+    StoreScheduler,
+)
+from rocketbroker.config.store import StoreOptions
+from rocketbroker.store.interfaces import Arrival, Draft
+from tests.broker.rig import HOST, Rig
+
+
+class UpkeepCase(SynchronousTestCase):
+    """Regular work over a store in memory."""
+
+    def setUp(self) -> None:
+        """The usual settings; threads wait to be run."""
+        self.arrived: list[tuple[int, int]] = []
+        self.begin()
+
+    def begin(self, **settings: object) -> None:
+        """Work with those settings of the store."""
+        flush = str(settings.get("flush_disk_type", "ASYNC_FLUSH"))
+        pool = str(settings.get("transient_store_pool_enable", "false")).lower()
+        given = {
+            "flushDiskType": flush,
+            "transientStorePoolEnable": pool,
+            "maxIndexNum": str(settings.get("max_index_num", 1000)),
+        }
+        self.rig = Rig(given, threads=True)
+        self.addCleanup(self.rig.close)
+        options = StoreOptions(**settings)  # type: ignore[arg-type]
+        clock, store, threads = self.rig.clock, self.rig.store, self.rig.threads
+        self.durability = GroupCommit(clock, store, options, threads)
+        self.upkeep = StoreScheduler(
+            clock, store, options, self.durability, self.wake, threads
+        )
+
+    def wake(self, arrival: Arrival) -> None:
+        """Note how far the queue is and how many came."""
+        self.arrived.append((arrival.queue.max_offset, len(arrival.tag_codes)))
+
+    def append(self, count: int = 1) -> None:
+        """Append messages, and say so."""
+        for _ in range(count):
+            self.rig.append()
+        self.upkeep.appended()
+
+    def stop(self) -> None:
+        """Stop; it has to come to an end."""
+        done = self.upkeep.stop()
+        self.rig.threads.run()
+        self.successResultOf(done)
+        self.assertEqual(self.rig.clock.getDelayedCalls(), [])
+
+
+class DispatchTests(UpkeepCase):
+    """When what was appended gets into the queues."""
+
+    def test_soon(self) -> None:
+        """A millisecond after the first of several appends, all together."""
+        self.append()
+        self.append()
+        self.rig.clock.advance(DISPATCH_SECONDS / 2)
+        self.append()
+        self.assertEqual(self.arrived, [])
+        self.rig.clock.advance(DISPATCH_SECONDS / 2)
+        self.assertEqual(self.arrived, [(3, 3)])
+        self.rig.clock.advance(INDEX_SECONDS)
+        self.rig.threads.run()
+        self.rig.clock.advance(CATCH_UP_SECONDS)
+        self.assertEqual(self.rig.clock.getDelayedCalls(), [])
+
+    def test_now(self) -> None:
+        """At once when asked; then nothing is left for later."""
+        self.append()
+        self.upkeep.dispatch()
+        self.assertEqual(self.arrived, [(1, 1)])
+        self.rig.clock.advance(DISPATCH_SECONDS)
+        self.assertEqual(len(self.arrived), 1)
+        self.assertEqual(self.upkeep.dispatches, 1)
+
+    def test_steps(self) -> None:
+        """Much goes in steps, between which others get their turn."""
+        self.append(MOST_DISPATCHED + 1)
+        self.rig.clock.advance(DISPATCH_SECONDS)
+        self.assertEqual(
+            self.arrived, [(MOST_DISPATCHED, MOST_DISPATCHED), (MOST_DISPATCHED + 1, 1)]
+        )
+        self.assertEqual(self.upkeep.dispatches, 2)
+
+    def test_withoutQueue(self) -> None:
+        """Steps that met only half messages do not end the work before its end."""
+        queue = self.rig.store.queue("T", 0)
+        for sys_flag in [4] * (MOST_DISPATCHED + 1) + [0]:
+            self.rig.store.append(
+                [Draft(queue, b"", b"", 0, sys_flag, 0, HOST, 0, 0, None)]
+            )
+        self.upkeep.appended()
+        self.rig.clock.advance(DISPATCH_SECONDS)
+        self.assertEqual(self.arrived, [(1, 1)])
+
+    def test_fromWithin(self) -> None:
+        """Who is woken by a dispatch may ask for one: nothing is done twice."""
+
+        def wake(arrival: Arrival) -> None:
+            self.wake(arrival)
+            self.upkeep.dispatch()
+
+        self.upkeep._wake = wake
+        self.append()
+        self.upkeep.dispatch()
+        self.assertEqual(self.arrived, [(1, 1)])
+
+    def test_onlyFlushed(self) -> None:
+        """With SYNC_FLUSH what is not on the disk stays out, and comes after."""
+        self.begin(flush_disk_type="SYNC_FLUSH")
+        self.append()
+        self.rig.clock.advance(DISPATCH_SECONDS)
+        self.assertEqual(self.arrived, [])
+        self.assertEqual(self.rig.clock.getDelayedCalls(), [])
+        self.durability.flush()
+        self.rig.threads.run()
+        self.rig.clock.advance(DISPATCH_SECONDS)
+        self.assertEqual(self.arrived, [(1, 1)])
+
+    def test_failure(self) -> None:
+        """A disk that refuses is asked again later; nothing is lost."""
+        self.append()
+        self.rig.disk.fail("pwrite", errno.EIO)
+        self.upkeep.dispatch()
+        self.upkeep.dispatch()
+        self.rig.clock.advance(RETRY_SECONDS / 2)
+        self.assertEqual((self.arrived, self.upkeep.failures), ([], 1))
+        self.rig.clock.advance(RETRY_SECONDS / 2)
+        self.assertEqual(sum(count for _, count in self.arrived), 1)
+        self.assertEqual(
+            self.rig.store.dispatched_position, self.rig.store.published_position
+        )
+
+
+class RegularTests(UpkeepCase):
+    """What is done every so often."""
+
+    def flushed(self) -> bool:
+        """Whether all that was published is on the disk."""
+        return self.rig.store.flushed_position == self.rig.store.published_position
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass and threads work."""
+        self.rig.clock.advance(seconds)
+        self.rig.threads.run()
+        self.rig.threads.run()
+
+    def test_flush(self) -> None:
+        """With ASYNC_FLUSH the log is flushed every flushIntervalCommitLog."""
+        self.begin(flush_interval_commit_log=500, flush_commit_log_least_pages=0)
+        self.upkeep.start()
+        self.append()
+        self.advance(0.4)
+        self.assertFalse(self.flushed())
+        self.advance(0.1)
+        self.assertTrue(self.flushed())
+        self.stop()
+
+    def test_nothingToFlush(self) -> None:
+        """Without anything new the disk is left alone."""
+        self.begin(flush_commit_log_least_pages=0)
+        self.upkeep.start()
+        self.advance(20)
+        self.assertEqual(self.durability.flushes, 0)
+        self.stop()
+
+    def test_next(self) -> None:
+        """The next segment is made at the start and looked for twice a second."""
+        self.upkeep.start()
+        self.assertEqual(len(self.rig.threads.waiting), 1)
+        self.rig.threads.run()
+        self.rig.clock.advance(ALLOCATE_SECONDS)
+        self.assertEqual(len(self.rig.threads.waiting), 1)
+        self.stop()
+
+    def test_haste(self) -> None:
+        """A load that takes the next segment has another made at once, but a disk that
+        has no room is not asked without a pause."""
+        self.upkeep.start()
+        self.rig.threads.run()
+        self.rig.append(b"x" * 60_000)
+        self.rig.append(b"x" * 60_000)
+        self.upkeep.dispatch()
+        self.rig.disk.capacity = 0
+        before = self.rig.disk.calls["make_dirs"]
+        for _ in range(40):
+            self.upkeep.appended()
+            self.rig.clock.advance(DISPATCH_SECONDS)
+            self.rig.threads.run()
+        self.assertEqual(self.rig.disk.calls["make_dirs"], before + 2)
+        self.rig.disk.capacity = None
+        self.rig.clock.advance(HASTE_SECONDS)
+        self.upkeep.appended()
+        self.rig.clock.advance(DISPATCH_SECONDS)
+        self.rig.threads.run()
+        self.assertFalse(self.rig.store.lacks_room())
+        self.stop()
+
+    def test_onceAtATime(self) -> None:
+        """A step that still runs is not begun again."""
+        self.upkeep.start()
+        for _ in range(10):
+            self.rig.clock.advance(1)
+        self.assertEqual(len(self.rig.threads.waiting), 2)
+        self.stop()
+
+    def test_findings(self) -> None:
+        """What was found wrong on the disk is logged, once."""
+        self.upkeep.start()
+        self.rig.store.rot.note(7, "Nothing stands at 7.")
+        with capturedLogs() as events:
+            for _ in range(3):
+                self.advance(TELL_SECONDS)
+        (event,) = events
+        self.assertEqual(formatEvent(event), "Nothing stands at 7.")
+        self.stop()
+
+    def test_queues(self) -> None:
+        """Queues are flushed every flushIntervalConsumeQueue, also after failures."""
+        self.begin(flush_interval_consume_queue=1000)
+        self.upkeep.start()
+        self.append()
+        self.advance(0.9)
+        self.rig.disk.fail("datasync", errno.EIO, times=1)
+        self.assertEqual(self.upkeep.failures, 0)
+        self.advance(0.1)
+        self.assertEqual(self.upkeep.failures, 1)
+        self.advance(1)
+        self.assertEqual(self.upkeep.failures, 1)
+        self.stop()
+
+    def test_stop(self) -> None:
+        """At the end what was appended is dispatched, and threads are waited for."""
+        self.upkeep.start()
+        self.append()
+        done = self.upkeep.stop()
+        self.assertEqual(self.arrived, [(1, 1)])
+        self.assertNoResult(done)
+        self.rig.threads.run()
+        self.successResultOf(done)
+        self.append()
+        self.assertEqual(self.rig.clock.getDelayedCalls(), [])
+
+    def test_stopBeforeStart(self) -> None:
+        """What was never started stops too."""
+        self.stop()
+
+
+class IndexTests(UpkeepCase):
+    """When the index is built."""
+
+    def append(self, count: int = 1) -> None:
+        """Append messages with keys."""
+        for _ in range(count):
+            self.rig.append(properties=b"KEYS\x01k\x02")
+        self.upkeep.appended()
+
+    def test_behind(self) -> None:
+        """In a thread, behind the dispatch, once at a time, until nothing is left."""
+        self.upkeep.start()
+        self.rig.threads.run()
+        self.append(3)
+        self.rig.clock.advance(DISPATCH_SECONDS)
+        self.assertTrue(self.rig.store.index_behind)
+        self.rig.clock.advance(INDEX_SECONDS)
+        self.rig.clock.advance(CATCH_UP_SECONDS)
+        self.assertEqual(len(self.rig.threads.waiting), 1)
+        self.rig.threads.run()
+        self.assertFalse(self.rig.store.index_behind)
+        self.rig.clock.advance(CATCH_UP_SECONDS)
+        self.assertEqual(len(self.rig.threads.waiting), 0)
+        self.stop()
+
+    def test_now(self) -> None:
+        """Once there is a file with room, between the turns."""
+        self.begin(max_index_num=100_000)
+        for threads in (1, 0):
+            self.append(3)
+            self.rig.clock.advance(DISPATCH_SECONDS)
+            self.rig.clock.advance(CATCH_UP_SECONDS)
+            self.assertEqual(len(self.rig.threads.waiting), threads)
+            self.rig.threads.run()
+            self.assertFalse(self.rig.store.index_behind)
+        self.rig.clock.advance(CATCH_UP_SECONDS)
+
+    def test_refused(self) -> None:
+        """What the disk refuses is logged, and tried again."""
+        self.begin(max_index_num=100_000)
+        self.append(3)
+        self.rig.clock.advance(DISPATCH_SECONDS)
+        self.rig.clock.advance(CATCH_UP_SECONDS)
+        self.rig.threads.run()
+        self.append(3)
+        self.rig.clock.advance(DISPATCH_SECONDS)
+        self.rig.disk.fail("pwrite", errno.ENOSPC)
+        with capturedLogs() as events:
+            self.rig.clock.advance(CATCH_UP_SECONDS)
+        self.assertEqual(events[0]["step"], "build_index_now")
+        for _ in range(60):
+            self.rig.clock.advance(CATCH_UP_SECONDS)
+            self.rig.threads.run()
+        self.assertFalse(self.rig.store.index_behind)
+
+    def test_stop(self) -> None:
+        """A stop waits for the step that runs and begins no other."""
+        self.append(3)
+        self.rig.clock.advance(DISPATCH_SECONDS)
+        self.stop()
+        self.assertTrue(self.rig.store.index_behind)

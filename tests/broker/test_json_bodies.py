@@ -1,0 +1,42 @@
+"""Bodies of requests and answers."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.broker.json_bodies import decoded, with_body
+from rocketbroker.errors import SystemFailure
+from rocketbroker.wire.bodies.topics import DataVersion
+from rocketbroker.wire.command import Command
+from rocketbroker.wire.fastjson import MOST_LENIENT_BODY
+
+
+class BodyTests(SynchronousTestCase):
+    """JSON in, JSON out."""
+
+    def test_decoded(self) -> None:
+        """A body becomes the value that it stands for."""
+        request = Command(1, body=b'{"counter":3}')
+        self.assertEqual(
+            decoded(request, DataVersion.from_json), DataVersion(counter=3)
+        )
+
+    def test_wrong(self) -> None:
+        """What is missing, no JSON, or another thing is answered with the reason."""
+        for body in (b"", b"{", b"\xff", b"7", b"[" * 100000):
+            with self.assertRaises(SystemFailure) as caught:
+                decoded(Command(1, body=body), DataVersion.from_json)
+            self.assertIn("body", caught.exception.remark)
+
+    def test_lenientLength(self) -> None:
+        """A long body in the dialect is refused before it is read."""
+        body = b"{1:" + b" " * MOST_LENIENT_BODY + b"2}"
+        with self.assertRaises(SystemFailure) as caught:
+            decoded(Command(1, body=body), DataVersion.from_json)
+        self.assertIn("not strict JSON", caught.exception.remark)
+
+    def test_withBody(self) -> None:
+        """An answer carries JSON, and no extension fields but those given."""
+        answer = with_body(Command(1, opaque=5), {"a": [1]})
+        self.assertEqual((answer.code, answer.opaque, answer.ext), (0, 5, None))
+        self.assertEqual(answer.body, b'{"a":[1]}')

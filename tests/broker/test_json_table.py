@@ -1,0 +1,142 @@
+"""Tables and their files."""
+
+from __future__ import annotations
+
+from twisted.logger import capturedLogs
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.broker.json_table import JsonTable
+from rocketbroker.testing.files import MemoryDisk
+from rocketbroker.testing.threads import Threads, at_once
+
+PATH = "/store/config/topics.json"
+
+
+class LoadTests(SynchronousTestCase):
+    """What a start finds."""
+
+    def setUp(self) -> None:
+        """A disk with the directory."""
+        self.disk = MemoryDisk()
+        self.disk.make_dirs("/store/config")
+
+    def write(self, path: str, content: bytes) -> None:
+        """Put a file on the disk."""
+        self.disk.open(path, create=True).pwrite(content, 0)
+
+    def load(self) -> dict[object, object] | None:
+        """What the table's file says."""
+        return JsonTable(self.disk, PATH, at_once).load()
+
+    def test_nothing(self) -> None:
+        """Without a file there is nothing, and that is no reason to say anything."""
+        with capturedLogs() as events:
+            self.assertIsNone(self.load())
+        self.assertEqual(events, [])
+
+    def test_referenceForm(self) -> None:
+        """Integer keys without quotes, as the reference writes them, are read."""
+        self.write(PATH, b'{"offsetTable":{"T@G":{0:12,1:7}}}')
+        self.assertEqual(self.load(), {"offsetTable": {"T@G": {0: 12, 1: 7}}})
+
+    def test_oldCopy(self) -> None:
+        """A file that makes no sense is replaced by its old copy, with a warning."""
+        for wrong in (b'{"a":', b"[]", b"\xff\xfe", b""):
+            self.write(PATH + ".bak", b'{"a":1}')
+            self.disk.open(PATH, create=True).truncate(0)
+            self.write(PATH, wrong)
+            with capturedLogs() as events:
+                self.assertEqual(self.load(), {"a": 1})
+            self.assertEqual(len(events), 1)
+
+    def test_neither(self) -> None:
+        """The broker starts without a table that cannot be read at all, and says so."""
+        self.write(PATH, b"{")
+        self.write(PATH + ".bak", b"{")
+        with capturedLogs() as events:
+            self.assertIsNone(self.load())
+        self.assertEqual(events[0]["path"], PATH)
+
+
+class SaveTests(SynchronousTestCase):
+    """How a table is written."""
+
+    def setUp(self) -> None:
+        """A table of one number, and a thread."""
+        self.disk = MemoryDisk()
+        self.threads = Threads()
+        self.file = JsonTable(self.disk, PATH, self.threads)
+        self.number = 0
+
+    def encode(self) -> object:
+        """The table as JSON."""
+        return {"number": self.number}
+
+    def content(self) -> bytes:
+        """What is in the file."""
+        return self.disk.read(PATH)
+
+    def test_inThread(self) -> None:
+        """A write happens in a thread and fires when it is done."""
+        saved = self.file.save_soon(self.encode)
+        self.assertNoResult(saved)
+        self.assertFalse(self.disk.exists(PATH))
+        self.threads.run()
+        self.successResultOf(saved)
+        self.assertEqual(self.content(), b'{"number":0}')
+        self.assertEqual(self.file.writes, 1)
+
+    def test_oneAtATime(self) -> None:
+        """Changes during a write go into one next write, whose end they wait for."""
+        first = self.file.save_soon(self.encode)
+        self.number = 1
+        second = self.file.save_soon(self.encode)
+        self.number = 2
+        third = self.file.save_soon(self.encode)
+        self.assertEqual(len(self.threads.waiting), 1)
+        self.threads.run()
+        self.successResultOf(first)
+        self.assertNoResult(second)
+        self.threads.run()
+        self.successResultOf(second)
+        self.successResultOf(third)
+        self.assertEqual(self.content(), b'{"number":2}')
+        self.assertEqual(self.file.writes, 2)
+
+    def test_idle(self) -> None:
+        """Idle waits for all changes so far."""
+        self.successResultOf(self.file.idle())
+        self.file.save_soon(self.encode)
+        writing = self.file.idle()
+        self.file.save_soon(self.encode)
+        both = self.file.idle()
+        self.threads.run()
+        self.successResultOf(writing)
+        self.assertNoResult(both)
+        self.threads.run()
+        self.successResultOf(both)
+
+    def test_notEncoded(self) -> None:
+        """A table that has no text is a write that failed, and the next one may do."""
+        saved = self.file.save_soon(lambda: {"half": "\ud800"})
+        with capturedLogs() as events:
+            self.threads.run()
+        self.successResultOf(saved)
+        self.assertEqual(events[0]["path"], PATH)
+        self.assertEqual((self.file.failures, self.file.failed), (1, True))
+
+    def test_failure(self) -> None:
+        """A disk that refuses is said once; who waited goes on; later writes may do."""
+        self.disk.capacity = 0
+        saved = self.file.save_soon(self.encode)
+        with capturedLogs() as events:
+            self.threads.run()
+            self.file.save_soon(self.encode)
+            self.threads.run()
+        self.successResultOf(saved)
+        self.assertEqual([event["path"] for event in events], [PATH])
+        self.assertEqual((self.file.failures, self.file.failed), (2, True))
+        self.disk.capacity = None
+        self.file.save_soon(self.encode)
+        self.threads.run()
+        self.assertEqual((self.file.writes, self.file.failed), (1, False))

@@ -1,0 +1,104 @@
+"""What connections of one server or client share."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.config.remoting import RemotingClientOptions, RemotingServerOptions
+from rocketbroker.remoting.connection_group import HIGH_WATER, LOW_WATER, Limits
+from rocketbroker.remoting.interfaces import Answer, IConnection
+from rocketbroker.remoting.table import ResponderTable
+from rocketbroker.wire.command import Command, response_to
+from rocketbroker.wire.frames import MOST_BYTES, encode
+from tests.examples import examples
+from tests.remoting.wires import HubWire, NetworkWire, Wire
+
+
+class LimitsTests(SynchronousTestCase):
+    """From options."""
+
+    def test_ofServer(self) -> None:
+        """A server's; the reference's 0 for water marks means ours."""
+        limits = Limits.of_server(RemotingServerOptions())
+        self.assertEqual((limits.high_water, limits.low_water), (HIGH_WATER, LOW_WATER))
+        self.assertEqual((limits.outstanding, limits.idle_seconds), (64, 120))
+        limits = Limits.of_server(
+            RemotingServerOptions(
+                write_buffer_high_water_mark=2000,
+                write_buffer_low_water_mark=1000,
+                server_channel_max_idle_time_seconds=7,
+            )
+        )
+        self.assertEqual((limits.high_water, limits.low_water), (2000, 1000))
+        self.assertEqual(limits.idle_seconds, 7)
+
+    def test_ofClient(self) -> None:
+        """A client's."""
+        limits = Limits.of_client(RemotingClientOptions())
+        self.assertEqual((limits.outstanding, limits.idle_seconds), (65535, 120))
+
+    def test_lowAboveHigh(self) -> None:
+        """A low mark above the high one would never let anybody be read again."""
+        options = RemotingServerOptions(
+            write_buffer_high_water_mark=1000, write_buffer_low_water_mark=2000
+        )
+        self.assertEqual(Limits.of_server(options).low_water, 1000)
+
+    def test_frameBytes(self) -> None:
+        """No frame may be longer than the protocol's."""
+        self.assertRaises(ValueError, Limits, frame_bytes=MOST_BYTES + 1)
+
+
+def echo(connection: IConnection, command: Command) -> Answer:
+    """Say it again."""
+    return response_to(command, body=command.body)
+
+
+def table() -> ResponderTable:
+    """Answers some of the codes that mutated frames have."""
+    responders = ResponderTable()
+    for code in (1, 10, 105, 310):
+        responders.register(code, echo)
+    responders.register_hot(310, lambda connection, header, body: False)
+    return responders
+
+
+FRAME = encode(Command(310, {"b": "T"}, b"body", opaque=7))
+
+
+class GarbageTests(SynchronousTestCase):
+    """Whatever comes, nothing but the protocol's own ways of saying no."""
+
+    def feed(self, wire: Wire, pieces: list[bytes]) -> None:
+        """Feed it, and see that nothing was logged and nobody is left half open."""
+        try:
+            for piece in pieces:
+                wire.feed(piece)
+            wire.commands()
+            self.assertEqual(wire.connection.closed, wire.ended())
+            self.assertEqual(wire.connection.party.counts.failed, 0)
+            self.assertEqual(self.flushLoggedErrors(), [])
+        finally:
+            wire.end()
+
+    @examples()
+    @given(st.lists(st.binary(max_size=40), max_size=5))
+    def test_anything(self, pieces: list[bytes]) -> None:
+        """Any bytes, on both kinds of connection."""
+        self.feed(HubWire(table(), Limits()), pieces)
+        self.feed(NetworkWire(table(), Limits()), pieces)
+
+    @examples()
+    @given(
+        st.integers(0, len(FRAME) - 1),
+        st.integers(0, 255),
+        st.integers(0, 2 * len(FRAME)),
+    )
+    def test_mutated(self, at: int, byte: int, cut: int) -> None:
+        """A frame with one wrong byte, before a right one, cut somewhere."""
+        data = FRAME[:at] + bytes([byte]) + FRAME[at + 1 :] + FRAME
+        pieces = [data[:cut], data[cut:]]
+        self.feed(HubWire(table(), Limits()), pieces)
+        self.feed(NetworkWire(table(), Limits()), pieces)

@@ -1,0 +1,78 @@
+"""The files of a queue."""
+
+from __future__ import annotations
+
+import errno
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.store.commitlog.segments import segment_name
+from rocketbroker.store.consumequeue.files import QueueFiles
+from rocketbroker.testing.files import MemoryDisk
+
+SIZE = 200
+FOLDER = "/s/consumequeue/T/0"
+
+
+class FlushTests(SynchronousTestCase):
+    """Putting them on the disk."""
+
+    def setUp(self) -> None:
+        """A queue of three files, on the disk."""
+        self.disk = MemoryDisk()
+        self.disk.make_dirs("/s/consumequeue")
+        for folder in ("/", "/s"):
+            self.disk.sync_dir(folder)
+        self.files = QueueFiles(self.disk, FOLDER, SIZE)
+        self.files.write(0, b"x" * 3 * SIZE)
+        self.files.flush(0, 3 * SIZE)
+
+    def test_again(self) -> None:
+        """When a sync has failed, what may be lost is written again before the next
+        one; what is behind the queue's end is not touched, as it may be written
+        now."""
+        self.files.write(2 * SIZE, b"y" * SIZE)
+        self.disk.fail("datasync", errno.EIO)
+        self.assertRaises(OSError, self.files.flush, 0, 3 * SIZE)
+        written = self.disk.calls["pwrite"]
+        self.files.flush(0, 2 * SIZE + 20)
+        self.assertEqual(self.disk.calls["pwrite"], written + 1)
+        self.assertEqual(self.disk.image().read(self.files.all[-1].path), b"y" * SIZE)
+        self.files.write(2 * SIZE, b"z")
+        self.files.flush(0, 3 * SIZE)
+        self.assertEqual(self.disk.calls["pwrite"], written + 2)
+
+    def test_removed(self) -> None:
+        """What was cut does not come back with a power failure after the next
+        flush."""
+        self.files.cut(SIZE)
+        self.assertEqual(len(self.disk.image().list(FOLDER)), 3)
+        self.files.flush(0, SIZE)
+        self.assertEqual(self.disk.image().list(FOLDER), [segment_name(0)])
+
+
+class DropTests(SynchronousTestCase):
+    """Removing files from the front."""
+
+    def setUp(self) -> None:
+        """A queue of four files."""
+        self.disk = MemoryDisk()
+        self.files = QueueFiles(self.disk, FOLDER, SIZE)
+        self.files.write(0, bytes(range(200)) * 4)
+
+    def test_before(self) -> None:
+        """Files that end at a position or before it go; the rest is as it was."""
+        self.assertEqual(self.files.drop_before(SIZE - 1), 0)
+        self.assertEqual(self.files.drop_before(SIZE), 1)
+        self.assertEqual(self.files.drop_before(3 * SIZE - 1), 1)
+        self.assertEqual(
+            self.disk.list(FOLDER), [segment_name(at) for at in (2 * SIZE, 3 * SIZE)]
+        )
+        self.assertEqual(self.files.read(2 * SIZE + 7, 2), b"\x07\x08")
+        self.assertEqual(self.files.read(0, 2), b"")
+
+    def test_last(self) -> None:
+        """The last file stays, as the queue goes on in it."""
+        self.assertEqual(self.files.drop_before(100 * SIZE), 3)
+        self.assertEqual(self.disk.list(FOLDER), [segment_name(3 * SIZE)])
+        self.assertEqual(self.files.drop_before(100 * SIZE), 0)

@@ -1,0 +1,77 @@
+"""All queues of a store."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.records.entries import ENTRY
+from rocketbroker.store.commitlog.segments import segment_name
+from rocketbroker.store.consumequeue.table import QueueTable
+from rocketbroker.store.shared_positions import SharedPositions
+from rocketbroker.testing.files import MemoryDisk
+
+FOLDER = "/s/consumequeue"
+
+
+class QueueTableTests(SynchronousTestCase):
+    """Handles and directories."""
+
+    def setUp(self) -> None:
+        """A table over an empty directory."""
+        self.disk = MemoryDisk()
+        self.disk.make_dirs("/s")
+        self.table = self.make(2000)
+
+    def make(self, size: int) -> QueueTable:
+        """A table over what is on the disk."""
+        words = SharedPositions(self.disk, "/s")
+        return QueueTable(self.disk, "/s", size, words, False, True, 460, 200, False, 3)
+
+    def test_size(self) -> None:
+        """The size of files is rounded up to whole entries."""
+        self.assertEqual(self.make(1981).get("T", 0).files.size, 2000)
+        self.assertEqual(self.make(2000).get("T", 0).files.size, 2000)
+
+    def test_byBytes(self) -> None:
+        """A record's topic finds the same handle; what is no topic finds none."""
+        self.assertIs(self.table.get_by_bytes("é".encode(), 2), self.table.get("é", 2))
+        for topic in (b"\xff", b"", b"a/b", b"..", b"x" * 256):
+            self.assertIsNone(self.table.get_by_bytes(topic, 0))
+        self.assertIsNone(self.table.get_by_bytes(b"T", -1))
+        self.assertEqual(len(self.table.all()), 1)
+
+    def test_unusable(self) -> None:
+        """The handle of a topic that cannot be stored leads nowhere outside."""
+        queue = self.table.get("../../etc", 0)
+        self.assertFalse(queue.usable)
+        self.assertNotIn("..", queue.files.folder)
+
+    def test_load(self) -> None:
+        """Queues are found by their directories; what is none is told."""
+        for path in ("T/0", "T/12", "T/01", "T/x", "T/99999999999", "T/-1"):
+            self.disk.make_dirs(f"{FOLDER}/{path}")
+        self.disk.open(f"{FOLDER}/stray", create=True)
+        file = self.disk.open(f"{FOLDER}/T/12/{segment_name(0)}", create=True)
+        file.truncate(2000)
+        file.pwrite(ENTRY.pack(5, 100, 0), 0)
+        said = self.table.load(True, self.fail)
+        self.assertEqual(
+            sorted(queue.queue_id for queue in self.table.of_topic("T")), [0, 12]
+        )
+        self.assertEqual(self.table.get("T", 12).read(0, 1), ENTRY.pack(5, 100, 0))
+        self.assertEqual(len(said), 5)
+        self.assertIn(
+            f"'{FOLDER}/T/x' is not a queue's directory; it is ignored.", said
+        )
+        self.table.close()
+
+    def test_removeFolder(self) -> None:
+        """Only what is empty is removed."""
+        self.disk.make_dirs(f"{FOLDER}/T/0")
+        self.disk.make_dirs(f"{FOLDER}/T/1")
+        self.disk.open(f"{FOLDER}/T/1/notes", create=True)
+        self.table.remove_folder("T")
+        self.assertEqual(self.disk.list(f"{FOLDER}/T"), ["1"])
+        self.disk.remove(f"{FOLDER}/T/1/notes")
+        self.table.remove_folder("T")
+        self.assertEqual(self.disk.list(FOLDER), [])

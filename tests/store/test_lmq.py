@@ -1,0 +1,244 @@
+"""Messages that stand in light queues besides their own, and how they come through
+stops."""
+
+from __future__ import annotations
+
+import errno
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.errors import SystemFailure
+from rocketbroker.store.commitlog.batch_records import lights_of
+from rocketbroker.store.interfaces import MESSAGE_ILLEGAL, PUT_OK, Draft, IQueue, Placed
+from rocketbroker.store.message_store import Store
+from rocketbroker.testing.files import MemoryDisk
+from tests.store.stores import ROOT, Wall, batch, bodies, draft, opened, with_batches
+
+ON = {"enable_lmq": True, "enable_multi_dispatch": True}
+
+
+def spread(queue: IQueue, body: bytes, *lights: IQueue, **changes: object) -> Draft:
+    """A message for light queues."""
+    names = ",".join(light.topic for light in lights).encode()
+    found = b"UNIQ_KEY\x01%b\x02INNER_MULTI_DISPATCH\x01%b\x02" % (b"1" * 32, names)
+    given: dict[str, object] = {"parts": Placed(found, 1, lights), **changes}
+    return draft(queue, body, **given)  # type: ignore[arg-type]  # tests name real ones
+
+
+class LightCase(SynchronousTestCase):
+    """A store with topic T and light queues a and b."""
+
+    def setUp(self) -> None:
+        """The store."""
+        self.disk = MemoryDisk()
+        self.wall = Wall()
+        self.start()
+
+    def start(self, **settings: object) -> None:
+        """Open the store that is on the disk."""
+        self.store: Store = opened(self.disk, self.wall, **{**ON, **settings})
+        self.queue = self.store.queue("T", 0)
+        self.a = self.store.queue("%LMQ%a", 0)
+        self.b = self.store.queue("%LMQ%b", 0)
+
+    def put(self, *drafts: Draft) -> None:
+        """Append messages together and dispatch them."""
+        self.store.append(drafts)
+        self.assertEqual({each.status for each in drafts}, {PUT_OK})
+        while self.store.dispatch(1000):
+            pass
+
+    def fill(self, count: int = 20) -> None:
+        """Messages in turn for a, for both, and for none."""
+        for number in range(count):
+            body = b"%d" % number
+            lights = ((self.a,), (self.a, self.b), ())[number % 3]
+            if lights:
+                self.put(spread(self.queue, body, *lights))
+            else:
+                self.put(draft(self.queue, body))
+
+    def check(self, count: int = 20) -> None:
+        """All queues have what they got."""
+        numbers = [b"%d" % number for number in range(count)]
+        wanted = {
+            self.queue: numbers,
+            self.a: [body for at, body in enumerate(numbers) if at % 3 < 2],
+            self.b: numbers[1::3],
+        }
+        for queue, there in wanted.items():
+            self.assertEqual(bodies(self.store, queue), there, queue)
+            self.assertEqual(queue.next_offset, len(there))
+
+
+class AppendTests(LightCase):
+    """Offsets that are given in the append."""
+
+    def test_fill(self) -> None:
+        """Each light queue has its own numbers; the queues do not disturb each
+        other."""
+        self.fill()
+        self.check()
+        self.assertEqual(
+            self.disk.list(f"{ROOT}/consumequeue"), ["%LMQ%a", "%LMQ%b", "T"]
+        )
+
+    def test_together(self) -> None:
+        """Messages that come together get one number after the other."""
+        drafts = [spread(self.queue, b"%d" % n, self.a) for n in range(3)]
+        self.put(*drafts)
+        for number, each in enumerate(drafts):
+            place = b"INNER_MULTI_QUEUE_OFFSET\x01%d\x02" % number
+            self.assertTrue(each.properties.endswith(place), each.properties)
+        self.assertEqual(bodies(self.store, self.a), [b"0", b"1", b"2"])
+
+    def test_arrivals(self) -> None:
+        """Who waits at a light queue hears of it."""
+        self.store.append([spread(self.queue, b"x", self.a)])
+        arrivals = self.store.dispatch(100)
+        self.assertEqual({each.queue for each in arrivals}, {self.queue, self.a})
+
+    def test_committed(self) -> None:
+        """What a transaction has committed stands in its light queues."""
+        self.put(spread(self.queue, b"x", self.a, sys_flag=8))
+        for queue in (self.queue, self.a):
+            self.assertEqual(bodies(self.store, queue), [b"x"])
+
+    def test_batchQueue(self) -> None:
+        """A message of a topic with batch queues may stand in light queues, too."""
+        store = with_batches(MemoryDisk(), self.wall, **ON)
+        queue, light = store.queue("B", 0), store.queue("%LMQ%a", 0)
+        store.append([draft(queue, b"0"), spread(queue, b"1", light)])
+        while store.dispatch(100):
+            pass
+        self.assertEqual(bodies(store, queue), [b"0", b"1"])
+        self.assertEqual(bodies(store, light), [b"1"])
+        self.assertEqual((queue.next_offset, light.next_offset), (2, 1))
+
+    def test_refused(self) -> None:
+        """What the disk refuses takes no number anywhere."""
+        self.put(spread(self.queue, b"0", self.a, self.b))
+        self.disk.fail("pwrite", errno.ENOSPC)
+        drafts = [spread(self.queue, b"x", self.a), spread(self.queue, b"y", self.b)]
+        self.store.append(drafts)
+        self.assertNotIn(PUT_OK, {each.status for each in drafts})
+        for queue in (self.queue, self.a, self.b):
+            self.assertEqual(queue.next_offset, 1)
+        self.wall.now_ms += 1000
+        self.put(spread(self.queue, b"1", self.a))
+        self.assertEqual(bodies(self.store, self.a), [b"0", b"1"])
+
+    def test_illegal(self) -> None:
+        """No half message, no batch, and none for no light queue at all."""
+        wrong = [
+            spread(self.queue, b"x"),
+            spread(self.queue, b"x", self.a, sys_flag=4),
+            spread(self.queue, b"x", self.a, sys_flag=12),
+            spread(self.queue, b"x", self.a, sys_flag=0xC0),
+            batch(self.queue, b"x", parts=Placed(b"", 2, (self.a,))),
+        ]
+        self.store.append(wrong)
+        self.assertEqual({each.status for each in wrong}, {MESSAGE_ILLEGAL})
+        self.assertEqual(self.a.next_offset, 0)
+
+    def test_dispatchFails(self) -> None:
+        """What the disk refuses a queue is entered by the next step, once."""
+        for after in range(3):
+            self.store.append([spread(self.queue, b"%d" % after, self.a, self.b)])
+            self.disk.fail("pwrite", errno.EIO, after)
+            self.assertRaises(OSError, self.store.dispatch, 100)
+            while self.store.dispatch(100):
+                pass
+        for queue in (self.queue, self.a, self.b):
+            self.assertEqual(bodies(self.store, queue), [b"0", b"1", b"2"])
+
+    def test_most(self) -> None:
+        """There are no more of them than maxLmqConsumeQueueNum; those that are there
+        can still be had, and others too."""
+        self.put(spread(self.queue, b"0", self.a, self.b))
+        self.store.close()
+        self.start(max_lmq_consume_queue_num=2)
+        self.assertRaises(SystemFailure, self.store.queue, "%LMQ%c", 0)
+        self.assertIs(self.store.queue("%LMQ%a", 0), self.a)
+        self.store.queue("U", 0)
+
+
+class StopTests(LightCase):
+    """Stores that are closed, or stop in the middle."""
+
+    def test_close(self) -> None:
+        """After a clean stop all is as it was."""
+        self.fill()
+        self.store.close()
+        self.start()
+        self.assertEqual(self.store.report, [])
+        self.assertEqual(self.store.recovered_records, 0)
+        self.check()
+
+    def test_crash(self) -> None:
+        """After a crash the light queues are made again from the log, too."""
+        self.fill()
+        self.store.flush()
+        self.disk.crash()
+        self.start()
+        self.check()
+
+    def test_crashSwitchedOff(self) -> None:
+        """Also when no message is to get into them any more."""
+        self.fill()
+        self.disk.crash(keep_all=True)
+        self.start(enable_multi_dispatch=False)
+        self.check()
+        self.put(spread(self.queue, b"20", self.a))
+        self.assertEqual(self.a.max_offset, 14)
+
+    def test_lostFiles(self) -> None:
+        """A light queue that has lost its files comes back."""
+        self.fill()
+        self.disk.crash(keep_all=True)
+        folder = f"{ROOT}/consumequeue/%LMQ%a/0"
+        for name in self.disk.list(folder):
+            self.disk.remove(f"{folder}/{name}")
+        self.start()
+        self.check()
+
+
+class PlacesTests(LightCase):
+    """Places that records say, whoever has written them."""
+
+    def forged(self, offset: int) -> Draft:
+        """A message that says an offset itself."""
+        names = b"INNER_MULTI_DISPATCH\x01%LMQ%a\x02"
+        offsets = b"INNER_MULTI_QUEUE_OFFSET\x01%d\x02" % offset
+        return draft(self.queue, b"x", properties=names + offsets)
+
+    def test_lightsOf(self) -> None:
+        """Names and offsets, one for one."""
+        found = b"INNER_MULTI_DISPATCH\x01%b\x02INNER_MULTI_QUEUE_OFFSET\x01%b\x02"
+        self.assertEqual(
+            lights_of(b"T", found % (b"%LMQ%a,%LMQ%b", b"3,4")),
+            [(b"%LMQ%a", 3), (b"%LMQ%b", 4)],
+        )
+        for topic, names, offsets in (
+            (b"T", b"%LMQ%a,%LMQ%b", b"3"),
+            (b"T", b"%LMQ%a", b""),
+            (b"T", b"%LMQ%a", b"-3"),
+            (b"T", b"%LMQ%a", b"x"),
+            (b"T", b"%LMQ%a", b"9" * 19),
+            (b"T", b"other", b"3"),
+            (b"%RETRY%G", b"%LMQ%a", b"3"),
+            (b"rmq_sys_x", b"%LMQ%a", b"3"),
+            (b"SCHEDULE_TOPIC_XXXX", b"%LMQ%a", b"3"),
+        ):
+            self.assertEqual(lights_of(topic, found % (names, offsets)), [])
+
+    def test_older(self) -> None:
+        """A number that the queue is beyond already does not cut it."""
+        self.put(*[spread(self.queue, b"%d" % n, self.a) for n in range(3)])
+        self.put(self.forged(1), spread(self.queue, b"3", self.a))
+        self.assertEqual(bodies(self.store, self.a), [b"0", b"1", b"2", b"3"])
+
+    def test_beyond(self) -> None:
+        """One far beyond leaves a gap that nobody can read, and no more."""
+        self.put(self.forged(50), spread(self.queue, b"y", self.b))
+        self.assertEqual((self.a.min_offset, self.a.max_offset), (50, 51))

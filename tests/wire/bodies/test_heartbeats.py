@@ -1,0 +1,113 @@
+"""Tests of heartbeats as bodies."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.errors import RemoteProtocolError
+from rocketbroker.wire.bodies.heartbeats import (
+    CheckClientRequestBody,
+    ConsumerData,
+    HeartbeatData,
+    ProducerData,
+    SubscriptionData,
+)
+from rocketbroker.wire.fastjson import dumps, loads
+
+HEARTBEAT = (
+    b'{"clientID":"10.0.0.9@1","consumerDataSet":[{"consumeFromWhere":'
+    b'"CONSUME_FROM_LAST_OFFSET","consumeType":"CONSUME_PASSIVELY","groupName":"G1",'
+    b'"messageModel":"CLUSTERING","subscriptionDataSet":[{"classFilterMode":false,'
+    b'"codeSet":[2598919,2598920],"expressionType":"TAG","subString":"TagA || TagB",'
+    b'"subVersion":1700000000000,"tagsSet":["TagA","TagB"],"topic":"T1"}],'
+    b'"unitMode":false}],"heartbeatFingerprint":0,"producerDataSet":'
+    b'[{"groupName":"PG"}],"withoutSub":false}'
+)
+SUBSCRIPTION = SubscriptionData(
+    topic="T1",
+    sub_string="TagA || TagB",
+    tags_set=["TagA", "TagB"],
+    code_set=[2598919, 2598920],
+    sub_version=1700000000000,
+)
+BODY = HeartbeatData(
+    client_id="10.0.0.9@1",
+    producer_data_set=[ProducerData(group_name="PG")],
+    consumer_data_set=[
+        ConsumerData(group_name="G1", subscription_data_set=[SUBSCRIPTION])
+    ],
+)
+
+
+class HeartbeatTests(SynchronousTestCase):
+    """Heartbeats of several clients."""
+
+    def test_java(self) -> None:
+        """Java's heartbeat is read and written as the sheet has it."""
+        self.assertEqual(HeartbeatData.from_json(loads(HEARTBEAT)), BODY)
+        self.assertEqual(dumps(BODY), HEARTBEAT)
+
+    def test_fingerprint(self) -> None:
+        """What a client hashes for its fingerprint is written as Java writes it."""
+        subscription = SubscriptionData(topic="T1")
+        body = HeartbeatData(
+            client_id="",
+            producer_data_set=[ProducerData(group_name="PG")],
+            consumer_data_set=[
+                ConsumerData(group_name="G1", subscription_data_set=[subscription])
+            ],
+        )
+        code = 0
+        for byte in dumps(body):
+            code = code * 31 + byte & 0xFFFFFFFF
+        self.assertEqual(code - (1 << 32), -889169914)
+
+    def test_go(self) -> None:
+        """Go's hash codes are strings, and its versions are nanoseconds."""
+        subscription = SubscriptionData.from_json(
+            {"topic": "T", "codeSet": ["2598919"], "subVersion": 1700000000000000000}
+        )
+        self.assertEqual(subscription.code_set, [2598919])
+        self.assertEqual(subscription.sub_version, 1700000000000000000)
+
+    def test_ordinals(self) -> None:
+        """An enum may be its ordinal; an unknown name is null."""
+        consumer = ConsumerData.from_json(
+            {
+                "groupName": "G",
+                "consumeType": 0,
+                "messageModel": 0,
+                "consumeFromWhere": 4,
+            }
+        )
+        self.assertEqual(
+            (
+                consumer.consume_type,
+                consumer.message_model,
+                consumer.consume_from_where,
+            ),
+            ("CONSUME_ACTIVELY", "BROADCASTING", "CONSUME_FROM_FIRST_OFFSET"),
+        )
+        self.assertEqual(
+            ConsumerData.from_json({"consumeType": "X"}).consume_type, None
+        )
+
+    def test_check(self) -> None:
+        """A subscription to be checked comes with who asks."""
+        body = CheckClientRequestBody(
+            client_id="c", group="G1", subscription_data=SUBSCRIPTION
+        )
+        self.assertEqual(CheckClientRequestBody.from_json(loads(dumps(body))), body)
+
+    def test_wrong(self) -> None:
+        """Sets that are no arrays, and members that are no objects, are refused."""
+        wrong: list[object] = [
+            {"consumerDataSet": {}},
+            {"consumerDataSet": [5]},
+            {"producerDataSet": ["PG"]},
+            {"consumerDataSet": [{"subscriptionDataSet": [{"codeSet": [1 << 40]}]}]},
+            [],
+        ]
+        for value in wrong:
+            with self.assertRaises(RemoteProtocolError):
+                HeartbeatData.from_json(value)
