@@ -52,7 +52,6 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "broker": (
         "json_bodies",
         "background_work",
-        "regular",
         "messages",
         "storage",
         "json_table",

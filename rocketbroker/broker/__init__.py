@@ -26,6 +26,5 @@ Its rooms, each of which imports only those above it in this list:
 
 Beside them: L{rocketbroker.broker.json_table}: a table and its file;
 L{rocketbroker.broker.json_bodies}: JSON bodies, and whose fault a bad one is;
-L{rocketbroker.broker.background_work}: threads that a stop has to wait for;
-L{rocketbroker.broker.regular}: what the broker does again and again.
+L{rocketbroker.broker.background_work}: threads that a stop has to wait for.
 """

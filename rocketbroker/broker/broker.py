@@ -41,7 +41,6 @@ from rocketbroker.broker.pull.pull_checks import PullChecks
 from rocketbroker.broker.registration.name_server_api import NameServerApi
 from rocketbroker.broker.registration.registration import Registration
 from rocketbroker.broker.registration.route_cache import RouteCache
-from rocketbroker.broker.regular import RegularWork
 from rocketbroker.broker.schedule.delay_offsets import DelayOffsets
 from rocketbroker.broker.schedule.schedule_service import ScheduleService
 from rocketbroker.broker.send.append_batcher import AppendBatcher
@@ -58,6 +57,7 @@ from rocketbroker.broker.storage.store_scheduler import StoreScheduler
 from rocketbroker.broker.transaction.service import Transactions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.remoting.addresses import host_bytes
+from rocketbroker.remoting.periodic import PeriodicWork
 from rocketbroker.remoting.table import ResponderTable
 
 #: The VIP port is so far below the main port.
@@ -108,7 +108,7 @@ class Broker:
         self.main = ResponderTable()
         self.vip = ResponderTable()
         self._fill_tables()
-        self._regular = RegularWork(outside.clock)
+        self.periodic = PeriodicWork(outside.clock)
         self._servers: list[Server] = []
 
     def _file(self, name: str) -> JsonTable:
@@ -412,17 +412,17 @@ class Broker:
         self.delaying.start()
         self.transactions.start()
         self.followers.start()
-        options, every = self.settings.broker, self._regular.every
-        every(SCAN_SECONDS, SCAN_SECONDS, self._scan)
-        offsets = options.flush_consumer_offset_interval / 1000
-        every(FIRST_SAVE_SECONDS, offsets, self._save)
-        delay_offsets = self.settings.store.flush_delay_offset_interval / 1000
-        every(FIRST_SAVE_SECONDS, delay_offsets, self.delaying.save)
-        counts = options.transaction_metric_flush_interval / 1000
-        every(counts, counts, self.transactions.counts.save)
-        every(2 * LATE_SECONDS, LATE_SECONDS, self.notices.deliver)
-        every(LOOK_SECONDS, LOOK_SECONDS, self.discrepancies.look)
-        every(SAMPLE_SECONDS, SAMPLE_SECONDS, self.statistics.look)
+        options, every = self.settings.broker, self.periodic.every
+        every("scan of clients", SCAN_SECONDS, SCAN_SECONDS, self._scan)
+        save = options.flush_consumer_offset_interval / 1000
+        every("save of tables", FIRST_SAVE_SECONDS, save, self._save)
+        save = self.settings.store.flush_delay_offset_interval / 1000
+        every("save of delays", FIRST_SAVE_SECONDS, save, self.delaying.save)
+        save = options.transaction_metric_flush_interval / 1000
+        every("save of counters", save, save, self.transactions.counts.save)
+        every("notices", 2 * LATE_SECONDS, LATE_SECONDS, self.notices.deliver)
+        every("diagnosis", LOOK_SECONDS, LOOK_SECONDS, self.discrepancies.look)
+        every("samples", SAMPLE_SECONDS, SAMPLE_SECONDS, self.statistics.look)
         return self.registration.start().addCallback(lambda _: self._ready())
 
     def _scan(self) -> None:
@@ -447,7 +447,7 @@ class Broker:
         return Deferred.fromCoroutine(self._stop())
 
     async def _stop(self) -> None:
-        self._regular.stop()
+        self.periodic.stop()
         for step in (
             self.registration.stop,
             self._stop_answering,

@@ -19,7 +19,7 @@ hub, then). What the modules are:
 
   - C{interfaces}: what a responder sees of a connection, and registers with
   - C{table}, C{counts}: responders by request code; what connections count
-  - C{turns}: what is done once per turn
+  - C{turns}: what is done once per turn; C{periodic}: work in periods
   - C{connection_group}: what all connections of one server or client share: limits,
     idleness
   - C{response_table}: requests that wait for answers, and their time-outs

@@ -1,0 +1,104 @@
+# -*- test-case-name: tests.remoting.test_periodic -*-
+"""Work that is done again and again, and that no error ends.
+
+A L{LoopingCall} stops for ever at the first error of its function, and nobody notices.
+A L{PeriodicCall} logs the error, counts it, and calls again at the next period. A call
+whose L{Deferred} has not fired is not begun anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import final
+
+from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
+from twisted.internet.task import LoopingCall
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+
+@final
+class PeriodicCall:
+    """One function, called in periods from C{start} to C{stop}.
+
+    @ivar name: of the work, for log and metrics: C{"scan of brokers"}.
+    @ivar failures: how many calls have ended with an error.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self, clock: IReactorTime, name: str, work: Callable[[], object]
+    ) -> None:
+        """
+        @param work: may return a L{Deferred}; the next call waits for it.
+        """
+        self.name = name
+        self.failures = 0
+        self._work = work
+        self._clock = clock
+        self._loop = LoopingCall(self._call)
+        self._loop.clock = clock
+        self._first: IDelayedCall | None = None
+
+    def start(self, period: float, first: float | None = None) -> None:
+        """Call every C{period} seconds from now on.
+
+        @param first: seconds until the first call; the period if C{None}.
+        """
+        if first == 0:
+            self._begin(period)
+        else:
+            wait = period if first is None else first
+            self._first = self._clock.callLater(wait, self._begin, period)
+
+    def _begin(self, period: float) -> None:
+        self._first = None
+        self._loop.start(period)
+
+    def _call(self) -> Deferred[object]:
+        return maybeDeferred(self._work).addErrback(self._failed)
+
+    def _failed(self, failure: Failure) -> None:
+        self.failures += 1
+        self._log.failure("The {name} failed; it goes on.", failure, name=self.name)
+
+    @property
+    def running(self) -> bool:
+        """Whether it is started and not stopped."""
+        return self._loop.running or self._first is not None
+
+    def stop(self) -> None:
+        """Call no more. May be called at any time."""
+        if self._first is not None:
+            self._first.cancel()
+            self._first = None
+        if self._loop.running:
+            self._loop.stop()
+
+
+@final
+class PeriodicWork:
+    """All that one server does in periods.
+
+    @ivar calls: in the order in which they were added; metrics read their failures.
+    """
+
+    def __init__(self, clock: IReactorTime) -> None:
+        self._clock = clock
+        self.calls: list[PeriodicCall] = []
+
+    def every(
+        self, name: str, first: float, period: float, work: Callable[[], object]
+    ) -> PeriodicCall:
+        """Do C{work} after C{first} seconds and then every C{period}."""
+        call = PeriodicCall(self._clock, name, work)
+        self.calls.append(call)
+        call.start(period, first)
+        return call
+
+    def stop(self) -> None:
+        """Do nothing any more."""
+        for call in self.calls:
+            call.stop()

@@ -1,0 +1,89 @@
+"""Work that is done in periods, and that no error ends."""
+
+from __future__ import annotations
+
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.remoting.periodic import PeriodicCall, PeriodicWork
+
+
+class PeriodicTests(SynchronousTestCase):
+    """Work after 5 seconds, then every 10."""
+
+    def setUp(self) -> None:
+        """Work that is noted."""
+        self.clock = Clock()
+        self.periodic = PeriodicWork(self.clock)
+        self.done: list[float] = []
+        self.broken = False
+        self.result: Deferred[None] | None = None
+        self.call = self.periodic.every("test", 5, 10, self.work)
+
+    def work(self) -> Deferred[None] | None:
+        """Note the time."""
+        self.done.append(self.clock.seconds())
+        assert not self.broken
+        return self.result
+
+    def pass_by(self, seconds: int) -> None:
+        """Let time pass."""
+        self.clock.pump([1] * seconds)
+
+    def test_periods(self) -> None:
+        """The first time is another than the period."""
+        self.pass_by(26)
+        self.assertEqual((self.done, self.call.failures), ([5, 15, 25], 0))
+
+    def test_failure(self) -> None:
+        """Work that fails is logged, counted, and done again."""
+        self.broken = True
+        self.pass_by(16)
+        self.assertEqual((self.done, self.call.failures), ([5, 15], 2))
+        self.assertEqual(len(self.flushLoggedErrors(AssertionError)), 2)
+
+    def test_deferredFailure(self) -> None:
+        """Work that fails later is logged and done again, too."""
+        self.result = Deferred()
+        self.pass_by(6)
+        self.result.errback(ValueError())
+        self.result = None
+        self.pass_by(10)
+        self.assertEqual((self.done, self.call.failures), ([5, 15], 1))
+        self.assertEqual(len(self.flushLoggedErrors(ValueError)), 1)
+
+    def test_noOverlap(self) -> None:
+        """Work that has not ended is not begun again."""
+        first = self.result = Deferred()
+        self.pass_by(27)
+        self.assertEqual(self.done, [5])
+        self.result = None
+        first.callback(None)
+        self.pass_by(9)
+        self.assertEqual(self.done, [5, 35])
+
+    def test_stop(self) -> None:
+        """Nothing is left to be done, before the first time and after it."""
+        self.assertTrue(self.call.running)
+        self.periodic.stop()
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+        self.periodic.every("again", 5, 10, self.work)
+        self.pass_by(6)
+        self.periodic.stop()
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+        self.assertEqual((self.done, self.call.running), ([5], False))
+
+    def test_start(self) -> None:
+        """A call begins at once, or after one period."""
+        now = PeriodicCall(self.clock, "now", self.work)
+        now.start(3, 0)
+        self.assertEqual(self.done, [0])
+        later = PeriodicCall(self.clock, "later", self.work)
+        later.start(4)
+        self.pass_by(4)
+        self.assertEqual(self.done, [0, 3, 4])
+        now.stop()
+        later.stop()
+        self.periodic.stop()
+        self.assertEqual(self.clock.getDelayedCalls(), [])
