@@ -30,8 +30,8 @@ if __name__ == "__main__" and "--inside" not in sys.argv:
 
 from tests.integration.servers import Cluster, Server, free_base
 
-MOST_SECONDS = 0.6
-MOST_MEGABYTES = 80.0
+MAX_SECONDS = 0.6
+MAX_MEGABYTES = 80.0
 
 
 def resident_mb(pid: int) -> float:
@@ -100,7 +100,7 @@ def main() -> int:
             statistics.median(column) for column in zip(*rounds, strict=True)
         )
         print(f"{name}: ready in {seconds:.2f} s, {memory:.0f} MB resident")
-        good = good and seconds <= MOST_SECONDS and memory <= MOST_MEGABYTES
+        good = good and seconds <= MAX_SECONDS and memory <= MAX_MEGABYTES
     if words.java:
         theirs = java(words.java)
         print(f"Java broker: ready in {theirs[0]:.2f} s, {theirs[1]:.0f} MB resident")

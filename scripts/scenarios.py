@@ -51,7 +51,7 @@ from tests.integration.stage import EARLY, Stage
 SETTINGS = {"autoCreateTopicEnable": "true", "enablePropertyFilter": "true"}
 
 #: How often scenarios are run that the Java broker fails.
-MOST_RUNS = 3
+MAX_RUNS = 3
 
 #: What the Java broker fails in about half of the runs: a pull that it still holds for
 #: a consumer that has gone eats the reset. It always has to pass here.
@@ -182,7 +182,7 @@ def seen(kit: str, servers: Servers, client: str, wanted: list[str], own: bool) 
 
 def again(kit: str, servers: Servers, client: str, side: Side) -> None:
     """Run those of the kit again that the Java broker has failed."""
-    for _ in range(MOST_RUNS - 1):
+    for _ in range(MAX_RUNS - 1):
         failed = [n for n, one in side.outcomes.items() if one.status == "FAIL"]
         failed = [name for name in failed if name not in JAVA_MAY_FAIL]
         if failed:

@@ -48,7 +48,7 @@ if __name__ == "__main__" and "--inside" not in sys.argv:
 
 from tests.sweeps import blocks, broker, power, rot, torn, transactions
 
-MOST_SHOWN = 20
+MAX_SHOWN = 20
 
 
 def sweep_torn(quick: bool, workloads: int) -> list[str]:
@@ -127,7 +127,7 @@ def main() -> int:
         begin = time.monotonic()
         wrong = SWEEPS[name](words.quick, words.workloads)
         print(f"{name}: {time.monotonic() - begin:.0f} s")
-        for what in wrong[:MOST_SHOWN]:
+        for what in wrong[:MAX_SHOWN]:
             print(f"  {what}")
         good = good and not wrong
     return 0 if good else 1

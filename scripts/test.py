@@ -25,7 +25,7 @@ ENVIRONMENT = ROOT / ".env"
 INSTALLED = ("rocketbroker", "pyspark_rocketmq", "twisted_plugins")
 
 #: How many of the slowest tests are named.
-MOST_SLOW = 15
+MAX_SLOW = 15
 
 
 def environment(extras: str) -> Path:
@@ -76,7 +76,7 @@ def run(python: Path, names: list[str]) -> int:
         tail = [*tail[-9:], line]
     code = process.wait()
     print("the slowest:")
-    for seconds, name in sorted(times, reverse=True)[:MOST_SLOW]:
+    for seconds, name in sorted(times, reverse=True)[:MAX_SLOW]:
         print(f"  {seconds:8.2f} s  {name}")
     counts = dict.fromkeys(("successes", "failures", "errors", "skips"), 0)
     for kind, number in re.findall(r"(\w+)=(\d+)", "".join(tail)):

@@ -62,7 +62,7 @@ SETTINGS = {
 OUTCOMES = {"C": TRANSACTION_COMMIT, "R": TRANSACTION_ROLLBACK}
 
 #: How long the last transactions may take until they are ended.
-MOST_SECONDS = 60.0
+MAX_SECONDS = 60.0
 
 
 def produce(address: str, number: int, note: Path, stop: Path) -> None:
@@ -191,7 +191,7 @@ def check(cluster: Cluster, notes: list[Path], killed_ms: list[int]) -> bool:
 
 def settle(cluster: Cluster, notes: list[Path]) -> None:
     """Wait until all that is committed is there."""
-    end = time.monotonic() + MOST_SECONDS
+    end = time.monotonic() + MAX_SECONDS
     while time.monotonic() < end:
         time.sleep(1)
         if noted(notes, "C") <= delivered(cluster.names):

@@ -47,7 +47,7 @@ LEAST_SIZE = 300
 TOPIC = "Verify"
 HOST = b"\x7f\0\0\1\0\0\x2a\x9f"
 TAG = "TagA"
-AT_ONCE = 256
+BATCH_SIZE = 256
 
 #: Bytes of a record beside its body, its topic and its properties.
 FIXED = 91
@@ -68,7 +68,7 @@ def fill(root: Path, mib: int, size: int, queues: int) -> int:
     number = 0
     while store.published_position < mib << 20:
         drafts = []
-        for _ in range(AT_ONCE):
+        for _ in range(BATCH_SIZE):
             known = f"UNIQ_KEY\1{number:032X}\2KEYS\1k{number}\2TAGS\1{TAG}\2".encode()
             body = os.urandom(max(0, size - FIXED - len(TOPIC) - len(known)))
             place = places[number % queues]

@@ -12,9 +12,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 ROOT = Path(__file__).resolve().parent.parent
 OURS = ("rocketbroker", "pyspark_rocketmq", "scripts", "tests", "twisted_plugins")
-MOST_LINES = 500
-MOST_LINES_A_FUNCTION = 70
-MOST_COLUMNS = 88
+MAX_LINES = 500
+MAX_LINES_A_FUNCTION = 70
+MAX_COLUMNS = 88
 #: Spark takes its data source from the top of a package, and from nowhere else.
 CODE_IN_INIT = {"pyspark_rocketmq/__init__.py"}
 VAGUE = {"manager", "handler", "engine", "helper", "util", "utils", "common", "base"}
@@ -39,7 +39,7 @@ class HouseTests(SynchronousTestCase):
         long = [
             f"{name(path)}: {count}"
             for path in files()
-            if (count := len(path.read_text("utf-8").splitlines())) > MOST_LINES
+            if (count := len(path.read_text("utf-8").splitlines())) > MAX_LINES
         ]
         self.assertEqual(long, [])
 
@@ -49,7 +49,7 @@ class HouseTests(SynchronousTestCase):
             f"{name(path)}:{number}"
             for path in files()
             for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
-            if len(line) > MOST_COLUMNS
+            if len(line) > MAX_COLUMNS
         ]
         self.assertEqual(wide, [])
 
@@ -60,7 +60,7 @@ class HouseTests(SynchronousTestCase):
             for node in ast.walk(ast.parse(path.read_text("utf-8"))):
                 if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                     count = (node.end_lineno or 0) - node.lineno + 1
-                    if count > MOST_LINES_A_FUNCTION:
+                    if count > MAX_LINES_A_FUNCTION:
                         long.append(f"{name(path)}: {node.name}: {count}")
         self.assertEqual(long, [])
 

@@ -147,7 +147,7 @@ class BrokerService(Service):
             wall_ms,
             host_bytes(options.broker_ip1, self.port),
         )
-        outside = BrokerEnvironment(
+        environment = BrokerEnvironment(
             reactor,
             wall_ms,
             files,
@@ -163,7 +163,7 @@ class BrokerService(Service):
             ),
             followers_of(settings, reactor),
         )
-        self.broker = Broker(outside, settings, self.port)
+        self.broker = Broker(environment, settings, self.port)
         self.main = RemotingServer(reactor, settings.server, self.broker.main, hub)
         self.vip = RemotingServer(reactor, settings.server, self.broker.vip, hub)
         ports = {"main": self.main.party, "vip": self.vip.party}

@@ -132,7 +132,7 @@ def broker_site(
             families.collect,
             families.prepare,
             broker.store.refusal,
-            {b"problems": ProblemsResource(broker.discrepancies.to_json)},
+            {b"problems": ProblemsResource(broker.diagnosis.to_json)},
         )
 
     return make

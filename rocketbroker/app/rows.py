@@ -13,10 +13,10 @@ FORMATS: Final = ("table", "json", "jsonl")
 _UNWRITABLE: Final = "the output cannot be written: {}"
 
 #: So many rows are held to find the width of their columns.
-ROWS_AT_ONCE: Final = 500
+ROW_BATCH_SIZE: Final = 500
 
 #: No cell of a table is wider; JSON has the whole.
-MOST_WIDTH: Final = 200
+MAX_WIDTH: Final = 200
 
 
 class OutputError(RocketbrokerError):
@@ -30,7 +30,7 @@ def cell(value: object) -> str:
         text = "".join(
             each if each.isprintable() else repr(each)[1:-1] for each in text
         )
-    return text if len(text) <= MOST_WIDTH else text[: MOST_WIDTH - 3] + "..."
+    return text if len(text) <= MAX_WIDTH else text[: MAX_WIDTH - 3] + "..."
 
 
 def flush(out: TextIO) -> None:
@@ -74,7 +74,7 @@ class Rows:
                 text += "\n"
             self._write(text)
             return
-        if kind != self._kind or len(self._held) >= ROWS_AT_ONCE:
+        if kind != self._kind or len(self._held) >= ROW_BATCH_SIZE:
             self._flush()
             self._kind = kind
         self._held.append(row)

@@ -42,7 +42,7 @@ LOOPBACK: Final = "127.0.0.1"
 TEMPORARY_SEGMENT: Final = 64 << 20
 
 #: How many ports are tried to find one that is free and whose VIP port is, too.
-MOST_PORTS: Final = 100
+MAX_PORTS: Final = 100
 
 
 def free_port(host: str) -> int:
@@ -50,7 +50,7 @@ def free_port(host: str) -> int:
 
     @raise ConfigurationError: there is none.
     """
-    for _ in range(MOST_PORTS):
+    for _ in range(MAX_PORTS):
         with socket.socket() as main, socket.socket() as vip:
             try:
                 main.bind((host, 0))

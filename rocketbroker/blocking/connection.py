@@ -24,13 +24,13 @@ from rocketbroker.errors import ConnectionLost, RemoteProtocolError, RequestTime
 from rocketbroker.wire.codes import ResponseCode
 from rocketbroker.wire.command import ONEWAY, Command, response_to
 from rocketbroker.wire.connection import Connection
-from rocketbroker.wire.frames import MOST_BYTES, encode
+from rocketbroker.wire.frames import MAX_BYTES, encode
 
 #: How long a connection may take to be made.
 CONNECT_SECONDS: Final = 3.0
 
 #: A server that asks and asks, and does not read what it is told, is told no more.
-MOST_REFUSALS: Final = 100
+MAX_REFUSALS: Final = 100
 
 #: No more than this is held; it is also what one write moves well.
 HELD_BYTES: Final = 65536
@@ -51,7 +51,7 @@ class ServerConnection:
     """
 
     def __init__(
-        self, machine: Machine, address: str, most_bytes: int = MOST_BYTES
+        self, machine: Machine, address: str, most_bytes: int = MAX_BYTES
     ) -> None:
         """
         @raise ConfigurationError: the address is none.
@@ -221,7 +221,7 @@ class ServerConnection:
                 self._answers[command.opaque] = command
             return
         self.dropped += 1
-        if not command.is_oneway and self._refusals < MOST_REFUSALS:
+        if not command.is_oneway and self._refusals < MAX_REFUSALS:
             # Held, because half of another frame may have been sent.
             refusal = response_to(
                 command,

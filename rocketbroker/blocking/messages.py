@@ -12,7 +12,7 @@ from rocketbroker.records import names, properties
 from rocketbroker.records.malformed import Malformed
 
 #: The longest body unless the producer is told otherwise: what brokers take.
-MOST_BODY_BYTES: Final = 4 * 1024 * 1024
+MAX_BODY_BYTES: Final = 4 * 1024 * 1024
 
 
 @final

@@ -18,7 +18,7 @@ from rocketbroker.blocking.answers import PASSING, field, number
 from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.connection import ServerConnection
 from rocketbroker.blocking.messages import (
-    MOST_BODY_BYTES,
+    MAX_BODY_BYTES,
     Message,
     SendResult,
     check_topic,
@@ -92,7 +92,7 @@ class Producer:
         compress_over: int = 4096,
         kind: int = compression.ZLIB,
         level: int = compression.DEFAULT_LEVEL,
-        most_body_bytes: int = MOST_BODY_BYTES,
+        most_body_bytes: int = MAX_BODY_BYTES,
     ) -> None:
         """
         @param compress_over: bodies of this many bytes are compressed.

@@ -49,10 +49,10 @@ _STATUSES: Final[dict[int, str]] = {
 }
 
 #: How many messages are asked for at once; a broker gives as many as it wants to.
-MOST_MESSAGES: Final = 1024
+MAX_MESSAGES: Final = 1024
 
 #: How many bytes are asked for at once.
-MOST_BYTES: Final = 4 * 1024 * 1024
+MAX_BYTES: Final = 4 * 1024 * 1024
 
 #: How many pulls may be under way.
 IN_FLIGHT: Final = 4
@@ -133,7 +133,7 @@ class _Piece:
 def messages(
     data: bytes,
     decompress: bool = True,
-    most: int = compression.MOST_PLAIN_BYTES,
+    most: int = compression.MAX_PLAIN_BYTES,
 ) -> Iterator[StoredMessage]:
     """The messages of what was pulled: inner batches apart, bodies made large.
 
@@ -163,8 +163,8 @@ class Puller:
         client: Client,
         group: str = names.TOOLS_CONSUMER,
         expression: str = "*",
-        most_messages: int = MOST_MESSAGES,
-        most_bytes: int = MOST_BYTES,
+        most_messages: int = MAX_MESSAGES,
+        most_bytes: int = MAX_BYTES,
         in_flight: int = IN_FLIGHT,
         expression_type: str = "TAG",
     ) -> None:

@@ -9,7 +9,7 @@ import attrs
 
 from rocketbroker.blocking.machine import Machine, ThisMachine, split_address
 from rocketbroker.errors import ConfigurationError
-from rocketbroker.wire.frames import MOST_BYTES
+from rocketbroker.wire.frames import MAX_BYTES
 
 #: After this long a route is asked for again.
 ROUTE_SECONDS: Final = 30.0
@@ -48,7 +48,7 @@ class Settings:
     attempts: int = 3
     pause: float = 0.2
     route_seconds: float = ROUTE_SECONDS
-    most_frame_bytes: int = MOST_BYTES
+    most_frame_bytes: int = MAX_BYTES
     machine: Machine = attrs.field(factory=ThisMachine)
 
     def __attrs_post_init__(self) -> None:

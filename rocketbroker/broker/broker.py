@@ -89,15 +89,15 @@ class Broker:
     _log = Logger()
 
     def __init__(
-        self, outside: BrokerEnvironment, settings: BrokerSettings, port: int
+        self, env: BrokerEnvironment, settings: BrokerSettings, port: int
     ) -> None:
         """
         @param port: the main port, which becomes part of message ids.
         """
         self.settings = settings
         self.port = port
-        self.store = outside.store
-        self._outside = outside
+        self.store = env.store
+        self._environment = env
         self._make_tables()
         self._make_registration()
         self._make_registries()
@@ -108,18 +108,18 @@ class Broker:
         self.main = ResponderTable()
         self.vip = ResponderTable()
         self._fill_tables()
-        self.periodic = PeriodicWork(outside.clock)
+        self.periodic = PeriodicWork(env.clock)
         self._servers: list[Server] = []
 
     def _file(self, name: str) -> JsonTable:
         """The file of a table."""
         path = f"{self.settings.store.store_path_root_dir}/config/{name}"
-        return JsonTable(self._outside.files, path, self._outside.in_thread)
+        return JsonTable(self._environment.files, path, self._environment.in_thread)
 
     def _make_tables(self) -> None:
         """What is kept beside the messages."""
-        outside, options = self._outside, self.settings.broker
-        file, wall_ms = self._file, outside.wall_ms
+        env, options = self._environment, self.settings.broker
+        file, wall_ms = self._file, env.wall_ms
         light = self.settings.store.enable_lmq
         timer = self.settings.store.timer_wheel_enable
         self.topics = TopicTable(options, file("topics.json"), wall_ms, timer, light)
@@ -142,17 +142,17 @@ class Broker:
 
     def _make_registries(self) -> None:
         """Who is there."""
-        seconds, options = self._outside.clock.seconds, self.settings.broker
+        seconds, options = self._environment.clock.seconds, self.settings.broker
         self.notices = ConsumerNotify(options)
         self.consumers = ConsumerRegistry(seconds, self.notices.consumer_ids_changed)
         route = self.name_server_calls.route
-        self.discrepancies = GroupDiagnosis(
+        self.diagnosis = GroupDiagnosis(
             self.consumers,
             self.topics,
             self.groups,
             RouteCache(seconds, options.broker_name, self.settings.name_servers, route),
             seconds,
-            self._outside.wall_ms,
+            self._environment.wall_ms,
         )
         self.producers = ProducerRegistry(seconds)
         strict = options.lock_in_strict_mode
@@ -160,30 +160,31 @@ class Broker:
 
     def _make_data_path(self) -> None:
         """Messages in and out."""
-        outside, settings = self._outside, self.settings
-        clock, store, in_thread = outside.clock, outside.store, outside.in_thread
-        self.durability = GroupCommit(clock, store, settings.store, in_thread)
-        self.holding = LongPolling(clock, store, settings.broker)
-        self.upkeep = StoreScheduler(
-            clock, store, settings.store, self.durability, self.holding.wake, in_thread
+        env, settings = self._environment, self.settings
+        clock, store, in_thread = env.clock, env.store, env.in_thread
+        self.group_commit = GroupCommit(clock, store, settings.store, in_thread)
+        self.long_polling = LongPolling(clock, store, settings.broker)
+        wake = self.long_polling.wake
+        self.scheduler = StoreScheduler(
+            clock, store, settings.store, self.group_commit, wake, in_thread
         )
-        self.retention = Cleanup(clock, store, settings.store, in_thread)
-        self.intake = AppendBatcher(
+        self.cleanup = Cleanup(clock, store, settings.store, in_thread)
+        self.batcher = AppendBatcher(
             store,
-            self.durability,
+            self.group_commit,
             settings.broker,
             settings.store.max_message_size,
-            self.upkeep.appended,
+            self.scheduler.appended,
             clock.seconds,
         )
-        outside.turns.at_turn_end(self.intake.flush)
+        env.turns.at_turn_end(self.batcher.flush)
         self._make_services()
 
     def _make_services(self) -> None:
         """What takes messages, and keeps some of them back."""
-        outside, settings = self._outside, self.settings
-        clock, store, in_thread = outside.clock, outside.store, outside.in_thread
-        postponing = DelayMessages(settings.store.message_delay_level)
+        env, settings = self._environment, self.settings
+        clock, store, in_thread = env.clock, env.store, env.in_thread
+        delay_messages = DelayMessages(settings.store.message_delay_level)
         lights = self._lights = Lmq(store, settings.store.enable_lmq)
         host = host_bytes(settings.broker.broker_ip1, self.port)
         self.transactions = Transactions(
@@ -195,13 +196,13 @@ class Broker:
             self.offsets,
             self.topics,
             self.producers,
-            postponing,
+            delay_messages,
             lights,
-            self.intake,
-            self.durability,
-            self.upkeep,
+            self.batcher,
+            self.group_commit,
+            self.scheduler,
             host,
-            outside.wall_ms,
+            env.wall_ms,
             in_thread,
         )
         self.dead_letters = DeadLetters(self.topics, self.groups, self.locks.is_locked)
@@ -209,64 +210,64 @@ class Broker:
             store,
             self.topics,
             self.groups,
-            self.intake,
+            self.batcher,
             self.dead_letters,
-            postponing,
+            delay_messages,
             lights,
             settings.broker,
             settings.store.max_message_size,
             host,
-            outside.unique_keys,
+            env.unique_keys,
             self.transactions.counts.prepared,
-            outside.wall_ms,
+            env.wall_ms,
         )
         self.send_back = SendBack(
             store,
             self.topics,
             self.groups,
-            self.intake,
-            postponing,
+            self.batcher,
+            delay_messages,
             lights,
             self.dead_letters,
             settings.broker,
             in_thread,
         )
-        self._make_delaying(postponing)
+        self._make_delaying(delay_messages)
         self._make_pulling()
 
-    def _make_delaying(self, postponing: DelayMessages) -> None:
+    def _make_delaying(self, delay_messages: DelayMessages) -> None:
         """What delivers messages that waited."""
-        outside, settings = self._outside, self.settings
+        env, settings = self._environment, self.settings
         counted = settings.store.enable_schedule_message_stats
         under_way = (
             settings.store.schedule_async_deliver_max_pending_limit
             if settings.store.enable_schedule_async_deliver
             else 1
         )
-        self.delaying = ScheduleService(
-            outside.clock,
+        self.schedule = ScheduleService(
+            env.clock,
             self.store,
             self._delay_offsets,
-            postponing,
+            delay_messages,
             self._lights,
-            self.durability,
-            self.upkeep.appended,
+            self.group_commit,
+            self.scheduler.appended,
             self.sending.counter if counted else None,
             under_way,
-            outside.wall_ms,
-            outside.in_thread,
+            env.wall_ms,
+            env.in_thread,
         )
 
     def _make_pulling(self) -> None:
         """What hands messages out."""
-        outside, options, store = self._outside, self.settings.broker, self.store
+        env, options, store = self._environment, self.settings.broker, self.store
         self.pull_checks = PullChecks(
             store,
             self.topics,
             self.groups,
             self.consumers,
             self.filters,
-            self.discrepancies.refusals,
+            self.diagnosis.refusals,
             options,
         )
         self.broadcasts = BroadcastOffsets(
@@ -275,45 +276,46 @@ class Broker:
             self.consumers,
             self.offsets,
             options,
-            outside.clock.seconds,
+            env.clock.seconds,
         )
         self.pulling = Pulling(
             store,
             self.pull_checks,
             self.offsets,
             self.broadcasts,
-            self.holding,
+            self.long_polling,
             options,
-            self.upkeep.dispatch,
-            outside.in_thread,
-            outside.clock.seconds,
+            self.scheduler.dispatch,
+            env.in_thread,
+            env.clock.seconds,
         )
 
     def _make_replies(self) -> None:
         """From the client that answers to the one that asked."""
-        settings = self.settings
+        env, settings = self._environment, self.settings
         self.replies = Replies(
             self.store,
             self.topics,
             self.groups,
             self.producers,
-            self.intake,
+            self.batcher,
             self._lights,
             self.sending.counter,
             settings.broker,
             settings.store.max_message_size,
             host_bytes(settings.broker.broker_ip1, self.port),
-            self._outside.wall_ms,
+            env.wall_ms,
         )
 
     def _make_statistics(self) -> None:
         """How much goes in and out."""
+        env, store = self._environment, self.store
         self.statistics = BrokerStats(
-            self._outside.clock.seconds,
-            self._outside.wall_ms,
-            self.store,
+            env.clock.seconds,
+            env.wall_ms,
+            store,
             self.topics,
-            self.intake,
+            self.batcher,
             self.sending,
             self.pulling,
             self.pull_checks,
@@ -321,12 +323,12 @@ class Broker:
 
     def _make_followers(self) -> None:
         """Who sees each stored message."""
-        outside, root = self._outside, self.settings.store.store_path_root_dir
-        self.followers = LogSubscribers(outside.clock, self._file(FOLLOWERS))
-        for plugin, in_thread in outside.followers:
+        env, root = self._environment, self.settings.store.store_path_root_dir
+        self.followers = LogSubscribers(env.clock, self._file(FOLLOWERS))
+        for plugin, in_thread in env.followers:
             self.followers.add(
                 LogSubscriber(
-                    outside.clock,
+                    env.clock,
                     self.store,
                     plugin,
                     in_thread,
@@ -340,18 +342,18 @@ class Broker:
         settings = self.settings
         options = settings.broker
         calls = self.name_server_calls = NameServerApi(
-            self._outside.client,
+            self._environment.client,
             options,
             f"{options.broker_ip1}:{self.port}",
             f"{options.broker_ip2}:{settings.store.ha_listen_port}",
         )
         self.registration = Registration(
-            self._outside.clock, calls, settings.name_servers, options, self.topics
+            self._environment.clock, calls, settings.name_servers, options, self.topics
         )
 
     def _fill_tables(self) -> None:
         """Which port answers what (the broker sheet, 6.2): VIP all but pulls."""
-        outside, options, store = self._outside, self.settings.broker, self.store
+        env, options, store = self._environment, self.settings.broker, self.store
         topics, groups, consumers = self.topics, self.groups, self.consumers
         announced = self.registration.announced
         self.heartbeats = Heartbeats(
@@ -364,10 +366,10 @@ class Broker:
             self.transactions.ends,
             self.heartbeats,
             self.locks,
-            self.discrepancies,
-            self.retention,
+            self.diagnosis,
+            self.cleanup,
             ConsumerInfo(topics, groups, self.offsets, consumers, store),
-            *administration(self, outside),
+            *administration(self, env),
         ]
         for part in both:
             part.register(self.main)
@@ -387,7 +389,7 @@ class Broker:
         self.store.open()
         if self.settings.broker.enable_calc_filter_bit_map:
             self.store.calculate_bit_maps(self.filters.bit_map)
-        self.delaying.load()
+        self.schedule.load()
         self.transactions.load()
         self.followers.load()
 
@@ -406,10 +408,10 @@ class Broker:
 
         @return: fires when they know this broker, or could not be reached.
         """
-        self.upkeep.start()
-        self.retention.start()
-        self.holding.start()
-        self.delaying.start()
+        self.scheduler.start()
+        self.cleanup.start()
+        self.long_polling.start()
+        self.schedule.start()
         self.transactions.start()
         self.followers.start()
         options, every = self.settings.broker, self.periodic.every
@@ -417,11 +419,11 @@ class Broker:
         save = options.flush_consumer_offset_interval / 1000
         every("save of tables", FIRST_SAVE_SECONDS, save, self._save)
         save = self.settings.store.flush_delay_offset_interval / 1000
-        every("save of delays", FIRST_SAVE_SECONDS, save, self.delaying.save)
+        every("save of delays", FIRST_SAVE_SECONDS, save, self.schedule.save)
         save = options.transaction_metric_flush_interval / 1000
         every("save of counters", save, save, self.transactions.counts.save)
         every("notices", 2 * LATE_SECONDS, LATE_SECONDS, self.notices.deliver)
-        every("diagnosis", LOOK_SECONDS, LOOK_SECONDS, self.discrepancies.look)
+        every("diagnosis", LOOK_SECONDS, LOOK_SECONDS, self.diagnosis.look)
         every("samples", SAMPLE_SECONDS, SAMPLE_SECONDS, self.statistics.look)
         return self.registration.start().addCallback(lambda _: self._ready())
 
@@ -451,16 +453,16 @@ class Broker:
         for step in (
             self.registration.stop,
             self._stop_answering,
-            self.delaying.stop,
+            self.schedule.stop,
             self.transactions.stop,
-            self.retention.stop,
-            self.upkeep.stop,
-            self.durability.stop,
+            self.cleanup.stop,
+            self.scheduler.stop,
+            self.group_commit.stop,
             self._flush,
             self.followers.stop,
             self._save,
-            self._outside.in_thread.settled,
-            self._close,
+            self._environment.in_thread.settled,
+            lambda: self._environment.in_thread(self.store.close),
         ):
             try:
                 await step()
@@ -470,14 +472,14 @@ class Broker:
 
     async def _stop_answering(self) -> None:
         """Who waits for the disk is answered; then nobody is any more."""
-        self.holding.stop()
-        self.intake.flush()
-        await self.durability.settled()
+        self.long_polling.stop()
+        self.batcher.flush()
+        await self.group_commit.settled()
         await gatherResults([server.stop() for server in self._servers])
 
     def _flush(self) -> Deferred[int]:
         """What is delivered is on the disk before that is written down."""
-        return self._outside.in_thread(self.store.flush)
+        return self._environment.in_thread(self.store.flush)
 
     def _save(self) -> Deferred[list[None]]:
         """Write what changed and was not written when it did; and wait for it."""
@@ -485,14 +487,10 @@ class Broker:
         self.transactions.save()
         for table in self._tables:
             table.save()
-        self.delaying.save()
+        self.schedule.save()
         saved = [table.saved() for table in self._tables]
         saved += [self._delay_offsets.saved(), self.transactions.counts.saved()]
         return gatherResults(saved)
-
-    def _close(self) -> Deferred[None]:
-        """The store."""
-        return self._outside.in_thread(self.store.close)
 
 
 def vip_port(main: int) -> int:

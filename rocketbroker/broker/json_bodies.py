@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from rocketbroker.errors import RemoteProtocolError, SystemFailure
 from rocketbroker.wire.command import Command, response_to
-from rocketbroker.wire.fastjson import MOST_LENIENT_BODY, dumps, loads
+from rocketbroker.wire.fastjson import MAX_LENIENT_BODY, dumps, loads
 
 T = TypeVar("T")
 
@@ -22,7 +22,7 @@ def decoded(request: Command, from_json: Callable[[object], T]) -> T:
     if not request.body:
         raise SystemFailure("the request has no body")
     try:
-        return from_json(loads(request.body, MOST_LENIENT_BODY))
+        return from_json(loads(request.body, MAX_LENIENT_BODY))
     except RemoteProtocolError as error:
         raise SystemFailure(f"the body cannot be read: {error}") from error
 

@@ -14,7 +14,7 @@ DELAY_LEVELS: Final = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2
 
 #: Each level is a queue, with files and memory of its own. The reference has no bound;
 #: it makes 18 queues.
-MOST_LEVELS: Final = 1000
+MAX_LEVELS: Final = 1000
 
 _UNITS: Final = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -35,6 +35,6 @@ def parse_levels(text: str) -> list[int]:
                 f"the level {word!r} must be a number and one of s, m, h, d, as in 30s"
             )
         delays.append(int(match[1]) * _UNITS[match[2]])
-    if not 0 < len(delays) <= MOST_LEVELS:
-        raise ValueError(f"there must be 1 to {MOST_LEVELS} levels")
+    if not 0 < len(delays) <= MAX_LEVELS:
+        raise ValueError(f"there must be 1 to {MAX_LEVELS} levels")
     return delays

@@ -26,7 +26,7 @@ POLYNOMIAL: Final = 0x82F63B78
 LANE: Final = 256
 
 #: More lanes at once than this fall out of the processor's cache.
-MOST_LANES: Final = 4096
+MAX_LANES: Final = 4096
 
 ONES: Final = 0xFFFFFFFF
 
@@ -127,7 +127,7 @@ def crc32c(data: Any, value: int = 0) -> int:
     state = value ^ ONES
     position, size = 0, len(buffer)
     while size - position >= LANE:
-        fitting = min((size - position) // LANE, MOST_LANES)
+        fitting = min((size - position) // LANE, MAX_LANES)
         count = 1 << (fitting.bit_length() - 1)
         length = count * LANE
         part = lanes(buffer[position : position + length], count)

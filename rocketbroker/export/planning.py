@@ -26,7 +26,7 @@ from rocketbroker.spark.ranges import Queue, Range
 TARGET_BYTES: Final = 128 * 1024 * 1024
 
 #: No file has more rows than this: a bound on what one task holds up.
-MOST_ROWS: Final = 2_000_000
+MAX_ROWS: Final = 2_000_000
 
 #: So many messages are looked at to guess how large all of them are.
 SAMPLE: Final = 32
@@ -117,7 +117,7 @@ def cut_by_size(origin: Origin, wanted: Range, target: int) -> Iterator[Range]:
     first = Range(wanted.queue, wanted.start, min(wanted.until, wanted.start + SAMPLE))
     layout = sample(origin, first)
     average = max(1, len(layout.data) // max(1, layout.size))
-    most = max(1, min(target // average, MOST_ROWS))
+    most = max(1, min(target // average, MAX_ROWS))
     number = -(-wanted.size // most)
     borders = [wanted.start + wanted.size * n // number for n in range(number + 1)]
     for start, until in pairwise(borders):

@@ -52,14 +52,14 @@ Evaluate: TypeAlias = Callable[[Properties], Value]
 
 #: An expression is compiled for each group that registers it, and evaluated for each
 #: message: a longer one is no subscription but an attack.
-MOST_CHARACTERS: Final = 64 << 10
+MAX_CHARACTERS: Final = 64 << 10
 
 #: How deep operands may stand in operands; each level costs some frames of the stack,
 #: here and at each message.
-MOST_DEPTH: Final = 60
+MAX_DEPTH: Final = 60
 
 #: How many compiled expressions, and errors, are kept, as the reference does.
-MOST_KEPT: Final = 100
+MAX_KEPT: Final = 100
 
 _OR, _AND, _EQUALITY, _COMPARISON, _UNARY = range(1, 6)
 
@@ -158,7 +158,7 @@ def compiled(expression: str) -> SqlFilter:
             kept = SqlFilter(expression, Parser(expression).expression())
         except SubscriptionParseFailed as error:
             kept = error.remark
-        if len(_kept) >= MOST_KEPT:
+        if len(_kept) >= MAX_KEPT:
             del _kept[next(iter(_kept))]
     _kept[expression] = kept
     if isinstance(kept, str):
@@ -174,9 +174,9 @@ class Parser:
         """
         @raise SubscriptionParseFailed: it is too long.
         """
-        if len(text) > MOST_CHARACTERS:
+        if len(text) > MAX_CHARACTERS:
             raise SubscriptionParseFailed(
-                f"the expression has {len(text)} characters, at most {MOST_CHARACTERS}"
+                f"the expression has {len(text)} characters, at most {MAX_CHARACTERS}"
             )
         self._tokens = Tokens(text)
         self._depth = 0
@@ -191,9 +191,9 @@ class Parser:
     def _operand(self, power: int) -> Operand:
         """An operand, with all that binds stronger than C{power}."""
         self._depth += 1
-        if self._depth > MOST_DEPTH:
+        if self._depth > MAX_DEPTH:
             raise SubscriptionParseFailed(
-                f"the expression is more than {MOST_DEPTH} levels deep"
+                f"the expression is more than {MAX_DEPTH} levels deep"
             )
         left = self._prefix()
         links = 0
@@ -207,9 +207,9 @@ class Parser:
                 continue
             left = self._infix(left)
             links += 1
-            if links > MOST_DEPTH:
+            if links > MAX_DEPTH:
                 raise SubscriptionParseFailed(
-                    f"more than {MOST_DEPTH} comparisons follow each other"
+                    f"more than {MAX_DEPTH} comparisons follow each other"
                 )
         self._depth -= 1
         return left

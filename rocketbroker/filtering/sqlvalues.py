@@ -52,11 +52,11 @@ _BLANKS: Final = "".join(map(chr, range(33)))
 
 #: More digits than any number of 64 bits has, leading zeros aside; Python is slow with
 #: many.
-_MOST_DIGITS: Final = 400
+_MAX_DIGITS: Final = 400
 
 
 def _whole(text: str, bits: int) -> int:
-    if len(text) > _MOST_DIGITS or _WHOLE.fullmatch(text) is None:
+    if len(text) > _MAX_DIGITS or _WHOLE.fullmatch(text) is None:
         raise Incomparable(f"{text[:50]!r} is no number")
     number = int(text)
     if not -(1 << bits - 1) <= number < 1 << bits - 1:

@@ -27,7 +27,7 @@ SQL92: Final = "SQL92"
 
 #: An expression is looked at for each pull that carries it; more tags than this are
 #: no subscription but an attack.
-MOST_TAGS: Final = 4096
+MAX_TAGS: Final = 4096
 
 
 def is_tag_type(expression_type: str | None) -> bool:
@@ -103,8 +103,8 @@ def parse(expression: str | None, expression_type: str | None = TAG) -> TagFilte
     tags = {tag for part in expression.split(SEPARATOR) if (tag := part.strip())}
     if not tags and expression.strip():
         raise SubscriptionParseFailed("the expression holds only separators")
-    if len(tags) > MOST_TAGS:
+    if len(tags) > MAX_TAGS:
         raise SubscriptionParseFailed(
-            f"the expression holds {len(tags)} tags, at most {MOST_TAGS}"
+            f"the expression holds {len(tags)} tags, at most {MAX_TAGS}"
         )
     return TagFilter(expression, tags, [tag_code(tag) for tag in tags])

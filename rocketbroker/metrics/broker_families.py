@@ -140,8 +140,8 @@ class BrokerFamilies:
         broker = self._broker
         gauge = samples.gauge
         for processor, size in (
-            ("send", broker.durability.waiting),
-            ("pull", broker.holding.held),
+            ("send", broker.group_commit.waiting),
+            ("pull", broker.long_polling.held),
         ):
             gauge(
                 "rocketmq_processor_watermark",
@@ -217,9 +217,9 @@ class BrokerFamilies:
             self._add_out(samples, pulls.messages, pulls.bytes, labels)
 
         # The reference counts delivery as the reading of a group of its own.
-        delaying = self._broker.delaying
+        schedule = self._broker.schedule
         if (
-            delaying.delivered
+            schedule.delivered
             and self._broker.settings.store.enable_schedule_message_stats
         ):
             labels = {
@@ -227,7 +227,7 @@ class BrokerFamilies:
                 "consumer_group": SCHEDULE_CONSUMER,
                 "is_system": "true",
             }
-            self._add_out(samples, delaying.delivered, delaying.delivered_bytes, labels)
+            self._add_out(samples, schedule.delivered, schedule.delivered_bytes, labels)
 
     def _add_out(
         self, samples: Samples, messages: int, size: int, labels: dict[str, str]
@@ -239,8 +239,8 @@ class BrokerFamilies:
             samples.counter(f"rocketmq_{name}_out_total", words, value, **labels)
 
     def _add_delays(self, samples: Samples) -> None:
-        delaying = self._broker.delaying
-        for level, (offset, end) in delaying.progress().items():
+        schedule = self._broker.schedule
+        for level, (offset, end) in schedule.progress().items():
             samples.gauge(
                 "rocketbroker_delayed_messages",
                 "messages that wait for their delay level",
@@ -248,26 +248,26 @@ class BrokerFamilies:
                 delay_level=str(level),
             )
         for name, words, value in (
-            ("delivered", "delayed messages delivered", delaying.delivered),
+            ("delivered", "delayed messages delivered", schedule.delivered),
             (
                 "lost",
                 "delayed messages whose part of the log went before they were due",
-                delaying.lost,
+                schedule.lost,
             ),
             (
                 "unreadable",
                 "delayed messages that cannot be read or say not where they belong",
-                delaying.unreadable,
+                schedule.unreadable,
             ),
             (
                 "refused",
                 "delayed messages that the store never takes: too large",
-                delaying.refused,
+                schedule.refused,
             ),
             (
                 "retries",
                 "deliveries that the store did not take and that were tried again",
-                delaying.failures,
+                schedule.failures,
             ),
         ):
             samples.counter(f"rocketbroker_delayed_{name}_total", words, value)
@@ -292,8 +292,8 @@ class BrokerFamilies:
             self._add_consumers(samples, group)
 
     def _add_problems(self, samples: Samples) -> None:
-        discrepancies = self._broker.discrepancies
-        for (kind, new), count in discrepancies.counts().items():
+        diagnosis = self._broker.diagnosis
+        for (kind, new), count in diagnosis.counts().items():
             samples.gauge(
                 "rocketbroker_group_problems",
                 "what is wrong with consumer groups now; new: for some minutes only",
@@ -301,7 +301,7 @@ class BrokerFamilies:
                 kind=kind,
                 new=text_of(new),
             )
-        for kind, count in discrepancies.found.items():
+        for kind, count in diagnosis.found.items():
             samples.counter(
                 "rocketbroker_group_problems_found_total",
                 "what was found to be wrong with consumer groups since the start",
@@ -312,7 +312,7 @@ class BrokerFamilies:
         samples.counter(
             "rocketbroker_pulls_refused_total",
             "pulls that were refused because the group or the topic may not be read",
-            discrepancies.refusals.count,
+            diagnosis.refusals.count,
         )
 
     def _add_consumers(self, samples: Samples, group: ConsumerGroup) -> None:
@@ -412,7 +412,7 @@ class BrokerFamilies:
 
     def _add_store(self, samples: Samples) -> None:
         broker, store = self._broker, self._broker.store
-        durability = broker.durability
+        group_commit = broker.group_commit
         published = store.published_position
         for name, words, value in (
             (
@@ -448,12 +448,12 @@ class BrokerFamilies:
             (
                 "sends_refused",
                 "sends turned away: too many wait",
-                broker.intake.refused,
+                broker.batcher.refused,
             ),
-            ("sends_failed", "sends that were not stored", broker.intake.failed),
-            ("flushes", "times that the log was put on the disk", durability.flushes),
-            ("flush_failures", "flushes that failed", durability.failures),
-            ("upkeep_failures", "store steps that failed", broker.upkeep.failures),
+            ("sends_failed", "sends that were not stored", broker.batcher.failed),
+            ("flushes", "times that the log was put on the disk", group_commit.flushes),
+            ("flush_failures", "flushes that failed", group_commit.failures),
+            ("upkeep_failures", "store steps that failed", broker.scheduler.failures),
             ("index_failures", "index steps that failed", store.index_failures),
             (
                 "rotten_records",
@@ -465,7 +465,7 @@ class BrokerFamilies:
                 "bytes of the log that the start gave up",
                 store.given_up_bytes,
             ),
-            ("pulls_held", "held pulls that a message woke", broker.holding.woken),
+            ("pulls_held", "held pulls that a message woke", broker.long_polling.woken),
             ("pulls_cold", "pulls that waited for the disk", broker.pulling.cold_pulls),
         ):
             samples.counter(f"rocketbroker_{name}_total", words, value)

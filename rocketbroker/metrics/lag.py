@@ -15,7 +15,7 @@ from rocketbroker.store.interfaces import IQueue, IStore
 
 #: How many store times one scrape reads. Each may cost a read of the disk, and a
 #: scraper waits ten seconds at most; queues beyond it show no latency.
-MOST_TIMES: Final = 2048
+MAX_TIMES: Final = 2048
 
 #: Topic, queue and offset of a message whose store time is wanted.
 Place = tuple[str, int, int]
@@ -115,7 +115,7 @@ def read_times(store: IStore, wanted: Iterable[tuple[IQueue, int]]) -> dict[Plac
     """I{Blocking.} When messages were stored, in ms; -1 for what cannot be read."""
     times: dict[Place, int] = {}
     for queue, offset in wanted:
-        if len(times) >= MOST_TIMES:
+        if len(times) >= MAX_TIMES:
             break
         place = queue.topic, queue.queue_id, offset
         if place not in times:

@@ -27,7 +27,7 @@ from rocketbroker.wire.bodies.topics import (
     TopicConfigSerializeWrapper,
 )
 from rocketbroker.wire.command import Command
-from rocketbroker.wire.fastjson import MOST_LENIENT_BODY, loads
+from rocketbroker.wire.fastjson import MAX_LENIENT_BODY, loads
 from rocketbroker.wire.headers.namesrv import RegisterBrokerRequestHeader
 
 #: The first version whose bodies have filter servers.
@@ -71,7 +71,7 @@ def _contents(request: Command, compressed: bool) -> _Contents:
     if request.version < WITH_FILTER_SERVERS:
         old = TopicConfigSerializeWrapper()
         if request.body:
-            value = loads(request.body, MOST_LENIENT_BODY)
+            value = loads(request.body, MAX_LENIENT_BODY)
             old = TopicConfigSerializeWrapper.from_json(value)
         return _Contents(data_version=old.data_version, topics=old.topic_config_table)
     if not request.body:
@@ -79,7 +79,7 @@ def _contents(request: Command, compressed: bool) -> _Contents:
     if compressed:
         body = RegisterBrokerBody.decode(request.body, True, request.version)
         return _Contents.of(body, body.filter_server_list)
-    value = loads(request.body, MOST_LENIENT_BODY)
+    value = loads(request.body, MAX_LENIENT_BODY)
     body = RegisterBrokerBody.from_json(value)
     null = isinstance(value, dict) and value.get("filterServerList", ()) is None
     return _Contents.of(body, None if null else body.filter_server_list)

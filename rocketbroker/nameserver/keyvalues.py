@@ -46,7 +46,7 @@ ORDER_TOPIC_CONFIG: Final = "ORDER_TOPIC_CONFIG"
 #: How long all names, keys and values may be together. A namespace is answered in one
 #: frame of 16 MiB, and a character takes six bytes when it has to be escaped; with the
 #: ordered topics beyond that, no broker's registration could be answered any more.
-MOST_CHARACTERS: Final = 2 << 20
+MAX_CHARACTERS: Final = 2 << 20
 
 
 def _tables(content: bytes) -> dict[str, dict[str, str]]:
@@ -155,10 +155,10 @@ class KeyValues:
             more += len(value) - len(table[key])
         else:
             more += len(key) + len(value)
-        if more > 0 and self._characters + more > MOST_CHARACTERS:
+        if more > 0 and self._characters + more > MAX_CHARACTERS:
             raise SystemFailure(
                 f"All settings have {self._characters} characters, the most is "
-                f"{MOST_CHARACTERS}."
+                f"{MAX_CHARACTERS}."
             )
         self._characters += more
         self._namespaces.setdefault(namespace, table)[key] = value

@@ -28,7 +28,7 @@ from rocketbroker.wire.command import Command, response_to
 NEVER: Final = ("configBlackList", "configStorePath", "kvConfigPath", "rocketmqHome")
 
 #: Keys that take effect at once, because they are read when they are used.
-AT_ONCE: Final = (
+CHANGEABLE_NOW: Final = (
     "deleteTopicWithBrokerRegistration",
     "enableAllTopicList",
     "enableTopicList",
@@ -56,7 +56,7 @@ AT_NEXT_START: Final = (
 )
 
 #: All that can be changed from afar, besides unknown keys of the settings file.
-CHANGEABLE: Final = frozenset((*AT_ONCE, *AT_NEXT_START))
+CHANGEABLE: Final = frozenset((*CHANGEABLE_NOW, *AT_NEXT_START))
 
 
 @final

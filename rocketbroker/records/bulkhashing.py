@@ -18,13 +18,13 @@ from collections.abc import Sequence
 from typing import Final
 
 #: How many rows are hashed at once: their columns stay in the cache of a processor.
-MOST_ROWS: Final = 4096
+MAX_ROWS: Final = 4096
 
 _LANE: Final = 8
-_UNITS: Final = int.from_bytes(b"\xff\0\xff\0\xff\0\xff\0" * MOST_ROWS, "little")
-_PAIRS: Final = int.from_bytes(b"\xff\xff\0\0\xff\xff\0\0" * MOST_ROWS, "little")
-_FOURS: Final = int.from_bytes(b"\xff\xff\xff\xff\0\0\0\0" * MOST_ROWS, "little")
-_ONES: Final = int.from_bytes(b"\1\0\0\0\0\0\0\0" * MOST_ROWS, "little")
+_UNITS: Final = int.from_bytes(b"\xff\0\xff\0\xff\0\xff\0" * MAX_ROWS, "little")
+_PAIRS: Final = int.from_bytes(b"\xff\xff\0\0\xff\xff\0\0" * MAX_ROWS, "little")
+_FOURS: Final = int.from_bytes(b"\xff\xff\xff\xff\0\0\0\0" * MAX_ROWS, "little")
+_ONES: Final = int.from_bytes(b"\1\0\0\0\0\0\0\0" * MAX_ROWS, "little")
 _MASK: Final = 0xFFFFFFFF
 _EIGHTH: Final = pow(31, _LANE, 1 << 32)
 
@@ -36,7 +36,7 @@ def index_hashes(columns: Sequence[bytes], prefixes: Sequence[int]) -> tuple[int
     @param columns: the first character of all keys, the second of all, and so on; ASCII
         only.
     @param prefixes: for each key the hash, unsigned, of what stands before it; at most
-        L{MOST_ROWS}.
+        L{MAX_ROWS}.
     """
     count = len(prefixes)
     ones = _ONES & ((1 << 64 * count) - 1)

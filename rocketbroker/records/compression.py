@@ -28,10 +28,10 @@ DEFAULT_LEVEL: Final = 5
 
 #: A body of a few bytes can claim to be gigabytes. Producers refuse bodies of more
 #: than 4 MiB before they compress; this leaves room for those set up otherwise.
-MOST_PLAIN_BYTES: Final = 64 * 1024 * 1024
+MAX_PLAIN_BYTES: Final = 64 * 1024 * 1024
 
 #: zstd may ask for a window of gigabytes too.
-_MOST_WINDOW: Final = 128 * 1024 * 1024
+_MAX_WINDOW: Final = 128 * 1024 * 1024
 
 
 def compress(body: bytes, kind: int, level: int = DEFAULT_LEVEL) -> bytes:
@@ -51,7 +51,7 @@ def compress(body: bytes, kind: int, level: int = DEFAULT_LEVEL) -> bytes:
     raise Malformed(f"no compression of kind {kind} is known")
 
 
-def decompress(body: bytes, kind: int, most: int = MOST_PLAIN_BYTES) -> bytes:
+def decompress(body: bytes, kind: int, most: int = MAX_PLAIN_BYTES) -> bytes:
     """C{body} made large again.
 
     @param most: how many bytes it may become.
@@ -92,7 +92,7 @@ def _unpack_zstd(body: bytes, most: int) -> tuple[bytes, bool]:
     size = zstandard.frame_content_size(body)
     if size > most:
         raise Malformed(f"the body becomes larger than {most} bytes")
-    stream = zstandard.ZstdDecompressor(max_window_size=_MOST_WINDOW)
+    stream = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW)
     if size >= 0:
         return stream.decompress(body, max_output_size=most), True
     # Java's streams do not write the size. Only a call that is given the room says

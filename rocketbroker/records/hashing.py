@@ -24,7 +24,7 @@ _POWER: Final = pow(31, _PIECE, 1 << 32)
 
 #: How many tags are remembered. Tags are few in practice; a client that makes up new
 #: ones all the time costs a hash each and no more memory than this.
-MOST_CACHED_TAGS: Final = 4096
+MAX_CACHED_TAGS: Final = 4096
 
 #: Longer tags, which may have 32 KiB, are not remembered.
 LONGEST_CACHED_TAG: Final = 128
@@ -69,7 +69,7 @@ def tag_code(tags: str) -> int:
         code = java_hash(tags)
         if len(tags) > LONGEST_CACHED_TAG:
             return code
-        if len(_tag_codes) >= MOST_CACHED_TAGS:
+        if len(_tag_codes) >= MAX_CACHED_TAGS:
             _tag_codes.clear()
         _tag_codes[tags] = code
     return code

@@ -85,13 +85,13 @@ SYSTEM_GROUPS: Final = frozenset(
 )
 
 #: The length of a topic stands in a signed byte of the record.
-MOST_TOPIC_CHARACTERS: Final = 127
+MAX_TOPIC_CHARACTERS: Final = 127
 
 #: Retry topics of long groups may be longer in a record (version 2), up to this.
-MOST_RETRY_TOPIC_BYTES: Final = 255
+MAX_RETRY_TOPIC_BYTES: Final = 255
 
 #: As clients and the automatic creation of groups have it.
-MOST_GROUP_CHARACTERS: Final = 255
+MAX_GROUP_CHARACTERS: Final = 255
 
 _ALLOWED: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
 
@@ -156,15 +156,15 @@ def topic_problem(topic: str) -> str | None:
             "The specified topic contains illegal characters, allowing only "
             "^[%|a-zA-Z0-9_-]+$"
         )
-    if len(topic) > MOST_TOPIC_CHARACTERS:
+    if len(topic) > MAX_TOPIC_CHARACTERS:
         return "The specified topic is longer than topic max length."
     return None
 
 
 def group_problem(group: str) -> str | None:
     """Why a group of that name cannot be made, or None. An empty name passes."""
-    if len(group) > MOST_GROUP_CHARACTERS:
-        return f"The group is longer than {MOST_GROUP_CHARACTERS} characters."
+    if len(group) > MAX_GROUP_CHARACTERS:
+        return f"The group is longer than {MAX_GROUP_CHARACTERS} characters."
     if group and has_illegal_characters(group):
         return "The group contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"
     return None

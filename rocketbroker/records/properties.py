@@ -19,7 +19,7 @@ NAME_END: Final = "\x01"
 VALUE_END: Final = "\x02"
 
 #: The length stands in 16 signed bits.
-MOST_BYTES: Final = 32767
+MAX_BYTES: Final = 32767
 
 KEYS: Final = "KEYS"
 TAGS: Final = "TAGS"
@@ -225,6 +225,6 @@ def encode_checked(properties: Mapping[str, str]) -> bytes:
         if problem is not None:
             raise Malformed(problem)
     data = encode(properties)
-    if len(data) > MOST_BYTES:
-        raise Malformed(f"properties of {len(data)} bytes, at most {MOST_BYTES}")
+    if len(data) > MAX_BYTES:
+        raise Malformed(f"properties of {len(data)} bytes, at most {MAX_BYTES}")
     return data

@@ -53,7 +53,7 @@ BATCH_SIZE: Final = 46
 assert _BATCH.size == BATCH_SIZE
 
 #: The number of messages of one batch stands in 16 bits.
-MOST_MESSAGES: Final = 32767
+MAX_MESSAGES: Final = 32767
 
 
 class BatchUnit(NamedTuple):
@@ -112,7 +112,7 @@ EXTENSION_HEAD: Final = 20
 assert _EXTENSION.size == EXTENSION_HEAD
 
 #: A longer one could not say its size.
-MOST_EXTENSION: Final = 32767
+MAX_EXTENSION: Final = 32767
 
 #: Stands where no further unit fits into a file.
 FILE_ENDS: Final = (-1).to_bytes(2, "big", signed=True)
@@ -140,7 +140,7 @@ class ExtensionUnit(NamedTuple):
 
 
 def encode_extension(tag_code: int, store_ms: int, bit_map: bytes) -> bytes:
-    """A unit of an extension, which is to be of L{MOST_EXTENSION} bytes at most."""
+    """A unit of an extension, which is to be of L{MAX_EXTENSION} bytes at most."""
     size = EXTENSION_HEAD + len(bit_map)
     return _EXTENSION.pack(size, tag_code, store_ms, len(bit_map)) + bit_map
 

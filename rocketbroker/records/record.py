@@ -47,13 +47,13 @@ MAGIC_V2: Final = -626843477
 MAGIC_BLANK: Final = -875286124
 
 #: Longer topics need version 2.
-MOST_V1_TOPIC_BYTES: Final = 127
+MAX_V1_TOPIC_BYTES: Final = 127
 
 #: The size of a record of version 1 with IPv4 hosts, without body, topic, properties.
 LEAST_SIZE: Final = 91
 
 #: At most this many bytes besides the body: hosts, a topic of 32767, properties.
-MOST_OVERHEAD: Final = LEAST_SIZE + 1 + 24 + 32767 + names.MOST_BYTES
+MAX_OVERHEAD: Final = LEAST_SIZE + 1 + 24 + 32767 + names.MAX_BYTES
 
 #: All before the born host.
 HEAD: Final = struct.Struct(
@@ -121,7 +121,7 @@ def record_size(
     body: int, topic: int, properties: int, born_host: int = 8, store_host: int = 8
 ) -> int:
     """How long a record becomes, from the lengths of its parts."""
-    extra = 1 if topic > MOST_V1_TOPIC_BYTES else 0
+    extra = 1 if topic > MAX_V1_TOPIC_BYTES else 0
     hosts_beyond_v4 = born_host + store_host - 2 * hosts.V4_SIZE
     return LEAST_SIZE + body + topic + properties + extra + hosts_beyond_v4
 
@@ -155,7 +155,7 @@ def encode(
         properties = _with_room_for_crc(properties)
     sys_flag = sysflags.with_hosts(sys_flag, born_host, store_host)
     topic_size = len(topic)
-    if topic_size > MOST_V1_TOPIC_BYTES:
+    if topic_size > MAX_V1_TOPIC_BYTES:
         magic = MAGIC_V2
         topic_length = I16.pack(topic_size)
     else:
@@ -372,7 +372,7 @@ class StoredMessage:
         """Whether the body is compressed."""
         return bool(self.sys_flag & sysflags.COMPRESSED)
 
-    def plain_body(self, most: int = compression.MOST_PLAIN_BYTES) -> bytes:
+    def plain_body(self, most: int = compression.MAX_PLAIN_BYTES) -> bytes:
         """The body as the producer's user gave it.
 
         @param most: how large it may become.
@@ -383,7 +383,7 @@ class StoredMessage:
         kind = sysflags.compression_kind(self.sys_flag)
         return compression.decompress(self.body, kind, most)
 
-    def decompressed(self, most: int = compression.MOST_PLAIN_BYTES) -> StoredMessage:
+    def decompressed(self, most: int = compression.MAX_PLAIN_BYTES) -> StoredMessage:
         """The message with its body made large, and the bit that says so cleared.
 
         The CRC stays that of the stored body; raises as L{plain_body}.

@@ -29,7 +29,7 @@ from rocketbroker.wire.command import Command
 
 #: Oneway requests that may wait for one connection to be made; more are dropped. They
 #: hold memory and nobody waits for them, so nothing else bounds them.
-MOST_ONEWAYS_WAITING: Final = 1024
+MAX_ONEWAYS_WAITING: Final = 1024
 
 
 @final
@@ -61,7 +61,7 @@ class _Line(ClientFactory):
         """Send it now, or when the connection is made; False if too many wait."""
         if self.connection is not None:
             self.connection.oneway(command)
-        elif len(self._oneways) >= MOST_ONEWAYS_WAITING:
+        elif len(self._oneways) >= MAX_ONEWAYS_WAITING:
             return False
         else:
             self._oneways.append(command)

@@ -46,7 +46,7 @@ from rocketbroker.wire.command import ONEWAY, RESPONSE, Command, response_to
 from rocketbroker.wire.frames import decode, encode
 
 #: Remarks are cut here, so that no exception's words make an answer of megabytes.
-MOST_REMARK: Final = 1024
+MAX_REMARK: Final = 1024
 
 #: How the reference begins the remark when a queue of requests is full.
 OVERLOAD: Final = "[OVERLOAD]system busy, start flow control for a while"
@@ -55,9 +55,9 @@ OVERLOAD: Final = "[OVERLOAD]system busy, start flow control for a while"
 def error_response(request: Command, error: BaseException) -> Command:
     """The response that says what went wrong, in words and without a traceback."""
     if isinstance(error, BrokerError):
-        return response_to(request, error.code, error.remark[:MOST_REMARK])
+        return response_to(request, error.code, error.remark[:MAX_REMARK])
     words = f"{type(error).__name__}: {error}"
-    return response_to(request, SystemFailure.code, words[:MOST_REMARK])
+    return response_to(request, SystemFailure.code, words[:MAX_REMARK])
 
 
 @implementer(IConnection)

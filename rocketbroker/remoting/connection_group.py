@@ -19,7 +19,7 @@ from rocketbroker.remoting.counts import Counts
 from rocketbroker.remoting.response_table import ResponseTable
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.remoting.turns import Turns
-from rocketbroker.wire.frames import MOST_BYTES
+from rocketbroker.wire.frames import MAX_BYTES
 
 #: Unsent bytes beyond which a peer is not read until it has read us: a few of the
 #: largest pull answers, so that a consumer that keeps up never meets it.
@@ -30,7 +30,7 @@ LOW_WATER: Final = 256 * 1024
 
 #: General requests of one connection that may be under way at once. One more is
 #: answered SYSTEM_BUSY: they hold memory here and nothing else stops a peer.
-MOST_UNDER_WAY: Final = 1024
+MAX_UNDER_WAY: Final = 1024
 
 #: A connection is not looked at for idleness more often than this.
 _IDLE_GRAIN_SECONDS: Final = 1.0
@@ -58,11 +58,11 @@ class Limits:
     """
 
     frame_bytes: int = attrs.field(
-        default=MOST_BYTES, validator=attrs.validators.le(MOST_BYTES)
+        default=MAX_BYTES, validator=attrs.validators.le(MAX_BYTES)
     )
     high_water: int = HIGH_WATER
     low_water: int = LOW_WATER
-    under_way: int = MOST_UNDER_WAY
+    under_way: int = MAX_UNDER_WAY
     outstanding: int = 65535
     idle_seconds: float = 120.0
 

@@ -60,7 +60,7 @@ from rocketbroker.remoting.connection_group import ConnectionGroup
 from rocketbroker.remoting.hubconnection import (
     GONE,
     IN,
-    MOST_UNFINISHED,
+    MAX_UNFINISHED,
     OUT,
     HubConnection,
     receive,
@@ -70,12 +70,12 @@ from rocketbroker.remoting.interfaces import ITurns
 from rocketbroker.remoting.turns import Turns
 
 #: Connections served in one turn, at most: what other readers of the reactor wait for.
-MOST_EVENTS: Final = 512
+MAX_EVENTS: Final = 512
 
 #: After so long a turn serves no further connection: the rest is the next turn's. What
 #: has nothing to do with them, such as timers and answers that came later, is not to
 #: wait for hundreds of peers that ask for dear things at once.
-MOST_SECONDS: Final = 0.05
+MAX_SECONDS: Final = 0.05
 
 
 class HubReactor(Protocol):
@@ -108,7 +108,7 @@ class Hub:
     _log = Logger()
 
     def __init__(
-        self, reactor: HubReactor, most_unfinished: int = MOST_UNFINISHED
+        self, reactor: HubReactor, most_unfinished: int = MAX_UNFINISHED
     ) -> None:
         """
         @param reactor: sees the hub as one reader, as soon as there is a connection.
@@ -187,8 +187,8 @@ class Hub:
                 self._go_on(connection)
         find = self._connections.get
         seconds = self._reactor.seconds
-        latest = now + MOST_SECONDS
-        events = self._left_over or self._epoll.poll(0, MOST_EVENTS)
+        latest = now + MAX_SECONDS
+        events = self._left_over or self._epoll.poll(0, MAX_EVENTS)
         self._left_over = []
         for at, (descriptor, event) in enumerate(events):
             if seconds() > latest:

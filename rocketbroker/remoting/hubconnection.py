@@ -20,7 +20,7 @@ RECEIVE_BYTES: Final = 65536
 #: Bytes of unfinished frames that are kept at most, over all connections: sixteen of
 #: the longest. Beyond, the connection whose frame is unfinished for the longest time is
 #: closed: a peer that is alive has finished its own long before.
-MOST_UNFINISHED: Final = 256 << 20
+MAX_UNFINISHED: Final = 256 << 20
 
 #: Frames longer than this, on average, are sent one by one: copying them together would
 #: cost more than a system call each.

@@ -17,7 +17,7 @@ from rocketbroker.remoting.counts import Counts
 from rocketbroker.remoting.hub import HubReactor
 
 #: Connections accepted at one wake-up, at most; the others wait for the next.
-MOST_ACCEPTED: Final = 64
+MAX_ACCEPTED: Final = 64
 
 #: How long to accept nobody when the system has no more descriptors or memory. Without
 #: a pause the reactor would spin on a socket that stays readable.
@@ -110,7 +110,7 @@ class Listener:
 
     def doRead(self) -> None:
         """Somebody waits to be accepted."""
-        for _ in range(MOST_ACCEPTED):
+        for _ in range(MAX_ACCEPTED):
             try:
                 sock, address = self._socket.accept()
             except BlockingIOError:

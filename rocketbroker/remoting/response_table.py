@@ -22,7 +22,7 @@ from rocketbroker.wire.command import Command
 GRAIN_SECONDS: Final = 0.1
 
 #: Opaques are 32 bits, signed; ours stay positive.
-_MOST_OPAQUE: Final = 0x7FFFFFFF
+_MAX_OPAQUE: Final = 0x7FFFFFFF
 
 
 class TooManyRequests(RocketbrokerError):
@@ -78,7 +78,7 @@ class ResponseTable:
         opaque = self.last_opaque + 1
         while opaque in self._waiting:
             opaque += 1
-        self.last_opaque = opaque if opaque < _MOST_OPAQUE else 0
+        self.last_opaque = opaque if opaque < _MAX_OPAQUE else 0
         return opaque
 
     def open(self, timeout: float, words: str) -> Waiting:

@@ -35,12 +35,12 @@ KIND_SHIFT: Final = 8
 
 #: Compressed bodies of a few bytes can become megabytes each; a batch is closed when
 #: those in it have become this large together.
-MOST_PLAIN_BATCH: Final = 256 * 1024 * 1024
+MAX_PLAIN_BATCH: Final = 256 * 1024 * 1024
 
 #: The years 1 to 9999: a time outside, which any producer can claim, is null, because
 #: neither Spark's nor Python's times can express it.
 LEAST_MS: Final = -62_135_596_800_000
-MOST_MS: Final = 253_402_300_799_999
+MAX_MS: Final = 253_402_300_799_999
 
 TIMESTAMP: Final[Any] = pa.timestamp("us", tz="UTC")
 
@@ -130,7 +130,7 @@ class Decoder:
             except Malformed:
                 self.undecodable += 1
                 continue
-            if plain and size + len(body) > MOST_PLAIN_BATCH:
+            if plain and size + len(body) > MAX_PLAIN_BATCH:
                 yield layout.rows(start, row), plain
                 start, size, plain = row, 0, {}
             plain[row - start] = body
@@ -267,7 +267,7 @@ def host_texts(data: Bytes, places: Ints, wide: Any) -> Any:
 
 def times(ms: Any) -> Any:
     """Milliseconds as time stamps."""
-    beyond = (ms > MOST_MS) | (ms < LEAST_MS)
+    beyond = (ms > MAX_MS) | (ms < LEAST_MS)
     micros = np.where(beyond, 0, ms) * 1000
     return pa.array(micros, mask=beyond).cast(pa.int64()).cast(TIMESTAMP)
 

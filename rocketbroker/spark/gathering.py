@@ -3,7 +3,7 @@
 
 One binary array lies over the whole buffer, with every position that matters as an
 offset; C{take()} of every sixth element then is all bodies, and so on. Nothing is
-copied before Arrow's own gather. Offsets have 32 bits, hence L{MOST_BUFFER}.
+copied before Arrow's own gather. Offsets have 32 bits, hence L{MAX_BUFFER}.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow as pa
 from rocketbroker.spark.layout import Bytes, Ints
 
 #: The most bytes that one buffer may have: offsets are signed, of 32 bits.
-MOST_BUFFER: Final = 2**31 - 1
+MAX_BUFFER: Final = 2**31 - 1
 
 
 def cut_and_take(buffer: Any, cuts: Ints, first: int, step: int) -> Any:

@@ -17,7 +17,7 @@ import attrs
 
 from rocketbroker.errors import ConfigurationError
 from rocketbroker.spark.columns import columns_of
-from rocketbroker.spark.ranges import MOST_RECORDS
+from rocketbroker.spark.ranges import MAX_RECORDS
 
 #: Offsets given by name: topic, broker name, queue, offset; sorted, so that equal
 #: options are equal.
@@ -31,7 +31,7 @@ BYTES: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 #: A pull never asks for more than this, whatever the option says: the answer is one
 #: frame, held in memory whole.
-MOST_PULL_BYTES: Final = 64 << 20
+MAX_PULL_BYTES: Final = 64 << 20
 
 #: The broker of a store's files is not named in them.
 LOCAL_BROKER: Final = "local"
@@ -71,7 +71,7 @@ class ReadOptions:
     ending_time: Time | None = None
     tags: str = "*"
     columns: str = "native"
-    most_records: int = MOST_RECORDS
+    most_records: int = MAX_RECORDS
     least_partitions: int = 0
     fail_on_data_loss: bool = True
     verify_counts: bool = True
@@ -190,7 +190,7 @@ def byte_count(text: str) -> int:
     match = re.fullmatch(r"(\d+)\s*([kmg]?)(?:i?b)?", text.lower())
     if match is None or not int(match[1]):
         raise ValueError("is no number of bytes")
-    return min(int(match[1]) * BYTES[match[2]], MOST_PULL_BYTES)
+    return min(int(match[1]) * BYTES[match[2]], MAX_PULL_BYTES)
 
 
 def duration(text: str) -> int:

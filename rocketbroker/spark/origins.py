@@ -18,7 +18,7 @@ from rocketbroker.spark.ranges import Queue, Range
 
 #: So many origins stay open in a process; a session that reads with ever new options
 #: would else collect connections.
-MOST_OPEN: Final = 8
+MAX_OPEN: Final = 8
 
 
 class DataLoss(RocketbrokerError):
@@ -99,7 +99,7 @@ class SharedOrigins:
         """The origin for these options; the one unused longest may be closed."""
         origin = self._open.pop(options, None)
         if origin is None:
-            while len(self._open) >= MOST_OPEN:
+            while len(self._open) >= MAX_OPEN:
                 self._open.pop(next(iter(self._open))).close()
             origin = self._make(options)
         self._open[options] = origin

@@ -31,7 +31,7 @@ MAP: Final[Any] = pa.map_(pa.string(), pa.string())
 SINGLE: Final = (properties.TAGS, properties.KEYS, properties.UNIQUE_KEY)
 
 #: A set of names fits into the bits of one word up to this many.
-MOST_NAMES_FAST: Final = 62
+MAX_NAMES_FAST: Final = 62
 
 END: Final = 2
 
@@ -179,7 +179,7 @@ def rows_with_twins(row: Ints, codes: Ints, names: int, entries: Ints) -> Ints:
     """
     if not len(codes):
         return np.empty(0, np.int64)
-    if names <= MOST_NAMES_FAST:
+    if names <= MAX_NAMES_FAST:
         filled = np.flatnonzero(np.diff(entries) > 0)
         bits = np.left_shift(np.int64(1), codes.astype(np.int64))
         starts = entries[filled]

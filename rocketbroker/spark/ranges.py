@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 #: How many messages a partition takes at most, unless said otherwise.
-MOST_RECORDS: Final = 500_000
+MAX_RECORDS: Final = 500_000
 
 
 class Queue(NamedTuple):
@@ -56,7 +56,7 @@ class Split(NamedTuple):
 
 
 def splits(
-    ranges: Iterable[Range], least: int, most_records: int = MOST_RECORDS
+    ranges: Iterable[Range], least: int, most_records: int = MAX_RECORDS
 ) -> list[Split]:
     """Cut ranges into splits of at most C{most_records} messages.
 

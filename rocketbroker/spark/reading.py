@@ -21,10 +21,10 @@ from rocketbroker.spark.origins import CountMismatch, DataLoss, Origin, Piece
 from rocketbroker.spark.ranges import Range
 
 #: Batches of 10 to 20 thousand rows decode best; larger ones only take more memory.
-MOST_ROWS: Final = 16_384
+MAX_ROWS: Final = 16_384
 
 #: A batch of large messages ends here.
-MOST_BYTES: Final = 16 * 1024 * 1024
+MAX_BYTES: Final = 16 * 1024 * 1024
 
 #: A topic whose queues hold messages of other topics.
 MULTI_QUEUE_PREFIX: Final = "%LMQ%"
@@ -64,7 +64,7 @@ class RangeReader:
                 continue
             gathered.append(piece.records)
             size += len(piece.records)
-            if size >= MOST_BYTES or piece.until - start >= MOST_ROWS:
+            if size >= MAX_BYTES or piece.until - start >= MAX_ROWS:
                 yield from self._checked(gathered, start, piece.until)
                 gathered, start, size = [], piece.until, 0
         yield from self._checked(gathered, start, self._wanted.until)

@@ -52,7 +52,7 @@ from rocketbroker.store.shared_positions import (
 from rocketbroker.store.store_lock import StoreLock
 
 #: How many records are dispatched at once when the store is closed.
-AT_ONCE: Final = 10_000
+BATCH_SIZE: Final = 10_000
 
 
 @final
@@ -196,7 +196,7 @@ class Store:
             self._flushing.commit(0)
             self._flushing.flush()
             while self._words.view[DISPATCHED] < self._words.view[PUBLISHED]:
-                self._dispatcher.dispatch(AT_ONCE)
+                self._dispatcher.dispatch(BATCH_SIZE)
             self._index.finish()
             self.flush_queues()
             self._segments.remove_ahead()

@@ -43,7 +43,7 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 #: Steps after which a network that still has something to do goes round in circles.
-MOST_STEPS: Final = 100000
+MAX_STEPS: Final = 100000
 
 _LOCAL: Final = "127.0.0.1"
 
@@ -326,7 +326,7 @@ class MemoryNetwork(Clock):
         """Call when that much time has passed."""
         if delay <= 0:
             self._steps += 1
-            assert self._steps < MOST_STEPS, "the network does not come to rest"
+            assert self._steps < MAX_STEPS, "the network does not come to rest"
         return super().callLater(delay, callable, *args, **kw)
 
     def advance(self, amount: float) -> None:

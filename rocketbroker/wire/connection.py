@@ -19,7 +19,7 @@ from typing import Final, final
 
 from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.wire.command import Command
-from rocketbroker.wire.frames import MOST_BYTES, decode
+from rocketbroker.wire.frames import MAX_BYTES, decode
 
 #: The first word of a frame: the length of the rest.
 _LENGTH: Final = Struct(
@@ -37,7 +37,7 @@ class Connection:
 
     __slots__ = ("_error", "_held", "_most_bytes", "_wanted", "before_error")
 
-    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, most_bytes: int = MAX_BYTES) -> None:
         """
         @param most_bytes: the longest frame, its first word included.
         """

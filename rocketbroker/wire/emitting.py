@@ -23,7 +23,7 @@ from decimal import Decimal
 from typing import Final, Protocol, runtime_checkable
 
 from rocketbroker.errors import LocalProtocolError
-from rocketbroker.wire.reading import MOST_DEPTH, ObjectKey
+from rocketbroker.wire.reading import MAX_DEPTH, ObjectKey
 
 _SPECIAL: Final = re.compile('[\x00-\x1f"\\\\\x7f-\x9f\u2028\u2029]')
 _STANDARD_SPECIAL: Final = re.compile('[\x00-\x1f"\\\\/\x7f-\U0010ffff]')
@@ -39,7 +39,7 @@ _SHORT: Final = {
 }
 
 #: Beyond these JavaScript cannot count; the standard form writes strings there.
-_MOST_EXACT: Final = (1 << 53) - 1
+_MAX_EXACT: Final = (1 << 53) - 1
 
 
 @runtime_checkable
@@ -56,7 +56,7 @@ def dumps(value: object) -> bytes:
     @param value: plain values, lists, dicts, and what has C{to_json}.
     @raise LocalProtocolError: no such value can be written.
     """
-    return _bytes(_emit(value, quoted, False, MOST_DEPTH))
+    return _bytes(_emit(value, quoted, False, MAX_DEPTH))
 
 
 def dumps_standard(value: object) -> bytes:
@@ -64,7 +64,7 @@ def dumps_standard(value: object) -> bytes:
 
     @raise LocalProtocolError: no such value can be written.
     """
-    return _bytes(_emit(value, _quoted_standard, True, MOST_DEPTH))
+    return _bytes(_emit(value, _quoted_standard, True, MAX_DEPTH))
 
 
 def quoted(text: str) -> str:
@@ -108,7 +108,7 @@ def _emit(value: object, quote: Callable[[str], str], standard: bool, room: int)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
-        if standard and not -_MOST_EXACT <= value <= _MOST_EXACT:
+        if standard and not -_MAX_EXACT <= value <= _MAX_EXACT:
             return f'"{int(value)}"'
         return str(int(value))
     if isinstance(value, float):

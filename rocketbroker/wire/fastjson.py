@@ -8,7 +8,7 @@ L{rocketbroker.wire.emitting}.
 from __future__ import annotations
 
 from rocketbroker.wire.emitting import Emitted, dumps, dumps_standard, quoted
-from rocketbroker.wire.reading import MOST_DEPTH, MOST_LENIENT_BODY, ObjectKey, loads
+from rocketbroker.wire.reading import MAX_DEPTH, MAX_LENIENT_BODY, ObjectKey, loads
 
 __all__ = [
     "loads",
@@ -17,6 +17,6 @@ __all__ = [
     "quoted",
     "Emitted",
     "ObjectKey",
-    "MOST_DEPTH",
-    "MOST_LENIENT_BODY",
+    "MAX_DEPTH",
+    "MAX_LENIENT_BODY",
 ]

@@ -22,7 +22,7 @@ _DECIMAL: Final = re.compile("[+-]?[0-9]{1,30}")
 
 #: How deep what is only kept may nest: twice what the real ones do. It is written again
 #: inside of larger objects, whose files must not become too deep to be read.
-MOST_KEPT_DEPTH: Final = 10
+MAX_KEPT_DEPTH: Final = 10
 
 
 @final
@@ -142,8 +142,8 @@ class Fields:
     def kept(self, name: str) -> object:
         """A member that is kept as it is, to be written again."""
         value = self.value(name)
-        if depth_of(value) > MOST_KEPT_DEPTH:
-            raise self._wrong(name, f"nested less than {MOST_KEPT_DEPTH} deep")
+        if depth_of(value) > MAX_KEPT_DEPTH:
+            raise self._wrong(name, f"nested less than {MAX_KEPT_DEPTH} deep")
         return value
 
     def table(self, name: str, read: Callable[[object], T]) -> dict[str, T]:

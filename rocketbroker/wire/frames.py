@@ -32,16 +32,16 @@ from rocketbroker.wire.reading import loads
 
 #: The longest frame, its first word included: the reference's default. A peer that gets
 #: a longer one closes the connection.
-MOST_BYTES: Final = 16 * 1024 * 1024
+MAX_BYTES: Final = 16 * 1024 * 1024
 
 #: The longest header: its length has 24 bits.
-MOST_HEADER_BYTES: Final = 0xFFFFFF
+MAX_HEADER_BYTES: Final = 0xFFFFFF
 
 #: The longest JSON header that is not what the known clients write. Reading it takes
 #: Python half a second, in which nobody else is served; a real one is shorter than the
 #: longest properties of a message, 32 KiB, by which C++ clients come here, and twice
 #: that when all is escaped.
-MOST_LENIENT_BYTES: Final = 256 * 1024
+MAX_LENIENT_BYTES: Final = 256 * 1024
 
 _UNKNOWN_LANGUAGE: Final = -1
 _LANGUAGE_CODES: Final = {name: code for code, name in enumerate(LANGUAGES)}
@@ -84,7 +84,7 @@ _json_header: Final = msgspec.json.Decoder(_JsonHeader)
 
 
 def encode(
-    command: Command, serialization: int = JSON, most_bytes: int = MOST_BYTES
+    command: Command, serialization: int = JSON, most_bytes: int = MAX_BYTES
 ) -> bytes:
     """The whole frame.
 
@@ -98,7 +98,7 @@ def encode(
         header = _encode_binary(command)
     else:
         raise LocalProtocolError(f"there is no serialization {serialization}")
-    if len(header) > MOST_HEADER_BYTES:
+    if len(header) > MAX_HEADER_BYTES:
         raise LocalProtocolError(f"a header of {len(header)} bytes")
     length = 4 + len(header) + len(command.body)
     if length + 4 > most_bytes:
@@ -117,7 +117,7 @@ def decode(payload: bytes) -> Command:
     if len(payload) < 4:
         raise RemoteProtocolError("a frame without its second word")
     (word,) = _WORD.unpack_from(payload)
-    length = word & MOST_HEADER_BYTES
+    length = word & MAX_HEADER_BYTES
     if length > len(payload) - 4:
         raise RemoteProtocolError(
             f"a header of {length} bytes in a frame of {len(payload)}"
@@ -196,7 +196,7 @@ def _decode_json(header: bytes) -> Command:
 
 def _decode_tolerantly(header: bytes) -> Command:
     """A command from a header that only fastjson takes."""
-    if len(header) > MOST_LENIENT_BYTES:
+    if len(header) > MAX_LENIENT_BYTES:
         raise RemoteProtocolError(f"a header of {len(header)} bytes that is not JSON")
     fields = loads(header)
     if not isinstance(fields, dict):

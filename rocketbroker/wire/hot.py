@@ -121,9 +121,9 @@ def read_pull(header: bytes) -> PullHeader | None:
 
 #: The first 8 bytes of a frame without a body, by the length of its JSON header: its
 #: total length and the header's, with serialization JSON (0) in the upper byte.
-MOST_READY_HEADS: Final = 2048
+MAX_READY_HEADS: Final = 2048
 HEADS: Final[Sequence[bytes]] = [
-    struct.pack(">II", size + 4, size) for size in range(MOST_READY_HEADS)
+    struct.pack(">II", size + 4, size) for size in range(MAX_READY_HEADS)
 ]
 
 _END: Final = (
@@ -188,6 +188,6 @@ def head_of(size: int) -> bytes:
 def frame_of(header: bytes, body: bytes = b"") -> bytes:
     """A whole frame with a JSON header."""
     size = len(header)
-    if not body and size < MOST_READY_HEADS:
+    if not body and size < MAX_READY_HEADS:
         return HEADS[size] + header
     return b"".join([struct.pack(">II", size + 4 + len(body), size), header, body])

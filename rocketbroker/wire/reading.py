@@ -29,11 +29,11 @@ from rocketbroker.errors import RemoteProtocolError
 
 #: How deep values nest at most. Bodies of the protocol nest no deeper than ten; what
 #: they hold is walked by recursion, and so a peer must not choose its depth.
-MOST_DEPTH: Final = 100
+MAX_DEPTH: Final = 100
 
 #: How many characters references may stand for, with 16 for each value: as many as the
 #: longest frame has. Without a limit a short text could mean gigabytes.
-MOST_EXPANSION: Final = 16 * 1024 * 1024
+MAX_EXPANSION: Final = 16 * 1024 * 1024
 
 _LONG: Final = 1 << 63
 
@@ -107,7 +107,7 @@ def _frozen(value: object) -> object:
 
 #: How much of a peer's text may be in the reference's dialect: a third of a second of
 #: reading. The largest such body is a registration of some thousand static topics.
-MOST_LENIENT_BODY: Final = 1 << 20
+MAX_LENIENT_BODY: Final = 1 << 20
 
 
 def loads(text: bytes | str, most_lenient: int | None = None) -> object:
@@ -139,18 +139,18 @@ def loads(text: bytes | str, most_lenient: int | None = None) -> object:
         else:
             marked = b"$ref" in text
             brackets = text.count(b"{") + text.count(b"[")
-        if brackets > MOST_DEPTH and depth_of(value) > MOST_DEPTH:
+        if brackets > MAX_DEPTH and depth_of(value) > MAX_DEPTH:
             raise _too_deep()
     if marked:
         value = _resolve(value)
         # A target may itself nest, and is deeper now than where it was found.
-        if depth_of(value) > MOST_DEPTH:
+        if depth_of(value) > MAX_DEPTH:
             raise _too_deep()
     return value
 
 
 def _too_deep() -> RemoteProtocolError:
-    return RemoteProtocolError(f"JSON nested deeper than {MOST_DEPTH}")
+    return RemoteProtocolError(f"JSON nested deeper than {MAX_DEPTH}")
 
 
 def depth_of(value: object) -> int:
@@ -257,7 +257,7 @@ class _Reader:
 
     def _deeper(self) -> None:
         self._depth += 1
-        if self._depth > MOST_DEPTH:
+        if self._depth > MAX_DEPTH:
             raise _too_deep()
 
     def _array(self) -> list[object]:
@@ -338,7 +338,7 @@ def _resolve(root: object) -> object:
             weights[id(target)] = _weight(target)
         weight = weights[id(target)]
         total += weight or 0
-        if total > MOST_EXPANSION:
+        if total > MAX_EXPANSION:
             raise RemoteProtocolError("JSON: references to too much")
         targets.append({} if target is None or weight is None else target)
     for (place, key, _), target in zip(found, targets, strict=True):

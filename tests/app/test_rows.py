@@ -10,8 +10,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.app.rows import (
     FORMATS,
-    MOST_WIDTH,
-    ROWS_AT_ONCE,
+    MAX_WIDTH,
+    ROW_BATCH_SIZE,
     OutputError,
     Rows,
     cell,
@@ -72,12 +72,12 @@ class RowsTests(SynchronousTestCase):
     def test_cell(self) -> None:
         """Control characters are escaped; what is too long is cut."""
         self.assertEqual(cell("a\x1b[2Jb\n"), "a\\x1b[2Jb\\n")
-        self.assertEqual(len(cell("x" * 1000)), MOST_WIDTH)
+        self.assertEqual(len(cell("x" * 1000)), MAX_WIDTH)
 
     def test_many(self) -> None:
         """Only some rows are held at once."""
         row: dict[str, object] = {"n": 1}
-        said = self.written("table", *[("a", row)] * (ROWS_AT_ONCE + 1))
+        said = self.written("table", *[("a", row)] * (ROW_BATCH_SIZE + 1))
         self.assertEqual(said.count("n\n"), 2)
 
     def test_full(self) -> None:

@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.blocking.connection import (
     HELD_BYTES,
-    MOST_REFUSALS,
+    MAX_REFUSALS,
     ServerConnection,
 )
 from rocketbroker.errors import (
@@ -166,13 +166,13 @@ class ConnectionTests(SynchronousTestCase):
 
     def test_refusalsAreLimited(self) -> None:
         """A server that only asks does not make us hold refusals without end."""
-        asked = [Command(307, opaque=n) for n in range(3 * MOST_REFUSALS)]
+        asked = [Command(307, opaque=n) for n in range(3 * MAX_REFUSALS)]
         connection = self.make(
             lambda command: None if command.is_response else [*asked, echo(command)]
         )
         connection.invoke(Command(1), 1.0)
         connection.invoke(Command(1), 1.0)
-        self.assertLessEqual(self.machine.codes().count(3), MOST_REFUSALS)
+        self.assertLessEqual(self.machine.codes().count(3), MAX_REFUSALS)
 
     def test_held(self) -> None:
         """Requests that may be held go out together, when an answer is waited for."""

@@ -39,8 +39,8 @@ class DelayingCase(SynchronousTestCase):
         self.rig = rig
         self.addCleanup(rig.close)
         rig.topic("T", 4)
-        rig.delaying.load()
-        rig.delaying.start()
+        rig.schedule.load()
+        rig.schedule.start()
         return rig
 
     def send(
@@ -50,7 +50,7 @@ class DelayingCase(SynchronousTestCase):
         properties = f"UNIQ_KEY\x01{UNIQUE}\x02DELAY\x01{level}\x02{more}"
         ext = send_ext(queue_id=queue_id, properties=properties)
         answer = self.rig.ask(SEND, ext, body)
-        self.rig.upkeep.dispatch()
+        self.rig.scheduler.dispatch()
         return answer
 
     def pass_by(self, seconds: float, step: float = LOOK_SECONDS) -> None:
@@ -62,7 +62,7 @@ class DelayingCase(SynchronousTestCase):
     def refusing(self) -> Refusing:
         """From now on messages are delivered into a store that refuses some."""
         store = Refusing(self.rig.store)
-        self.rig.delaying._store = cast(Any, store)
+        self.rig.schedule._store = cast(Any, store)
         return store
 
     def bodies(self, queue_id: int = 0, topic: str = "T") -> list[bytes]:

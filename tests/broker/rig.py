@@ -55,7 +55,7 @@ HOST_TEXT = "0A00000100002A9F"
 WALL_MS = 1_700_000_000_000
 
 #: How many messages are looked for by a unique key.
-MOST_UNIQUE = 2
+MAX_UNIQUE = 2
 
 UNIQUE = "7F000001000018B4AAC2000012345678"
 
@@ -114,32 +114,34 @@ class Rig:
             self.clock.seconds, lambda group, members: None
         )
         self.filters = Filters(options, self.file("f"), self.wall_ms)
-        self.durability = GroupCommit(self.clock, self.store, store_options, in_thread)
-        self.holding = LongPolling(self.clock, self.store, options)
-        self.upkeep = StoreScheduler(
+        self.group_commit = GroupCommit(
+            self.clock, self.store, store_options, in_thread
+        )
+        self.long_polling = LongPolling(self.clock, self.store, options)
+        self.scheduler = StoreScheduler(
             self.clock,
             self.store,
             store_options,
-            self.durability,
-            self.holding.wake,
+            self.group_commit,
+            self.long_polling.wake,
             in_thread,
         )
         most = store_options.max_message_size
-        self.intake = AppendBatcher(
+        self.batcher = AppendBatcher(
             self.store,
-            self.durability,
+            self.group_commit,
             options,
             most,
-            self.upkeep.appended,
+            self.scheduler.appended,
             self.clock.seconds,
         )
-        postponing = DelayMessages(store_options.message_delay_level)
+        delay_messages = DelayMessages(store_options.message_delay_level)
         self.lights = Lmq(self.store, store_options.enable_lmq)
-        self._make_transactions(options, store_options, postponing, in_thread)
+        self._make_transactions(options, store_options, delay_messages, in_thread)
         self.ordered: set[str] = set()
-        self._make_sending(postponing, options, most)
-        self._make_send_back(postponing, options, in_thread)
-        self._make_delaying(postponing, in_thread)
+        self._make_sending(delay_messages, options, most)
+        self._make_send_back(delay_messages, options, in_thread)
+        self._make_delaying(delay_messages, in_thread)
         self._make_pulling(options, in_thread)
         self._make_table(in_thread)
         self.connection = RecordedConnection(b"\x0a\0\0\2", 4711)
@@ -147,7 +149,7 @@ class Rig:
     def _make_table(self, in_thread: InThread) -> None:
         """Who answers what."""
         self.queries = MessageQueries(
-            self.store, self.topics, self.upkeep.dispatch, in_thread, MOST_UNIQUE
+            self.store, self.topics, self.scheduler.dispatch, in_thread, MAX_UNIQUE
         )
         self.table = ResponderTable()
         for part in (
@@ -184,9 +186,9 @@ class Rig:
             self.checks,
             self.offsets,
             self.broadcasts,
-            self.holding,
+            self.long_polling,
             options,
-            self.upkeep.dispatch,
+            self.scheduler.dispatch,
             in_thread,
             self.clock.seconds,
         )
@@ -195,7 +197,7 @@ class Rig:
         self,
         options: BrokerOptions,
         store_options: StoreOptions,
-        postponing: DelayMessages,
+        delay_messages: DelayMessages,
         in_thread: InThread,
     ) -> None:
         """What half messages become."""
@@ -209,18 +211,18 @@ class Rig:
             self.offsets,
             self.topics,
             self.producers,
-            postponing,
+            delay_messages,
             self.lights,
-            self.intake,
-            self.durability,
-            self.upkeep,
+            self.batcher,
+            self.group_commit,
+            self.scheduler,
             HOST,
             self.wall_ms,
             in_thread,
         )
 
     def _make_sending(
-        self, postponing: DelayMessages, options: BrokerOptions, most: int
+        self, delay_messages: DelayMessages, options: BrokerOptions, most: int
     ) -> None:
         """The way in."""
         self.dead_letters = DeadLetters(
@@ -230,9 +232,9 @@ class Rig:
             self.store,
             self.topics,
             self.groups,
-            self.intake,
+            self.batcher,
             self.dead_letters,
-            postponing,
+            delay_messages,
             self.lights,
             options,
             most,
@@ -243,32 +245,34 @@ class Rig:
         )
 
     def _make_send_back(
-        self, postponing: DelayMessages, options: BrokerOptions, in_thread: InThread
+        self, delay_messages: DelayMessages, options: BrokerOptions, in_thread: InThread
     ) -> None:
         """The way in for the second time."""
         self.send_back = SendBack(
             self.store,
             self.topics,
             self.groups,
-            self.intake,
-            postponing,
+            self.batcher,
+            delay_messages,
             self.lights,
             self.dead_letters,
             options,
             in_thread,
         )
 
-    def _make_delaying(self, postponing: DelayMessages, in_thread: InThread) -> None:
+    def _make_delaying(
+        self, delay_messages: DelayMessages, in_thread: InThread
+    ) -> None:
         """The way back of what waits."""
         self.delay_offsets = DelayOffsets(self.file("delayOffset"), 200, self.wall_ms)
-        self.delaying = ScheduleService(
+        self.schedule = ScheduleService(
             self.clock,
             self.store,
             self.delay_offsets,
-            postponing,
+            delay_messages,
             self.lights,
-            self.durability,
-            self.upkeep.appended,
+            self.group_commit,
+            self.scheduler.appended,
             self.sending.counter,
             1,
             self.wall_ms,
@@ -309,7 +313,7 @@ class Rig:
     def ask(self, code: int, ext: dict[str, str], body: bytes = b"") -> Command:
         """A request by the general way, in a turn of its own, and its answer."""
         answer = self.begin(code, ext, body)
-        self.intake.flush()
+        self.batcher.flush()
         return answered(answer)
 
     def begin(
@@ -348,7 +352,7 @@ class Rig:
         self, queue_id: int = 0, topic: str = "T"
     ) -> list[record.StoredMessage]:
         """What a queue holds."""
-        self.upkeep.dispatch()
+        self.scheduler.dispatch()
         queue = self.store.queue(topic, queue_id)
         offset = queue.min_offset
         found: list[record.StoredMessage] = []

@@ -14,7 +14,7 @@ from rocketbroker.errors import ConnectionLost
 from rocketbroker.files.blocks import BLOCK
 from rocketbroker.records.record import decode_all
 from rocketbroker.remoting.client import RemotingClient
-from rocketbroker.store.reading.checked_read import MOST_TRIES
+from rocketbroker.store.reading.checked_read import MAX_TRIES
 from rocketbroker.testing.threads import Threads
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import loads
@@ -315,7 +315,7 @@ class BrokerTests(WeekCase):
             if answer.code == 0:
                 found += [stored.body for stored in decode_all(answer.body)]
         self.assertEqual(found, [b"hello", *bodies[:2], *bodies[4:]])
-        self.assertEqual(refused, MOST_TRIES - 2)
+        self.assertEqual(refused, MAX_TRIES - 2)
         self.assertEqual(broker.store.rotten_records, 2)
         asked = {"topic": "T", "maxNum": "9", "beginTimestamp": "0"}
         for number, body in enumerate(bodies):
@@ -366,7 +366,7 @@ class BrokerTests(WeekCase):
         self.assertEqual(self.ask(310, ext, b"later").code, 0)
         self.network.advance(1)
         self.stop(broker)
-        self.assertEqual(broker.delaying.delivered, 0)
+        self.assertEqual(broker.schedule.delivered, 0)
         broker = self.running()
         for _ in range(60):
             self.network.advance(0.1)

@@ -8,7 +8,7 @@ from rocketbroker.broker.json_bodies import decoded, with_body
 from rocketbroker.errors import SystemFailure
 from rocketbroker.wire.bodies.topics import DataVersion
 from rocketbroker.wire.command import Command
-from rocketbroker.wire.fastjson import MOST_LENIENT_BODY
+from rocketbroker.wire.fastjson import MAX_LENIENT_BODY
 
 
 class BodyTests(SynchronousTestCase):
@@ -30,7 +30,7 @@ class BodyTests(SynchronousTestCase):
 
     def test_lenientLength(self) -> None:
         """A long body in the dialect is refused before it is read."""
-        body = b"{1:" + b" " * MOST_LENIENT_BODY + b"2}"
+        body = b"{1:" + b" " * MAX_LENIENT_BODY + b"2}"
         with self.assertRaises(SystemFailure) as caught:
             decoded(Command(1, body=body), DataVersion.from_json)
         self.assertIn("not strict JSON", caught.exception.remark)

@@ -83,7 +83,7 @@ class RetryTests(WeekCase):
         self.pass_by(7 * DAY, step=300)
         self.assertEqual(len(self.messages(RETRY)), 16)
         self.assertEqual(len(self.messages(DEAD)), 1)
-        self.assertEqual(broker.delaying.delivered, 16)
+        self.assertEqual(broker.schedule.delivered, 16)
         self.stop(broker)
 
     def test_restarts(self) -> None:

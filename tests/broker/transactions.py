@@ -90,7 +90,7 @@ class ConnectionGroup:
     def _end(self, ext: dict[str, str]) -> int | None:
         """The code of the answer, if there is one."""
         answer = self.rig.begin(END, ext)
-        self.rig.upkeep.dispatch()
+        self.rig.scheduler.dispatch()
         return None if answer is None else answered(answer).code
 
     def reply(self, question: Command, outcome: int) -> int | None:
@@ -145,7 +145,7 @@ class TransactionCase(SynchronousTestCase):
         @param saved: whether it wrote down how far it is.
         """
         rig = self.rig
-        rig.upkeep.dispatch()
+        rig.scheduler.dispatch()
         if saved:
             rig.store.flush()
             rig.transactions.save()

@@ -93,7 +93,7 @@ class WeekCase(SynchronousTestCase):
         }
         parsed = BrokerSettings.from_properties(said)
         turns = Turns()
-        outside = BrokerEnvironment(
+        environment = BrokerEnvironment(
             self.network,
             self.wall_ms,
             self.disk,
@@ -104,7 +104,7 @@ class WeekCase(SynchronousTestCase):
             UniqueKeys(b"\x0a\0\0\1", 1, 2, self.wall_ms),
             self.followers,
         )
-        broker = Broker(outside, parsed, 10911)
+        broker = Broker(environment, parsed, 10911)
         broker.open()
         servers = [
             RemotingServer(self.network, parsed.server, table, turns)

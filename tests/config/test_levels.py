@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.config.levels import DELAY_LEVELS, MOST_LEVELS, parse_levels
+from rocketbroker.config.levels import DELAY_LEVELS, MAX_LEVELS, parse_levels
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import ConfigurationError
 
@@ -26,8 +26,8 @@ class LevelTests(SynchronousTestCase):
 
     def test_bounds(self) -> None:
         """No level at all, and too many of them."""
-        self.assertEqual(len(parse_levels("1s " * MOST_LEVELS)), MOST_LEVELS)
-        for text in ("", "  ", "1s " * (MOST_LEVELS + 1)):
+        self.assertEqual(len(parse_levels("1s " * MAX_LEVELS)), MAX_LEVELS)
+        for text in ("", "  ", "1s " * (MAX_LEVELS + 1)):
             self.assertRaises(ValueError, parse_levels, text)
 
     def test_refused(self) -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.export.checksums import LANE, MOST_LANES, byte_table, crc32c
+from rocketbroker.export.checksums import LANE, MAX_LANES, byte_table, crc32c
 from tests.examples import examples
 
 
@@ -38,7 +38,7 @@ class ChecksumTests(SynchronousTestCase):
 
     def test_large(self) -> None:
         """So do more lanes than go at once."""
-        data = bytes(i % 251 for i in range(LANE * (MOST_LANES + 5) + 3))
+        data = bytes(i % 251 for i in range(LANE * (MAX_LANES + 5) + 3))
         self.assertEqual(crc32c(data), byte_by_byte(data))
 
     @examples()

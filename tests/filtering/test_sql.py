@@ -138,13 +138,13 @@ class ExpressionTests(SynchronousTestCase):
 
     def test_limits(self) -> None:
         """As long and as deep as the limits say, and not more."""
-        padded = "a = 1".ljust(sql.MOST_CHARACTERS)
+        padded = "a = 1".ljust(sql.MAX_CHARACTERS)
         self.assertTrue(wants(padded, a="1"))
         self.refused(padded + " ")
-        deep = sql.MOST_DEPTH - 2
+        deep = sql.MAX_DEPTH - 2
         self.assertTrue(wants("(" * deep + "a = 1" + ")" * deep, a="1"))
         self.refused("(" * (deep + 1) + "a = 1" + ")" * (deep + 1))
-        self.refused("a" + " = a" * (sql.MOST_DEPTH + 1))
+        self.refused("a" + " = a" * (sql.MAX_DEPTH + 1))
         long_chain = " OR ".join(f"a = {number}" for number in range(4000))
         self.assertTrue(wants(long_chain, a="3999"))
         self.refused("(" * 30000)
@@ -153,7 +153,7 @@ class ExpressionTests(SynchronousTestCase):
         """The last expressions are kept compiled, and mistakes too."""
         first = compiled("a = 'kept'")
         self.assertIs(compiled("a = 'kept'"), first)
-        for number in range(sql.MOST_KEPT):
+        for number in range(sql.MAX_KEPT):
             compiled(f"a = {number}")
         self.assertIsNot(compiled("a = 'kept'"), first)
         self.refused("kept >", "kept >")

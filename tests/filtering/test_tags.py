@@ -41,8 +41,8 @@ class ParseTests(SynchronousTestCase):
 
     def test_limit(self) -> None:
         """As many tags as the limit are taken, one more is refused."""
-        most = "||".join(f"t{number}" for number in range(tags.MOST_TAGS))
-        self.assertEqual(len(tags.parse(most).tags), tags.MOST_TAGS)
+        most = "||".join(f"t{number}" for number in range(tags.MAX_TAGS))
+        self.assertEqual(len(tags.parse(most).tags), tags.MAX_TAGS)
         self.assertRaises(SubscriptionParseFailed, tags.parse, most + "||x")
 
     def test_types(self) -> None:

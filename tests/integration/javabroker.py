@@ -16,7 +16,7 @@ READY_LINE = "boot success"
 
 #: How long it may take until then, and until it has stopped, in seconds; nothing is
 #: asserted about it.
-MOST_SECONDS = 120.0
+MAX_SECONDS = 120.0
 
 #: What it reaches of Java's inside.
 OPEN = [
@@ -92,7 +92,7 @@ class JavaBroker:
                 stderr=log,
                 cwd=self.home,
             )
-        while time.monotonic() < begun + MOST_SECONDS and self._process.poll() is None:
+        while time.monotonic() < begun + MAX_SECONDS and self._process.poll() is None:
             if READY_LINE in console.read_text(errors="replace"):
                 return time.monotonic() - begun
             time.sleep(0.005)
@@ -118,7 +118,7 @@ class JavaBroker:
             return
         process.send_signal(how)
         try:
-            process.wait(MOST_SECONDS)
+            process.wait(MAX_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

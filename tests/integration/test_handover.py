@@ -45,7 +45,7 @@ PART_BYTES = 1_500_000
 
 #: How long all others may take until they are delivered, in seconds, beyond which a
 #: broker has forgotten them: those that wait were there 10 s before.
-MOST_SECONDS = 60.0
+MAX_SECONDS = 60.0
 
 #: Small files, so that many begin and end on both sides.
 SETTINGS = {
@@ -216,7 +216,7 @@ class HandOver:
         self.written = time.monotonic()
 
     def _watch(self, note: Path, kill: Callable[[], object]) -> None:
-        end = time.monotonic() + MOST_SECONDS
+        end = time.monotonic() + MAX_SECONDS
         while time.monotonic() < end:
             if note.exists() and note.stat().st_size > PART_BYTES:
                 break
@@ -278,7 +278,7 @@ class HandOver:
         notes = self.notes
         wanted = len(notes.sent)
         wanted -= sum(level == LAST_LEVEL for level in notes.delayed.values())
-        end = time.monotonic() + MOST_SECONDS
+        end = time.monotonic() + MAX_SECONDS
         count = before = -1
         with Client(Settings(self.cluster.names, attempts=20)) as client:
             queues = [q for topic in corpus.TOPICS for q in client.queues(topic)]

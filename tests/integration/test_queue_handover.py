@@ -56,7 +56,7 @@ BATCH = 4
 WAITING = 40
 
 #: How long what was sent may take until it is in its queues, in seconds.
-MOST_SECONDS = 20.0
+MAX_SECONDS = 20.0
 
 BATCHES = RequestCode.SEND_BATCH_MESSAGE
 
@@ -293,7 +293,7 @@ class QueueHandOverTests(SynchronousTestCase):
             (LIGHT, "%LMQ%everybody", 4, all_of_them[1::2]),
         ):
             found: list[tuple[int, bytes]] = []
-            end = time.monotonic() + MOST_SECONDS
+            end = time.monotonic() + MAX_SECONDS
             while time.monotonic() < end and len(found) < len(wanted):
                 found = list(ask.pulled(topic, group, flags))
             self.assertEqual([body for _, body in found], wanted, topic)
@@ -313,7 +313,7 @@ class QueueHandOverTests(SynchronousTestCase):
             for n in range(WAITING)
         }
         found: list[tuple[int, bytes]] = []
-        end = time.monotonic() + MOST_SECONDS
+        end = time.monotonic() + MAX_SECONDS
         while time.monotonic() < end and {body for _, body in found} != wanted:
             found = list(ask.pulled(LATE, "everybody", 4))
         self.assertEqual({body for _, body in found}, wanted)
@@ -326,7 +326,7 @@ class QueueHandOverTests(SynchronousTestCase):
         for first in range(0, count, COUNT):
             for n in (first + BATCH, first + 2 * BATCH, first + 3 * BATCH):
                 found: list[bytes] = []
-                end = time.monotonic() + MOST_SECONDS
+                end = time.monotonic() + MAX_SECONDS
                 while time.monotonic() < end and not found:
                     found = ask.found(PACKS, f"P{n}")
                 self.assertEqual(found, [b"%d" % n])

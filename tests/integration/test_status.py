@@ -18,7 +18,7 @@ BROKERS = {"5.3.3": "5.3.3", "4.9.8": "4.9.7"}
 
 #: So often the tool is called: in its first second, before it has sampled anything, the
 #: Java broker answers with a NoSuchElementException.
-MOST_TRIES = 5
+MAX_TRIES = 5
 
 
 def status(version: str, address: str, folder: Path) -> dict[str, str]:
@@ -41,7 +41,7 @@ def status(version: str, address: str, folder: Path) -> dict[str, str]:
         address,
     ]
     said = ""
-    for _ in range(MOST_TRIES):
+    for _ in range(MAX_TRIES):
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         found = {}
         for line in done.stdout.splitlines():

@@ -61,7 +61,7 @@ class BrokerFamiliesTests(SynchronousTestCase):
         parsed = BrokerSettings.from_properties(said)
         disk = MemoryDisk()
         store = Store(disk, parsed.store, self.wall_ms, HOST)
-        outside = BrokerEnvironment(
+        environment = BrokerEnvironment(
             self.clock,
             self.wall_ms,
             disk,
@@ -72,7 +72,7 @@ class BrokerFamiliesTests(SynchronousTestCase):
             UniqueKeys(b"\x0a\0\0\1", 1, 2, self.wall_ms),
             self.followers,
         )
-        self.broker = Broker(outside, parsed, 10911)
+        self.broker = Broker(environment, parsed, 10911)
         self.broker.open()
         self.addCleanup(store.close)
         limits = Limits.of_server(RemotingServerOptions())
@@ -161,7 +161,7 @@ class BrokerFamiliesTests(SynchronousTestCase):
     def test_messagesOut(self) -> None:
         """What a group pulled of a topic."""
         self.send(10)
-        self.broker.upkeep.dispatch()
+        self.broker.scheduler.dispatch()
         self.ask(
             RequestCode.PULL_MESSAGE,
             {
@@ -190,7 +190,7 @@ class BrokerFamiliesTests(SynchronousTestCase):
         for _ in range(5):
             self.send(10)
             self.clock.advance(1)
-        self.broker.upkeep.dispatch()
+        self.broker.scheduler.dispatch()
         self.consumer()
         self.broker.offsets.commit("G", "T", 0, 1)
         self.broker.offsets.commit_pull("G", "T", 0, 3)
@@ -218,7 +218,7 @@ class BrokerFamiliesTests(SynchronousTestCase):
     def test_neverCommitted(self) -> None:
         """A group that has committed nothing is behind by everything."""
         self.send(10)
-        self.broker.upkeep.dispatch()
+        self.broker.scheduler.dispatch()
         self.consumer()
         self.assertEqual(self.value("rocketmq_consumer_lag_messages"), 1)
         self.assertEqual(self.value("rocketmq_consumer_inflight_messages"), 0)
@@ -247,7 +247,7 @@ class BrokerFamiliesTests(SynchronousTestCase):
     def test_problems(self) -> None:
         """What is wrong with groups, now and since the start, by kind."""
         self.consumer()
-        self.broker.discrepancies.look()
+        self.broker.diagnosis.look()
         labels = {"kind": "topic-missing"}
         for new, count in (("true", 1), ("false", 0)):
             name = "rocketbroker_group_problems"
@@ -255,7 +255,7 @@ class BrokerFamiliesTests(SynchronousTestCase):
         name = "rocketbroker_group_problems_found_total"
         self.assertEqual(self.value(name, **labels), 1)
         self.assertEqual(self.value(name, kind="client-id"), 0)
-        self.broker.discrepancies.refusals.note("G", "T", "10.0.0.9:4711")
+        self.broker.diagnosis.refusals.note("G", "T", "10.0.0.9:4711")
         self.assertEqual(self.value("rocketbroker_pulls_refused_total"), 1)
 
     def test_filters(self) -> None:
@@ -275,7 +275,7 @@ class BrokerFamiliesTests(SynchronousTestCase):
         self.assertGreater(behind, 100)
         self.assertEqual(self.value("rocketmq_storage_dispatch_behind_bytes"), behind)
         self.broker.store.flush()
-        self.broker.upkeep.dispatch()
+        self.broker.scheduler.dispatch()
         self.assertEqual(self.value("rocketmq_storage_flush_behind_bytes"), 0)
         self.assertEqual(self.value("rocketmq_storage_dispatch_behind_bytes"), 0)
         ratio = self.value("rocketbroker_storage_disk_ratio")
@@ -317,7 +317,7 @@ class BrokerFamiliesTests(SynchronousTestCase):
         self.followers.append((plugin, at_once))
         self.begin()
         self.send(10)
-        self.broker.upkeep.dispatch()
+        self.broker.scheduler.dispatch()
         self.broker.store.flush()
         name = "rocketbroker_follower_behind_bytes"
         end = self.broker.store.published_position
@@ -374,14 +374,14 @@ class BrokerFamiliesTests(SynchronousTestCase):
         delivery counts as handed out to a group of the system, and as come in where
         the message belongs."""
         self.clock.advance(1)
-        self.broker.delaying.start()
+        self.broker.schedule.start()
         self.send(10, i="DELAY\x011\x02")
         self.send(10, i="DELAY\x012\x02")
-        self.broker.upkeep.dispatch()
+        self.broker.scheduler.dispatch()
         waiting = "rocketbroker_delayed_messages"
         self.assertEqual(self.value(waiting, delay_level="1"), 1)
         self.clock.pump([0.1] * 12)
-        self.broker.upkeep.dispatch()
+        self.broker.scheduler.dispatch()
         self.assertEqual(self.value(waiting, delay_level="1"), 0)
         self.assertEqual(self.value(waiting, delay_level="2"), 1)
         self.assertEqual(self.value("rocketbroker_delayed_delivered_total"), 1)
@@ -408,9 +408,9 @@ class BrokerFamiliesTests(SynchronousTestCase):
     def test_delaysNotCounted(self) -> None:
         """With enableScheduleMessageStats off a delivery counts for nobody."""
         self.begin(enableScheduleMessageStats="false")
-        self.broker.delaying.start()
+        self.broker.schedule.start()
         self.send(10, i="DELAY\x011\x02")
-        self.broker.upkeep.dispatch()
+        self.broker.scheduler.dispatch()
         self.clock.pump([0.1] * 12)
         self.assertEqual(self.value("rocketbroker_delayed_delivered_total"), 1)
         self.assertEqual(self.samples("rocketmq_messages_out_total"), [])

@@ -19,7 +19,7 @@ class LagTests(SynchronousTestCase):
         self.rig.topic()
         for _ in range(3):
             self.rig.append()
-        self.rig.upkeep.dispatch()
+        self.rig.scheduler.dispatch()
         self.queue = self.rig.store.queue("T", 0)
         self.found = lag.Lag("G", "T")
 
@@ -52,9 +52,9 @@ class LagTests(SynchronousTestCase):
 
     def test_limit(self) -> None:
         """One scrape reads a bounded number of store times."""
-        wanted = [(self.queue, offset) for offset in range(lag.MOST_TIMES + 10)]
+        wanted = [(self.queue, offset) for offset in range(lag.MAX_TIMES + 10)]
         times = lag.read_times(self.rig.store, wanted)
-        self.assertEqual(len(times), lag.MOST_TIMES)
+        self.assertEqual(len(times), lag.MAX_TIMES)
         self.assertGreater(times["T", 0, 0], 0)
 
     def test_firstStoreTime(self) -> None:

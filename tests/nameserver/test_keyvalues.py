@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 
 from rocketbroker.errors import ConfigurationError
-from rocketbroker.nameserver.keyvalues import MOST_CHARACTERS
+from rocketbroker.nameserver.keyvalues import MAX_CHARACTERS
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.fastjson import loads
 from tests.nameserver.case import KV_PATH, NameServerTestCase
@@ -33,11 +33,11 @@ class RequestTests(NameServerTestCase):
 
     def test_mostCharacters(self) -> None:
         """All settings together fit in an answer; what does not is not taken."""
-        room = MOST_CHARACTERS - len("n") - len("k")
+        room = MAX_CHARACTERS - len("n") - len("k")
         header = {"namespace": "n", "key": "k", "value": "v" * (room + 1)}
         self.assertEqual(
             self.refusal(PUT, header),
-            (1, f"All settings have 0 characters, the most is {MOST_CHARACTERS}."),
+            (1, f"All settings have 0 characters, the most is {MAX_CHARACTERS}."),
         )
         self.put(value="v" * room)
         self.assertEqual(self.refusal(PUT, {**header, "key": "l", "value": ""})[0], 1)

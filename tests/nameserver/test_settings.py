@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 
 from rocketbroker.config.properties import parse
-from rocketbroker.nameserver.settings import AT_NEXT_START, AT_ONCE
+from rocketbroker.nameserver.settings import AT_NEXT_START, CHANGEABLE_NOW
 from rocketbroker.wire.codes import RequestCode
 from tests.nameserver.case import KV_PATH, SETTINGS_PATH, NameServerTestCase
 
@@ -57,7 +57,7 @@ class SettingsTests(NameServerTestCase):
     def test_allowed(self) -> None:
         """Each key of the allow-list exists and can be set to what it is."""
         shown = self.shown()
-        for key in (*AT_ONCE, *AT_NEXT_START):
+        for key in (*CHANGEABLE_NOW, *AT_NEXT_START):
             body = f"{key}={shown[key]}".encode()
             self.assertEqual(self.ask(UPDATE, body=body).code, 0, key)
 

@@ -6,7 +6,7 @@ import random
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.records.bulkhashing import MOST_ROWS, index_hashes
+from rocketbroker.records.bulkhashing import MAX_ROWS, index_hashes
 from rocketbroker.records.hashing import index_hash, unsigned_hash
 
 
@@ -54,5 +54,5 @@ class BulkHashingTests(SynchronousTestCase):
 
     def test_most(self) -> None:
         """As many rows as go at once."""
-        keys = [f"key-{n:06d}" for n in range(MOST_ROWS)]
-        self.check(["T"] * MOST_ROWS, keys)
+        keys = [f"key-{n:06d}" for n in range(MAX_ROWS)]
+        self.check(["T"] * MAX_ROWS, keys)

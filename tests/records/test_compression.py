@@ -80,7 +80,7 @@ class CompressionTests(SynchronousTestCase):
         """Unless told otherwise, nothing becomes larger than the named limit."""
         stream = zlib.compressobj(1)
         piece = bytes(1024 * 1024)
-        rounds = compression.MOST_PLAIN_BYTES // len(piece)
+        rounds = compression.MAX_PLAIN_BYTES // len(piece)
         small = b"".join(stream.compress(piece) for _ in range(rounds))
         small += stream.compress(b"x") + stream.flush()
         self.assertRaises(Malformed, compression.decompress, small, compression.ZLIB)

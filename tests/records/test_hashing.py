@@ -57,7 +57,7 @@ class HashTests(SynchronousTestCase):
 
     def test_cacheIsBounded(self) -> None:
         """More tags than are remembered still get their codes."""
-        for number in range(hashing.MOST_CACHED_TAGS + 10):
+        for number in range(hashing.MAX_CACHED_TAGS + 10):
             tag = f"tag-{number}"
             self.assertEqual(hashing.tag_code(tag), hashing.java_hash(tag))
         tag = "t" * (hashing.LONGEST_CACHED_TAG + 1)

@@ -85,7 +85,7 @@ class PropertiesTests(SynchronousTestCase):
 
     def test_limit(self) -> None:
         """The length is limited, to the byte."""
-        fits = {"a": "b" * (properties.MOST_BYTES - 3)}
-        self.assertEqual(len(properties.encode_checked(fits)), properties.MOST_BYTES)
+        fits = {"a": "b" * (properties.MAX_BYTES - 3)}
+        self.assertEqual(len(properties.encode_checked(fits)), properties.MAX_BYTES)
         fits["a"] += "b"
         self.assertRaises(Malformed, properties.encode_checked, fits)

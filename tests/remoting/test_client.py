@@ -12,7 +12,7 @@ from rocketbroker.errors import (
     LocalProtocolError,
     RequestTimeout,
 )
-from rocketbroker.remoting.client import MOST_ONEWAYS_WAITING, RemotingClient
+from rocketbroker.remoting.client import MAX_ONEWAYS_WAITING, RemotingClient
 from rocketbroker.remoting.interfaces import Answer, IConnection
 from rocketbroker.remoting.response_table import TooManyRequests
 from rocketbroker.remoting.server import RemotingServer
@@ -152,10 +152,10 @@ class ClientTests(SynchronousTestCase):
 
     def test_onewaysWaiting(self) -> None:
         """Not more than a limit wait for a connection; the others are dropped."""
-        for _ in range(MOST_ONEWAYS_WAITING + 3):
+        for _ in range(MAX_ONEWAYS_WAITING + 3):
             self.client.oneway(self.address, Command(1))
         self.network.settle()
-        self.assertEqual(len(self.codes), MOST_ONEWAYS_WAITING)
+        self.assertEqual(len(self.codes), MAX_ONEWAYS_WAITING)
         self.assertEqual(self.client.oneways_dropped, 3)
 
     def test_address(self) -> None:

@@ -11,7 +11,7 @@ from rocketbroker.remoting.connection_group import HIGH_WATER, LOW_WATER, Limits
 from rocketbroker.remoting.interfaces import Answer, IConnection
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.wire.command import Command, response_to
-from rocketbroker.wire.frames import MOST_BYTES, encode
+from rocketbroker.wire.frames import MAX_BYTES, encode
 from tests.examples import examples
 from tests.remoting.wires import HubWire, NetworkWire, Wire
 
@@ -48,7 +48,7 @@ class LimitsTests(SynchronousTestCase):
 
     def test_frameBytes(self) -> None:
         """No frame may be longer than the protocol's."""
-        self.assertRaises(ValueError, Limits, frame_bytes=MOST_BYTES + 1)
+        self.assertRaises(ValueError, Limits, frame_bytes=MAX_BYTES + 1)
 
 
 def echo(connection: IConnection, command: Command) -> Answer:

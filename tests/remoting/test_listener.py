@@ -13,7 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.errors import ConfigurationError
 from rocketbroker.remoting.counts import Counts
 from rocketbroker.remoting.listener import (
-    MOST_ACCEPTED,
+    MAX_ACCEPTED,
     PAUSE_SECONDS,
     Listener,
     cannot_listen,
@@ -76,10 +76,10 @@ class ListenerTests(SynchronousTestCase):
 
     def test_most(self) -> None:
         """A crowd at the door does not keep the reactor from its other work."""
-        self.listen(*[None] * (MOST_ACCEPTED + 1)).doRead()
-        self.assertEqual(len(self.accepted), MOST_ACCEPTED)
+        self.listen(*[None] * (MAX_ACCEPTED + 1)).doRead()
+        self.assertEqual(len(self.accepted), MAX_ACCEPTED)
         self.listener.doRead()
-        self.assertEqual(len(self.accepted), MOST_ACCEPTED + 1)
+        self.assertEqual(len(self.accepted), MAX_ACCEPTED + 1)
 
     def test_goneBefore(self) -> None:
         """One that went away before it was accepted does not keep out the next."""

@@ -9,7 +9,7 @@ from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.remoting.connection_group import ConnectionGroup, Limits
-from rocketbroker.remoting.hub import MOST_SECONDS, Hub
+from rocketbroker.remoting.hub import MAX_SECONDS, Hub
 from rocketbroker.remoting.interfaces import Answer, IConnection
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.wire.command import Command
@@ -20,14 +20,14 @@ class LongTurnTests(SynchronousTestCase):
     """Peers that ask for dear things."""
 
     def test_nextTurn(self) -> None:
-        """After MOST_SECONDS the others are served in the next turn, and first."""
+        """After MAX_SECONDS the others are served in the next turn, and first."""
         clock = MemoryReactorClock()
         hub = Hub(cast(Any, clock))
         served: list[int] = []
 
         def dear(connection: IConnection, command: Command) -> Answer:
             served.append(command.opaque)
-            clock.rightNow += MOST_SECONDS
+            clock.rightNow += MAX_SECONDS
             return None
 
         table = ResponderTable()

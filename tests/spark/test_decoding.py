@@ -14,7 +14,7 @@ from rocketbroker.errors import ConfigurationError
 from rocketbroker.records import compression, hosts, record
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.spark.columns import KAFKA, NATIVE
-from rocketbroker.spark.decoding import LEAST_MS, MOST_MS, Decoder
+from rocketbroker.spark.decoding import LEAST_MS, MAX_MS, Decoder
 from rocketbroker.spark.layout import lay_out, starts_one_by_one
 from tests.examples import examples
 from tests.spark.messages import OTHER_V4, V4, V6, stored
@@ -157,10 +157,10 @@ class DecoderTests(SynchronousTestCase):
 
     def test_timesBeyond(self) -> None:
         """A time outside the years 1 to 9999 is null."""
-        for ms in (LEAST_MS, MOST_MS):
+        for ms in (LEAST_MS, MAX_MS):
             (row,) = decode(stored(0, store_ms=ms), ["storeTimestamp"])
             self.assertIn(row["storeTimestamp"].year, (1, 9999))
-        for ms in (2**62, -(2**62), LEAST_MS - 1, MOST_MS + 1):
+        for ms in (2**62, -(2**62), LEAST_MS - 1, MAX_MS + 1):
             (row,) = decode(stored(0, store_ms=ms), ["storeTimestamp"])
             self.assertIsNone(row["storeTimestamp"])
 

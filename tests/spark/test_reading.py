@@ -8,7 +8,7 @@ from rocketbroker.records.malformed import Malformed
 from rocketbroker.spark import reading
 from rocketbroker.spark.options import ReadOptions
 from rocketbroker.spark.origins import (
-    MOST_OPEN,
+    MAX_OPEN,
     CountMismatch,
     DataLoss,
     Origin,
@@ -58,7 +58,7 @@ class ReadingTests(SynchronousTestCase):
         self.origin = MemoryOrigin({QUEUE: 50_000}, step=5_000)
         sizes = [layout.size for layout in self.reader(0, 50_000).layouts()]
         self.assertEqual(sizes, [20_000, 20_000, 10_000])
-        self.assertTrue(reading.MOST_ROWS <= 20_000)
+        self.assertTrue(reading.MAX_ROWS <= 20_000)
 
     def test_moreThanAsked(self) -> None:
         """Messages beyond the range do not count."""
@@ -147,10 +147,10 @@ class SharedTests(SynchronousTestCase):
             return made[-1]
 
         shared = SharedOrigins(make)
-        options = [ReadOptions(store=str(number)) for number in range(MOST_OPEN + 1)]
+        options = [ReadOptions(store=str(number)) for number in range(MAX_OPEN + 1)]
         for each in options[:-1]:
             shared.get(each)
         self.assertIs(shared.get(ReadOptions(store="0")), made[0])
         shared.get(options[-1])
         self.assertEqual([each.closed for each in made[:3]], [False, True, False])
-        self.assertEqual(len(made), MOST_OPEN + 1)
+        self.assertEqual(len(made), MAX_OPEN + 1)

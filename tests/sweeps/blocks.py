@@ -14,7 +14,7 @@ from rocketbroker.files.blocks import BLOCK
 from rocketbroker.records.record import StoredMessage, decode_all
 from rocketbroker.store.interfaces import PUT_OK, Draft, IQueue
 from rocketbroker.store.message_store import Store
-from rocketbroker.store.reading.checked_read import MOST_TRIES
+from rocketbroker.store.reading.checked_read import MAX_TRIES
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import ROOT, Wall, draft, opened
 from tests.sweeps.corpus import Corpus, Place
@@ -23,7 +23,7 @@ from tests.sweeps.corpus import Corpus, Place
 QUEUE_ENTRIES = 260
 
 #: An append may be refused so often before the log has another place for it.
-MOST_REFUSED = 4
+MAX_REFUSED = 4
 
 RECORDS = 800
 
@@ -150,7 +150,7 @@ class Case:
         for queue_id in (0, 1):
             queue = store.queue("T", queue_id)
             body = b"after %d" % len(self.given)
-            for _ in range(MOST_REFUSED):
+            for _ in range(MAX_REFUSED):
                 self.wall.now_ms += 1000
                 each = draft(queue, body)
                 store.append([each])
@@ -160,7 +160,7 @@ class Case:
             else:
                 self.wrong(f"nothing can be appended: {each.status}")
                 return
-            for _ in range(MOST_REFUSED):
+            for _ in range(MAX_REFUSED):
                 try:
                     while store.dispatch(1000):
                         pass
@@ -230,7 +230,7 @@ def pulled(store: Store, queue: IQueue) -> Iterator[tuple[int, StoredMessage]]:
             result = store.read(queue, offset, 32, 1 << 20, None)
         except OSError:
             refused += 1
-            if refused > MOST_TRIES:
+            if refused > MAX_TRIES:
                 raise
             continue
         refused = 0

@@ -56,9 +56,9 @@ class Broker:
         self.count = 0
         self.rig = Rig(SETTINGS)
         self.rig.topic("T")
-        self.rig.delaying.load()
-        self.rig.delaying.start()
-        self.rig.upkeep.start()
+        self.rig.schedule.load()
+        self.rig.schedule.start()
+        self.rig.scheduler.start()
         self.note()
 
     def note(self) -> None:
@@ -133,7 +133,7 @@ class Broker:
     def wait(self) -> None:
         """Let time pass, and what is regular be done."""
         self.rig.clock.advance(self.luck.choice((0.01, 0.5, 1.1)))
-        self.rig.delaying.save()
+        self.rig.schedule.save()
 
     # Crashes.
 
@@ -159,11 +159,11 @@ class Broker:
             if found.get(place) != body:
                 figures.wrong.append(f"{what}: {place} is lost")
         if self.dice.random() < DELIVERED:
-            rig.delaying.load()
-            rig.delaying.start()
+            rig.schedule.load()
+            rig.schedule.start()
             for _ in range(40):
                 rig.clock.advance(0.1)
-            rig.upkeep.dispatch()
+            rig.scheduler.dispatch()
             figures.checked += len(promise.delayed)
             missing = promise.delayed - set(handed(rig.store).values())
             if missing:

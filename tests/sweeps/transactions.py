@@ -67,7 +67,7 @@ def started(disk: MemoryDisk, start_ms: int) -> Rig:
     rig.offsets.load()
     rig.transactions.load()
     rig.transactions.start()
-    rig.upkeep.start()
+    rig.scheduler.start()
     return rig
 
 

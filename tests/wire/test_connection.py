@@ -11,7 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.wire.command import BINARY, JSON, Command
 from rocketbroker.wire.connection import Connection
-from rocketbroker.wire.frames import MOST_BYTES, decode, encode
+from rocketbroker.wire.frames import MAX_BYTES, decode, encode
 from tests.examples import examples
 from tests.wire.strategies import INT16, commands, parts
 from tests.wire.vectors import vectors
@@ -78,13 +78,13 @@ class ConnectionTests(SynchronousTestCase):
 
     def test_lengths(self) -> None:
         """A length that no frame can have is refused with its last byte."""
-        for length in (-1, -(1 << 31), 0, 3, MOST_BYTES - 3, 0x7FFFFFFF):
+        for length in (-1, -(1 << 31), 0, 3, MAX_BYTES - 3, 0x7FFFFFFF):
             connection = Connection()
             first = pack(">i", length)
             self.assertEqual(connection.receive(first[:3]), [])
             with self.assertRaises(RemoteProtocolError):
                 connection.receive(first[3:])
-        self.assertEqual(Connection().receive(pack(">i", MOST_BYTES - 4)), [])
+        self.assertEqual(Connection().receive(pack(">i", MAX_BYTES - 4)), [])
 
     def test_noProtocol(self) -> None:
         """What speaks another protocol is refused with its first bytes."""

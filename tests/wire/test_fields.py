@@ -6,7 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.wire.fields import (
-    MOST_KEPT_DEPTH,
+    MAX_KEPT_DEPTH,
     Fields,
     object_of,
     read_long,
@@ -108,7 +108,7 @@ class FieldsTests(SynchronousTestCase):
     def test_kept(self) -> None:
         """What is only kept may not nest deep: it is written inside of something."""
         value: object = 1
-        for _ in range(MOST_KEPT_DEPTH):
+        for _ in range(MAX_KEPT_DEPTH):
             value = {"a": value}
         self.assertIs(Fields({"x": value}, "it").kept("x"), value)
         with self.assertRaises(RemoteProtocolError):

@@ -11,7 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.errors import LocalProtocolError, RemoteProtocolError
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import BINARY, JSON, RESPONSE, Command
-from rocketbroker.wire.frames import MOST_BYTES, MOST_LENIENT_BYTES, decode, encode
+from rocketbroker.wire.frames import MAX_BYTES, MAX_LENIENT_BYTES, decode, encode
 from rocketbroker.wire.headers.send import SendMessageRequestHeaderV2
 from tests.examples import examples
 from tests.wire.strategies import INT16, commands, parts
@@ -227,15 +227,15 @@ class JsonTests(SynchronousTestCase):
     def test_longest(self) -> None:
         """What is no JSON is read only to a limit: it costs much more."""
         for more in (0, 1):
-            start = "{code:10,x:'" + "x" * MOST_LENIENT_BYTES
-            header = start[: MOST_LENIENT_BYTES + more - 2] + "'}"
-            self.assertEqual(len(header), MOST_LENIENT_BYTES + more)
+            start = "{code:10,x:'" + "x" * MAX_LENIENT_BYTES
+            header = start[: MAX_LENIENT_BYTES + more - 2] + "'}"
+            self.assertEqual(len(header), MAX_LENIENT_BYTES + more)
             if more == 0:
                 self.assertEqual(self.read(header).code, 10)
             else:
                 with self.assertRaises(RemoteProtocolError):
                     self.read(header)
-        strict = '{"code":10,"remark":"' + "x" * MOST_LENIENT_BYTES + '"}'
+        strict = '{"code":10,"remark":"' + "x" * MAX_LENIENT_BYTES + '"}'
         self.assertEqual(self.read(strict).code, 10)
 
 
@@ -349,9 +349,9 @@ class FrameTests(SynchronousTestCase):
     def test_longest(self) -> None:
         """A frame of just the limit can be sent, one byte more cannot."""
         for kind in (JSON, BINARY):
-            room = MOST_BYTES - len(encode(Command(10), kind))
+            room = MAX_BYTES - len(encode(Command(10), kind))
             frame = encode(Command(10, body=bytes(room)), kind)
-            self.assertEqual(len(frame), MOST_BYTES)
+            self.assertEqual(len(frame), MAX_BYTES)
             self.assertEqual(len(decode(frame[4:]).body), room)
             with self.assertRaises(LocalProtocolError):
                 encode(Command(10, body=bytes(room + 1)), kind)

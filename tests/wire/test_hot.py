@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.wire.command import JSON, RESPONSE, Command
 from rocketbroker.wire.frames import decode, encode
 from rocketbroker.wire.hot import (
-    MOST_READY_HEADS,
+    MAX_READY_HEADS,
     NOT_READ,
     PULL_ANSWER,
     SEND_ANSWER,
@@ -248,7 +248,7 @@ class AnswerTests(SynchronousTestCase):
 
     def test_longHeader(self) -> None:
         """A header for which no head is ready is framed all the same."""
-        start = send_answer_start("r" * MOST_READY_HEADS, True, 0, b"\0" * 8)
+        start = send_answer_start("r" * MAX_READY_HEADS, True, 0, b"\0" * 8)
         answer = decode(frame_of(SEND_ANSWER % (start, 1, 2, b"U", 3))[4:])
         assert answer.ext is not None
-        self.assertEqual(answer.ext["MSG_REGION"], "r" * MOST_READY_HEADS)
+        self.assertEqual(answer.ext["MSG_REGION"], "r" * MAX_READY_HEADS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import RemoteProtocolError
-from rocketbroker.wire.reading import MOST_DEPTH, MOST_EXPANSION, ObjectKey, loads
+from rocketbroker.wire.reading import MAX_DEPTH, MAX_EXPANSION, ObjectKey, loads
 
 
 class DialectTests(SynchronousTestCase):
@@ -163,7 +163,7 @@ class LimitTests(SynchronousTestCase):
             ("{'a':[", "]}", "1"),
         ):
             levels = sum(opening.count(bracket) for bracket in "[{")
-            most = MOST_DEPTH // levels
+            most = MAX_DEPTH // levels
             text = opening * most + inner + closing * most
             loads(text)
             for more in (1, 10000):
@@ -280,7 +280,7 @@ class ReferenceTests(SynchronousTestCase):
         """References to too much are refused; the same target counts again."""
         target = "[" + ",".join(['"' + "x" * 1000 + '"'] * 64) + "]"
         weight = 16 + 64 * 1016
-        most = MOST_EXPANSION // weight
+        most = MAX_EXPANSION // weight
         references = ",".join(['{"$ref":"$.a"}'] * most)
         value = loads(f'{{"a":{target},"b":[{references}]}}')
         assert isinstance(value, dict)
@@ -291,7 +291,7 @@ class ReferenceTests(SynchronousTestCase):
 
     def test_depth(self) -> None:
         """A target counts as deep as the reference to it stands."""
-        half = MOST_DEPTH // 2
+        half = MAX_DEPTH // 2
         deep = "[" * half + "]" * half
         for levels in (half - 1, half):
             text = "[" * levels + '{"$ref":"$.a"}' + "]" * levels

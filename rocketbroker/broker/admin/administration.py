@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rocketbroker.broker.broker import Broker
 
 
-def administration(broker: Broker, outside: BrokerEnvironment) -> list[Part]:
+def administration(broker: Broker, environment: BrokerEnvironment) -> list[Part]:
     """The parts that look into the others, and change their tables, on request."""
     settings, store = broker.settings, broker.store
     options = settings.broker
@@ -32,33 +32,33 @@ def administration(broker: Broker, outside: BrokerEnvironment) -> list[Part]:
             broker.topics,
             broker.offsets,
             broker.statistics.put_tps,
-            outside.in_thread,
+            environment.in_thread,
             broker.registration.announced,
         ),
         GroupAdmin(broker.groups, broker.offsets, broker.consumers, broker.producers),
-        SettingsRequests(settings, outside.wall_ms),
+        SettingsRequests(settings, environment.wall_ms),
         RuntimeInfo(
             settings,
             store,
             broker.statistics,
-            broker.durability,
+            broker.group_commit,
             broker.pulling,
-            outside.wall_ms,
-            outside.in_thread,
-            [broker.delaying.figures, broker.followers.figures],
+            environment.wall_ms,
+            environment.in_thread,
+            [broker.schedule.figures, broker.followers.figures],
         ),
-        *about_consumers(broker, outside),
+        *about_consumers(broker, environment),
         MessageQueries(
             store,
             broker.topics,
-            broker.upkeep.dispatch,
-            outside.in_thread,
+            broker.scheduler.dispatch,
+            environment.in_thread,
             settings.store.default_query_max_num,
         ),
     ]
 
 
-def about_consumers(broker: Broker, outside: BrokerEnvironment) -> list[Part]:
+def about_consumers(broker: Broker, environment: BrokerEnvironment) -> list[Part]:
     """Those about consumers: how far they are, where they go on, what they consume."""
     settings, store = broker.settings, broker.store
     options = settings.broker
@@ -71,8 +71,8 @@ def about_consumers(broker: Broker, outside: BrokerEnvironment) -> list[Part]:
             broker.offsets,
             broker.consumers,
             broker.pulling,
-            broker.upkeep.dispatch,
-            outside.in_thread,
+            broker.scheduler.dispatch,
+            environment.in_thread,
         ),
         ConsumeProgress(
             store,
@@ -81,12 +81,12 @@ def about_consumers(broker: Broker, outside: BrokerEnvironment) -> list[Part]:
             broker.offsets,
             broker.consumers,
             broker.statistics.taken_tps,
-            broker.upkeep.dispatch,
-            outside.wall_ms,
-            outside.in_thread,
+            broker.scheduler.dispatch,
+            environment.wall_ms,
+            environment.in_thread,
         ),
         QueueAssignment(
-            outside.clock.seconds,
+            environment.clock.seconds,
             options,
             broker.topics,
             broker.groups,
@@ -104,6 +104,6 @@ def about_consumers(broker: Broker, outside: BrokerEnvironment) -> list[Part]:
             broker.topics,
             broker.groups,
             broker.consumers,
-            outside.in_thread,
+            environment.in_thread,
         ),
     ]

@@ -35,7 +35,7 @@ from rocketbroker.store.interfaces import IStore
 from rocketbroker.wire.bodies.queues import MessageQueue
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command, response_to
-from rocketbroker.wire.fastjson import MOST_LENIENT_BODY, loads
+from rocketbroker.wire.fastjson import MAX_LENIENT_BODY, loads
 from rocketbroker.wire.fields import Fields
 from rocketbroker.wire.headers.admin import (
     ConsumeMessageDirectlyResultRequestHeader,
@@ -60,7 +60,7 @@ FIRST_WITH_INFO: Final = 62
 
 #: How many members may be asked at the same time: each answer may be as large as a
 #: frame, and a tool that asks for all threads of all clients makes them large.
-MOST_ASKED: Final = 256
+MAX_ASKED: Final = 256
 
 
 @final
@@ -173,7 +173,7 @@ class ClientRelay:
 
         @raise SystemBusy: too many are being asked, or this one does not read.
         """
-        if self.asked >= MOST_ASKED or member.connection.congested:
+        if self.asked >= MAX_ASKED or member.connection.congested:
             raise SystemBusy("too many requests to clients wait for their answers")
         self.asked += 1
         try:
@@ -246,7 +246,7 @@ def offsets_of(answer: Command) -> dict[MessageQueue, int]:
 
     @raise RemoteProtocolError: there are none.
     """
-    fields = Fields(loads(answer.body, MOST_LENIENT_BODY), "a consumer's offsets")
+    fields = Fields(loads(answer.body, MAX_LENIENT_BODY), "a consumer's offsets")
     return {
         MessageQueue.from_json(queue): offset
         for queue, offset in fields.members("messageQueueTable").items()

@@ -16,7 +16,7 @@ from rocketbroker.broker.clients.producers import ProducerRegistry
 from rocketbroker.broker.json_bodies import decoded, with_body
 from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.offsets import OffsetTable
-from rocketbroker.broker.metadata.topics import MOST_QUEUES
+from rocketbroker.broker.metadata.topics import MAX_QUEUES
 from rocketbroker.errors import (
     InvalidParameter,
     SubscriptionGroupNotExist,
@@ -199,9 +199,9 @@ def check_group(config: SubscriptionGroupConfig) -> None:
     problem = group_problem(config.group_name)
     if problem is not None or not config.group_name:
         raise InvalidParameter(problem or "the group has no name")
-    if not 0 <= config.retry_queue_nums <= MOST_QUEUES:
+    if not 0 <= config.retry_queue_nums <= MAX_QUEUES:
         raise InvalidParameter(
-            f"a topic has from 0 to {MOST_QUEUES} queues, not {config.retry_queue_nums}"
+            f"a topic has from 0 to {MAX_QUEUES} queues, not {config.retry_queue_nums}"
         )
     for key in config.attributes:
         raise SystemFailure(f"unsupported key: {key.lstrip('+-')}")

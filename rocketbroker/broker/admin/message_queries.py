@@ -19,7 +19,7 @@ from typing import Final, final
 
 from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.broker.storage.group_commit import InThread
-from rocketbroker.broker.storage.store_scheduler import MOST_INDEXED
+from rocketbroker.broker.storage.store_scheduler import MAX_INDEXED
 from rocketbroker.errors import SystemFailure
 from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
 from rocketbroker.store.interfaces import IQueue, IStore, KeyResult
@@ -40,7 +40,7 @@ UNIQUE_KEY_QUERY: Final = "_UNIQUE_KEY_QUERY"
 
 #: How many steps of the index may go before the answer. One is enough but for an index
 #: that is built again after a crash; of that a question does not see the end.
-MOST_STEPS: Final = 4
+MAX_STEPS: Final = 4
 
 
 @final
@@ -97,8 +97,8 @@ class MessageQueries:
         def find() -> KeyResult:
             with suppress(OSError):
                 # What was just sent is found, too; without it the rest is.
-                for _ in range(MOST_STEPS):
-                    if not store.build_index(MOST_INDEXED):
+                for _ in range(MAX_STEPS):
+                    if not store.build_index(MAX_INDEXED):
                         break
             return store.find_by_key(
                 header.topic,

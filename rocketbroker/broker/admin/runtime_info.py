@@ -20,7 +20,7 @@ from typing import Final, final
 from twisted.internet.defer import Deferred
 
 from rocketbroker.broker.json_bodies import with_body
-from rocketbroker.broker.pull.pull import MOST_COLD, Pulling
+from rocketbroker.broker.pull.pull import MAX_COLD, Pulling
 from rocketbroker.broker.stats.broker_stats import BrokerStats
 from rocketbroker.broker.storage.group_commit import GroupCommit, InThread
 from rocketbroker.config.broker_settings import BrokerSettings
@@ -83,7 +83,7 @@ class RuntimeInfo:
         settings: BrokerSettings,
         store: IStore,
         statistics: BrokerStats,
-        durability: GroupCommit,
+        group_commit: GroupCommit,
         pulling: Pulling,
         wall_ms: Callable[[], int],
         in_thread: InThread,
@@ -95,7 +95,7 @@ class RuntimeInfo:
         self._settings = settings
         self._store = store
         self._statistics = statistics
-        self._durability = durability
+        self._group_commit = group_commit
         self._pulling = pulling
         self._wall_ms = wall_ms
         self._in_thread = in_thread
@@ -152,9 +152,9 @@ class RuntimeInfo:
 
     def _queues(self) -> dict[str, str]:
         """What waits: sends for the disk, pulls of old messages for it too."""
-        options, durability, pulling = (
+        options, group_commit, pulling = (
             self._settings.broker,
-            self._durability,
+            self._group_commit,
             self._pulling,
         )
         return {
@@ -165,15 +165,15 @@ class RuntimeInfo:
             "litePullThreadPoolQueueCapacity": str(
                 options.lite_pull_thread_pool_queue_capacity
             ),
-            "pullThreadPoolQueueCapacity": str(MOST_COLD),
+            "pullThreadPoolQueueCapacity": str(MAX_COLD),
             "pullThreadPoolQueueHeadWaitTimeMills": str(pulling.cold_since_ms()),
             "pullThreadPoolQueueSize": str(pulling.cold),
             "queryThreadPoolQueueCapacity": str(
                 options.query_thread_pool_queue_capacity
             ),
             "sendThreadPoolQueueCapacity": str(options.send_thread_pool_queue_capacity),
-            "sendThreadPoolQueueHeadWaitTimeMills": str(durability.waiting_ms()),
-            "sendThreadPoolQueueSize": str(durability.waiting),
+            "sendThreadPoolQueueHeadWaitTimeMills": str(group_commit.waiting_ms()),
+            "sendThreadPoolQueueSize": str(group_commit.waiting),
         }
 
 

@@ -23,7 +23,7 @@ from rocketbroker.broker.metadata.topic_attributes import (
 )
 from rocketbroker.broker.metadata.topics import (
     INHERIT,
-    MOST_QUEUES,
+    MAX_QUEUES,
     READ,
     WRITE,
     TopicTable,
@@ -264,9 +264,9 @@ def check_queues(config: TopicConfig) -> None:
     @raise InvalidParameter: these.
     """
     for count in (config.read_queue_nums, config.write_queue_nums):
-        if not 0 <= count <= MOST_QUEUES:
+        if not 0 <= count <= MAX_QUEUES:
             raise InvalidParameter(
-                f"a topic has from 0 to {MOST_QUEUES} queues, not {count}"
+                f"a topic has from 0 to {MAX_QUEUES} queues, not {count}"
             )
     if not 0 <= config.perm <= (READ | WRITE | INHERIT):
         raise InvalidParameter(f"{config.perm} is not a permission from 0 to 7")

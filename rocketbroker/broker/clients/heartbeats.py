@@ -60,7 +60,7 @@ ACTIVELY = "CONSUME_ACTIVELY"
 #: The groups of consumers, and as many of producers, that one connection may be in:
 #: each is kept as long as the connection, and takes a sixth of a millisecond of each
 #: heartbeat, in which nobody else is served. A client has a handful.
-MOST_GROUPS: Final = 1024
+MAX_GROUPS: Final = 1024
 
 #: How long an answer waits for name servers: less than the three seconds for which
 #: clients wait for it, after which they close the connection.
@@ -75,9 +75,9 @@ def check_groups(known: Set[str], named: set[str]) -> None:
     @raise InvalidParameter: together they are too many.
     """
     count = len(named | known)
-    if count > MOST_GROUPS:
+    if count > MAX_GROUPS:
         raise InvalidParameter(
-            f"a connection in {count} groups, the most is {MOST_GROUPS}"
+            f"a connection in {count} groups, the most is {MAX_GROUPS}"
         )
 
 

@@ -46,7 +46,7 @@ from rocketbroker.wire.fields import Fields
 ROUTE_SECONDS: Final = 30.0
 
 #: How many routes are kept: clients ask for any topic. Beyond it all are asked again.
-MOST_ROUTES: Final = 4096
+MAX_ROUTES: Final = 4096
 
 T = TypeVar("T")
 
@@ -189,7 +189,7 @@ class QueueAssignment:
                 route = await self._ask_route(server, topic)
             except RocketbrokerError:
                 continue
-            if len(self._routes) >= MOST_ROUTES:
+            if len(self._routes) >= MAX_ROUTES:
                 self._routes.clear()
             queues = queues_of(topic, route)
             self._routes[topic] = self._seconds(), queues

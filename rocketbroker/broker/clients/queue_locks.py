@@ -35,11 +35,11 @@ LIFE_SECONDS: Final = 60.0
 
 #: The locks that a broker keeps, a few hundred bytes each. A queue for which there is
 #: no room is not granted, and its client asks again.
-MOST_LOCKS: Final = 100_000
+MAX_LOCKS: Final = 100_000
 
 #: The longest client id, group or topic: names end at 255, an id is put together of
 #: an address and names that its user chose.
-MOST_TEXT: Final = 1024
+MAX_TEXT: Final = 1024
 
 
 @final
@@ -118,7 +118,7 @@ class QueueLocks:
         for queue in sorted(set(body.mq_set)):
             lock = locks.get(queue)
             if lock is None:
-                if self.count >= MOST_LOCKS:
+                if self.count >= MAX_LOCKS:
                     continue
                 self.count += 1
                 locks[queue] = Lock(body.client_id, now)
@@ -155,6 +155,6 @@ def _read(request: Command) -> LockBatchBody:
         text for queue in body.mq_set for text in (queue.topic, queue.broker_name)
     ]
     longest = max(map(len, texts))
-    if longest > MOST_TEXT:
-        raise InvalidParameter(f"a name of {longest} characters, at most {MOST_TEXT}")
+    if longest > MAX_TEXT:
+        raise InvalidParameter(f"a name of {longest} characters, at most {MAX_TEXT}")
     return body

@@ -42,7 +42,7 @@ from rocketbroker.wire.fields import Fields
 #: expressions of ten lines. Beyond it those that have been dead for the longest time
 #: go first; when all are alive, a new one is not taken, and pulls for it are answered
 #: as if nobody had subscribed.
-MOST_CHARACTERS: Final = 1 << 20
+MAX_CHARACTERS: Final = 1 << 20
 
 #: What a filter counts beside its expression.
 OVERHEAD: Final = 256
@@ -54,15 +54,15 @@ COST: Final = 4
 #: How many characters of expressions are evaluated for the bit map of one message, at
 #: the most: each message waits for that. The map says of the others that they may
 #: match.
-MOST_MAPPED: Final = 64 << 10
+MAX_MAPPED: Final = 64 << 10
 
 
 #: Of so many groups and topics at once it is logged that there is no filter and why,
 #: once each while they are there: every heartbeat brings it again.
-MOST_TOLD: Final = 1000
+MAX_TOLD: Final = 1000
 
 #: How much of what a client says a line of the log repeats.
-MOST_QUOTED: Final = 128
+MAX_QUOTED: Final = 128
 
 #: How long a group that is not there yet counts as gone when the broker starts (the
 #: broker sheet, 26.2).
@@ -124,7 +124,7 @@ class Filter:
 
     @property
     def size(self) -> int:
-        """How much of L{MOST_CHARACTERS} it takes."""
+        """How much of L{MAX_CHARACTERS} it takes."""
         return len(self.expression) + OVERHEAD
 
 
@@ -231,9 +231,9 @@ class Filters:
         known = self.get(added.topic, added.group)
         if known is not None:
             self._remove(known)
-        if self._size + added.size > MOST_CHARACTERS:
+        if self._size + added.size > MAX_CHARACTERS:
             self._make_room(added.size)
-        if self._size + added.size > MOST_CHARACTERS:
+        if self._size + added.size > MAX_CHARACTERS:
             self._refuse(added.group, added.topic, "there is no room for it")
             return
         self._changed = True
@@ -244,9 +244,9 @@ class Filters:
     def _refuse(self, group: str, topic: str, why: str) -> None:
         """Count that there is no filter, and say so once."""
         self.refused += 1
-        if (group, topic) in self._told or len(self._told) >= MOST_TOLD:
+        if (group, topic) in self._told or len(self._told) >= MAX_TOLD:
             return
-        if len(topic) > MOST_QUOTED:
+        if len(topic) > MAX_QUOTED:
             # No topic has such a name.
             return
         self._told.add((group, topic))
@@ -254,14 +254,14 @@ class Filters:
             "The filter of group {group!r} for topic {topic!r} is not taken: {why!r}",
             group=group,
             topic=topic,
-            why=why[:MOST_QUOTED],
+            why=why[:MAX_QUOTED],
         )
 
     def _make_room(self, size: int) -> None:
         """Let go what has been dead for the longest time."""
         dead = [each for each in self.all() if each.dead_ms]
         for each in sorted(dead, key=lambda each: each.dead_ms):
-            if self._size + size <= MOST_CHARACTERS:
+            if self._size + size <= MAX_CHARACTERS:
                 break
             self._remove(each)
 
@@ -307,7 +307,7 @@ class Filters:
             return b""
         decoded = decode(properties)
         matched = self._bloom.empty()
-        left = MOST_MAPPED
+        left = MAX_MAPPED
         for each in groups.values():
             left -= len(each.expression)
             if left < 0 or each.compiled.matches(decoded):

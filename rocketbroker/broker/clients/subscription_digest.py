@@ -18,10 +18,10 @@ from rocketbroker.wire.bodies.heartbeats import SubscriptionData
 #: Up to so many characters a member's subscriptions are kept: one copy for members that
 #: want the same, but each connection could be in many groups with others. 100 topics
 #: with names and expressions of 40 characters take as much.
-MOST_CHARACTERS: Final = 8192
+MAX_CHARACTERS: Final = 8192
 
 #: Stands for the topic where there are more; the expression then is a digest.
-TOO_LONG: Final = f"(more than {MOST_CHARACTERS} characters of subscriptions)"
+TOO_LONG: Final = f"(more than {MAX_CHARACTERS} characters of subscriptions)"
 
 ALL: Final = "*"
 
@@ -41,7 +41,7 @@ def wants_of(subscriptions: list[SubscriptionData]) -> bytes:
         if not is_retry_topic(subscription.topic)
     )
     value = _encode(pairs).encode("ascii")
-    if len(value) <= MOST_CHARACTERS:
+    if len(value) <= MAX_CHARACTERS:
         return value
     digest = hashlib.sha256(value).hexdigest()
     return _encode([[TOO_LONG, digest]]).encode("ascii")

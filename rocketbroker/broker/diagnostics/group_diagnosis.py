@@ -42,8 +42,8 @@ from rocketbroker.broker.json_bodies import with_body
 from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.broker.pull.denied_pulls import (
-    MOST_ADDRESSES,
-    MOST_NOTED,
+    MAX_ADDRESSES,
+    MAX_NOTED,
     DeniedPulls,
 )
 from rocketbroker.broker.registration.route_cache import RouteCache
@@ -56,7 +56,7 @@ LOOK_SECONDS: Final = 5.0
 
 #: What is done in one go, in units of a fifth of a microsecond: nobody is served in
 #: these 20 ms. Other groups wait for the next time: ten thousand take half a minute.
-MOST_WORK: Final = 100_000
+MAX_WORK: Final = 100_000
 
 #: In the same units, what a group costs beside its members, who are one each, and what
 #: a problem costs.
@@ -70,11 +70,11 @@ NEW_SECONDS: Final = 300.0
 
 #: So many problems are kept and listed. Others are counted, and looked at again when
 #: there is room.
-MOST_KEPT: Final = 1000
+MAX_KEPT: Final = 1000
 
 #: And so many bytes of JSON: an answer has to fit into a frame of 16 MiB. A usual
 #: problem takes 1000, one that clients have made as large as they can 100,000.
-MOST_BYTES: Final = 4 << 20
+MAX_BYTES: Final = 4 << 20
 
 #: A pull that was refused counts for so long: clients ask again after some seconds,
 #: those that choose their queues themselves perhaps each minute.
@@ -84,10 +84,10 @@ REFUSED_SECONDS: Final = 120.0
 SILENT_SECONDS: Final = 300.0
 
 #: So many problems are logged within L{SILENT_SECONDS}, the others later.
-MOST_LOGGED: Final = 100
+MAX_LOGGED: Final = 100
 
 #: So many characters a line of the log has about who differs; the list has it all.
-MOST_LINE: Final = 1000
+MAX_LINE: Final = 1000
 
 
 @final
@@ -142,13 +142,13 @@ class GroupDiagnosis:
         consumers: ConsumerRegistry,
         topics: TopicTable,
         groups: GroupTable,
-        elsewhere: RouteCache,
+        route_cache: RouteCache,
         seconds: Callable[[], float],
         wall_ms: Callable[[], int],
-        most_kept: int = MOST_KEPT,
-        most_bytes: int = MOST_BYTES,
-        most_work: int = MOST_WORK,
-        most_logged: int = MOST_LOGGED,
+        most_kept: int = MAX_KEPT,
+        most_bytes: int = MAX_BYTES,
+        most_work: int = MAX_WORK,
+        most_logged: int = MAX_LOGGED,
     ) -> None:
         """
         @param seconds: the monotonic time.
@@ -158,7 +158,7 @@ class GroupDiagnosis:
         self._consumers = consumers
         self._topics = topics
         self._groups = groups
-        self._elsewhere = elsewhere
+        self._route_cache = route_cache
         self._seconds = seconds
         self._wall_ms = wall_ms
         self._most_kept = most_kept
@@ -265,12 +265,12 @@ class GroupDiagnosis:
         for (group, topic), those in self.refusals.take().items():
             topics = self._refused.setdefault(group, {})
             if topic not in topics:
-                if count >= MOST_NOTED:
+                if count >= MAX_NOTED:
                     continue
                 count += 1
             addresses = topics.setdefault(topic, {})
             for address in those:
-                if address in addresses or len(addresses) < MOST_ADDRESSES:
+                if address in addresses or len(addresses) < MAX_ADDRESSES:
                     if address not in addresses:
                         self._pending[group] = None
                     addresses[address] = now
@@ -283,7 +283,7 @@ class GroupDiagnosis:
             self._consumers.group(name),
             self._topics,
             self._groups,
-            self._elsewhere,
+            self._route_cache,
             {topic: list(addresses) for topic, addresses in refused.items()},
         )
         before = self._findings.pop(name, {})
@@ -351,7 +351,7 @@ class GroupDiagnosis:
             group=finding.group,
             kind=problem.kind,
             subject=problem.subject,
-            sides=sides if len(sides) <= MOST_LINE else f"{sides[:MOST_LINE]}...",
+            sides=sides if len(sides) <= MAX_LINE else f"{sides[:MAX_LINE]}...",
             leads_to=LEADS_TO[problem.kind],
         )
 

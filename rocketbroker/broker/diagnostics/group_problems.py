@@ -57,16 +57,16 @@ KINDS: Final = (
 
 #: So many different sets of subscriptions of one group are compared, and so many sides
 #: of a problem shown: who has more has read enough.
-MOST_SIDES: Final = 16
+MAX_SIDES: Final = 16
 
 #: So many members of each side are named; all are counted.
-MOST_NAMED: Final = 5
+MAX_NAMED: Final = 5
 
 #: So many problems of one group are found.
-MOST_OF_GROUP: Final = 50
+MAX_OF_GROUP: Final = 50
 
 #: So many characters of what a client says are repeated.
-MOST_SHOWN: Final = 128
+MAX_SHOWN: Final = 128
 
 #: What a member wants of a topic that it does not subscribe to.
 NOTHING: Final = "(not subscribed)"
@@ -173,9 +173,9 @@ Wishes: TypeAlias = tuple[dict[str, str], list[Member]]
 def shown(text: str) -> str:
     """What a client says, not longer than need be, and such that it can be encoded."""
     text = text.encode("utf-8", "replace").decode("utf-8")
-    if len(text) <= MOST_SHOWN:
+    if len(text) <= MAX_SHOWN:
         return text
-    return f"{text[:MOST_SHOWN]}... ({len(text)} characters)"
+    return f"{text[:MAX_SHOWN]}... ({len(text)} characters)"
 
 
 def who(member: Member) -> Who:
@@ -201,7 +201,7 @@ def side(
         for other in others
         if (other if isinstance(other, str) else other.connection.peer) not in those
     ]
-    named = [*map(who, members[:MOST_NAMED]), *more][:MOST_NAMED]
+    named = [*map(who, members[:MAX_NAMED]), *more][:MAX_NAMED]
     return Side(shown(what), len(members) + len(more), tuple(named))
 
 
@@ -210,20 +210,20 @@ def problems_of(
     group: ConsumerGroup | None,
     topics: TopicTable,
     groups: GroupTable,
-    elsewhere: RouteCache,
+    route_cache: RouteCache,
     refused: Refused,
 ) -> tuple[list[Problem], bool]:
     """What is wrong with a group.
 
     @param group: None if it has no members.
     @param refused: whose pulls were refused lately.
-    @return: at the most L{MOST_OF_GROUP} problems; and whether to look again: there is
+    @return: at the most L{MAX_OF_GROUP} problems; and whether to look again: there is
         a client id that is there twice, but perhaps not for long, or a topic that is
         not here.
     """
     if group is None:
-        allowed = not_allowed(name, [], [], topics, groups, elsewhere, refused)
-        return list(islice(allowed, MOST_OF_GROUP)), False
+        allowed = not_allowed(name, [], [], topics, groups, route_cache, refused)
+        return list(islice(allowed, MAX_OF_GROUP)), False
     by_wants: dict[bytes, list[Member]] = {}
     by_client: dict[str, Member] = {}
     twice: dict[str, list[Member]] = {}
@@ -235,7 +235,7 @@ def problems_of(
             twice.setdefault(member.client_id, [first]).append(member)
     wants = [
         (expressions(value), members)
-        for value, members in islice(by_wants.items(), MOST_SIDES)
+        for value, members in islice(by_wants.items(), MAX_SIDES)
     ]
     if group.message_model == BROADCASTING:
         twice.clear()
@@ -253,12 +253,12 @@ def problems_of(
     found = chain(
         different(wants),
         doubled,
-        not_allowed(name, members, wants, topics, groups, elsewhere, refused),
+        not_allowed(name, members, wants, topics, groups, route_cache, refused),
         no_broadcasting(group, groups),
     )
-    problems = list(islice(found, MOST_OF_GROUP))
+    problems = list(islice(found, MAX_OF_GROUP))
     unsettled = any(len(members) == 1 for members in clients) or any(
-        elsewhere.may_appear(topic)
+        route_cache.may_appear(topic)
         for wanted, _ in wants
         for topic in wanted
         if topics.config(topic) is None and topic != TOO_LONG
@@ -300,7 +300,7 @@ def not_allowed(
     wants: Sequence[Wishes],
     topics: TopicTable,
     groups: GroupTable,
-    elsewhere: RouteCache,
+    route_cache: RouteCache,
     refused: Refused,
 ) -> Iterable[Problem]:
     """What a group asks for and does not get."""
@@ -319,7 +319,7 @@ def not_allowed(
     for topic in sorted(wanted_topics.union(refused) - {ANY_TOPIC, TOO_LONG}):
         known = topics.config(topic)
         if known is None:
-            if topic not in wanted_topics or elsewhere.has(topic) is not False:
+            if topic not in wanted_topics or route_cache.has(topic) is not False:
                 continue
             kind, what = TOPIC_MISSING, "on no broker"
         elif not known.perm & READ:

@@ -14,13 +14,13 @@ from __future__ import annotations
 import re
 from typing import Final, final
 
-from rocketbroker.broker.metadata.topics import MOST_QUEUES
-from rocketbroker.config.levels import MOST_LEVELS, parse_levels
+from rocketbroker.broker.metadata.topics import MAX_QUEUES
+from rocketbroker.config.levels import MAX_LEVELS, parse_levels
 from rocketbroker.errors import SystemFailure
 from rocketbroker.records.hashing import tag_code
 from rocketbroker.records.names import (
     HALF_TOPIC,
-    MOST_RETRY_TOPIC_BYTES,
+    MAX_RETRY_TOPIC_BYTES,
     SCHEDULE_TOPIC,
     has_illegal_characters,
 )
@@ -42,7 +42,7 @@ from rocketbroker.store.interfaces import Draft, IQueue
 #: Other ways to say when a message is wanted; a level wins against all of them.
 TIMER_NAMES: Final = (TIMER_DELIVER_MS, TIMER_DELAY_SEC, TIMER_DELAY_MS)
 
-assert MOST_LEVELS <= MOST_QUEUES
+assert MAX_LEVELS <= MAX_QUEUES
 
 #: What Java's parseInt takes.
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,10}\Z")
@@ -106,11 +106,11 @@ def destination(message: StoredMessage) -> tuple[str, int] | None:
     properties = message.properties
     topic = properties.get(REAL_TOPIC, "")
     number = properties.get(REAL_QUEUE_ID, "")
-    if not _WHOLE.match(number) or not 0 <= int(number) < MOST_QUEUES:
+    if not _WHOLE.match(number) or not 0 <= int(number) < MAX_QUEUES:
         return None
     if (
         topic in ("", HALF_TOPIC, SCHEDULE_TOPIC)
-        or len(topic) > MOST_RETRY_TOPIC_BYTES
+        or len(topic) > MAX_RETRY_TOPIC_BYTES
         or has_illegal_characters(topic)
     ):
         return None

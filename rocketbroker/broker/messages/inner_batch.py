@@ -13,7 +13,7 @@ from rocketbroker.broker.messages.outer_batch import split
 from rocketbroker.errors import MessageIllegal
 from rocketbroker.records import properties
 from rocketbroker.records.hashing import tag_code
-from rocketbroker.records.queueunits import MOST_MESSAGES
+from rocketbroker.records.queueunits import MAX_MESSAGES
 from rocketbroker.remoting.interfaces import IConnection
 from rocketbroker.store.interfaces import Draft, IQueue, Placed
 from rocketbroker.wire.hot import SendFields
@@ -33,8 +33,8 @@ def inner_batch(
     @raise MessageIllegal: it is no batch, or has too many messages.
     """
     count = len(split(body, b""))
-    if count > MOST_MESSAGES:
-        raise MessageIllegal(f"{count} messages in a batch, at most {MOST_MESSAGES}")
+    if count > MAX_MESSAGES:
+        raise MessageIllegal(f"{count} messages in a batch, at most {MAX_MESSAGES}")
     own["INNER_NUM"] = str(count)
     return _draft(connection, fields, own, body, queue, count)
 

@@ -35,7 +35,7 @@ from rocketbroker.store.interfaces import Draft, IStore, Placed
 
 #: Light queues of one message. Each may be a new one, so a handle and a file, made
 #: while everybody else waits: a thousand take a tenth of a second.
-MOST_OF_ONE: Final = 1024
+MAX_OF_ONE: Final = 1024
 
 _OFFSETS: Final = INNER_MULTI_QUEUE_OFFSET.encode() + b"\x01"
 
@@ -86,8 +86,8 @@ class Lmq:
         if not named or is_retry_topic(topic) or topic.startswith(SYSTEM_PREFIX):
             return []
         names = [*dict.fromkeys(named.split(","))]
-        if len(names) > MOST_OF_ONE:
-            raise MessageIllegal(f"{len(names)} light queues, at most {MOST_OF_ONE}")
+        if len(names) > MAX_OF_ONE:
+            raise MessageIllegal(f"{len(names)} light queues, at most {MAX_OF_ONE}")
         for name in names:
             if not is_light(name) or topic_problem(name) is not None or name == topic:
                 raise MessageIllegal(f"{name[:64]!r} is not a light queue for {topic}")

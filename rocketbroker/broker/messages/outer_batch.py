@@ -38,11 +38,11 @@ _HEAD: Final = Struct(
 _SIZE: Final = Struct(">h")
 
 #: The properties of a record have a length of 16 bits, signed.
-MOST_PROPERTIES_BYTES: Final = 32767
+MAX_PROPERTIES_BYTES: Final = 32767
 
 #: Messages of one batch. The smallest takes 22 bytes here and 91 in the log, so that a
 #: body of 4 MiB would otherwise become 17 MB of log; clients split at 1 MiB and 4 MiB.
-MOST_MESSAGES: Final = 65_536
+MAX_MESSAGES: Final = 65_536
 
 #: Flag, body, properties and tag code of a message.
 Part = tuple[int, bytes, bytes, int]
@@ -68,7 +68,7 @@ def split(body: bytes, request_properties: bytes) -> list[Part]:
     """
     parts: list[Part] = []
     size = len(body)
-    room = MOST_PROPERTIES_BYTES - len(request_properties)
+    room = MAX_PROPERTIES_BYTES - len(request_properties)
     shared_code = tag_code_of(request_properties)
     unpack_head, head_size = _HEAD.unpack_from, _HEAD.size
     unpack_size = _SIZE.unpack_from
@@ -98,6 +98,6 @@ def split(body: bytes, request_properties: bytes) -> list[Part]:
         at = after
     if not parts:
         raise MessageIllegal("the batch is empty")
-    if len(parts) > MOST_MESSAGES:
+    if len(parts) > MAX_MESSAGES:
         raise MessageIllegal(f"a batch of {len(parts)} messages, at most 65536")
     return parts

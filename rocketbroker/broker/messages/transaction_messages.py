@@ -73,7 +73,7 @@ _MARK_CODE: Final = tag_code(MARK_TAG)
 
 #: So many of those that were given up are looked through for one, in some tenths of a
 #: second of a thread.
-MOST_GIVEN_UP: Final = 10_000
+MAX_GIVEN_UP: Final = 10_000
 
 #: A half that is over: its offset in the half queue, and the position of what has come
 #: in its place: final message, copy, what was given up; 0: nothing, or that is safe.
@@ -128,7 +128,7 @@ def parsed_offset(text: str) -> int | None:
 
 
 def final_message(
-    half: StoredMessage, store: IStore, postponing: DelayMessages, context: object
+    half: StoredMessage, store: IStore, delay_messages: DelayMessages, context: object
 ) -> Draft:
     """The draft by which a half message gets to where it belongs.
 
@@ -146,7 +146,7 @@ def final_message(
     level = level_of(own)
     if level > 0:
         own.pop(TRANSACTION_PREPARED, None)
-        queue_id = postponing.postpone(own, topic, queue_id, level)
+        queue_id = delay_messages.postpone(own, topic, queue_id, level)
         topic = SCHEDULE_TOPIC
     if level > 0 or CRC32 in own:
         own.pop(CRC32, None)
@@ -183,7 +183,7 @@ def discarded(half: StoredMessage, store: IStore) -> Draft:
 
 def was_given_up(store: IStore, half: StoredMessage) -> bool:
     """I{Blocking.} Whether a half message is in the topic of what nobody knows anything
-    of; or may be, if what is there cannot be read, or is too much (L{MOST_GIVEN_UP}).
+    of; or may be, if what is there cannot be read, or is too much (L{MAX_GIVEN_UP}).
     """
     try:
         queue = store.queue(CHECK_MAX_TIME_TOPIC, 0)
@@ -191,7 +191,7 @@ def was_given_up(store: IStore, half: StoredMessage) -> bool:
             store.offset_by_time(queue, half.store_ms, False),
             queue.max_offset,
         )
-        if end - offset > MOST_GIVEN_UP:
+        if end - offset > MAX_GIVEN_UP:
             return True
         while offset < end:
             entries = store.entries(queue, offset, end - offset)

@@ -14,7 +14,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 
 from rocketbroker.broker.json_table import JsonTable
-from rocketbroker.broker.metadata.topics import MOST_MADE, READ, loaded_version
+from rocketbroker.broker.metadata.topics import MAX_MADE, READ, loaded_version
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.records.names import SYSTEM_GROUP_PREFIX, group_problem, is_light
@@ -50,7 +50,7 @@ class GroupTable:
         file: JsonTable,
         wall_ms: Callable[[], int],
         light: bool = False,
-        most_made: int = MOST_MADE,
+        most_made: int = MAX_MADE,
     ) -> None:
         """
         @param light: enableLmq: groups of light queues are there without being made.

@@ -47,13 +47,13 @@ UNIT_SUBSCRIPTION: Final = 2
 
 #: The most queues of a topic: each may become files and memory, and clients ask for
 #: each. The reference has no bound.
-MOST_QUEUES: Final = 16384
+MAX_QUEUES: Final = 16384
 
 #: From so many topics on, none is made because somebody sends to it; as many groups
 #: again have retry topics. All topics go to name servers in one frame, which takes 16
 #: MiB and 430 bytes for the longest name: with more of them a client that invents names
 #: could make the broker unknown to everybody. Operators may make more.
-MOST_MADE: Final = 19_000
+MAX_MADE: Final = 19_000
 
 #: How many queues built-in topics have that have more than one.
 SCHEDULE_QUEUES: Final = 18
@@ -78,7 +78,7 @@ class TopicTable:
         wall_ms: Callable[[], int],
         timer: bool = True,
         light: bool = False,
-        most_made: int = MOST_MADE,
+        most_made: int = MAX_MADE,
     ) -> None:
         """
         @param timer: timerWheelEnable.
@@ -353,8 +353,8 @@ def bounded(config: TopicConfig) -> TopicConfig:
     """A topic with no more queues than one may have: files and groups say anything."""
     return attrs.evolve(
         config,
-        read_queue_nums=max(0, min(config.read_queue_nums, MOST_QUEUES)),
-        write_queue_nums=max(0, min(config.write_queue_nums, MOST_QUEUES)),
+        read_queue_nums=max(0, min(config.read_queue_nums, MAX_QUEUES)),
+        write_queue_nums=max(0, min(config.write_queue_nums, MAX_QUEUES)),
     )
 
 

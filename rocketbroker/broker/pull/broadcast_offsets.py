@@ -36,11 +36,11 @@ FROM_PROXY: Final = 1
 #: How many clients are noted, counted once for each topic and group. Their names come
 #: from proxies, so their number has no other bound; with sixteen queues each they take
 #: some 64 MB. A client beyond it is served, and not noted.
-MOST_PLACES: Final = 65_536
+MAX_PLACES: Final = 65_536
 
 #: Client ids of more characters are not noted, for the same reason; one is an address,
 #: a process number and a time.
-MOST_CLIENT_ID: Final = 255
+MAX_CLIENT_ID: Final = 255
 
 
 @final
@@ -152,7 +152,7 @@ class BroadcastOffsets:
         key = fields.topic, fields.consumerGroup
         place = self._places.get(key, {}).get(name)
         if place is None:
-            if self._count >= MOST_PLACES or len(name) > MOST_CLIENT_ID:
+            if self._count >= MAX_PLACES or len(name) > MAX_CLIENT_ID:
                 self._refuse()
                 return
             place = self._places.setdefault(key, {})[name] = Place()

@@ -16,10 +16,10 @@ ANY_TOPIC: Final = ""
 
 #: So many groups and topics are noted between two looks; others only are counted, and
 #: noted later, as clients go on asking.
-MOST_NOTED: Final = 1000
+MAX_NOTED: Final = 1000
 
 #: So many addresses are noted for each of them.
-MOST_ADDRESSES: Final = 5
+MAX_ADDRESSES: Final = 5
 
 #: The addresses of one group that were refused, by topic.
 Refused: TypeAlias = Mapping[str, Sequence[str]]
@@ -45,9 +45,9 @@ class DeniedPulls:
         self.count += 1
         noted = self._noted.get((group, topic))
         if noted is None:
-            if len(self._noted) < MOST_NOTED:
+            if len(self._noted) < MAX_NOTED:
                 self._noted[group, topic] = [address]
-        elif len(noted) < MOST_ADDRESSES and address not in noted:
+        elif len(noted) < MAX_ADDRESSES and address not in noted:
             noted.append(address)
 
     def take(self) -> dict[tuple[str, str], list[str]]:

@@ -37,7 +37,7 @@ from rocketbroker.store.interfaces import (
 #: Held pulls of one connection. A client holds one pull for each queue of each group
 #: that it consumes; the largest topic that is made by itself has 1024 queues. Beyond
 #: it the answer is PULL_NOT_FOUND at once, and the client asks again.
-MOST_HELD_PER_CONNECTION: Final = 16_384
+MAX_HELD_PER_CONNECTION: Final = 16_384
 
 #: How often each queue with held pulls is looked at (with longPollingEnable).
 CHECK_SECONDS: Final = 5.0
@@ -45,12 +45,12 @@ CHECK_SECONDS: Final = 5.0
 #: How many bytes of new messages are looked at, for all who hold pulls with filters on
 #: properties in one queue: a few ten milliseconds. Whoever is not reached is found by
 #: the next regular check, as if nothing had come.
-MOST_LOOKED: Final = 4 << 20
+MAX_LOOKED: Final = 4 << 20
 
 #: What all held pulls with filters on properties may cost together
 #: (L{MessageFilter.cost}), as compiled expressions take memory: some ten thousand
 #: ordinary ones. Beyond it too the answer is PULL_NOT_FOUND at once.
-MOST_COST: Final = 16 << 20
+MAX_COST: Final = 16 << 20
 
 #: How many expired entries the timer's heap may have beside the live ones.
 _SPARE: Final = 1024
@@ -166,8 +166,8 @@ class LongPolling:
         mine = self._connections.get(connection)
         if (
             self.held >= self._most
-            or self._cost + cost_of(held) > MOST_COST
-            or (mine is not None and len(mine) >= MOST_HELD_PER_CONNECTION)
+            or self._cost + cost_of(held) > MAX_COST
+            or (mine is not None and len(mine) >= MAX_HELD_PER_CONNECTION)
             or self._stopped
         ):
             self.refused += 1
@@ -199,7 +199,7 @@ class LongPolling:
             if held.offset >= end:
                 continue
             if isinstance(matches, MessageFilter):
-                if looked >= MOST_LOOKED:
+                if looked >= MAX_LOOKED:
                     continue
                 start = max(held.offset, end - len(codes))
                 wakes, size = self._look(arrival.queue, start, end, matches)
@@ -290,5 +290,5 @@ class LongPolling:
 
 
 def cost_of(held: HeldPull) -> int:
-    """What it takes of L{MOST_COST}."""
+    """What it takes of L{MAX_COST}."""
     return held.matches.cost if isinstance(held.matches, MessageFilter) else 0

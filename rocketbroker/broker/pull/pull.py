@@ -35,7 +35,7 @@ from rocketbroker.broker.pull.pull_answers import (
 )
 from rocketbroker.broker.pull.pull_checks import (
     COMMIT,
-    MOST_KEPT_CHARACTERS,
+    MAX_KEPT_CHARACTERS,
     SUSPEND,
     PullChecks,
     PullForbidden,
@@ -61,10 +61,10 @@ from rocketbroker.wire.hot import PULL_ANSWER, PullFields, read_pull
 
 #: Pulls of old messages that wait for the disk at the same time. Each holds a place in
 #: the queue of the thread pool; beyond it the client is told to slow down.
-MOST_COLD: Final = 1024
+MAX_COLD: Final = 1024
 
 #: How long a pull waits at most, whatever it says: clients say 15 to 30 seconds.
-MOST_SUSPENDED_SECONDS: Final = 3600.0
+MAX_SUSPENDED_SECONDS: Final = 3600.0
 
 _SIZES: Final = Struct(
     ">I"  # length of the frame, without these 4 bytes
@@ -119,7 +119,7 @@ class Pulling:
         checks: PullChecks,
         offsets: OffsetTable,
         broadcasts: BroadcastOffsets,
-        holding: LongPolling,
+        long_polling: LongPolling,
         options: BrokerOptions,
         dispatch: Callable[[], None],
         in_thread: InThread,
@@ -141,7 +141,7 @@ class Pulling:
         self._checks = checks
         self._offsets = offsets
         self._broadcasts = broadcasts
-        self._holding = holding
+        self._long_polling = long_polling
         self._options = options
         self._dispatch = dispatch
         self._in_thread = in_thread
@@ -266,7 +266,7 @@ class Pulling:
             assert isinstance(held.request, Pull)
             return held.request.route.group == group
 
-        self._holding.release(queue, outdated)
+        self._long_polling.release(queue, outdated)
 
     def _serve(self, pull: Pull, reset: int | None) -> None:
         """Read for a pull that has just come.
@@ -299,7 +299,7 @@ class Pulling:
 
     def _read_cold(self, pull: Pull, first: bool) -> None:
         """Read in a thread."""
-        if self.cold >= MOST_COLD:
+        if self.cold >= MAX_COLD:
             self._refuse(pull, SystemBusy(OVERLOAD))
             return
         self._cold_since[pull] = self._seconds()
@@ -351,11 +351,11 @@ class Pulling:
     def _hold(self, pull: Pull, offset: int) -> bool:
         """Let a pull wait; whether it does."""
         fields = pull.fields
-        if len(fields.subscription or "") > MOST_KEPT_CHARACTERS:
+        if len(fields.subscription or "") > MAX_KEPT_CHARACTERS:
             return False
-        seconds = min(fields.suspendTimeoutMillis / 1000.0, MOST_SUSPENDED_SECONDS)
+        seconds = min(fields.suspendTimeoutMillis / 1000.0, MAX_SUSPENDED_SECONDS)
         matches = pull.route.matches
-        return self._holding.hold(
+        return self._long_polling.hold(
             HeldPull(
                 pull.connection,
                 pull.queue,

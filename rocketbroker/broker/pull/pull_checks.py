@@ -45,16 +45,16 @@ SUBSCRIPTION: Final = 4
 
 #: How many outcomes are kept. Subscriptions come from clients, so their number has no
 #: other bound; beyond it all are forgotten and made again.
-MOST_ROUTES: Final = 8192
+MAX_ROUTES: Final = 8192
 
 #: Subscriptions up to this length are kept, in routes and with held pulls: 100 tags of
 #: 40 characters, and at the most 32 MB of them. Longer ones are looked at each time.
-MOST_KEPT_CHARACTERS: Final = 4096
+MAX_KEPT_CHARACTERS: Final = 4096
 
 #: How many groups and topics are counted for, a few hundred bytes each. When there are
 #: so many, those that are gone are forgotten; light queues need no making and are never
 #: gone, so that beyond it all begin at 0 again.
-MOST_COUNTED: Final = 65536
+MAX_COUNTED: Final = 65536
 
 #: Those that are gone are looked for from so many on, and when twice as many are there
 #: as the last time.
@@ -64,7 +64,7 @@ BROADCASTING: Final = "BROADCASTING"
 ACTIVELY: Final = "CONSUME_ACTIVELY"
 
 #: How much of a peer's text a remark repeats.
-MOST_QUOTED: Final = 64
+MAX_QUOTED: Final = 64
 
 #: Stands in the key of a route for "as the group is registered".
 _REGISTERED: Final = "\0registered"
@@ -164,7 +164,7 @@ class PullChecks:
         filters: Filters,
         refusals: DeniedPulls,
         options: BrokerOptions,
-        most_counted: int = MOST_COUNTED,
+        most_counted: int = MAX_COUNTED,
     ) -> None:
         self.forgotten_messages = 0
         self._most_counted = most_counted
@@ -208,7 +208,7 @@ class PullChecks:
         route = self._routes.get(key)
         if route is None or not (own or self._is_latest(route, fields)):
             route = self._make(connection, fields)
-            if len(self._routes) >= MOST_ROUTES:
+            if len(self._routes) >= MAX_ROUTES:
                 self._routes.clear()
             self._generations = self._topics.generation, self._groups.generation
             if self._is_small(route, fields) if own else self._is_latest(route, fields):
@@ -229,7 +229,7 @@ class PullChecks:
         """
         return (
             not isinstance(route.matches, MessageFilter)
-            and len(fields.subscription or "") <= MOST_KEPT_CHARACTERS
+            and len(fields.subscription or "") <= MAX_KEPT_CHARACTERS
         )
 
     def _is_latest(self, route: Route, fields: PullFields) -> bool:
@@ -407,7 +407,7 @@ def check_kind(options: BrokerOptions, kind: str | None) -> None:
     if not options.enable_property_filter:
         raise SystemFailure(
             "The broker does not support consumer to filter message by "
-            f"{(kind or '')[:MOST_QUOTED]}"
+            f"{(kind or '')[:MAX_QUOTED]}"
         )
 
 

@@ -3,7 +3,7 @@
 
 The reference gives 32 messages at most, whatever a client asks for. We do too as long
 as it asks for no more than that; who asks for more knows us, and gets up to
-L{MOST_MESSAGES} and L{MOST_BYTES}.
+L{MAX_MESSAGES} and L{MAX_BYTES}.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rocketbroker.wire.headers.pull import PullMessageRequestHeader
 from rocketbroker.wire.hot import PullFields
 
 #: More than this many messages are not given at once, whatever is asked for.
-MOST_MESSAGES: Final = 65_536
+MAX_MESSAGES: Final = 65_536
 
 #: What the reference gives at most (its clients do not know more).
 STOCK_MESSAGES: Final = 32
@@ -25,7 +25,7 @@ STOCK_MESSAGES: Final = 32
 ORDINARY_BYTES: Final = 256 << 10
 
 #: Bytes of one answer, whatever is asked for: half of the largest frame.
-MOST_BYTES: Final = 8 << 20
+MAX_BYTES: Final = 8 << 20
 
 #: Required fields that a pull without a subscription, that does not wait and commits
 #: nothing, does well without.
@@ -65,4 +65,4 @@ def limits(fields: PullFields) -> tuple[int, int]:
     if most <= STOCK_MESSAGES:
         return (most if most > 0 else 1), ORDINARY_BYTES
     size = fields.maxMsgBytes or ORDINARY_BYTES
-    return min(most, MOST_MESSAGES), min(size, MOST_BYTES)
+    return min(most, MAX_MESSAGES), min(size, MAX_BYTES)

@@ -20,10 +20,10 @@ from rocketbroker.wire.bodies.routes import TopicRouteData
 ANSWER_SECONDS: Final = 60.0
 
 #: So many questions are under way at once; the others wait until somebody asks again.
-MOST_ASKED: Final = 16
+MAX_ASKED: Final = 16
 
 #: So many answers are kept: topics are what clients say. Beyond it all are forgotten.
-MOST_KNOWN: Final = 4096
+MAX_KNOWN: Final = 4096
 
 
 @final
@@ -61,7 +61,7 @@ class RouteCache:
             return False
         known = self._known.get(topic)
         is_old = known is None or self._seconds() - known[1] >= ANSWER_SECONDS
-        if is_old and topic not in self._asking and len(self._asking) < MOST_ASKED:
+        if is_old and topic not in self._asking and len(self._asking) < MAX_ASKED:
             self._asking.add(topic)
             asked = Deferred.fromCoroutine(self._ask(topic))
             asked.addBoth(lambda _: self._asking.discard(topic))
@@ -84,7 +84,7 @@ class RouteCache:
             else:
                 names = {data.broker_name for data in route.queue_datas}
                 found = bool(names - {self._broker_name})
-            if len(self._known) >= MOST_KNOWN:
+            if len(self._known) >= MAX_KNOWN:
                 self._known.clear()
             self._known[topic] = found, self._seconds()
             return

@@ -28,7 +28,7 @@ LAST_EXTENSION_ADDRESS: Final = -(1 << 31) - 1
 
 #: How many bytes of messages one step delivers: what two or three connections send in
 #: a turn, and the largest message whatever it is.
-MOST_BYTES: Final = 256 << 10
+MAX_BYTES: Final = 256 << 10
 
 
 @final
@@ -163,7 +163,7 @@ def find_due(store: IStore, level: DelayLevel, most: int, now_ms: int) -> Step:
             message = message or waiting_at(store, level.queue, position, length)
             if message is None:
                 step.unreadable.append((offset, position))
-            elif size and size + length > MOST_BYTES:
+            elif size and size + length > MAX_BYTES:
                 break
             else:
                 size += length

@@ -14,7 +14,7 @@ from twisted.internet.defer import Deferred
 
 from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.broker.metadata.topics import loaded_version
-from rocketbroker.config.levels import MOST_LEVELS
+from rocketbroker.config.levels import MAX_LEVELS
 from rocketbroker.wire.bodies.topics import DataVersion
 from rocketbroker.wire.fields import integer_of
 
@@ -48,7 +48,7 @@ class DelayOffsets:
             level = integer_of(name)
             if (
                 level is not None
-                and 0 < level <= MOST_LEVELS
+                and 0 < level <= MAX_LEVELS
                 and isinstance(offset, int)
                 and 0 <= offset < 1 << 63
             ):

@@ -35,10 +35,10 @@ from rocketbroker.store.interfaces import FOUND, IStore
 
 #: How many messages are looked at for one copy: those that come to a busy queue in a
 #: tenth of a second.
-MOST_LOOKED_AT: Final = 2048
+MAX_LOOKED_AT: Final = 2048
 
 #: So many of them, and bytes, are read at once.
-_AT_ONCE: Final = 512
+_BATCH_SIZE: Final = 512
 _BYTES: Final = 1 << 20
 
 
@@ -95,9 +95,9 @@ def _has_copy(store: IStore, message: StoredMessage, due_ms: int) -> bool:
         # No room, or too many light queues: then the copy is not there either.
         return False
     offset = store.offset_by_time(queue, due_ms, False)
-    last = offset + MOST_LOOKED_AT
+    last = offset + MAX_LOOKED_AT
     while offset < last:
-        most = min(_AT_ONCE, last - offset)
+        most = min(_BATCH_SIZE, last - offset)
         result = store.read(queue, offset, most, _BYTES, None)
         if result.status != FOUND or result.next_offset <= offset:
             return False

@@ -4,7 +4,7 @@
 Ten times a second, and without a pause while something is due, each level in turn is
 looked at. What is due is stored where it belongs, by one append for many messages, and
 wakes consumers like any other message. A turn delivers no more than
-L{MOST_DELIVERED} messages, so that a backlog after a restart leaves connections their
+L{MAX_DELIVERED} messages, so that a backlog after a restart leaves connections their
 share. What is far behind in the log is read in a thread.
 
 I{What is promised.} A message is delivered when its level has passed since it was
@@ -65,7 +65,7 @@ from rocketbroker.store.interfaces import (
 LOOK_SECONDS: Final = 0.1
 
 #: How many messages are delivered before connections get their turn: some ms.
-MOST_DELIVERED: Final = 128
+MAX_DELIVERED: Final = 128
 
 #: How long a level rests that cannot be read, or after a mistake of ours.
 BROKEN_SECONDS: Final = 10.0
@@ -90,9 +90,9 @@ class ScheduleService:
         clock: IReactorTime,
         store: IStore,
         offsets: DelayOffsets,
-        postponing: DelayMessages,
+        delay_messages: DelayMessages,
         lights: Lmq,
-        durability: GroupCommit,
+        group_commit: GroupCommit,
         appended: Callable[[], None],
         counter: Callable[[str, int, str], QueueSends] | None,
         most_under_way: int,
@@ -115,12 +115,12 @@ class ScheduleService:
         self._clock = clock
         self._store = store
         self._offsets = offsets
-        self._postponing = postponing
+        self._delay_messages = delay_messages
         self._lights = lights
-        self._durability = durability
+        self._group_commit = group_commit
         self._appended = appended
         self._counter = counter
-        self._most_under_way = max(most_under_way, MOST_DELIVERED)
+        self._most_under_way = max(most_under_way, MAX_DELIVERED)
         self._wall_ms = wall_ms
         self._steady = SteadyTime(clock.seconds, wall_ms)
         self._in_thread = in_thread
@@ -134,7 +134,7 @@ class ScheduleService:
         self._offsets.load()
         # From now on: the recovery of the store may have taken minutes.
         self._steady = SteadyTime(self._clock.seconds, self._wall_ms)
-        for number, delay_ms in enumerate(self._postponing.delays, 1):
+        for number, delay_ms in enumerate(self._delay_messages.delays, 1):
             queue = self._store.queue(SCHEDULE_TOPIC, number - 1)
             offset = self._offsets.get(number)
             if offset is None:
@@ -224,7 +224,7 @@ class ScheduleService:
         self._call = None
         self._look_at_clock()
         pause = LOOK_SECONDS
-        left = MOST_DELIVERED
+        left = MAX_DELIVERED
         for _ in range(len(self._levels)):
             level = self._levels[0]
             self._levels.rotate(-1)
@@ -335,8 +335,8 @@ class ScheduleService:
         if drafts:
             self._store.append(drafts)
             self._appended()
-            if self._durability.synchronous:
-                self._durability.flush()
+            if self._group_commit.synchronous:
+                self._group_commit.flush()
         failed = self._settle(level, drafts)
         if failed is not None:
             again = failed
@@ -345,7 +345,7 @@ class ScheduleService:
             level.advance(step.next_offset)
             level.next_ms = step.next_ms
             more = not step.next_ms and step.next_offset < level.queue.max_offset
-            return MOST_DELIVERED if more else passed
+            return MAX_DELIVERED if more else passed
         self.failures += 1
         level.retry_at = self._clock.seconds() + LOOK_SECONDS
         level.advance(again)

@@ -13,7 +13,7 @@ rest waits in L{GroupCommit}. A draft's context says how it is answered:
 Two bounds protect the memory when the disk cannot follow; both are answered with
 SYSTEM_BUSY before a draft is made, so that the client tries elsewhere: the number of
 drafts that wait (sendThreadPoolQueueCapacity, as the reference bounds its queue of
-sends) and their bytes (L{MOST_WAITING_BYTES}). With the transient store pool there is a
+sends) and their bytes (L{MAX_WAITING_BYTES}). With the transient store pool there is a
 third: its buffers.
 
 Statuses and remarks: the broker sheet, sections 7 and 10.5.
@@ -55,7 +55,7 @@ from rocketbroker.wire.command import RESPONSE, Command
 from rocketbroker.wire.frames import encode
 from rocketbroker.wire.hot import (
     HEADS,
-    MOST_READY_HEADS,
+    MAX_READY_HEADS,
     SEND_ANSWER,
     frame_of,
     head_of,
@@ -63,7 +63,7 @@ from rocketbroker.wire.hot import (
 
 #: How many bytes of messages may wait for the disk. A turn brings 64 KiB from each
 #: connection, so this is two seconds of what a disk of 100 MB/s writes.
-MOST_WAITING_BYTES: Final = 256 << 20
+MAX_WAITING_BYTES: Final = 256 << 20
 
 OVERLOAD: Final = "[OVERLOAD]system busy, start flow control for a while"
 NO_BUFFER: Final = "[REJECTREQUEST]system busy, start flow control for a while"
@@ -189,7 +189,7 @@ class AppendBatcher:
     def __init__(
         self,
         store: IStore,
-        durability: GroupCommit,
+        group_commit: GroupCommit,
         options: BrokerOptions,
         most_bytes: int,
         appended: Callable[[], None],
@@ -201,13 +201,13 @@ class AppendBatcher:
         @param seconds: monotonic time.
         """
         self.drafts: list[Draft] = []
-        self.synchronous = durability.synchronous
-        self.bounded = durability.synchronous or durability.holds_back
+        self.synchronous = group_commit.synchronous
+        self.bounded = group_commit.synchronous or group_commit.holds_back
         self.refused = 0
         self.failed = 0
         self.put_times = StoreLatency()
         self._store = store
-        self._durability = durability
+        self._group_commit = group_commit
         self._most_waiting = options.send_thread_pool_queue_capacity
         self._most_bytes = most_bytes
         self._appended = appended
@@ -215,20 +215,20 @@ class AppendBatcher:
 
     def is_full(self) -> bool:
         """Whether no other send may be taken now."""
-        durability = self._durability
-        if durability.synchronous:
+        group_commit = self._group_commit
+        if group_commit.synchronous:
             return (
-                durability.waiting + len(self.drafts) >= self._most_waiting
-                or durability.waiting_bytes >= MOST_WAITING_BYTES
+                group_commit.waiting + len(self.drafts) >= self._most_waiting
+                or group_commit.waiting_bytes >= MAX_WAITING_BYTES
             )
-        return durability.holds_back and self._store.lacks_buffers()
+        return group_commit.holds_back and self._store.lacks_buffers()
 
     def overload(self) -> SystemBusy:
         """What a send is answered with while L{is_full}; counts it."""
         self.refused += 1
         if not self.synchronous:
             return SystemBusy(NO_BUFFER)
-        if self._durability.waiting_bytes >= MOST_WAITING_BYTES:
+        if self._group_commit.waiting_bytes >= MAX_WAITING_BYTES:
             return SystemBusy(BROKER_BUSY)
         return SystemBusy(OVERLOAD)
 
@@ -241,8 +241,8 @@ class AppendBatcher:
         begin = self._seconds()
         self._append(drafts)
         self._appended()
-        durability = self._durability
-        if not durability.synchronous:
+        group_commit = self._group_commit
+        if not group_commit.synchronous:
             self.put_times.add((self._seconds() - begin) * 1000.0, len(drafts))
             self.settle(drafts, 0)
             return
@@ -251,9 +251,9 @@ class AppendBatcher:
             rest = [d for d in drafts if not d.wait or d.status != PUT_OK]
             self._time(begin, len(rest))
             self.settle(rest, 0)
-            durability.flush()
+            group_commit.flush()
         if waiting:
-            durability.admit(waiting, partial(self._settle_waiting, begin))
+            group_commit.admit(waiting, partial(self._settle_waiting, begin))
 
     def _time(self, begin: float, messages: int) -> None:
         """Count how long messages took from C{begin}."""
@@ -316,7 +316,7 @@ class AppendBatcher:
                     opaque,
                 )
                 length = len(header)
-                add(heads[length] if length < MOST_READY_HEADS else head_of(length))
+                add(heads[length] if length < MAX_READY_HEADS else head_of(length))
                 add(header)
         finally:
             # Also if one could not be answered: the others were.

@@ -29,7 +29,7 @@ from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.broker.send.send_checks import header_of
 from rocketbroker.errors import SystemFailure
 from rocketbroker.records.names import (
-    MOST_TOPIC_CHARACTERS,
+    MAX_TOPIC_CHARACTERS,
     dlq_topic,
     group_of_retry_topic,
     retry_topic,
@@ -112,7 +112,7 @@ class DeadLetters:
         if self._topics.config(name) is None:
             # Only what the log takes; and as any client may invent groups, not more
             # than may be made by sending.
-            if len(name) > MOST_TOPIC_CHARACTERS or self._topics.is_full:
+            if len(name) > MAX_TOPIC_CHARACTERS or self._topics.is_full:
                 raise SystemFailure(f"topic[{name}] not exist")
             self._topics.ensure(name, DEAD_LETTER_QUEUES)
         return name

@@ -68,7 +68,7 @@ class Replies:
         topics: TopicTable,
         groups: GroupTable,
         producers: ProducerRegistry,
-        intake: AppendBatcher,
+        batcher: AppendBatcher,
         lights: Lmq,
         counter: Callable[[str, int, str], QueueSends],
         options: BrokerOptions,
@@ -86,7 +86,7 @@ class Replies:
         self._store = store
         self._topics = topics
         self._producers = producers
-        self._intake = intake
+        self._batcher = batcher
         self._lights = lights
         self._counter = counter
         self._stores = options.store_reply_message_enable
@@ -116,8 +116,8 @@ class Replies:
         # The official Go client forgets the body of what it replies; a message without
         # one cannot be stored, but it can be waited for.
         stores = self._stores and request.body != b""
-        if stores and self._intake.is_full():
-            raise self._intake.overload()
+        if stores and self._batcher.is_full():
+            raise self._batcher.overload()
         config = self._checks.topic(fields)
         queue_id = self._checks.queue_id(fields, config, connection)
         own = properties.parse(fields.i)
@@ -152,7 +152,7 @@ class Replies:
                 stored = self._keep(draft, message_type_of(own), ext)
             except BrokerError:
                 # The disk is full, say: who asked gets its reply all the same.
-                self._intake.failed += 1
+                self._batcher.failed += 1
         header.queue_id, header.sys_flag = queue_id, sys_flag
         pushed = self._push(connection, header, own, request.body)
 
@@ -178,7 +178,7 @@ class Replies:
 
         def settled(draft: Draft, code: int) -> None:
             if draft.status != PUT_OK:
-                self._intake.failed += 1
+                self._batcher.failed += 1
                 done.callback(None)
                 return
             sends = self._counter(topic, queue_id, kind)
@@ -189,7 +189,7 @@ class Replies:
             self._topics.saved().chainDeferred(done)
 
         draft.context = settled
-        self._intake.drafts.append(draft)
+        self._batcher.drafts.append(draft)
         return done
 
     def _push(

@@ -106,9 +106,9 @@ class Sending:
         store: IStore,
         topics: TopicTable,
         groups: GroupTable,
-        intake: AppendBatcher,
+        batcher: AppendBatcher,
         dead_letters: DeadLetters,
-        postponing: DelayMessages,
+        delay_messages: DelayMessages,
         lights: Lmq,
         options: BrokerOptions,
         most_bytes: int,
@@ -128,9 +128,9 @@ class Sending:
         self.forgotten_messages = 0
         self._store = store
         self._topics = topics
-        self._intake = intake
+        self._batcher = batcher
         self._dead_letters = dead_letters
-        self._postponing = postponing
+        self._delay_messages = delay_messages
         self._lights = lights
         self._options = options
         self._most_bytes = most_bytes
@@ -139,8 +139,8 @@ class Sending:
         self._unique_keys = unique_keys
         self._prepared = prepared
         self._checks = SendChecks(topics, groups, options, most_bytes, wall_ms)
-        self._synchronous = intake.synchronous
-        self._bounded = intake.bounded
+        self._synchronous = batcher.synchronous
+        self._bounded = batcher.bounded
         self._added = {
             "MSG_REGION": options.region_id,
             "TRACE_ON": "true" if options.trace_on else "false",
@@ -195,7 +195,7 @@ class Sending:
         sys_flag = fields.f
         if sends is None or sys_flag & _NOT_HOT_BITS:
             return False
-        if self._bounded and self._intake.is_full():
+        if self._bounded and self._batcher.is_full():
             return False
         if fields.m:
             return self._hot_batch(connection, call, body, sends)
@@ -222,7 +222,7 @@ class Sending:
                 self._tail, self._tail_code = tail, code
         key = unique.encode()
         self.hot_sends += 1
-        self._intake.drafts.append(
+        self._batcher.drafts.append(
             Draft(
                 sends.queue,
                 body,
@@ -270,7 +270,7 @@ class Sending:
             None if unique is None else quoted(unique),
             sends,
         )
-        self._intake.drafts.append(
+        self._batcher.drafts.append(
             self._batch_draft(connection, fields, own, parts, sends, answer)
         )
         return True
@@ -285,7 +285,7 @@ class Sending:
         code: int,
     ) -> None:
         if draft.status != PUT_OK:
-            self._intake.failed += 1
+            self._batcher.failed += 1
             if connection is not None:
                 problem = problem_of(draft, self._store, self._most_bytes)
                 refuse(connection, opaque, problem)
@@ -321,8 +321,8 @@ class Sending:
         if not request.body:
             raise SystemFailure("the message has no body")
         fields = fields_of(request)
-        if self._intake.is_full():
-            raise self._intake.overload()
+        if self._batcher.is_full():
+            raise self._batcher.overload()
         config = self._checks.topic(fields)
         queue_id = self._checks.queue_id(fields, config, connection)
         own = properties.parse(fields.i)
@@ -355,7 +355,7 @@ class Sending:
                 fields.f &= ~TRANSACTION_MASK
                 sends = self._sends(HALF_TOPIC, 0, kind)
             elif level > 0:
-                waiting = self._postponing.postpone(own, fields.b, queue_id, level)
+                waiting = self._delay_messages.postpone(own, fields.b, queue_id, level)
                 sends = self._sends(SCHEDULE_TOPIC, waiting, kind)
             draft = Draft(
                 sends.queue,
@@ -374,7 +374,7 @@ class Sending:
         draft.context = partial(self._answer, done, unique, queue_id, sends)
         if half:
             draft.context = self._prepared(fields.b, draft.context)
-        self._intake.drafts.append(draft)
+        self._batcher.drafts.append(draft)
         if is_hot(config) and self._topics.is_saved:
             self._approve(fields.b, queue_id)
         return done
@@ -396,7 +396,7 @@ class Sending:
         code: int,
     ) -> None:
         if draft.status != PUT_OK:
-            self._intake.failed += 1
+            self._batcher.failed += 1
             problem = problem_of(draft, self._store, self._most_bytes)
             done.callback(Command(problem.code, remark=problem.remark))
             return

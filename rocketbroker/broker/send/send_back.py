@@ -78,10 +78,10 @@ FIRST_LEVEL: Final = 3
 
 #: How many messages are read at a time: each may have 4 MiB, and those that have been
 #: read wait for the reactor.
-MOST_READ: Final = 16
+MAX_READ: Final = 16
 
 #: What 32 bits hold.
-MOST_TIMES: Final = (1 << 31) - 1
+MAX_TIMES: Final = (1 << 31) - 1
 
 #: The reference's names of what became of a message, which are the remark.
 STATUS_NAMES: Final = {
@@ -108,8 +108,8 @@ class SendBack:
         store: IStore,
         topics: TopicTable,
         groups: GroupTable,
-        intake: AppendBatcher,
-        postponing: DelayMessages,
+        batcher: AppendBatcher,
+        delay_messages: DelayMessages,
         lights: Lmq,
         dead_letters: DeadLetters,
         options: BrokerOptions,
@@ -119,13 +119,13 @@ class SendBack:
         self._store = store
         self._topics = topics
         self._groups = groups
-        self._intake = intake
-        self._postponing = postponing
+        self._batcher = batcher
+        self._delay_messages = delay_messages
         self._lights = lights
         self._dead_letters = dead_letters
         self._options = options
         self._in_thread = in_thread
-        self._reading = DeferredSemaphore(MOST_READ)
+        self._reading = DeferredSemaphore(MAX_READ)
         self._most_waiting = options.send_thread_pool_queue_capacity
         self._next_queue = 0
 
@@ -158,11 +158,11 @@ class SendBack:
 
     def _check_load(self) -> None:
         """Refuse one more while too many wait: to be read, or for the disk."""
-        if self._intake.is_full():
-            raise self._intake.overload()
+        if self._batcher.is_full():
+            raise self._batcher.overload()
         if len(self._reading.waiting) >= self._most_waiting:
             # The reference keeps as many in the queue of its sends.
-            self._intake.refused += 1
+            self._batcher.refused += 1
             raise SystemBusy(OVERLOAD)
 
     def _retry_queue(
@@ -170,7 +170,7 @@ class SendBack:
     ) -> int:
         """The queue of the group's retry topic whose turn it is; the topic is made."""
         topic = names.retry_topic(header.group)
-        if len(topic) > names.MOST_RETRY_TOPIC_BYTES:
+        if len(topic) > names.MAX_RETRY_TOPIC_BYTES:
             # It would wait, and be refused when its time has come.
             raise SystemFailure(STATUS_NAMES[MESSAGE_ILLEGAL])
         config = self._topics.config(topic)
@@ -207,7 +207,7 @@ class SendBack:
             own[properties.DELAY] = "0"
         else:
             level = header.delay_level or FIRST_LEVEL + message.reconsume_times
-            queue_id = self._postponing.postpone(
+            queue_id = self._delay_messages.postpone(
                 own, names.retry_topic(header.group), queue_id, max(level, 1)
             )
             topic = names.SCHEDULE_TOPIC
@@ -221,14 +221,14 @@ class SendBack:
             message.sys_flag & ~HOST_MASK,
             message.born_ms,
             message.born_host,
-            min(message.reconsume_times, MOST_TIMES - 1) + 1,
+            min(message.reconsume_times, MAX_TIMES - 1) + 1,
             tag_code(own.get(properties.TAGS, "")),
             partial(answer, is_dead),
         )
         self._lights.spread(draft)
-        self._intake.drafts.append(draft)
+        self._batcher.drafts.append(draft)
         # A thread came back with it: that is no turn which ends.
-        self._intake.flush()
+        self._batcher.flush()
         return done
 
     def _answer(
@@ -243,7 +243,7 @@ class SendBack:
     ) -> None:
         problem = ""
         if draft.status != PUT_OK:
-            self._intake.failed += 1
+            self._batcher.failed += 1
             problem = STATUS_NAMES.get(draft.status, "UNKNOWN_ERROR")
         else:
             self.counts.count(group, topic)

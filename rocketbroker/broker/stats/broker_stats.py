@@ -41,7 +41,7 @@ class BrokerStats:
         wall_ms: Callable[[], int],
         store: IStore,
         topics: TopicTable,
-        intake: AppendBatcher,
+        batcher: AppendBatcher,
         sending: Sending,
         pulling: Pulling,
         pull_checks: PullChecks,
@@ -53,7 +53,7 @@ class BrokerStats:
         self._seconds = seconds
         self._store = store
         self._topics = topics
-        self._intake = intake
+        self._batcher = batcher
         self._sending = sending
         self._pulling = pulling
         self._pull_checks = pull_checks
@@ -128,11 +128,11 @@ class BrokerStats:
         now = self._seconds()
         if now - self._minute_at >= MINUTE_SECONDS:
             self._minute_at = now
-            self._intake.put_times.end_minute()
+            self._batcher.put_times.end_minute()
 
     def table(self) -> dict[str, str]:
         """The figures of request 28 that are statistics."""
-        store, times, rates = self._store, self._intake.put_times, self.rates
+        store, times, rates = self._store, self._batcher.put_times, self.rates
         messages = store.appended_messages
         transferred = rates.text("transferred")
         today, yesterday = self.days.today, self.days.yesterday

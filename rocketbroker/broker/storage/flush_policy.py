@@ -39,12 +39,12 @@ class FlushPolicy:
         clock: IReactorTime,
         store: IStore,
         options: StoreOptions,
-        durability: GroupCommit,
+        group_commit: GroupCommit,
     ) -> None:
         self._clock = clock
         self._store = store
         self._options = options
-        self._durability = durability
+        self._group_commit = group_commit
         self._flushed_ms = self._committed_ms = self._now_ms()
         self._queues_ms: int | None = None
 
@@ -55,11 +55,11 @@ class FlushPolicy:
     def appended(self) -> None:
         """Something was appended a moment ago."""
         options, store = self._options, self._store
-        if self._durability.holds_back and options.wake_commit_when_put_message:
+        if self._group_commit.holds_back and options.wake_commit_when_put_message:
             self.commit()
-        if self._durability.synchronous:
+        if self._group_commit.synchronous:
             if store.flushed_position < store.published_position:
-                self._durability.flush_if_idle()
+                self._group_commit.flush_if_idle()
         elif options.wake_flush_when_put_message:
             self._wake_flush()
 
@@ -91,7 +91,7 @@ class FlushPolicy:
             least_pages = 0
             self._flushed_ms = now_ms
         if is_due(done, end, least_pages, options.mapped_file_size_commit_log):
-            self._durability.flush()
+            self._group_commit.flush()
 
     def flush_queues(self) -> None:
         """I{Blocking.} Flush what is due of queues and checkpoint."""

@@ -2,7 +2,7 @@
 """Followers: plug-ins that see each dispatched record, each in a thread of its own.
 
 A follower is asked for nothing in the turns of the broker. While there is something
-that it has not seen it gets it, L{MOST_RECORDS} at a time; what it raises is logged and
+that it has not seen it gets it, L{MAX_RECORDS} at a time; what it raises is logged and
 counted, and the same records are offered again, later each time. One that hangs holds
 its own thread and nothing else, also when the broker stops.
 
@@ -40,7 +40,7 @@ IDLE_SECONDS: Final = 0.1
 
 #: Records that are offered at once: a few ms, for which a thread in Python shares the
 #: processor with the reactor's.
-MOST_RECORDS: Final = 500
+MAX_RECORDS: Final = 500
 
 #: How long one that failed is left alone: at first, and at most.
 FIRST_PAUSE_SECONDS: Final = 1.0
@@ -193,7 +193,7 @@ class LogSubscriber:
         if trail is None:
             trail = self._begin()
         if not self._offered:
-            self._offered = trail.take(MOST_RECORDS)
+            self._offered = trail.take(MAX_RECORDS)
         if self._offered:
             assert self._follower is not None
             self._follower.follow(self._offered)

@@ -35,7 +35,7 @@ from rocketbroker.store.interfaces import Arrival, IStore
 DISPATCH_SECONDS: Final = 0.001
 
 #: Records of one dispatch step: about 2 ms, after which connections get their turn.
-MOST_DISPATCHED: Final = 4096
+MAX_DISPATCHED: Final = 4096
 
 #: How long to wait after a dispatch that the disk refused.
 RETRY_SECONDS: Final = 1.0
@@ -58,10 +58,10 @@ CATCH_UP_SECONDS: Final = 0.02
 
 #: Records of one step of the index: more than the fastest load of batches brings until
 #: the next one.
-MOST_INDEXED_NOW: Final = 8192
+MAX_INDEXED_NOW: Final = 8192
 
 #: The same, of one in a thread, which has to catch up.
-MOST_INDEXED: Final = 1 << 16
+MAX_INDEXED: Final = 1 << 16
 
 
 @final
@@ -79,7 +79,7 @@ class StoreScheduler:
         clock: IReactorTime,
         store: IStore,
         options: StoreOptions,
-        durability: GroupCommit,
+        group_commit: GroupCommit,
         wake: Callable[[Arrival], None],
         in_thread: InThread,
     ) -> None:
@@ -100,11 +100,11 @@ class StoreScheduler:
         self._room_at = 0.0
         self._loops: list[tuple[LoopingCall, float]] = []
         self._running: dict[str, Deferred[None]] = {}
-        timing = self._timing = FlushPolicy(clock, store, options, durability)
-        if not durability.synchronous:
+        timing = self._timing = FlushPolicy(clock, store, options, group_commit)
+        if not group_commit.synchronous:
             self._every(options.flush_interval_commit_log / 1000.0, timing.flush)
         self._woken: LoopingCall | None = None
-        if durability.holds_back:
+        if group_commit.holds_back:
             seconds = options.commit_interval_commit_log / 1000.0
             loop = self._every(seconds, self._commit)
             if options.wake_commit_when_put_message:
@@ -112,7 +112,7 @@ class StoreScheduler:
         self._every(options.flush_interval_consume_queue / 1000.0, self._flush_queues)
         self._every(ALLOCATE_SECONDS, self._allocate)
         self._every(TELL_SECONDS, self._tell)
-        durability.on_flush(self.appended)
+        group_commit.on_flush(self.appended)
 
     def _every(self, seconds: float, step: Callable[[], None]) -> LoopingCall:
         loop = LoopingCall(step)
@@ -169,7 +169,7 @@ class StoreScheduler:
             return
         self._dispatching = True
         try:
-            arrivals = store.dispatch(MOST_DISPATCHED)
+            arrivals = store.dispatch(MAX_DISPATCHED)
             if arrivals:
                 self.dispatches += 1
                 wake = self._wake
@@ -238,8 +238,8 @@ class StoreScheduler:
         pause = INDEX_SECONDS
         if store.index_behind:
             try:
-                if not store.build_index_now(MOST_INDEXED_NOW):
-                    self._run("build_index", lambda: store.build_index(MOST_INDEXED))
+                if not store.build_index_now(MAX_INDEXED_NOW):
+                    self._run("build_index", lambda: store.build_index(MAX_INDEXED))
                     pause = CATCH_UP_SECONDS
             except OSError as error:
                 self._failed("build_index_now", str(error))

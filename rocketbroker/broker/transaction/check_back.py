@@ -3,7 +3,7 @@
 
 Every transactionCheckInterval one I{round} goes through the half queue, from the base
 (L{transaction_state}) to what was stored after the round began. Halves are read in a
-thread, L{MOST_READ} at a time, and each is judged:
+thread, L{MAX_READ} at a time, and each is judged:
 
   - it is too young: the round is over, as those behind it are younger;
   - its producer wishes not to be asked yet: it is stored anew, at the end;
@@ -55,7 +55,7 @@ from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.records.names import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
 from rocketbroker.records.properties import (
     CHECK_IMMUNITY_SECONDS,
-    MOST_BYTES,
+    MAX_BYTES,
     PRODUCER_GROUP,
     REAL_TOPIC,
     TRANSACTION_CHECK_TIMES,
@@ -74,21 +74,21 @@ GROUP: Final = "CID_RMQ_SYS_TRANS"
 
 #: How many halves are read and judged at once: with the largest of 4 MiB, what a thread
 #: may hold for one step.
-MOST_READ: Final = 32
+MAX_READ: Final = 32
 
 #: How many bytes of halves are held at once; one more may come on top.
-MOST_HELD_BYTES: Final = 4 << 20
+MAX_HELD_BYTES: Final = 4 << 20
 
 #: A round takes no longer; the next goes on where it was.
 ROUND_SECONDS: Final = 60.0
 
 #: How many open halves the start looks at, a second or so on a slow disk. What is
 #: behind them is found by the rounds.
-MOST_LOADED: Final = 20_000
+MAX_LOADED: Final = 20_000
 
 #: A half that cannot be read is looked at in so many rounds, one after the other, and
 #: then passed: it was acknowledged, and the disk may give later what it does not now.
-MOST_UNREADABLE: Final = 3
+MAX_UNREADABLE: Final = 3
 
 #: Marks that could not be written are tried again so often.
 RETRY_SECONDS: Final = 1.0
@@ -126,7 +126,7 @@ class CheckBack:
         offsets: OffsetTable,
         topics: TopicTable,
         producers: ProducerRegistry,
-        durability: GroupCommit,
+        group_commit: GroupCommit,
         appended: Callable[[], None],
         dispatch: Callable[[], None],
         options: BrokerOptions,
@@ -154,7 +154,7 @@ class CheckBack:
         self._offsets = offsets
         self._topics = topics
         self._producers = producers
-        self._durability = durability
+        self._group_commit = group_commit
         self._appended = appended
         self._dispatch = dispatch
         self._options = options
@@ -195,9 +195,9 @@ class CheckBack:
         firsts: dict[tuple[str, int], int] = {}
         topics: dict[int, str] = {}
         older: list[Over] = []
-        offset, left = self._state.base, MOST_LOADED
+        offset, left = self._state.base, MAX_LOADED
         while left > 0:
-            most = min(left, MOST_READ)
+            most = min(left, MAX_READ)
             halves = self._read(self._open_from(offset, half.max_offset, most))
             if not halves:
                 break
@@ -295,7 +295,7 @@ class CheckBack:
             self._marks.take(block)
         offset = self._state.base
         while not self._stopped and self._clock.seconds() < end_of_time:
-            wanted = self._open_from(offset, end, MOST_READ)
+            wanted = self._open_from(offset, end, MAX_READ)
             if not wanted:
                 self._advance(max(offset, end))
                 break
@@ -326,7 +326,7 @@ class CheckBack:
                 half = None
             found.append((offset, half))
             size += 0 if half is None else half.size
-            if size >= MOST_HELD_BYTES:
+            if size >= MAX_HELD_BYTES:
                 break
         return found
 
@@ -356,7 +356,7 @@ class CheckBack:
             if what is not _DISCARD:
                 checks = _checks_of(half) + 1 if what is _ASK else None
                 draft = renewed(half, half_queue, checks)
-                if len(draft.properties) > MOST_BYTES:
+                if len(draft.properties) > MAX_BYTES:
                     self._say_too_large(half)
                     what = _DISCARD
             if what is _DISCARD:
@@ -376,8 +376,8 @@ class CheckBack:
             marked += self._settle(what, copied, draft)
         self._marks.write(marked)
         self._appended()
-        if self._durability.synchronous:
-            self._durability.flush()
+        if self._group_commit.synchronous:
+            self._group_commit.flush()
         return over
 
     def _older(self, found: Sequence[Found]) -> list[Over]:
@@ -458,7 +458,7 @@ class CheckBack:
     def _is_passed(self, offset: int) -> bool:
         """Whether a half that cannot be read has been looked at often enough."""
         times = self._unread.get(offset, 0) + 1
-        if times < MOST_UNREADABLE:
+        if times < MAX_UNREADABLE:
             self._unread[offset] = times
             return False
         self._unread.pop(offset, None)

@@ -86,10 +86,10 @@ class EndTransaction:
         state: OpenTransactions,
         marks: OpQueue,
         counts: TransactionCounters,
-        postponing: DelayMessages,
+        delay_messages: DelayMessages,
         lights: Lmq,
-        intake: AppendBatcher,
-        durability: GroupCommit,
+        batcher: AppendBatcher,
+        group_commit: GroupCommit,
         appended: Callable[[], None],
         options: BrokerOptions,
         most_bytes: int,
@@ -104,10 +104,10 @@ class EndTransaction:
         self._state = state
         self._marks = marks
         self._counts = counts
-        self._postponing = postponing
+        self._delay_messages = delay_messages
         self._lights = lights
-        self._intake = intake
-        self._durability = durability
+        self._batcher = batcher
+        self._group_commit = group_commit
         self._appended = appended
         self._options = options
         self._most_bytes = most_bytes
@@ -123,8 +123,8 @@ class EndTransaction:
         header = EndTransactionRequestHeader.from_ext(request.ext)
         if header.commit_or_rollback == TRANSACTION_UNKNOWN:
             return None
-        if self._intake.is_full():
-            raise self._intake.overload()
+        if self._batcher.is_full():
+            raise self._batcher.overload()
         store, position = self._store, header.commit_log_offset
         if position >= store.committed_position:
             store.commit()
@@ -168,7 +168,7 @@ class EndTransaction:
         drafts: list[Draft] = []
         instead = 0
         if wanted == TRANSACTION_COMMIT:
-            draft = final_message(half, self._store, self._postponing, None)
+            draft = final_message(half, self._store, self._delay_messages, None)
             self._lights.spread(draft)
             self._store.append([draft])
             if draft.status != PUT_OK:
@@ -210,13 +210,13 @@ class EndTransaction:
 
     def _answer(self, drafts: list[Draft]) -> Deferred[Command | None] | Command:
         """Success, once the drafts are as safe as their sender wants them."""
-        durability = self._durability
-        if not durability.synchronous or not drafts:
+        group_commit = self._group_commit
+        if not group_commit.synchronous or not drafts:
             return Command(0)
         if not drafts[0].wait:
-            durability.flush()
+            group_commit.flush()
             return Command(0)
         done: Deferred[Command | None] = Deferred()
         # A disk that takes longer than the client waits has the message all the same.
-        durability.admit(drafts, lambda _drafts, _code: done.callback(Command(0)))
+        group_commit.admit(drafts, lambda _drafts, _code: done.callback(Command(0)))
         return done

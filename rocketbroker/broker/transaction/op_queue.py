@@ -30,10 +30,10 @@ from rocketbroker.records.names import HALF_TOPIC, OP_HALF_TOPIC
 from rocketbroker.store.interfaces import PUT_OK, Draft, IStore
 
 #: How many marks may wait for a disk that is full; no transaction is ended beyond it.
-MOST_WAITING: Final = 20_000
+MAX_WAITING: Final = 20_000
 
 #: How many records of the op queue are read at once.
-MOST_READ: Final = 32
+MAX_READ: Final = 32
 
 #: Offset in the op queue, and the offsets in the half queue that are marked there.
 Block = tuple[int, list[int]]
@@ -67,7 +67,7 @@ class OpQueue:
 
     def is_full(self) -> bool:
         """Whether too many marks wait."""
-        return len(self.waiting) >= MOST_WAITING
+        return len(self.waiting) >= MAX_WAITING
 
     def write(self, over: list[Over]) -> list[Draft]:
         """Mark halves as over, and those that wait.
@@ -109,7 +109,7 @@ class OpQueue:
         offset = max(self.read_offset, queue.min_offset)
         if offset >= queue.max_offset:
             return None
-        entries = self._store.entries(queue, offset, MOST_READ)
+        entries = self._store.entries(queue, offset, MAX_READ)
         if not entries:
             return None
         marked: list[int] = []

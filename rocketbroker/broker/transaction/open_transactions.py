@@ -18,7 +18,7 @@ from rocketbroker.records.record import StoredMessage
 
 #: How many outcomes and copies are remembered: 20 MB of memory. Of a transaction that
 #: is ended twice with more than so many between, both are delivered, as by RocketMQ.
-MOST_REMEMBERED: Final = 100_000
+MAX_REMEMBERED: Final = 100_000
 
 #: What has become of a transaction that was not ended, or of which nobody knows how;
 #: beside TRANSACTION_COMMIT and TRANSACTION_ROLLBACK, which are 8 and 12.

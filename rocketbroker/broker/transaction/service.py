@@ -38,7 +38,7 @@ from rocketbroker.broker.transaction.counters import TransactionCounters
 from rocketbroker.broker.transaction.end_transaction import EndTransaction
 from rocketbroker.broker.transaction.op_queue import OpQueue
 from rocketbroker.broker.transaction.open_transactions import (
-    MOST_REMEMBERED,
+    MAX_REMEMBERED,
     OpenTransactions,
 )
 from rocketbroker.config.broker import BrokerOptions
@@ -71,11 +71,11 @@ class Transactions:
         offsets: OffsetTable,
         topics: TopicTable,
         producers: ProducerRegistry,
-        postponing: DelayMessages,
+        delay_messages: DelayMessages,
         lights: Lmq,
-        intake: AppendBatcher,
-        durability: GroupCommit,
-        upkeep: StoreScheduler,
+        batcher: AppendBatcher,
+        group_commit: GroupCommit,
+        scheduler: StoreScheduler,
         store_host: bytes,
         wall_ms: Callable[[], int],
         in_thread: InThread,
@@ -85,18 +85,18 @@ class Transactions:
         @param store_host: where this broker is reached, as records have it.
         """
         self.counts = TransactionCounters(file, wall_ms)
-        state = OpenTransactions(MOST_REMEMBERED)
+        state = OpenTransactions(MAX_REMEMBERED)
         self.marks = marks = OpQueue(store, state, store_host, wall_ms)
         self.ends = EndTransaction(
             store,
             state,
             marks,
             self.counts,
-            postponing,
+            delay_messages,
             lights,
-            intake,
-            durability,
-            upkeep.appended,
+            batcher,
+            group_commit,
+            scheduler.appended,
             options,
             store_options.max_message_size,
             wall_ms,
@@ -111,9 +111,9 @@ class Transactions:
             offsets,
             topics,
             producers,
-            durability,
-            upkeep.appended,
-            upkeep.dispatch,
+            group_commit,
+            scheduler.appended,
+            scheduler.dispatch,
             options,
             store_options.file_reserved_time * _HOUR_MS,
             store_host,

@@ -21,7 +21,7 @@ from rocketbroker.files.reasons import located, reason
 
 #: So many blocks that cannot be read are read around: 4 MiB. With more of them, the
 #: disk is what has to be looked at.
-MOST_BAD: Final = 1024
+MAX_BAD: Final = 1024
 
 
 @final
@@ -64,6 +64,6 @@ class BadBlocks:
         block = at // BLOCK * BLOCK
         said = located(error, path, block)
         self._known.add(start + block)
-        if len(self._known) > MOST_BAD:
+        if len(self._known) > MAX_BAD:
             raise said from error
         return reason(said)

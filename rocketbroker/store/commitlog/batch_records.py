@@ -18,13 +18,13 @@ from __future__ import annotations
 from typing import Final
 
 from rocketbroker.records import names, properties
-from rocketbroker.records.queueunits import MOST_MESSAGES
+from rocketbroker.records.queueunits import MAX_MESSAGES
 from rocketbroker.records.sysflags import (
     INNER_BATCH,
     TRANSACTION_MASK,
     TRANSACTION_PREPARED,
 )
-from rocketbroker.store.commitlog.encoder import HOST_V4, HOST_V6, MOST_PROPERTIES
+from rocketbroker.store.commitlog.encoder import HOST_V4, HOST_V6, MAX_PROPERTIES
 from rocketbroker.store.commitlog.record_crc import split_room
 from rocketbroker.store.commitlog.scanner import Found
 from rocketbroker.store.consumequeue.queue import Queue
@@ -68,7 +68,7 @@ def measure(
     parts = draft.parts
     if parts is None:
         size = each + len(draft.body) + len(draft.properties)
-        if len(draft.properties) > MOST_PROPERTIES:
+        if len(draft.properties) > MAX_PROPERTIES:
             return PROPERTIES_SIZE_EXCEEDED, 0, 0
         if len(draft.body) > most_body or size > most_record or not takes(queue, draft):
             return MESSAGE_ILLEGAL, 0, 0
@@ -81,7 +81,7 @@ def measure(
         return status, sizes[0], parts.count
     sizes = []
     for _, body, found, _ in parts:
-        if len(found) > MOST_PROPERTIES:
+        if len(found) > MAX_PROPERTIES:
             return PROPERTIES_SIZE_EXCEEDED, 0, 0
         sizes.append(each + len(body) + len(found))
         if len(body) > most_body or sizes[-1] > most_record:
@@ -115,14 +115,14 @@ def complete(draft: Draft, placed: Placed, queue: Queue) -> int:
     else:
         if queue.batch is None or not draft.sys_flag & INNER_BATCH:
             return MESSAGE_ILLEGAL
-        if not 0 < placed.count <= MOST_MESSAGES or draft.sys_flag & TRANSACTION_MASK:
+        if not 0 < placed.count <= MAX_MESSAGES or draft.sys_flag & TRANSACTION_MASK:
             return MESSAGE_ILLEGAL
         place = b"%b\x01%d\x02" % (_BASE, queue.next_offset)
     if not queue.storable:
         return MESSAGE_ILLEGAL
     found, room = split_room(placed.properties)
     draft.properties = properties.joined(found, place) + room
-    if len(draft.properties) > MOST_PROPERTIES:
+    if len(draft.properties) > MAX_PROPERTIES:
         return PROPERTIES_SIZE_EXCEEDED
     return PUT_OK
 
@@ -181,7 +181,7 @@ def batch_of(found: bytes) -> tuple[int, int] | None:
     @return: None if they do not say it.
     """
     base = _number(found, _BASE, 1 << 62)
-    count = _number(found, _NUMBER, MOST_MESSAGES)
+    count = _number(found, _NUMBER, MAX_MESSAGES)
     if base is None or count is None or count == 0:
         return None
     return base, count

@@ -59,7 +59,7 @@ PIECES: Final = 5
 HOST_V4: Final = 8
 HOST_V6: Final = 20
 
-MOST_PROPERTIES: Final = 32767
+MAX_PROPERTIES: Final = 32767
 
 #: The length field of properties, for the lengths that occur all the time.
 _LENGTHS: Final = [size.to_bytes(2, "big") for size in range(1024)]

@@ -29,7 +29,7 @@ from typing import final
 
 from rocketbroker.store.commitlog.flush_threshold import is_due
 from rocketbroker.store.commitlog.segments import Segment
-from rocketbroker.store.commitlog.writer import MOST_RUN, CommitLog
+from rocketbroker.store.commitlog.writer import MAX_RUN, CommitLog
 from rocketbroker.store.shared_positions import (
     COMMITTED,
     FLUSHED,
@@ -102,7 +102,7 @@ class Flushing:
             position = max(flushed, segment.start)
             end = min(target, segment.end)
             while position < end:
-                size = min(MOST_RUN, end - position)
+                size = min(MAX_RUN, end - position)
                 content = segment.file.pread(size, position - segment.start)
                 segment.file.pwrite(content, position - segment.start)
                 position += size

@@ -51,10 +51,10 @@ from rocketbroker.store.quarantine import set_aside
 
 #: So many segments in a row are held to be missing. Where there are more, what is
 #: before them is of another log.
-MOST_MISSING: Final = 256
+MAX_MISSING: Final = 256
 
 #: So many behind the end. What tells of them is one number, which may be rotten.
-MOST_MISSING_BEHIND: Final = 16
+MAX_MISSING_BEHIND: Final = 16
 
 
 def load_segments(files: IFiles, segments: Segments) -> list[str]:
@@ -160,7 +160,7 @@ def _bridge(
     """Go on at a position behind segments, with stand-ins or without what is before."""
     end = opened[-1].end
     words = f"Segments are missing between {end} and {until}; "
-    if until - end <= MOST_MISSING * segments.size:
+    if until - end <= MAX_MISSING * segments.size:
         said.append(words + "what was in them cannot be read while they are.")
         return opened + _stand_ins(segments, end, until)
     for segment in opened:
@@ -189,7 +189,7 @@ def extend(segments: Segments, position: int, end: int) -> list[str]:
     words = (
         f"The log ended at position {end} or behind it; now its files end at {first}."
     )
-    if position < first or end - first > MOST_MISSING_BEHIND * size:
+    if position < first or end - first > MAX_MISSING_BEHIND * size:
         # Not a disk that is away: queues were flushed, and the log was not.
         return [words]
     segments.all = segments.all + _stand_ins(segments, first, end)

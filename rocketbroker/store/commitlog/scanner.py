@@ -77,7 +77,7 @@ Found: TypeAlias = tuple[int, int, bytes, int, int, int, int, bytes]
 
 #: The codes of tags as they stand in properties; so many are remembered.
 codes: Final[dict[bytes, int]] = {}
-MOST_CODES: Final = 4096
+MAX_CODES: Final = 4096
 
 
 def tag_code_of(properties: bytes) -> int:
@@ -94,7 +94,7 @@ def tag_code_of(properties: bytes) -> int:
 
 def code_of(tags: bytes) -> int:
     """The hash of tags, which is remembered."""
-    if len(codes) >= MOST_CODES:
+    if len(codes) >= MAX_CODES:
         codes.clear()
     code = codes[tags] = tag_code(tags.decode("utf-8", "replace"))
     return code

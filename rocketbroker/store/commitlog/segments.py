@@ -37,7 +37,7 @@ from rocketbroker.store.disk_usage import told
 ALLOCATION: Final = 64 << 20
 
 #: How many bytes of pages are written ahead at once, while a roll would have to wait.
-WARMED_AT_ONCE: Final = 1 << 20
+WARMED_BATCH_SIZE: Final = 1 << 20
 
 AHEAD: Final = "ahead"
 
@@ -270,7 +270,7 @@ class Segments:
         segment = self._ahead
         if segment is None or segment.warmed >= self.size:
             return False
-        at_once = min(WARMED_AT_ONCE, sync_pages * PAGE or WARMED_AT_ONCE)
+        at_once = min(WARMED_BATCH_SIZE, sync_pages * PAGE or WARMED_BATCH_SIZE)
         zeros = bytes(min(at_once, self.size))
         until = segment.warmed + most
         synced = segment.warmed

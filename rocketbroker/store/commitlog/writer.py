@@ -32,7 +32,7 @@ from rocketbroker.store.commitlog.encoder import (
     HOST_V4,
     HOST_V6,
     MAGIC_BLANK,
-    MOST_PROPERTIES,
+    MAX_PROPERTIES,
     encode,
 )
 from rocketbroker.store.commitlog.preallocation import Preallocation
@@ -65,14 +65,14 @@ BESIDE_BODY: Final = 64 << 10
 
 #: Not more is joined and written at once, so that a turn of large bodies does not take
 #: as much memory again.
-MOST_RUN: Final = 4 << 20
+MAX_RUN: Final = 4 << 20
 
 #: How many appends are remembered for the dispatch; one that falls further behind reads
 #: the log.
-MOST_HINTS: Final = 4096
+MAX_HINTS: Final = 4096
 
 #: And for how many bytes of the log, as they keep the bodies in memory.
-MOST_HINTED: Final = 64 << 20
+MAX_HINTED: Final = 64 << 20
 
 
 _SLOT: Final = attrgetter("queue.slot")
@@ -236,7 +236,7 @@ class CommitLog:
                 size = queue.record_bytes + body + properties
                 if len(draft.born_host) != HOST_V4:
                     size += HOST_V6 - HOST_V4
-                if properties > MOST_PROPERTIES:
+                if properties > MAX_PROPERTIES:
                     self._fail((draft,), PROPERTIES_SIZE_EXCEEDED)
                     continue
                 if body > most_body or size > most_record:
@@ -343,7 +343,7 @@ class CommitLog:
             # It has placed drafts, or some for batch queues. They are rare, and with
             # rules of their own: the dispatch reads them from the log.
             self._without_hint = False
-        elif len(self.hints) < MOST_HINTS and end - view[DISPATCHED] <= MOST_HINTED:
+        elif len(self.hints) < MAX_HINTS and end - view[DISPATCHED] <= MAX_HINTED:
             self.hints.append(hint)
 
     def _undo(self, runs: list[Run], status: int) -> None:
@@ -442,13 +442,13 @@ def _chunks(run: Run) -> list[list[Draft]]:
     drafts = run.drafts
     if not drafts:
         return []
-    if drafts[-1].end - run.start <= MOST_RUN:
+    if drafts[-1].end - run.start <= MAX_RUN:
         return [drafts]
     chunks: list[list[Draft]] = []
     start = run.start
     chunk: list[Draft] = []
     for draft in drafts:
-        if chunk and draft.end - start > MOST_RUN:
+        if chunk and draft.end - start > MAX_RUN:
             chunks.append(chunk)
             chunk = []
             start = draft.position

@@ -23,7 +23,7 @@ from rocketbroker.records.queueunits import (
     EXTENSION_HEAD,
     FILE_ENDS,
     LAST_ADDRESS,
-    MOST_EXTENSION,
+    MAX_EXTENSION,
     ExtensionUnit,
     decode_extension,
     encode_extension,
@@ -36,7 +36,7 @@ FOLDER: Final = "consumequeue_ext"
 RESERVED: Final = 4
 
 #: How many entries are looked through at once for the last address.
-ENTRIES_AT_ONCE: Final = 4096
+ENTRY_BATCH_SIZE: Final = 4096
 
 #: An address where no unit ever is.
 NOWHERE: Final = LAST_ADDRESS
@@ -113,7 +113,7 @@ class Extension:
 
         @param number: how many entries the queue has pending before it.
         """
-        most = min(MOST_EXTENSION, self.files.size - RESERVED)
+        most = min(MAX_EXTENSION, self.files.size - RESERVED)
         if EXTENSION_HEAD + len(bit_map) <= most:
             self.pending[number] = encode_extension(tag_code, store_ms, bit_map)
 
@@ -196,7 +196,7 @@ class Extension:
 def _last_address(read: Callable[[int, int], bytes], low: int, high: int) -> int | None:
     """The last address in the entries of a queue; None if there is none."""
     while high > low:
-        start = max(low, high - ENTRIES_AT_ONCE)
+        start = max(low, high - ENTRY_BATCH_SIZE)
         at = start
         last: int | None = None
         while at < high:

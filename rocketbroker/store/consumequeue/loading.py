@@ -51,10 +51,10 @@ from rocketbroker.store.disk_usage import NO_ROOM
 from rocketbroker.store.quarantine import kept_beside, set_aside
 
 #: So many missing files in a row are made again: with RocketMQ's setting 96 MB.
-MOST_MISSING: Final = 16
+MAX_MISSING: Final = 16
 
 #: Of a file that is too long the rest is kept in so many others.
-MOST_SPLIT: Final = 16
+MAX_SPLIT: Final = 16
 
 #: Start, path and length of a file.
 _Seen: TypeAlias = tuple[int, str, int]
@@ -122,7 +122,7 @@ class QueueLoading:
             if start % row.size or length <= row.size or unit == 1:
                 continue
             self._doubt()
-            end = min(start + length, start + (1 + MOST_SPLIT) * row.size)
+            end = min(start + length, start + (1 + MAX_SPLIT) * row.size)
             for rest in range(start + row.size, end, row.size):
                 if rest in starts or not self._copy_rest(row, path, start, rest):
                     break
@@ -208,7 +208,7 @@ class QueueLoading:
         before."""
         end = kept[-1].start + row.size
         path = os.path.join(row.folder, segment_name(end))
-        if unit != SIZE or until - end > MOST_MISSING * row.size:
+        if unit != SIZE or until - end > MAX_MISSING * row.size:
             for each in kept:
                 each.close()
                 self._put_away(each.path, f"is before {path}, which is missing")

@@ -34,10 +34,10 @@ MAGIC_V1: Final = -626843481
 MAGIC_V2: Final = -626843477
 
 #: A longer topic cannot stand in a record of version 1.
-MOST_TOPIC_V1: Final = 127
+MAX_TOPIC_V1: Final = 127
 
 #: No topic may be longer (the store sheet, 3.7).
-MOST_TOPIC: Final = 255
+MAX_TOPIC: Final = 255
 
 
 @final
@@ -106,12 +106,12 @@ class Queue:
         self.batch: BatchUnits | None = None
         self.extension: Extension | None = None
         self.storable = is_usable(topic) and 0 <= queue_id < 1 << 31
-        if size <= MOST_TOPIC_V1:
+        if size <= MAX_TOPIC_V1:
             self.magic = MAGIC_V1
             self.topic_field = size.to_bytes(1, "big") + encoded
         else:
             self.magic = MAGIC_V2
-            self.storable = self.storable and size <= MOST_TOPIC and allow_v2
+            self.storable = self.storable and size <= MAX_TOPIC and allow_v2
             self.topic_field = min(size, 0x7FFF).to_bytes(2, "big") + encoded
         self.usable = self.storable
         self.record_bytes = RECORD_BYTES - 1 + len(self.topic_field)
@@ -388,6 +388,6 @@ def is_usable(topic: str) -> bool:
     if topic in ("", ".", "..") or "/" in topic or "\0" in topic:
         return False
     try:
-        return len(topic.encode()) <= MOST_TOPIC
+        return len(topic.encode()) <= MAX_TOPIC
     except UnicodeEncodeError:
         return False

@@ -62,16 +62,16 @@ INDEX_ENTRY: Final = struct.Struct(
 )
 #: So many entries of one slot are looked at: a second's work of a thread, which a key
 #: that millions of messages share would exceed when asked for a time long ago.
-MOST_FOLLOWED: Final = 1_000_000
+MAX_FOLLOWED: Final = 1_000_000
 
 #: Entries that are read at once: those before one in a slot may stand near it.
-_AT_ONCE: Final = 200
+_BATCH_SIZE: Final = 200
 
 #: Bytes of slots that are read at once into the system's memory.
 _PIECE: Final = 1 << 20
 
 _COLUMNS: Final = INDEX_ENTRY.size // 4
-_MOST_SECONDS: Final = (1 << 31) - 1
+_MAX_SECONDS: Final = (1 << 31) - 1
 _IS_LITTLE: Final = sys.byteorder == "little"
 #: Where the halves of a number of 64 bits stand.
 _LOW: Final = 0 if _IS_LITTLE else 1
@@ -331,13 +331,13 @@ class IndexFile:
         start = end = 0
         # An entry leads to an older one, so that what goes on for ever is broken.
         last = self.count
-        for _ in range(MOST_FOLLOWED):
+        for _ in range(MAX_FOLLOWED):
             if not 0 < number < last:
                 return
             last = number
             if not start <= number < end:
                 end = number + 1
-                start = max(1, end - _AT_ONCE)
+                start = max(1, end - _BATCH_SIZE)
                 piece = pread((end - start) * size, self._entries + start * size)
             stored, position, seconds, number = INDEX_ENTRY.unpack_from(
                 piece, (number - start) * size
@@ -384,7 +384,7 @@ def _difference(ms: int, begin_ms: int) -> int:
     """Whole seconds from a begin time, from 0 to what an entry can hold."""
     if begin_ms <= 0:
         return 0
-    return min(max((ms - begin_ms) // 1000, 0), _MOST_SECONDS)
+    return min(max((ms - begin_ms) // 1000, 0), _MAX_SECONDS)
 
 
 def raw_numbers(first: int, end: int) -> Iterator[int]:

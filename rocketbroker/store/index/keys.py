@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Final
 
-from rocketbroker.records.bulkhashing import MOST_ROWS, index_hashes
+from rocketbroker.records.bulkhashing import MAX_ROWS, index_hashes
 from rocketbroker.records.hashing import index_hash_after
 
 _UNIQUE: Final = b"UNIQ_KEY\x01"
@@ -26,7 +26,7 @@ _END: Final = 2
 _SPACE: Final = 32
 
 #: So many keys of one message are taken; KEYS may have 32 KiB, and each is an entry.
-MOST_KEYS: Final = 1024
+MAX_KEYS: Final = 1024
 
 #: For fewer messages columns cost more than they save.
 FEW: Final = 8
@@ -41,10 +41,10 @@ def codes_of(
     """The hashes of the keys of all messages, of each the unique key's first.
 
     @param prefixes: the unsigned hash of each message's topic and C{#}.
-    @param properties: the properties string of each; at most L{MOST_ROWS}.
+    @param properties: the properties string of each; at most L{MAX_ROWS}.
     @return: also how many keys each has, one number if all have as many.
     """
-    assert len(prefixes) == len(properties) <= MOST_ROWS
+    assert len(prefixes) == len(properties) <= MAX_ROWS
     if len(properties) >= FEW and len(set(map(len, properties))) == 1:
         columns = _codes_of_equal(prefixes, properties)
         if columns is not None:
@@ -202,7 +202,7 @@ def keys_of(properties: bytes) -> list[str]:
         keys.append(unique)
     if _KEYS in properties:
         words = _value(properties, _KEYS).split(" ")
-        keys += [key for key in words if key][:MOST_KEYS]
+        keys += [key for key in words if key][:MAX_KEYS]
     return keys
 
 

@@ -58,7 +58,7 @@ from rocketbroker.store.shared_positions import (
 )
 
 #: So far behind, in bytes of log, what is handed over is kept; else it is read again.
-MOST_BEHIND: Final = 64 << 20
+MAX_BEHIND: Final = 64 << 20
 
 #: Messages with properties of more bytes on average are entered a few at a time, as
 #: each may have a thousand keys.
@@ -67,10 +67,10 @@ _A_FEW: Final = 64
 
 #: Records that one step reads from the log: 5 ms of a thread, behind which others get
 #: their turn, as an index may have to be built from all that the log holds.
-MOST_READ: Final = 2048
+MAX_READ: Final = 2048
 
 #: Messages that are entered at once: so many stay in the cache of a processor.
-ROWS_AT_ONCE: Final = 1024
+ROW_BATCH_SIZE: Final = 1024
 
 #: With room for fewer keys a step may need another file, which takes time to be made.
 NEAR_FULL: Final = 1 << 16
@@ -82,10 +82,10 @@ INDEX_REFUSED: Final = "the index in {} cannot be written"
 RETRY_MS: Final = 1000
 
 #: Hashes of topics that are remembered.
-MOST_TOPICS: Final = 4096
+MAX_TOPICS: Final = 4096
 
 #: Not more bytes are found by a key, but for one record: clients read frames of 16 MiB.
-MOST_FOUND_BYTES: Final = 15 << 20
+MAX_FOUND_BYTES: Final = 15 << 20
 
 
 @final
@@ -187,14 +187,14 @@ class Index:
 
     def hand_over(self, hint: Hint) -> None:
         """Take what an append was, so that the log need not be read."""
-        if self._enabled and hint.end - self.position <= MOST_BEHIND:
+        if self._enabled and hint.end - self.position <= MAX_BEHIND:
             self._shares.append(Share(hint, self._prefix))
 
     def _prefix(self, topic: str) -> int:
         """The hash of what stands before the keys of a topic."""
         found = self._topics.get(topic)
         if found is None:
-            if len(self._topics) >= MOST_TOPICS:
+            if len(self._topics) >= MAX_TOPICS:
                 self._topics.clear()
             found = self._topics[topic] = unsigned_hash(topic + "#")
         return found
@@ -306,7 +306,7 @@ class Index:
             used += 1
         if not used:
             end = min(limit, shares[0].start) if shares else limit
-            position = self._read(position, end, min(most, MOST_READ), rows)
+            position = self._read(position, end, min(most, MAX_READ), rows)
         self._enter(rows)
         for _ in range(used):
             shares.popleft()
@@ -345,7 +345,7 @@ class Index:
             rows.cut(bisect_left(rows.positions, done))
         size = sum(map(len, rows.properties))
         count = len(rows.positions)
-        some = ROWS_AT_ONCE if size <= LARGE_PROPERTIES * count else _A_FEW
+        some = ROW_BATCH_SIZE if size <= LARGE_PROPERTIES * count else _A_FEW
         for start in range(0, count, some):
             keys, counts = rows.keys(start, start + some)
             at = 0
@@ -421,7 +421,7 @@ class Index:
                 continue
             if record is not None:
                 size += len(record)
-                if size > MOST_FOUND_BYTES and records:
+                if size > MAX_FOUND_BYTES and records:
                     break
                 records.append(record)
         if refused is not None and not records:
@@ -464,11 +464,11 @@ class Index:
 
         @raise OSError: the disk refused the last.
         """
-        if self.behind <= MOST_BEHIND:
+        if self.behind <= MAX_BEHIND:
             self._refused_ms = -RETRY_MS
             # What cannot be entered, the next start will.
             with contextlib.suppress(OSError):
-                while self.build(ROWS_AT_ONCE):
+                while self.build(ROW_BATCH_SIZE):
                     pass
         self.flush()
         with self._keeping:

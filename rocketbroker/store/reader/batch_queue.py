@@ -17,7 +17,7 @@ from rocketbroker.store.ordered import first_that
 from rocketbroker.store.reader.directory import StoreReader
 
 #: So many units are read at once.
-UNITS_AT_ONCE: Final = 1024
+UNIT_BATCH_SIZE: Final = 1024
 
 _ZEROS: Final = bytes(BATCH_SIZE)
 
@@ -90,7 +90,7 @@ class BatchQueueReader:
         """Some units, to the end of one file at the most; empty behind the last file,
         and if a broker that cleans its store has removed it."""
         try:
-            return self._row.read(position, UNITS_AT_ONCE * BATCH_SIZE)
+            return self._row.read(position, UNIT_BATCH_SIZE * BATCH_SIZE)
         except StoreError:
             return b""
 

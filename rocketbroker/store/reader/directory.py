@@ -41,7 +41,7 @@ from rocketbroker.store.shared_positions import (
 )
 
 #: So many entries are read at once.
-ENTRIES_AT_ONCE: Final = 4096
+ENTRY_BATCH_SIZE: Final = 4096
 
 #: The same for who reads all queues at the same time, and has to hold what was read.
 FEW_ENTRIES: Final = 1024
@@ -170,7 +170,7 @@ class StoreReader:
     ) -> list[tuple[int, int, int]]:
         """Some entries from an offset on, as L{ENTRY} has them; empty at the end."""
         queue = self._queue(topic, queue_id).part(offset)
-        most = min(queue.end - offset, ENTRIES_AT_ONCE)
+        most = min(queue.end - offset, ENTRY_BATCH_SIZE)
         return queue.entries(offset, most) if most > 0 else []
 
     def entry_bytes(self, topic: str, queue_id: int, offset: int) -> bytes:
@@ -410,7 +410,7 @@ class StoreReader:
         before = queue.entries(at - 1, 1)[0][0] if at > queue.first else -1
         while at < until:
             try:
-                entries = queue.entries(at, min(until - at, ENTRIES_AT_ONCE))
+                entries = queue.entries(at, min(until - at, ENTRY_BATCH_SIZE))
             except StoreError:
                 if records:
                     return Piece(records, at)

@@ -37,7 +37,7 @@ from rocketbroker.store.reading.property_filter import Look
 from rocketbroker.store.reading.pull import Reading, nothing, outside
 
 #: So many units are read at once.
-UNITS_AT_ONCE = 64
+UNIT_BATCH_SIZE = 64
 
 
 @final
@@ -98,7 +98,7 @@ def _collect(
     """
     at = offset
     while number < until:
-        found = units.units(number, min(until - number, UNITS_AT_ONCE))
+        found = units.units(number, min(until - number, UNIT_BATCH_SIZE))
         if not found:
             break
         for unit in found:

@@ -34,10 +34,10 @@ from rocketbroker.store.interfaces import (
 
 #: So many rotten positions are remembered, so that each is counted and told of once;
 #: with more of them than this, the disk is what has to be looked at.
-MOST_NOTED: Final = 10_000
+MAX_NOTED: Final = 10_000
 
 #: So many sentences wait for somebody to log them.
-MOST_SAID: Final = 100
+MAX_SAID: Final = 100
 
 #: Before more bytes than this are read for one record, its own size is looked at: an
 #: entry can say anything.
@@ -45,7 +45,7 @@ LARGE: Final = 64 << 10
 
 #: So often the disk is asked for what it refuses to read before a reader is led past
 #: it: those who ask meanwhile are told to come again, as it may only be away.
-MOST_TRIES: Final = 5
+MAX_TRIES: Final = 5
 
 #: Queues of this prefix hold entries of records that stand in another one, too.
 LIGHT_PREFIX: Final = b"%LMQ%"
@@ -62,7 +62,7 @@ class CorruptionLog:
     def __init__(self) -> None:
         self.records = 0
         self._positions: set[int] = set()
-        self._sentences: deque[str] = deque(maxlen=MOST_SAID)
+        self._sentences: deque[str] = deque(maxlen=MAX_SAID)
         self._tries: dict[int, int] = {}
         self._lost: list[tuple[int, int]] = []
 
@@ -73,7 +73,7 @@ class CorruptionLog:
         """
         if position in self._positions:
             return
-        if len(self._positions) >= MOST_NOTED:
+        if len(self._positions) >= MAX_NOTED:
             self._positions.clear()
         self._positions.add(position)
         self.records += 1
@@ -97,11 +97,11 @@ class CorruptionLog:
         """
         if any(start <= position < end for start, end in self._lost):
             return True
-        if len(self._tries) >= MOST_NOTED:
+        if len(self._tries) >= MAX_NOTED:
             self._tries.clear()
         block = bad // BLOCK
         self._tries[block] = self._tries.get(block, 0) + 1
-        return self._tries[block] >= MOST_TRIES
+        return self._tries[block] >= MAX_TRIES
 
     def said(self) -> list[str]:
         """The sentences since the last time."""

@@ -29,7 +29,7 @@ from rocketbroker.store.reading.checked_read import CheckedRead
 #: hundred bytes, so 800 of them, as many as the reference looks at, need a quarter of
 #: it; messages with long ones, or long expressions, hold the reactor no longer than
 #: some ten milliseconds.
-MOST_LOOKED: Final = 1 << 20
+MAX_LOOKED: Final = 1 << 20
 
 #: A record up to this size is read whole; a longer one without its body.
 SMALL: Final = 4096
@@ -79,7 +79,7 @@ class Look:
     @property
     def is_over(self) -> bool:
         """Whether this read has looked at enough."""
-        return self.spent >= MOST_LOOKED
+        return self.spent >= MAX_LOOKED
 
     def takes(self, position: int, size: int, code: int | None) -> bool:
         """Whether the message of an entry is wanted; so it is if nobody can tell.

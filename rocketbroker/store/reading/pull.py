@@ -54,13 +54,13 @@ from rocketbroker.store.shared_positions import (
 )
 
 #: No answer may be larger (the store sheet, 16).
-MOST_BYTES: Final = 128 << 20
+MAX_BYTES: Final = 128 << 20
 
 #: A caller cannot ask for fewer bytes.
 LEAST_BYTES: Final = 100
 
 #: So many entries are unpacked at once; when a filter passes over more, it goes on.
-ENTRIES_AT_ONCE: Final = 800
+ENTRY_BATCH_SIZE: Final = 800
 
 #: So many extents are looked for; beyond it records are gathered one by one.
 FEW_EXTENTS: Final = 8
@@ -142,7 +142,7 @@ class Reading:
         if not first <= offset < end:
             return outside(offset, first, end)
         cold, asked, most_bytes = self.limits(queue, offset, most_messages, most_bytes)
-        blob = queue.read(offset, min(end - offset, asked, ENTRIES_AT_ONCE))
+        blob = queue.read(offset, min(end - offset, asked, ENTRY_BATCH_SIZE))
         own = offset >= queue.trusted_from and not cold
         codes = None if isinstance(matches, MessageFilter) else matches
         if codes is not None and queue.extension is not None:
@@ -180,7 +180,7 @@ class Reading:
                 if files >= self.most_files or collector.count:
                     break
             if at < scan_end and not collector.is_full:
-                blob = queue.read(at, min(scan_end - at, ENTRIES_AT_ONCE))
+                blob = queue.read(at, min(scan_end - at, ENTRY_BATCH_SIZE))
         return collector.result(at, first, end)
 
     def limits(
@@ -194,9 +194,9 @@ class Reading:
         count_limit, bytes_limit = self._cold_limits if cold else self._hot_limits
         if most_messages > self._hot_limits[0]:
             # More than the reference ever gives: the caller knows what it can take.
-            count_limit, bytes_limit = most_messages, MOST_BYTES
+            count_limit, bytes_limit = most_messages, MAX_BYTES
         asked = max(1, min(most_messages, count_limit))
-        return cold, asked, min(max(most_bytes, LEAST_BYTES), bytes_limit, MOST_BYTES)
+        return cold, asked, min(max(most_bytes, LEAST_BYTES), bytes_limit, MAX_BYTES)
 
     def checked(
         self, queue: Queue, offset: int, asked: int, most_bytes: int, cold: bool

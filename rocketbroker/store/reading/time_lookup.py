@@ -24,7 +24,7 @@ _UNREADABLE: Final = -2
 _LATE: Final = 1 << 63
 
 #: So many messages in a row that cannot be read are passed: some blocks of small ones.
-_MOST_PASSED: Final = 256
+_MAX_PASSED: Final = 256
 
 
 @final
@@ -96,7 +96,7 @@ class TimeLookup:
         """The store time of the first message from an offset on that can be read, and
         its offset. If there is none, none is too early: who gets some messages again
         loses nothing."""
-        for at in range(offset, min(end, offset + _MOST_PASSED)):
+        for at in range(offset, min(end, offset + _MAX_PASSED)):
             time = self._time(queue, at)
             if time != _UNREADABLE:
                 return time, at

@@ -52,7 +52,7 @@ from rocketbroker.files.reasons import reason
 from rocketbroker.records.entries import SIZE
 from rocketbroker.store.commitlog.checkpoint import Checkpoint
 from rocketbroker.store.commitlog.loading import (
-    MOST_MISSING_BEHIND,
+    MAX_MISSING_BEHIND,
     extend,
     is_stand_in,
     load_segments,
@@ -86,7 +86,7 @@ from rocketbroker.store.shared_positions import (
 )
 
 #: So many entries are collected before they are written.
-ENTRIES_AT_ONCE: Final = 50_000
+ENTRY_BATCH_SIZE: Final = 50_000
 
 _MAGIC_V1: Final = MAGIC_V1.to_bytes(4, "big", signed=True)
 
@@ -243,7 +243,7 @@ class Recovery:
         last = segments.all[-1]
         if several or (clean and known <= last.start):
             self._bound(1 << 62, cut=False)
-            limit = last.end + MOST_MISSING_BEHIND * segments.size
+            limit = last.end + MAX_MISSING_BEHIND * segments.size
             said = sorted(p for p in self._table.last_positions() if p < limit)
             # Where there is one directory, one entry is more likely to be rotten.
             known = max(known, [-1, -1, *said][-1 if several else -2] + 1)
@@ -443,7 +443,7 @@ class Recovery:
 
     def _count(self, collected: int) -> None:
         self._collected += collected
-        if self._collected >= ENTRIES_AT_ONCE:
+        if self._collected >= ENTRY_BATCH_SIZE:
             self._dispatcher.enter()
             self._collected = 0
 

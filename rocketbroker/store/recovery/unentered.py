@@ -51,13 +51,13 @@ from rocketbroker.store.ordered import first_that
 from rocketbroker.store.recovery.fates import Fate, fate_of, unknown
 
 #: So many entries are looked at: 80 MB of queue files.
-MOST_ENTRIES: Final = 4_000_000
+MAX_ENTRIES: Final = 4_000_000
 
 #: So many bytes of the log at once, which bounds the memory that it takes.
-AT_ONCE: Final = 128 << 20
+BATCH_SIZE: Final = 128 << 20
 
 #: So many gaps and records in them are read.
-MOST_READ: Final = 10_000
+MAX_READ: Final = 10_000
 
 #: What it costs to look into a queue, in entries, and at a unit of a batch queue.
 _A_LOOK: Final = 100
@@ -81,9 +81,9 @@ class Unentered:
         segments: Segments,
         table: QueueTable,
         listed: frozenset[str] | None,
-        most_entries: int = MOST_ENTRIES,
-        most_read: int = MOST_READ,
-        at_once: int = AT_ONCE,
+        most_entries: int = MAX_ENTRIES,
+        most_read: int = MAX_READ,
+        at_once: int = BATCH_SIZE,
     ) -> None:
         """
         @param listed: the topics that the broker knows; None: those are not known.

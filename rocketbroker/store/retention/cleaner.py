@@ -50,7 +50,7 @@ from rocketbroker.store.shared_positions import (
 MANUAL_ROUNDS: Final = 20
 
 #: After so many queues without anything to remove, others get their turn.
-QUEUES_AT_ONCE: Final = 100
+QUEUE_BATCH_SIZE: Final = 100
 
 _HOUR_MS: Final = 3_600_000
 
@@ -216,7 +216,7 @@ class Cleaner:
             self.removed_files += removed
             if removed:
                 yield self._queue_pause
-            elif number % QUEUES_AT_ONCE == 0:
+            elif number % QUEUE_BATCH_SIZE == 0:
                 yield 0
         try:
             self.removed_files += self._index.drop_before(lowest)

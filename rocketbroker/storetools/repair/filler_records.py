@@ -62,10 +62,10 @@ from rocketbroker.store.commitlog.encoder import (
     FILLER,
     FILLER_BYTES,
     MAGIC_BLANK,
-    MOST_PROPERTIES,
+    MAX_PROPERTIES,
 )
 from rocketbroker.store.commitlog.scanner import Blank, Broken, parse
-from rocketbroker.store.consumequeue.queue import MAGIC_V1, MAGIC_V2, MOST_TOPIC_V1
+from rocketbroker.store.consumequeue.queue import MAGIC_V1, MAGIC_V2, MAX_TOPIC_V1
 from rocketbroker.storetools.repair.lostnumbers import (
     with_all_numbers,
     with_right_numbers,
@@ -73,7 +73,7 @@ from rocketbroker.storetools.repair.lostnumbers import (
 
 #: Positions and offsets below this are such as there may be; those of rubbish are
 #: larger, as a rule: 256 TiB, and as many messages.
-MOST_LIKELY: Final = 1 << 48
+MAX_LIKELY: Final = 1 << 48
 
 #: The property of a message whose body is lost: how many bytes its record had.
 LOST: Final = "ROCKETBROKER_LOST_BYTES"
@@ -85,7 +85,7 @@ DEAD_TOPIC: Final = b"LOST"
 DEAD: Final = 0xC
 
 #: No dead record is larger, as a reader takes it into memory whole.
-MOST_DEAD: Final = 4 << 20
+MAX_DEAD: Final = 4 << 20
 
 _WAITING: Final = SCHEDULE_TOPIC.encode()
 
@@ -244,8 +244,8 @@ class Filling:
         """Make dead records of everything in a region."""
         while start < end:
             size = end - start
-            if size > MOST_DEAD:
-                size = min(MOST_DEAD, size - self._smallest)
+            if size > MAX_DEAD:
+                size = min(MAX_DEAD, size - self._smallest)
             self._dead(start, size)
             start += size
 
@@ -338,14 +338,14 @@ class Filling:
         joint = b"" if not properties or properties.endswith(b"\x02") else b"\x02"
         marked = properties + joint + f"{LOST}\x01{slot.size}\x02".encode()
         left = room - size - (len(marked) - len(properties))
-        if left < 0 or len(marked) + self._smallest + seal_bytes > MOST_PROPERTIES:
+        if left < 0 or len(marked) + self._smallest + seal_bytes > MAX_PROPERTIES:
             # No room to say that it is lost.
             marked, left = properties, room - size
             if left < self._smallest:
                 marked += b"\x02" * left
         elif left < self._smallest:
             marked = marked[:-1] + b" " * left + b"\x02"
-        if left < 0 or len(marked) + seal_bytes > MOST_PROPERTIES:
+        if left < 0 or len(marked) + seal_bytes > MAX_PROPERTIES:
             return None
         return encode(
             slot.topic,
@@ -408,7 +408,7 @@ def _mended(slot: Slot, data: bytes) -> bytes | None:
     if _is_of_another(slot, data):
         return None
     fixed = bytearray(data)
-    magic = MAGIC_V1 if len(slot.topic) <= MOST_TOPIC_V1 else MAGIC_V2
+    magic = MAGIC_V1 if len(slot.topic) <= MAX_TOPIC_V1 else MAGIC_V2
     fixed[:8] = struct.pack(">ii", slot.size, magic)
     fixed[12:16] = slot.queue_id.to_bytes(4, "big")
     fixed[20:36] = struct.pack(">qq", slot.queue_offset, slot.position)
@@ -433,8 +433,8 @@ def _is_of_another(slot: Slot, data: bytes) -> bool:
         magic in (MAGIC_V1, MAGIC_V2)
         and position != slot.position
         and place != (slot.queue_id, slot.queue_offset)
-        and 0 <= position < MOST_LIKELY
-        and 0 <= queue_offset < MOST_LIKELY
+        and 0 <= position < MAX_LIKELY
+        and 0 <= queue_offset < MAX_LIKELY
     )
 
 
@@ -466,7 +466,7 @@ def _with_lengths(slot: Slot, record: bytes) -> Iterator[bytes]:
     topic = body + length
     end = topic + len(_topic_of(slot)) + 2
     left = slot.size - end
-    if length > 0 and 0 <= left <= MOST_PROPERTIES:
+    if length > 0 and 0 <= left <= MAX_PROPERTIES:
         said = _topic_of(slot) + left.to_bytes(2, "big")
         yield record[:topic] + said + record[end:]
 
@@ -474,7 +474,7 @@ def _with_lengths(slot: Slot, record: bytes) -> Iterator[bytes]:
 def _topic_of(slot: Slot) -> bytes:
     """The topic as it stands in a record, with its length."""
     length = len(slot.topic)
-    return length.to_bytes(1 if length <= MOST_TOPIC_V1 else 2, "big") + slot.topic
+    return length.to_bytes(1 if length <= MAX_TOPIC_V1 else 2, "big") + slot.topic
 
 
 def _body_of(record: bytes | bytearray) -> int:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from rocketbroker.config.levels import MOST_LEVELS
+from rocketbroker.config.levels import MAX_LEVELS
 from rocketbroker.errors import StoreError
 from rocketbroker.records.names import SCHEDULE_TOPIC
 from rocketbroker.store.commitlog.scanner import parse
@@ -22,10 +22,10 @@ from rocketbroker.store.reader.directory import StoreReader
 
 #: So many entries of each level are looked at, from all over its queue: a few may be
 #: wrong, and some older than a change of the setting.
-MOST_ASKED: Final = 200
+MAX_ASKED: Final = 200
 
 #: No delay is longer, in ms: ten years.
-MOST_MS: Final = 3_650 * 86_400_000
+MAX_MS: Final = 3_650 * 86_400_000
 
 
 def delays_in(reader: StoreReader, said: str) -> str:
@@ -36,7 +36,7 @@ def delays_in(reader: StoreReader, said: str) -> str:
     levels = said.split()
     for queue_id in reader.queues(SCHEDULE_TOPIC):
         delay_ms = _delay_of(reader, queue_id)
-        if queue_id < MOST_LEVELS and delay_ms:
+        if queue_id < MAX_LEVELS and delay_ms:
             levels += levels[-1:] * (queue_id + 1 - len(levels))
             levels[queue_id] = f"{delay_ms // 1000}s"
     return " ".join(levels)
@@ -47,13 +47,13 @@ def _delay_of(reader: StoreReader, queue_id: int) -> int:
     first = reader.min_offset(SCHEDULE_TOPIC, queue_id)
     end = reader.max_offset(SCHEDULE_TOPIC, queue_id)
     found: Counter[int] = Counter()
-    for offset in range(first, end, max(1, (end - first) // MOST_ASKED)):
+    for offset in range(first, end, max(1, (end - first) // MAX_ASKED)):
         position, size, code = reader.entries(SCHEDULE_TOPIC, queue_id, offset)[0]
         try:
             record = reader.record(position, size)
         except StoreError:
             continue
         delay_ms = code - parse(record, 0, position, False)[6]
-        if 0 < delay_ms <= MOST_MS and delay_ms % 1000 == 0:
+        if 0 < delay_ms <= MAX_MS and delay_ms % 1000 == 0:
             found[delay_ms] += 1
     return max(found, key=found.__getitem__, default=0)

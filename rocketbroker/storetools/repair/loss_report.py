@@ -27,7 +27,7 @@ from rocketbroker.storetools.verify.lookup import (
     segment_at,
     slots_of_batches,
 )
-from rocketbroker.storetools.verify.queues import MOST_RECORD
+from rocketbroker.storetools.verify.queues import MAX_RECORD
 from rocketbroker.storetools.verify.rawqueues import raw_queues
 from rocketbroker.storetools.verify.report import Fault
 
@@ -70,7 +70,7 @@ def _elsewhere(
     """Which batch queue has the batch now to which a unit of another one led."""
     try:
         segment = segment_at(reader, unit.position)
-        size = min(unit.size, MOST_RECORD)
+        size = min(unit.size, MAX_RECORD)
         data = segment.file.pread(size, unit.position - segment.start)
         found = parse(data, 0, unit.position, False)
     except (Blank, Broken, StoreError):
@@ -229,7 +229,7 @@ def other_tags(reader: StoreReader, faults: list[Fault]) -> list[Done]:
         topic, queue_id = fault.queue
         offset = fault.offsets[0]
         for position, size, code in reader.entries(topic, queue_id, offset)[:1]:
-            if not 0 < size <= MOST_RECORD:
+            if not 0 < size <= MAX_RECORD:
                 continue
             try:
                 segment = segment_at(reader, position)

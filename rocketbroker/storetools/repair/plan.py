@@ -35,7 +35,7 @@ from rocketbroker.storetools.verify.lookup import (
     written_from,
     wrong_units,
 )
-from rocketbroker.storetools.verify.queues import MOST_RECORD, SHARED_PREFIX
+from rocketbroker.storetools.verify.queues import MAX_RECORD, SHARED_PREFIX
 from rocketbroker.storetools.verify.report import Fault
 
 #: How the CRC of a record begins, as its last property.
@@ -43,7 +43,7 @@ _CRC: Final = CRC32.encode() + b"\x01"
 
 #: So many missing offsets are tried for a record that no queue knows: it was followed
 #: soon by the next one of its queue, or it was the last.
-MOST_TRIED: Final = 1000
+MAX_TRIED: Final = 1000
 
 
 @final
@@ -137,7 +137,7 @@ class Plan:
         try:
             size = int.from_bytes(self._read(position, 4), "big")
             segment = segment_at(self._reader, position)
-            data = self._read(position, min(size, MOST_RECORD, segment.end - position))
+            data = self._read(position, min(size, MAX_RECORD, segment.end - position))
             parse(data, 0, position, True)
         except (Blank, Broken, StoreError):
             return b""
@@ -223,7 +223,7 @@ class Plan:
                 yield slot
                 return
             tried += 1
-            if tried == MOST_TRIED:
+            if tried == MAX_TRIED:
                 return
 
     def _own_slot(self, start: int, end: int) -> Iterator[Slot]:
@@ -261,7 +261,7 @@ class Plan:
             if len(around) <= offset - first or positions != sorted(set(positions)):
                 continue
             position, size, _ = around[offset - first]
-            if position in seen or not SMALLEST <= size <= MOST_RECORD:
+            if position in seen or not SMALLEST <= size <= MAX_RECORD:
                 continue
             if not self._has(position, size) or self._is_where_it_says(position):
                 continue
@@ -321,7 +321,7 @@ class Plan:
         try:
             segment = segment_at(self._reader, position)
             size = int.from_bytes(self._read(position, 4), "big")
-            data = self._read(position, min(size, MOST_RECORD, segment.end - position))
+            data = self._read(position, min(size, MAX_RECORD, segment.end - position))
             found = parse(data, 0, position, False)
         except (Broken, Blank, StoreError):
             return None

@@ -26,7 +26,7 @@ from typing import final
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.store.commitlog.flush_threshold import PAGE
-from rocketbroker.store.commitlog.loading import MOST_MISSING, MOST_MISSING_BEHIND
+from rocketbroker.store.commitlog.loading import MAX_MISSING, MAX_MISSING_BEHIND
 from rocketbroker.store.reader.unreadable import ReadFiles
 from rocketbroker.store.recovery.clean_shutdown import CleanShutdown
 from rocketbroker.storetools.repair.backup import Backup, Done
@@ -82,7 +82,7 @@ class SegmentSizes:
                 self._first = -1
         self._miss(sorted(found), known)
         if give_up:
-            most = MOST_MISSING * self.size
+            most = MAX_MISSING * self.size
             self.given_up = [each for each in self.missing if each[1] - each[0] <= most]
             self.missing = [each for each in self.missing if each not in self.given_up]
         last = max(found)
@@ -121,7 +121,7 @@ class SegmentSizes:
         """Where the log ended when it was stopped, as far as that is known."""
         with contextlib.suppress(StoreError):
             ends.load()
-        limit = self._found[-1][0] + (1 + MOST_MISSING_BEHIND) * self.size
+        limit = self._found[-1][0] + (1 + MAX_MISSING_BEHIND) * self.size
         said = []
         for queue in queues:
             for offset in range(max(queue.start, queue.end - 2), queue.end):
@@ -186,7 +186,7 @@ class SegmentSizes:
         for start, end in self.missing:
             text = f"the files of the log from position {start} to {end} are missing; "
             text += "nothing is changed while they are; a broker goes on without them"
-            if end - start <= MOST_MISSING * self.size:
+            if end - start <= MAX_MISSING * self.size:
                 text += "; if they will not come back, give --give-up-missing"
             told.append(Done("unrepaired", folder, start, end - start, text))
             told += self._messages("unrepaired", files, root, start, end)

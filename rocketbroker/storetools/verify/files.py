@@ -29,7 +29,7 @@ from rocketbroker.records.entries import ENTRY, FILLED_SIZE, SIZE
 from rocketbroker.records.queueunits import BATCH_SIZE
 from rocketbroker.store.commitlog.checkpoint import NAME as CHECKPOINT
 from rocketbroker.store.commitlog.checkpoint import Checkpoint
-from rocketbroker.store.commitlog.loading import MOST_MISSING_BEHIND
+from rocketbroker.store.commitlog.loading import MAX_MISSING_BEHIND
 from rocketbroker.store.commitlog.segments import segment_name
 from rocketbroker.store.consumequeue.batch_queue import FOLDER as BATCHES
 from rocketbroker.store.consumequeue.extension import FOLDER as EXTENSIONS
@@ -209,7 +209,7 @@ class FileVerification:
         that may be rotten."""
         reader = self._reader
         end = reader.log.segments[-1].end if reader.segments else 0
-        limit = end + MOST_MISSING_BEHIND * reader.log.size
+        limit = end + MAX_MISSING_BEHIND * reader.log.size
         said = []
         for topic in reader.topics():
             for queue_id in reader.queues(topic):

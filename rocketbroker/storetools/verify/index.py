@@ -48,22 +48,22 @@ from rocketbroker.store.index.file import (
 )
 from rocketbroker.store.index.keys import codes_of_one
 from rocketbroker.store.reader.directory import StoreReader
-from rocketbroker.storetools.verify.queues import MOST_RECORD
+from rocketbroker.storetools.verify.queues import MAX_RECORD
 from rocketbroker.storetools.verify.report import Fault, Remark, Tell
 
 #: So many entries of each file are followed to their records.
 SAMPLE: Final = 1000
 
 #: So many entries are read at once, which fit the processor's cache.
-AT_ONCE: Final = 10_000
+BATCH_SIZE: Final = 10_000
 
 _SHORTER: Final = "the file became shorter while it was read"
 
 #: So many records without keys are passed over where a file may be missing.
-MOST_LOOKED_AT: Final = 10_000
+MAX_LOOKED_AT: Final = 10_000
 
 #: So many faults of one file are told; more only come of one that is lost as a whole.
-MOST_TOLD: Final = 20
+MAX_TOLD: Final = 20
 
 
 @final
@@ -193,13 +193,13 @@ class IndexVerification:
         @return: -1 if there is none, or it takes too long to find.
         """
         reader = self._reader
-        for _ in range(MOST_LOOKED_AT):
+        for _ in range(MAX_LOOKED_AT):
             segment = reader.log.find(position)
             if segment is None or position >= end:
                 return -1
             at = position - segment.start
             size = int.from_bytes(segment.file.pread(4, at), "big")
-            size = min(max(8, size), segment.end - position, MOST_RECORD)
+            size = min(max(8, size), segment.end - position, MAX_RECORD)
             try:
                 found = parse(segment.file.pread(size, at), 0, position, True)
             except Blank:
@@ -257,7 +257,7 @@ class IndexVerification:
             yield 16, f"it goes from position {begin_position} to {end_position}"
         slots = array("i", bytes(4 * self._slots))
         for told, fault in enumerate(self._chains(file, count, slots)):
-            if told == MOST_TOLD:
+            if told == MAX_TOLD:
                 yield fault[0], "more entries are wrong"
                 return
             yield fault
@@ -274,8 +274,8 @@ class IndexVerification:
         size, of = INDEX_ENTRY.size, self._slots
         sample = max(1, count // SAMPLE)
         last = 0
-        for first in range(1, count, AT_ONCE):
-            some = min(AT_ONCE, count - first)
+        for first in range(1, count, BATCH_SIZE):
+            some = min(BATCH_SIZE, count - first)
             data = file.pread(some * size, self._begin + first * size)
             if len(data) < some * size:
                 yield self._begin, _SHORTER
@@ -346,7 +346,7 @@ class IndexVerification:
         if there == slots:
             return []
         pairs = enumerate(zip(there, slots, strict=True))
-        return [slot for slot, (is_, should) in pairs if is_ != should][:MOST_TOLD]
+        return [slot for slot, (is_, should) in pairs if is_ != should][:MAX_TOLD]
 
 
 def _negative(entries: bytes) -> list[int]:

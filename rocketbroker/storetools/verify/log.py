@@ -43,7 +43,7 @@ from rocketbroker.store.commitlog.scanner import (
 from rocketbroker.store.commitlog.segments import Segment, position_of_name
 from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.storetools.verify.files import FileVerification
-from rocketbroker.storetools.verify.queues import MOST_RECORD, QueueVerification
+from rocketbroker.storetools.verify.queues import MAX_RECORD, QueueVerification
 from rocketbroker.storetools.verify.report import Fault, Remark, Tell
 
 #: How much of the log is read at once: the calls cost nothing then, and it still fits
@@ -66,7 +66,7 @@ WAITING: Final = SCHEDULE_TOPIC.encode()
 
 #: After records that are not ordinary, so many more are looked at one by one at most
 #: before ordinary ones are looked for again.
-MOST_EXACT: Final = 31
+MAX_EXACT: Final = 31
 
 
 def _body_of(record: bytes) -> tuple[int, int]:
@@ -221,7 +221,7 @@ class Verification:
                     # Perhaps it is only cut by the end of the piece.
                     if used:
                         continue
-                    if size <= min(MOST_RECORD, stop - position):
+                    if size <= min(MAX_RECORD, stop - position):
                         wanted = size
                         continue
                 broken = position
@@ -247,7 +247,7 @@ class Verification:
                 if not exact:
                     at, count = self.queues.take(data, at, start)
                     self.records += count
-                    pause = 0 if count else min(2 * pause + 1, MOST_EXACT)
+                    pause = 0 if count else min(2 * pause + 1, MAX_EXACT)
                     exact = pause + 1
                 exact -= 1
                 found = parse(data, at, start + at, True)
@@ -289,7 +289,7 @@ class Verification:
         at = position - segment.start
         size = int.from_bytes(segment.file.pread(4, at), "big")
         return segment.file.pread(
-            min(max(SMALLEST, min(size, MOST_RECORD)), stop - position), at
+            min(max(SMALLEST, min(size, MAX_RECORD)), stop - position), at
         )
 
     def _why(self, segment: Segment, position: int, stop: int) -> str:

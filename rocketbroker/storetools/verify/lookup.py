@@ -14,12 +14,12 @@ from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.records.queueunits import BATCH_SIZE, BatchUnit, decode_batch
 from rocketbroker.store.commitlog.segments import Segment, position_of_name
 from rocketbroker.store.reader.batch_queue import BatchQueueReader
-from rocketbroker.store.reader.directory import ENTRIES_AT_ONCE, StoreReader
+from rocketbroker.store.reader.directory import ENTRY_BATCH_SIZE, StoreReader
 from rocketbroker.storetools.repair.filler_records import Slot
 from rocketbroker.storetools.verify.report import Fault
 
 #: So much is read at once.
-AT_ONCE: Final = 4 << 20
+READ_SIZE: Final = 4 << 20
 
 
 def queues_in(files: IFiles, folder: str) -> set[tuple[str, int]]:
@@ -64,7 +64,7 @@ def written_from(reader: StoreReader, position: int) -> int:
     at = position
     last = position
     while at < segment.end:
-        data = segment.file.pread(min(AT_ONCE, segment.end - at), at - segment.start)
+        data = segment.file.pread(min(READ_SIZE, segment.end - at), at - segment.start)
         if not data:
             break
         kept = len(data.rstrip(b"\0"))
@@ -105,7 +105,7 @@ def entries_behind(
     offset = reader.whole_end(topic, queue_id)
     row = reader.row("consumequeue", topic, queue_id, SIZE)
     while True:
-        data = row.read(offset * SIZE, ENTRIES_AT_ONCE * SIZE)
+        data = row.read(offset * SIZE, ENTRY_BATCH_SIZE * SIZE)
         if len(data) < SIZE:
             return
         for position, size, _ in ENTRY.iter_unpack(data):

@@ -24,7 +24,7 @@ Entry: TypeAlias = tuple[int, int, int]
 
 #: So many entries of one queue are kept aside; more only come of a queue or a log that
 #: is lost as a whole, where the first ones say enough.
-MOST_ASIDE: Final = 20_000
+MAX_ASIDE: Final = 20_000
 
 
 @final
@@ -207,13 +207,13 @@ class Matching:
         return self.next < self.end
 
     def _tell_code(self, offset: int, why: tuple[str, int, str]) -> None:
-        if len(self.wrong) < MOST_ASIDE:
+        if len(self.wrong) < MAX_ASIDE:
             self.wrong.append((offset, *why))
         else:
             self.dropped += 1
 
     def _keep(self, offset: int, entry: Entry) -> None:
-        if len(self._aside) < MOST_ASIDE:
+        if len(self._aside) < MAX_ASIDE:
             self._aside[offset] = entry
         else:
             self.dropped += 1

@@ -42,15 +42,15 @@ SHARED_PREFIX: Final = "%LMQ%"
 
 #: The longest record that an entry is believed, as the longest message that can be
 #: configured is below it.
-MOST_RECORD: Final = 64 << 20
+MAX_RECORD: Final = 64 << 20
 
 #: So many records of one queue that have no entry are told one by one, and so many
 #: units of a batch queue that are wrong.
-MOST_TOLD: Final = 20_000
+MAX_TOLD: Final = 20_000
 
 #: So much is shown of what a record says to be its topic, if none can be called so: it
 #: may be tens of thousands of characters.
-MOST_SHOWN: Final = 50
+MAX_SHOWN: Final = 50
 
 
 @final
@@ -106,7 +106,7 @@ class QueueVerification:
     def _batch_matching(self, topic: bytes, queue_id: int) -> BatchMatching:
         matching = self._batches.get((topic, queue_id))
         if matching is None:
-            matching = BatchMatching(self._reader, _name(topic), queue_id, MOST_TOLD)
+            matching = BatchMatching(self._reader, _name(topic), queue_id, MAX_TOLD)
             self._batches[topic, queue_id] = matching
         return matching
 
@@ -178,7 +178,7 @@ class QueueVerification:
             return
         entry = position, size, tag_code_of(properties)
         if not matching.meet(offset, entry, store_ms):
-            matching.miss(position, offset, MOST_TOLD)
+            matching.miss(position, offset, MAX_TOLD)
 
     def _batch(self, found: Found, place: tuple[int, int] | None) -> None:
         """Check one inner batch against its queue, or a message alone in one.
@@ -343,7 +343,7 @@ class QueueVerification:
             return "the log has no such position"
         at = position - segment.start
         said = int.from_bytes(segment.file.pread(4, at), "big")
-        data = segment.file.pread(max(SMALLEST, min(said, MOST_RECORD)), at)
+        data = segment.file.pread(max(SMALLEST, min(said, MAX_RECORD)), at)
         try:
             found = parse(data, 0, position, False)
         except Blank:
@@ -366,4 +366,4 @@ def _name(topic: bytes) -> str:
     if is_usable(text):
         return text
     # Two of these may have one name: there is no directory of either.
-    return "\ufffd" + text.translate({0: "\ufffd", ord("/"): "\ufffd"})[:MOST_SHOWN]
+    return "\ufffd" + text.translate({0: "\ufffd", ord("/"): "\ufffd"})[:MAX_SHOWN]

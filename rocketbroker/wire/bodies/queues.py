@@ -13,7 +13,7 @@ from rocketbroker.wire.reading import ObjectKey, loads
 
 #: The queues of one request 41 or 42: reading so many takes a twentieth of a second, in
 #: which nobody else is served. A client has some hundreds.
-MOST_QUEUES: Final = 10_000
+MAX_QUEUES: Final = 10_000
 
 
 @attrs.frozen(order=True)
@@ -73,8 +73,8 @@ class LockBatchBody:
         """
         fields = Fields(value, "queues to lock")
         count = len(fields.items("mqSet"))
-        if count > MOST_QUEUES:
-            raise RemoteProtocolError(f"{count} queues to lock, most {MOST_QUEUES}")
+        if count > MAX_QUEUES:
+            raise RemoteProtocolError(f"{count} queues to lock, most {MAX_QUEUES}")
         return cls(
             client_id=fields.text("clientId") or "",
             consumer_group=fields.text("consumerGroup") or "",

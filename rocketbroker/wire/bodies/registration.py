@@ -35,7 +35,7 @@ FIRST_WITH_MAPPINGS: Final = 413
 
 #: The largest body after decompression: four times the longest frame, room for 600,000
 #: topics. zlib can make a thousand bytes of one, and the sender is not known yet.
-MOST_PLAIN_BYTES: Final = 64 * 1024 * 1024
+MAX_PLAIN_BYTES: Final = 64 * 1024 * 1024
 
 _INT32: Final = Struct(">i")
 
@@ -137,12 +137,12 @@ def _inflate(body: bytes) -> bytes:
     """The plain bytes of a zlib stream."""
     stream = zlib.decompressobj()
     try:
-        plain = stream.decompress(body, MOST_PLAIN_BYTES)
+        plain = stream.decompress(body, MAX_PLAIN_BYTES)
     except zlib.error as e:
         raise RemoteProtocolError(f"a registration that is not zlib: {e}") from e
     if stream.unconsumed_tail:
         raise RemoteProtocolError(
-            f"a registration of more than {MOST_PLAIN_BYTES} bytes"
+            f"a registration of more than {MAX_PLAIN_BYTES} bytes"
         )
     return plain
 

@@ -12,7 +12,7 @@ from rocketbroker.broker.admin.client_relay import (
     ANSWER_SECONDS,
     FIRST_WITH_INFO,
     FIRST_WITH_STATUS,
-    MOST_ASKED,
+    MAX_ASKED,
     STATUS_LANES,
     ClientRelay,
 )
@@ -127,7 +127,7 @@ class RunningInfoTests(RelayCase):
 
     def test_tooMany(self) -> None:
         """Only so many are asked at a time, and none that does not read."""
-        for _ in range(MOST_ASKED):
+        for _ in range(MAX_ASKED):
             self.info()
         self.assertIsInstance(self.failed(self.info()), SystemBusy)
         _, reply = self.member.requests[0]
@@ -235,5 +235,5 @@ class StatusTests(RelayCase):
 
     def test_limit(self) -> None:
         """Members beyond the limit are left out."""
-        self.relay.asked = client_relay.MOST_ASKED
+        self.relay.asked = client_relay.MAX_ASKED
         self.assertEqual(self.table(self.status()), {})

@@ -32,7 +32,7 @@ class ProgressTests(SynchronousTestCase):
             rig.offsets,
             rig.consumers,
             lambda group, topic: {"T": 1.5, "U": 2.0}[topic],
-            rig.upkeep.dispatch,
+            rig.scheduler.dispatch,
             rig.wall_ms,
             at_once,
         )

@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.admin.group_admin import GroupAdmin
 from rocketbroker.broker.clients.producers import ProducerRegistry
-from rocketbroker.broker.metadata.topics import MOST_QUEUES
+from rocketbroker.broker.metadata.topics import MAX_QUEUES
 from rocketbroker.errors import (
     BrokerError,
     InvalidParameter,
@@ -64,11 +64,11 @@ class GroupAdminTests(SynchronousTestCase):
 
     def test_retryQueues(self) -> None:
         """Its retry topic has as many queues as any topic may have."""
-        for count in (-1, MOST_QUEUES + 1):
+        for count in (-1, MAX_QUEUES + 1):
             config = SubscriptionGroupConfig(group_name="G", retry_queue_nums=count)
             with self.assertRaises(InvalidParameter):
                 self.create(config.to_json())
-        config = SubscriptionGroupConfig(group_name="G", retry_queue_nums=MOST_QUEUES)
+        config = SubscriptionGroupConfig(group_name="G", retry_queue_nums=MAX_QUEUES)
         self.assertEqual(self.create(config.to_json()).code, 0)
 
     def test_createList(self) -> None:

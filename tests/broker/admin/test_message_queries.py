@@ -8,7 +8,7 @@ from rocketbroker.errors import SystemFailure
 from rocketbroker.records.record import decode
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
-from tests.broker.rig import MOST_UNIQUE, UNIQUE, WALL_MS, Rig, answered, send_ext
+from tests.broker.rig import MAX_UNIQUE, UNIQUE, WALL_MS, Rig, answered, send_ext
 
 SEARCH = RequestCode.SEARCH_OFFSET_BY_TIMESTAMP
 MAX = RequestCode.GET_MAX_OFFSET
@@ -128,7 +128,7 @@ class QueryTests(SynchronousTestCase):
             self.rig.ask(310, send_ext(), b"found")
         size = len(self.keyed(UNIQUE, most=1).body)
         answer = self.keyed(UNIQUE, unique=True, most=1)
-        self.assertEqual(len(answer.body), MOST_UNIQUE * size)
+        self.assertEqual(len(answer.body), MAX_UNIQUE * size)
 
     def test_noKey(self) -> None:
         """Nothing found is code 22."""

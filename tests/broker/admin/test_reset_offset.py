@@ -46,7 +46,7 @@ class ResetCase(SynchronousTestCase):
             rig.offsets,
             rig.consumers,
             rig.pulling,
-            rig.upkeep.dispatch,
+            rig.scheduler.dispatch,
             at_once,
         )
         requests.register(rig.table)

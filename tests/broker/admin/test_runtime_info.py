@@ -58,7 +58,7 @@ class RuntimeInfoTests(SynchronousTestCase):
             rig.wall_ms,
             rig.store,
             rig.topics,
-            rig.intake,
+            rig.batcher,
             rig.sending,
             rig.pulling,
             rig.checks,
@@ -67,11 +67,11 @@ class RuntimeInfoTests(SynchronousTestCase):
             BrokerSettings.from_properties({**SMALL, **said}),
             rig.store,
             self.statistics,
-            rig.durability,
+            rig.group_commit,
             rig.pulling,
             rig.wall_ms,
             at_once,
-            [rig.delaying.figures, lambda: self.others],
+            [rig.schedule.figures, lambda: self.others],
         ).register(rig.table)
         return rig
 
@@ -196,8 +196,8 @@ class RuntimeInfoTests(SynchronousTestCase):
         how far it is."""
         rig = self.rig
         rig.topic("T")
-        rig.delaying.load()
-        rig.delaying.start()
+        rig.schedule.load()
+        rig.schedule.start()
         rig.ask(310, send_ext(properties="DELAY\x013\x02"), b"body")
         self.live(1)
         table = self.table()
@@ -230,7 +230,7 @@ class RuntimeInfoTests(SynchronousTestCase):
         rig = self.rig = self.make({"flushDiskType": "SYNC_FLUSH"}, True)
         rig.topic("T")
         rig.begin(310, send_ext(), b"body")
-        rig.intake.flush()
+        rig.batcher.flush()
         rig.clock.advance(0.3)
         table = self.table()
         self.assertEqual(table["sendThreadPoolQueueSize"], "1")
@@ -249,7 +249,7 @@ class RuntimeInfoTests(SynchronousTestCase):
         rig = self.rig = self.make({"accessMessageInMemoryMaxRatio": "0"}, True)
         rig.topic("T")
         rig.append()
-        rig.upkeep.dispatch()
+        rig.scheduler.dispatch()
         rig.begin(11, pull_ext(0))
         rig.clock.advance(0.2)
         table = self.table()

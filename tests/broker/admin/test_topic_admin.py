@@ -10,7 +10,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.admin.topic_admin import TopicAdmin
-from rocketbroker.broker.metadata.topics import MOST_QUEUES
+from rocketbroker.broker.metadata.topics import MAX_QUEUES
 from rocketbroker.broker.storage.group_commit import InThread
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (
@@ -164,7 +164,7 @@ class TopicAdminTests(SynchronousTestCase):
         self.assertIn("longer", self.refused(bad, "x" * 128))
         self.assertIn("system topic", self.refused(bad, "TBW102"))
         self.assertIn("queues", self.refused(bad, "T", readQueueNums="-1"))
-        most = str(MOST_QUEUES + 1)
+        most = str(MAX_QUEUES + 1)
         self.assertIn("queues", self.refused(bad, "T", writeQueueNums=most))
         self.assertIn("permission", self.refused(bad, "T", perm="8"))
         mixed = "+message.type=MIXED"
@@ -218,7 +218,7 @@ class TopicAdminTests(SynchronousTestCase):
         self.create("T")
         self.create("%RETRY%G_T")
         self.rig.append()
-        self.rig.upkeep.dispatch()
+        self.rig.scheduler.dispatch()
         self.rig.offsets.commit("G", "T", 0, 1)
         self.assertEqual(self.rig.ask(215, {"topic": "T"}).code, 0)
         self.assertIsNone(self.rig.topics.config("T"))
@@ -278,7 +278,7 @@ class TopicAdminTests(SynchronousTestCase):
         self.create("T", readQueueNums="2", writeQueueNums="1")
         self.rig.clock.advance(5)
         self.rig.append()
-        self.rig.upkeep.dispatch()
+        self.rig.scheduler.dispatch()
         value = loads(self.rig.ask(202, {"topic": "T"}).body)
         assert isinstance(value, dict)
         self.assertEqual(value["topicPutTps"], 2.5)

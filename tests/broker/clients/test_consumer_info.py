@@ -119,14 +119,14 @@ class ConsumerRequestTests(SynchronousTestCase):
     def test_inMemory(self) -> None:
         """A queue whose first message is still in memory is begun at 0."""
         self.rig.append()
-        self.rig.upkeep.dispatch()
+        self.rig.scheduler.dispatch()
         self.assertEqual(self.query(), 0)
 
     def test_cold(self) -> None:
         """A queue whose first message is old is not begun at 0."""
         self.make({"accessMessageInMemoryMaxRatio": "0"})
         self.rig.append()
-        self.rig.upkeep.dispatch()
+        self.rig.scheduler.dispatch()
         with self.assertRaises(QueryNotFound):
             self.query()
 

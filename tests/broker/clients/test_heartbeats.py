@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.clients.consumer_notify import ConsumerNotify
 from rocketbroker.broker.clients.consumers import ConsumerRegistry
-from rocketbroker.broker.clients.heartbeats import MOST_GROUPS, Heartbeats
+from rocketbroker.broker.clients.heartbeats import MAX_GROUPS, Heartbeats
 from rocketbroker.broker.clients.producers import ProducerRegistry
 from rocketbroker.broker.clients.sql_filters import Filters
 from rocketbroker.broker.json_table import JsonTable
@@ -302,7 +302,7 @@ class HeartbeatTests(SynchronousTestCase):
 
     def test_mostGroups(self) -> None:
         """A connection is in so many groups of a kind, whichever heartbeats say so."""
-        producers = [{"groupName": f"P{n}"} for n in range(MOST_GROUPS)]
+        producers = [{"groupName": f"P{n}"} for n in range(MAX_GROUPS)]
         full = body(consumerDataSet=[], producerDataSet=producers)
         self.heartbeats.heart_beat(self.connection, Command(34, {}, full))
         more = body(producerDataSet=[{"groupName": "Q"}])
@@ -315,7 +315,7 @@ class HeartbeatTests(SynchronousTestCase):
 
     def test_mostConsumers(self) -> None:
         """The same number of groups of consumers; then none of them is taken."""
-        consumers = [{"groupName": f"G{n}"} for n in range(MOST_GROUPS + 1)]
+        consumers = [{"groupName": f"G{n}"} for n in range(MAX_GROUPS + 1)]
         with self.assertRaisesRegex(InvalidParameter, "1025 groups"):
             self.heartbeats.heart_beat(
                 self.connection, Command(34, {}, body(consumerDataSet=consumers))

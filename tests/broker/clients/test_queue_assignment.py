@@ -8,7 +8,7 @@ from twisted.internet.defer import Deferred, fail, succeed
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.clients.queue_assignment import (
-    MOST_ROUTES,
+    MAX_ROUTES,
     ROUTE_SECONDS,
     QueueAssignment,
     averaged,
@@ -184,7 +184,7 @@ class RouteTests(AssignmentCase):
 
     def test_limit(self) -> None:
         """Routes do not pile up."""
-        for number in range(MOST_ROUTES + 1):
+        for number in range(MAX_ROUTES + 1):
             self.assign(topic=f"T{number}")
         self.assertEqual(len(self.assignments._routes), 1)
 

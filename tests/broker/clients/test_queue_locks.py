@@ -6,7 +6,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.clients import queue_locks
-from rocketbroker.broker.clients.queue_locks import LIFE_SECONDS, MOST_TEXT, QueueLocks
+from rocketbroker.broker.clients.queue_locks import LIFE_SECONDS, MAX_TEXT, QueueLocks
 from rocketbroker.errors import InvalidParameter, SystemFailure
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.testing.connections import RecordedConnection
@@ -173,7 +173,7 @@ class QueueLockTests(SynchronousTestCase):
     def test_full(self) -> None:
         """With as many locks as may be, those there are go on, and new ones wait."""
         self.lock("a", 0)
-        self.locks.count = queue_locks.MOST_LOCKS - 1
+        self.locks.count = queue_locks.MAX_LOCKS - 1
         self.assertEqual(self.lock("a", 0, 1, 2), [0, 1])
         self.assertEqual(self.lock("b", 0, group="H"), [])
         self.unlock("a", 1)
@@ -205,8 +205,8 @@ class QueueLockTests(SynchronousTestCase):
 
     def test_longNames(self) -> None:
         """Names that nobody has are not kept."""
-        self.assertEqual(self.lock("a" * MOST_TEXT, 0), [0])
-        long = "x" * (MOST_TEXT + 1)
+        self.assertEqual(self.lock("a" * MAX_TEXT, 0), [0])
+        long = "x" * (MAX_TEXT + 1)
         with self.assertRaises(InvalidParameter):
             self.lock(long, 1)
         with self.assertRaises(InvalidParameter):

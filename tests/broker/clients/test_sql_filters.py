@@ -124,12 +124,12 @@ class RegisterTests(FilterCase):
         topics = [
             "T",
             "x" * 1000,
-            *(f"T{number}" for number in range(sql_filters.MOST_TOLD)),
+            *(f"T{number}" for number in range(sql_filters.MAX_TOLD)),
         ]
         for _ in range(2):
             for topic in topics:
                 self.register("a >\n\x1b[31m" + "?" * 1000, topic=topic)
-        self.assertEqual(len(events), sql_filters.MOST_TOLD)
+        self.assertEqual(len(events), sql_filters.MAX_TOLD)
         line = formatEvent(events[0])
         self.assertIn("filter of group 'G' for topic 'T' is not taken", line)
         self.assertTrue(line.isprintable(), line)
@@ -137,7 +137,7 @@ class RegisterTests(FilterCase):
         self.assertEqual(self.filters.refused, 2 * len(topics))
         self.filters.look(lambda group, topic: False)
         self.register("a >")
-        self.assertEqual(len(events), sql_filters.MOST_TOLD + 1)
+        self.assertEqual(len(events), sql_filters.MAX_TOLD + 1)
 
 
 class DeathTests(FilterCase):
@@ -174,7 +174,7 @@ class DeathTests(FilterCase):
         """All expressions together have a limit; the dead go first, then none is
         taken."""
         long = "a = '" + "x" * 60_000 + "'"
-        most = sql_filters.MOST_CHARACTERS // (len(long) + sql_filters.OVERHEAD)
+        most = sql_filters.MAX_CHARACTERS // (len(long) + sql_filters.OVERHEAD)
         for number in range(most):
             self.assertIsNotNone(self.register(long, group=f"G{number}"))
         self.assertIsNone(self.register(long, group="H"))
@@ -202,7 +202,7 @@ class BitMapTests(FilterCase):
 
     def test_mostMapped(self) -> None:
         """So much is evaluated for a message; others are said to match."""
-        long = "a = '" + "x" * (sql_filters.MOST_MAPPED // 2) + "'"
+        long = "a = '" + "x" * (sql_filters.MAX_MAPPED // 2) + "'"
         self.register(long, group="G1")
         self.register(long, group="CG")
         found = self.filters.bit_map(b"T", b"a\x016\x02")

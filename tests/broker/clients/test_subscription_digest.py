@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.clients.subscription_digest import (
-    MOST_CHARACTERS,
+    MAX_CHARACTERS,
     TOO_LONG,
     expressions,
     wants_of,
@@ -43,9 +43,9 @@ class WantsTests(SynchronousTestCase):
 
     def test_edge(self) -> None:
         """At the limit it is kept whole; one more character and only a digest is."""
-        room = MOST_CHARACTERS - len(wants_of([wish("T", "a")])) + 1
+        room = MAX_CHARACTERS - len(wants_of([wish("T", "a")])) + 1
         exact = wants_of([wish("T", "a" * room)])
-        self.assertEqual(len(exact), MOST_CHARACTERS)
+        self.assertEqual(len(exact), MAX_CHARACTERS)
         self.assertEqual(expressions(exact), {"T": "a" * room})
         longer = wants_of([wish("T", "a" * (room + 1))])
         self.assertEqual(list(expressions(longer)), [TOO_LONG])

@@ -14,7 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.broker.clients.consumers import ConsumerRegistry
 from rocketbroker.broker.diagnostics.group_diagnosis import (
     GROUP_WORK,
-    MOST_LINE,
+    MAX_LINE,
     NEW_SECONDS,
     REFUSED_SECONDS,
     SILENT_SECONDS,
@@ -53,15 +53,15 @@ class World:
         options = BrokerOptions()
         self.topics = TopicTable(options, JsonTable(disk, "/t", at_once), self.wall_ms)
         self.groups = GroupTable(options, JsonTable(disk, "/g", at_once), self.wall_ms)
-        self.elsewhere = RouteCache(self.clock.seconds, "a", name_servers, self.route)
+        self.route_cache = RouteCache(self.clock.seconds, "a", name_servers, self.route)
         self.registry = ConsumerRegistry(
             self.clock.seconds, lambda group, members: None
         )
-        self.discrepancies = GroupDiagnosis(
+        self.diagnosis = GroupDiagnosis(
             self.registry,
             self.topics,
             self.groups,
-            self.elsewhere,
+            self.route_cache,
             self.clock.seconds,
             self.wall_ms,
             **limits,
@@ -117,8 +117,8 @@ class World:
 
     def problems(self) -> list[dict[str, Any]]:
         """What is listed after a look."""
-        self.discrepancies.look()
-        listed: Any = self.discrepancies.to_json()["problems"]
+        self.diagnosis.look()
+        listed: Any = self.diagnosis.to_json()["problems"]
         return list(listed)
 
     def kinds(self) -> list[tuple[str, str]]:
@@ -187,7 +187,7 @@ class DiscrepanciesTests(SynchronousTestCase):
         self.world.problems()
         (first, _) = self.said
         self.assertIn("Group 'G': problem subscriptions with 'T': 'a': 1 mem", first)
-        self.assertEqual(self.world.discrepancies.found["subscriptions"], 2)
+        self.assertEqual(self.world.diagnosis.found["subscriptions"], 2)
 
     def test_over(self) -> None:
         """It is over when members agree or have gone, and the log says so once."""
@@ -205,7 +205,7 @@ class DiscrepanciesTests(SynchronousTestCase):
         one.close()
         two.close()
         self.assertEqual(self.world.problems(), [])
-        self.assertEqual(self.world.discrepancies.found["subscriptions"], 2)
+        self.assertEqual(self.world.diagnosis.found["subscriptions"], 2)
 
     def test_new(self) -> None:
         """A problem is new for some minutes, then it is not, and is the same one."""
@@ -213,13 +213,13 @@ class DiscrepanciesTests(SynchronousTestCase):
         self.world.beat(one, {"T": "a"})
         self.world.beat(two, {"T": "b"})
         (found,) = self.world.problems()
-        counts = self.world.discrepancies.counts()
+        counts = self.world.diagnosis.counts()
         self.assertEqual(counts["subscriptions", True], 1)
         self.world.clock.advance(NEW_SECONDS)
         (later,) = self.world.problems()
         self.assertFalse(later["new"])
         self.assertEqual(later["sinceMs"], found["sinceMs"])
-        counts = self.world.discrepancies.counts()
+        counts = self.world.diagnosis.counts()
         self.assertEqual(counts["subscriptions", True], 0)
         self.assertEqual(counts["subscriptions", False], 1)
 
@@ -305,11 +305,11 @@ class DiscrepanciesTests(SynchronousTestCase):
             world.beat(one, {"T": "a"}, group=group)
             world.beat(two, {"T": "b"}, group=group)
         self.assertEqual([found["group"] for found in world.problems()], ["G1", "G2"])
-        self.assertEqual(world.discrepancies.left_out, 1)
+        self.assertEqual(world.diagnosis.left_out, 1)
         world.beat(one, {"T": "b"}, group="G1")
         world.problems()
         self.assertEqual([found["group"] for found in world.problems()], ["G2", "G3"])
-        self.assertEqual(world.discrepancies.left_out, 0)
+        self.assertEqual(world.diagnosis.left_out, 0)
 
     def test_mostBytes(self) -> None:
         """What does not fit beside the others is counted, and known ones stay as they
@@ -320,14 +320,14 @@ class DiscrepanciesTests(SynchronousTestCase):
             world.beat(one, {"T": "a"}, group=group)
             world.beat(two, {"T": "b"}, group=group)
         (found,) = world.problems()
-        self.assertEqual((found["group"], world.discrepancies.left_out), ("G1", 1))
+        self.assertEqual((found["group"], world.diagnosis.left_out), ("G1", 1))
         for each in more:
             world.beat(each, {"T": each.peer + "x" * 100}, group="G1", client="y" * 100)
         self.assertEqual(world.problems(), [found])
         for each in (one, *more):
             each.close()
         self.assertEqual(world.problems(), [])
-        self.assertEqual(world.discrepancies.left_out, 0)
+        self.assertEqual(world.diagnosis.left_out, 0)
 
     def test_mostWork(self) -> None:
         """One look is bounded; the next goes on."""
@@ -348,7 +348,7 @@ class DiscrepanciesTests(SynchronousTestCase):
             self.world.beat(two, {"T": "a"})
             self.assertEqual(self.world.problems(), [])
         self.assertEqual(len(self.said), 2)
-        self.assertEqual(self.world.discrepancies.found["subscriptions"], 10)
+        self.assertEqual(self.world.diagnosis.found["subscriptions"], 10)
         self.world.beat(two, {"T": "b"})
         self.world.problems()
         self.assertEqual(len(self.said), 2)
@@ -382,13 +382,13 @@ class DiscrepanciesTests(SynchronousTestCase):
             self.world.beat(connection, {"T": f"{number}" * 90}, client=client)
         self.world.problems()
         (line,) = self.said
-        self.assertLess(len(line), MOST_LINE + 500)
+        self.assertLess(len(line), MAX_LINE + 500)
         self.assertTrue(line.isprintable(), line)
 
     def test_refusedPulls(self) -> None:
         """Who pulls what may not be read is named without a word in heartbeats, for as
         long as it goes on."""
-        refusals = self.world.discrepancies.refusals
+        refusals = self.world.diagnosis.refusals
         self.world.topic("T", perm=2)
         self.world.groups.put([SubscriptionGroupConfig(group_name="G")])
         self.assertEqual(self.world.kinds(), [])
@@ -414,7 +414,7 @@ class DiscrepanciesTests(SynchronousTestCase):
         """It is over when the topic may be read."""
         self.world.topic("T", perm=2)
         self.world.groups.put([SubscriptionGroupConfig(group_name="G")])
-        self.world.discrepancies.refusals.note("G", "T", "10.0.0.9:4711")
+        self.world.diagnosis.refusals.note("G", "T", "10.0.0.9:4711")
         self.assertEqual(self.world.kinds(), [("topic-unreadable", "T")])
         self.world.topic("T")
         self.assertEqual(self.world.kinds(), [])
@@ -426,7 +426,7 @@ class DiscrepanciesTests(SynchronousTestCase):
         (one,) = peers(1)
         self.world.topic("T", perm=2)
         self.world.beat(one, {}, client="c")
-        self.world.discrepancies.refusals.note("G", "T", one.peer)
+        self.world.diagnosis.refusals.note("G", "T", one.peer)
         (found,) = self.world.problems()
         (side,) = found["sides"]
         self.assertEqual(side["members"][0]["clientId"], "c")
@@ -435,7 +435,7 @@ class DiscrepanciesTests(SynchronousTestCase):
         """So is who pulls for a group that may not consume."""
         config = SubscriptionGroupConfig(group_name="G", consume_enable=False)
         self.world.groups.put([config])
-        self.world.discrepancies.refusals.note("G", "", "10.0.0.9:4711")
+        self.world.diagnosis.refusals.note("G", "", "10.0.0.9:4711")
         self.assertEqual(self.world.kinds(), [("group-disabled", "G")])
         self.world.groups.delete("G")
         self.assertEqual(self.world.kinds(), [])
@@ -454,9 +454,9 @@ class DiscrepanciesTests(SynchronousTestCase):
         for group in ("G1", "G2"):
             self.world.beat(one, {"T": "a"}, group=group)
             self.world.beat(two, {"T": "b"}, group=group)
-        self.world.discrepancies.look()
+        self.world.diagnosis.look()
         table = ResponderTable()
-        self.world.discrepancies.register(table)
+        self.world.diagnosis.register(table)
         for ext, groups in ((None, ["G1", "G2"]), ({"group": "G2"}, ["G2"])):
             answer = table.responders[31001](one, Command(31001, ext, opaque=1))
             assert isinstance(answer, Command)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.clients.subscription_digest import MOST_CHARACTERS, TOO_LONG
+from rocketbroker.broker.clients.subscription_digest import MAX_CHARACTERS, TOO_LONG
 from rocketbroker.broker.diagnostics.group_problems import (
-    MOST_NAMED,
-    MOST_OF_GROUP,
-    MOST_SHOWN,
-    MOST_SIDES,
+    MAX_NAMED,
+    MAX_OF_GROUP,
+    MAX_SHOWN,
+    MAX_SIDES,
     Problem,
     problems_of,
 )
@@ -28,36 +28,36 @@ class GroupProblemsTests(SynchronousTestCase):
         group = self.world.registry.group("G")
         assert group is not None
         tables = self.world.topics, self.world.groups
-        return problems_of("G", group, *tables, self.world.elsewhere, {})[0]
+        return problems_of("G", group, *tables, self.world.route_cache, {})[0]
 
     def test_named(self) -> None:
         """All members are counted, the first of them named."""
-        *many, other = peers(MOST_NAMED + 2)
+        *many, other = peers(MAX_NAMED + 2)
         for connection in many:
             self.world.beat(connection, {"T": "a"})
         self.world.beat(other, {"T": "b"})
         (problem,) = self.found()
         one, two = problem.sides
-        self.assertEqual((one.count, len(one.members)), (MOST_NAMED + 1, MOST_NAMED))
+        self.assertEqual((one.count, len(one.members)), (MAX_NAMED + 1, MAX_NAMED))
         self.assertEqual((two.count, len(two.members)), (1, 1))
 
     def test_sides(self) -> None:
         """No more than so many sides."""
-        for number, connection in enumerate(peers(MOST_SIDES + 3)):
+        for number, connection in enumerate(peers(MAX_SIDES + 3)):
             self.world.beat(connection, {"T": f"t{number}"})
         (problem,) = self.found()
-        self.assertEqual(len(problem.sides), MOST_SIDES)
+        self.assertEqual(len(problem.sides), MAX_SIDES)
 
     def test_topics(self) -> None:
         """No more than so many problems."""
         (one,) = peers(1)
         self.world.beat(one, {f"x{number}": "*" for number in range(80)})
-        self.assertEqual(len(self.found()), MOST_OF_GROUP)
+        self.assertEqual(len(self.found()), MAX_OF_GROUP)
 
     def test_long(self) -> None:
         """What is too long to be kept is known to differ."""
         one, two = peers(2)
-        self.world.beat(one, {"T": "a" * MOST_CHARACTERS})
+        self.world.beat(one, {"T": "a" * MAX_CHARACTERS})
         self.world.beat(two, {"T": "b"})
         (problem,) = self.found()
         self.assertEqual(problem.subject, TOO_LONG)
@@ -69,5 +69,5 @@ class GroupProblemsTests(SynchronousTestCase):
         self.world.beat(two, {"T": "\ud800"})
         (problem,) = self.found()
         one_side, two_side = problem.sides
-        self.assertEqual(one_side.what, "a" * MOST_SHOWN + "... (1000 characters)")
+        self.assertEqual(one_side.what, "a" * MAX_SHOWN + "... (1000 characters)")
         self.assertEqual(two_side.what, "?")

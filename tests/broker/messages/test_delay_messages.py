@@ -60,12 +60,12 @@ class PostponeTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         """Three levels."""
-        self.postponing = DelayMessages("1s 5s 1m")
+        self.delay_messages = DelayMessages("1s 5s 1m")
 
     def test_properties(self) -> None:
         """Where it belongs stands in its properties; all others stay as they are."""
         properties = {"KEYS": "k", "DELAY": "2", "TAGS": "t"}
-        self.assertEqual(self.postponing.postpone(properties, "T", 3, 2), 1)
+        self.assertEqual(self.delay_messages.postpone(properties, "T", 3, 2), 1)
         self.assertEqual(
             properties,
             {
@@ -80,7 +80,7 @@ class PostponeTests(SynchronousTestCase):
     def test_tooHigh(self) -> None:
         """A level that does not exist is the highest, in the properties too."""
         properties = {"DELAY": "99"}
-        self.assertEqual(self.postponing.postpone(properties, "T", 0, 99), 2)
+        self.assertEqual(self.delay_messages.postpone(properties, "T", 0, 99), 2)
         self.assertEqual(properties["DELAY"], "3")
 
     def test_timers(self) -> None:
@@ -88,7 +88,7 @@ class PostponeTests(SynchronousTestCase):
         timers = dict.fromkeys(
             ("TIMER_DELIVER_MS", "TIMER_DELAY_SEC", "TIMER_DELAY_MS"), "1"
         )
-        self.postponing.postpone(timers, "T", 0, 1)
+        self.delay_messages.postpone(timers, "T", 0, 1)
         self.assertEqual(sorted(timers), ["DELAY", "REAL_QID", "REAL_TOPIC"])
 
 

@@ -127,7 +127,7 @@ class InnerBatchTests(SynchronousTestCase):
         """A pull that waits is woken by a batch."""
         waiting = self.rig.begin(11, pull_ext(0, topic="B", sysFlag="6"))
         self.send(b"a", b"b")
-        self.rig.upkeep.dispatch()
+        self.rig.scheduler.dispatch()
         answer = answered(waiting)
         self.assertEqual((answer.ext or {})["nextBeginOffset"], "2")
 
@@ -140,8 +140,8 @@ class SinglesTests(SynchronousTestCase):
         self.rig = Rig({})
         self.addCleanup(self.rig.close)
         self.rig.topic("B", 1, attributes={"queue.type": "BatchCQ"})
-        self.rig.delaying.load()
-        self.rig.delaying.start()
+        self.rig.schedule.load()
+        self.rig.schedule.start()
 
     def send(self, code: int, key: str, more: str = "", **ext: str) -> Command:
         """Send one whose body is its key."""
@@ -161,7 +161,7 @@ class SinglesTests(SynchronousTestCase):
     def stored(self) -> list[tuple[int, bytes]]:
         """Offset and body of what a pull brings when all is dispatched."""
         while self.rig.store.dispatched_position < self.rig.store.published_position:
-            self.rig.upkeep.dispatch()
+            self.rig.scheduler.dispatch()
         answer = self.rig.ask(11, pull_ext(0, topic="B"))
         return [(m.queue_offset, m.body) for m in decode_all(answer.body)]
 
@@ -237,5 +237,5 @@ class SinglesTests(SynchronousTestCase):
         """A pull that waits is woken by one."""
         waiting = self.rig.begin(11, pull_ext(0, topic="B", sysFlag="6"))
         self.send(310, "a")
-        self.rig.upkeep.dispatch()
+        self.rig.scheduler.dispatch()
         self.assertEqual((answered(waiting).ext or {})["nextBeginOffset"], "1")

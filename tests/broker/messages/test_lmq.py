@@ -36,7 +36,7 @@ class LightCase(SynchronousTestCase):
     def send(self, names: str, body: bytes, more: str = "", **ext: str) -> Command:
         """Send a message; it is dispatched too."""
         answer = self.rig.ask(310, self.ext(names, more, **ext), body)
-        self.rig.upkeep.dispatch()
+        self.rig.scheduler.dispatch()
         return answer
 
     def pull(self, topic: str, offset: int = 0, **more: str) -> list[bytes]:
@@ -135,13 +135,13 @@ class SendTests(LightCase):
 
     def test_delayed(self) -> None:
         """One with a delay stands in light queues when it is delivered."""
-        self.rig.delaying.load()
-        self.rig.delaying.start()
+        self.rig.schedule.load()
+        self.rig.schedule.start()
         self.send("%LMQ%a", b"1", "DELAY\x011\x02")
         self.assertEqual(self.pull("%LMQ%a"), [])
         for _ in range(20):
             self.rig.clock.advance(0.1)
-        self.rig.upkeep.dispatch()
+        self.rig.scheduler.dispatch()
         self.assertEqual(self.pull("%LMQ%a"), [b"1"])
 
     def test_transactional(self) -> None:
@@ -152,7 +152,7 @@ class SendTests(LightCase):
         self.assertEqual(self.pull("%LMQ%a"), [])
         self.assertEqual(party.end(halves[0], ROLLBACK), 0)
         self.assertEqual(party.end(halves[1], COMMIT), 0)
-        self.rig.upkeep.dispatch()
+        self.rig.scheduler.dispatch()
         self.assertEqual(self.pull("%LMQ%a"), [b"1"])
 
     def test_held(self) -> None:
@@ -184,5 +184,5 @@ class TopicTests(LightCase):
         """One can be sent to."""
         answer = self.rig.ask(310, send_ext("%LMQ%a"), b"x")
         self.assertEqual(answer.code, 0)
-        self.rig.upkeep.dispatch()
+        self.rig.scheduler.dispatch()
         self.assertEqual(self.pull("%LMQ%a"), [b"x"])

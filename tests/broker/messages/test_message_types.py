@@ -34,7 +34,7 @@ class MessageTypeTests(SynchronousTestCase):
         before = {one: one.messages for one in rig.sending.counters()}
         if not rig.hot(310, ext, b"x"):
             rig.begin(310, ext, b"x")
-        rig.intake.flush()
+        rig.batcher.flush()
         return {
             (one.topic, one.message_type)
             for one in rig.sending.counters()
@@ -65,5 +65,5 @@ class MessageTypeTests(SynchronousTestCase):
                 ext = send_ext(kind, properties=f"UNIQ_KEY\x01{UNIQUE}\x02{more}")
                 self.assertEqual(rig.ask(310, ext, b"x").code, 0)
                 self.assertTrue(rig.hot(310, ext, b"x"))
-            rig.intake.flush()
+            rig.batcher.flush()
             self.assertEqual(len(rig.records(topic=kind)), 4)

@@ -7,8 +7,8 @@ import struct
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.messages.outer_batch import (
-    MOST_MESSAGES,
-    MOST_PROPERTIES_BYTES,
+    MAX_MESSAGES,
+    MAX_PROPERTIES_BYTES,
     split,
     tag_code_of,
 )
@@ -87,19 +87,19 @@ class SplitTests(SynchronousTestCase):
 
     def test_mostProperties(self) -> None:
         """Properties fit into 32767 bytes with those of the request, or are illegal."""
-        room = MOST_PROPERTIES_BYTES - len(SHARED)
+        room = MAX_PROPERTIES_BYTES - len(SHARED)
         fits = b"A\x01" + b"x" * (room - 3)
         (part,) = split(encode_part(0, b"", fits), SHARED)
-        self.assertEqual(len(part[2]), MOST_PROPERTIES_BYTES)
+        self.assertEqual(len(part[2]), MAX_PROPERTIES_BYTES)
         with self.assertRaises(MessageIllegal):
             split(encode_part(0, b"", fits + b"x"), SHARED)
 
     def test_mostMessages(self) -> None:
         """A batch may have so many messages and no more."""
         one = encode_part(0, b"", b"")
-        self.assertEqual(len(split(one * MOST_MESSAGES, SHARED)), MOST_MESSAGES)
+        self.assertEqual(len(split(one * MAX_MESSAGES, SHARED)), MAX_MESSAGES)
         with self.assertRaises(MessageIllegal):
-            split(one * (MOST_MESSAGES + 1), SHARED)
+            split(one * (MAX_MESSAGES + 1), SHARED)
 
 
 class TagTests(SynchronousTestCase):

@@ -8,7 +8,7 @@ import attrs
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.json_table import JsonTable
-from rocketbroker.broker.metadata.topics import MOST_QUEUES, TopicTable
+from rocketbroker.broker.metadata.topics import MAX_QUEUES, TopicTable
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.threads import at_once
@@ -50,12 +50,12 @@ class TopicTableTests(SynchronousTestCase):
 
     def test_mostQueues(self) -> None:
         """No topic has more queues than one may have, whatever file or group says."""
-        self.assertEqual(self.topics.ensure("A", 1 << 30).read_queue_nums, MOST_QUEUES)
+        self.assertEqual(self.topics.ensure("A", 1 << 30).read_queue_nums, MAX_QUEUES)
         self.topics.put(
             [TopicConfig(topic_name="B", read_queue_nums=-3, write_queue_nums=1 << 30)]
         )
         self.topics = self.table()
-        self.assertEqual(self.queues("B"), (0, MOST_QUEUES, 6))
+        self.assertEqual(self.queues("B"), (0, MAX_QUEUES, 6))
 
     def queues(self, name: str) -> tuple[int, int, int] | None:
         """Read queues, write queues and permission of a topic."""

@@ -23,7 +23,7 @@ class BroadcastCase(PullCase):
     def fill(self) -> None:
         """Send them."""
         self.send("a", "b", "c", "d")
-        self.rig.upkeep.dispatch()
+        self.rig.scheduler.dispatch()
 
     def register(
         self, client: str = "c", model: str = BROADCASTING, kind: str = PASSIVELY
@@ -118,7 +118,7 @@ class ProxyTests(BroadcastCase):
         so are those with too long a name."""
         self.assertEqual(self.proxy(2, "first"), (0, "4"))
         fields = fields_of(Command(PULL, pull_ext(2, requestSource="1")))
-        for number in range(broadcast_offsets.MOST_PLACES - 1):
+        for number in range(broadcast_offsets.MAX_PLACES - 1):
             fields.proxyFrowardClientId = f"{number}"
             self.rig.broadcasts.pulled(self.rig.connection, fields, 2)
         self.assertEqual(self.proxy(2, "last"), (0, "4"))
@@ -127,7 +127,7 @@ class ProxyTests(BroadcastCase):
         self.assertEqual(self.proxy(-1, "first"), (MOVED, "2"))
         self.rig.clock.advance(120)
         self.rig.broadcasts.look()
-        name = "x" * broadcast_offsets.MOST_CLIENT_ID
+        name = "x" * broadcast_offsets.MAX_CLIENT_ID
         self.assertEqual(self.proxy(3, name), (0, "4"))
         self.assertEqual(self.proxy(3, name + "x"), (0, "4"))
         self.assertEqual(self.proxy(-1, name), (MOVED, "3"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.pull.denied_pulls import (
-    MOST_ADDRESSES,
-    MOST_NOTED,
+    MAX_ADDRESSES,
+    MAX_NOTED,
     DeniedPulls,
 )
 
@@ -26,11 +26,11 @@ class RefusalsTests(SynchronousTestCase):
     def test_limits(self) -> None:
         """So many groups and topics, and addresses of each; all pulls are counted."""
         refusals = DeniedPulls()
-        for number in range(MOST_NOTED + 1):
+        for number in range(MAX_NOTED + 1):
             refusals.note("G", f"T{number}", "a:1")
-        for number in range(MOST_ADDRESSES + 1):
+        for number in range(MAX_ADDRESSES + 1):
             refusals.note("G", "T0", f"b:{number}")
-        self.assertEqual(refusals.count, MOST_NOTED + 1 + MOST_ADDRESSES + 1)
+        self.assertEqual(refusals.count, MAX_NOTED + 1 + MAX_ADDRESSES + 1)
         noted = refusals.take()
-        self.assertEqual(len(noted), MOST_NOTED)
-        self.assertEqual(len(noted["G", "T0"]), MOST_ADDRESSES)
+        self.assertEqual(len(noted), MAX_NOTED)
+        self.assertEqual(len(noted["G", "T0"]), MAX_ADDRESSES)

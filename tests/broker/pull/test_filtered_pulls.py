@@ -50,10 +50,10 @@ class SqlTests(PullCase):
         """One that waits is woken by a message that matches, and by no other."""
         self.hold()
         self.sent(0, 3)
-        self.rig.upkeep.dispatch()
+        self.rig.scheduler.dispatch()
         self.assertEqual(self.rig.answers(), [])
         self.sent(2)
-        self.rig.upkeep.dispatch()
+        self.rig.scheduler.dispatch()
         (answer,) = self.rig.answers()
         self.assertEqual(bodies(answer), [b"2"])
         self.assertEqual((answer.ext or {})["nextBeginOffset"], "3")
@@ -63,9 +63,9 @@ class SqlTests(PullCase):
         self.hold()
         queue = self.rig.store.queue("T", 0)
         self.sent(0)
-        self.rig.upkeep.dispatch()
+        self.rig.scheduler.dispatch()
         self.rig.store.delete_topic("T")
-        self.rig.holding.wake(Arrival(queue, [0]))
+        self.rig.long_polling.wake(Arrival(queue, [0]))
         self.assertEqual(self.rig.answers(), [])
 
     def test_mostLooked(self) -> None:
@@ -74,7 +74,7 @@ class SqlTests(PullCase):
         queue = self.rig.store.queue("T", 0)
         woken: list[object] = []
         wanted = MessageFilter(
-            None, lambda properties: True, cost=long_polling.MOST_LOOKED
+            None, lambda properties: True, cost=long_polling.MAX_LOOKED
         )
         for number in range(2):
             held = HeldPull(
@@ -86,11 +86,11 @@ class SqlTests(PullCase):
                 lambda held: woken.append(held.request),
                 number,
             )
-            self.assertTrue(self.rig.holding.hold(held))
+            self.assertTrue(self.rig.long_polling.hold(held))
         self.sent(1)
-        self.rig.upkeep.dispatch()
+        self.rig.scheduler.dispatch()
         self.assertEqual(woken, [0])
-        self.rig.holding.check()
+        self.rig.long_polling.check()
         self.assertEqual(woken, [0, 1])
 
     def test_retries(self) -> None:
@@ -117,18 +117,18 @@ class SqlTests(PullCase):
 
         def hold(cost: int) -> bool:
             wanted = MessageFilter(None, None, cost=cost)
-            return self.rig.holding.hold(
+            return self.rig.long_polling.hold(
                 HeldPull(
                     self.rig.connection, queue, 0, wanted, 60.0, lambda held: None, 0
                 )
             )
 
-        self.assertTrue(hold(long_polling.MOST_COST - 1))
+        self.assertTrue(hold(long_polling.MAX_COST - 1))
         self.assertTrue(hold(1))
         self.assertFalse(hold(1))
-        self.assertEqual(self.rig.holding.refused, 1)
+        self.assertEqual(self.rig.long_polling.refused, 1)
         self.sent(0)
-        self.rig.upkeep.dispatch()
+        self.rig.scheduler.dispatch()
         self.assertTrue(hold(1))
 
     def test_notKept(self) -> None:

@@ -46,7 +46,7 @@ class HoldingTests(SynchronousTestCase):
         self.queue = Line()
         self.connection = RecordedConnection()
         self.woken: list[object] = []
-        self.holding = self.make()
+        self.long_polling = self.make()
 
     def make(self, **options: object) -> LongPolling:
         """What is tested, with those settings."""
@@ -82,38 +82,38 @@ class HoldingTests(SynchronousTestCase):
 
     def test_arrival(self) -> None:
         """A message at the offset that a pull waits for wakes it, once."""
-        self.assertTrue(self.holding.hold(self.held("a")))
-        self.assertEqual(self.holding.held, 1)
-        self.holding.wake(self.queue.arrive(1))
-        self.holding.wake(self.queue.arrive(1))
+        self.assertTrue(self.long_polling.hold(self.held("a")))
+        self.assertEqual(self.long_polling.held, 1)
+        self.long_polling.wake(self.queue.arrive(1))
+        self.long_polling.wake(self.queue.arrive(1))
         self.assertEqual(self.woken, ["a"])
-        self.assertEqual((self.holding.held, self.holding.woken), (0, 1))
+        self.assertEqual((self.long_polling.held, self.long_polling.woken), (0, 1))
 
     def test_behind(self) -> None:
         """A message before the offset wakes nobody."""
-        self.holding.hold(self.held("a", offset=1))
-        self.holding.wake(self.queue.arrive(1))
+        self.long_polling.hold(self.held("a", offset=1))
+        self.long_polling.wake(self.queue.arrive(1))
         self.assertEqual(self.woken, [])
-        self.holding.wake(self.queue.arrive(1))
+        self.long_polling.wake(self.queue.arrive(1))
         self.assertEqual(self.woken, ["a"])
 
     def test_otherQueue(self) -> None:
         """A message in another queue wakes nobody."""
-        self.holding.hold(self.held("a"))
-        self.holding.wake(Line(1).arrive(1))
+        self.long_polling.hold(self.held("a"))
+        self.long_polling.wake(Line(1).arrive(1))
         self.assertEqual(self.woken, [])
 
     def test_filter(self) -> None:
         """Only who wants one of the tag codes is woken."""
-        self.holding.hold(self.held("wants 7", matches=lambda code: code == 7))
-        self.holding.hold(self.held("wants 8", matches=lambda code: code == 8))
-        self.holding.wake(self.queue.arrive(5, 8))
+        self.long_polling.hold(self.held("wants 7", matches=lambda code: code == 7))
+        self.long_polling.hold(self.held("wants 8", matches=lambda code: code == 8))
+        self.long_polling.wake(self.queue.arrive(5, 8))
         self.assertEqual(self.woken, ["wants 8"])
 
     def test_check(self) -> None:
         """Every few seconds who waits in a queue that moved on is woken anyway."""
-        self.holding.hold(self.held("a", matches=lambda code: False))
-        self.holding.wake(self.queue.arrive(5))
+        self.long_polling.hold(self.held("a", matches=lambda code: False))
+        self.long_polling.wake(self.queue.arrive(5))
         self.clock.advance(CHECK_SECONDS - 0.1)
         self.assertEqual(self.woken, [])
         self.clock.advance(0.1)
@@ -121,92 +121,92 @@ class HoldingTests(SynchronousTestCase):
 
     def test_checkNothingNew(self) -> None:
         """In a queue that did not move nobody is woken by the check."""
-        self.holding.hold(self.held("a"))
+        self.long_polling.hold(self.held("a"))
         self.clock.advance(CHECK_SECONDS)
         self.assertEqual(self.woken, [])
 
     def test_expiry(self) -> None:
         """Each is woken when its own time is over, in whatever order they came."""
-        self.holding.hold(self.held("long", seconds=3.0))
-        self.holding.hold(self.held("short", seconds=1.0))
+        self.long_polling.hold(self.held("long", seconds=3.0))
+        self.long_polling.hold(self.held("short", seconds=1.0))
         self.clock.advance(0.9)
         self.assertEqual(self.woken, [])
         self.clock.advance(0.1)
         self.assertEqual(self.woken, ["short"])
         self.clock.advance(2.0)
         self.assertEqual(self.woken, ["short", "long"])
-        self.assertEqual(self.holding.expired, 2)
+        self.assertEqual(self.long_polling.expired, 2)
 
     def test_expiryAfterWaking(self) -> None:
         """Who was woken by a message is not woken again when the time is over."""
-        self.holding.hold(self.held("a", seconds=1.0))
-        self.holding.hold(self.held("b", offset=9, seconds=2.0))
-        self.holding.wake(self.queue.arrive(1))
+        self.long_polling.hold(self.held("a", seconds=1.0))
+        self.long_polling.hold(self.held("b", offset=9, seconds=2.0))
+        self.long_polling.wake(self.queue.arrive(1))
         self.clock.advance(4.0)
         self.assertEqual(self.woken, ["a", "b"])
 
     def test_noTime(self) -> None:
         """A time of zero or less is over at once."""
-        self.holding.hold(self.held("a", seconds=-5.0))
+        self.long_polling.hold(self.held("a", seconds=-5.0))
         self.clock.advance(0)
         self.assertEqual(self.woken, ["a"])
 
     def test_shortPolling(self) -> None:
         """Without long polling every pull waits shortPollingTimeMills."""
-        self.holding = self.make(
+        self.long_polling = self.make(
             long_polling_enable=False, short_polling_time_mills=1000
         )
-        self.holding.hold(self.held("a", seconds=15.0))
+        self.long_polling.hold(self.held("a", seconds=15.0))
         self.clock.advance(1.0)
         self.assertEqual(self.woken, ["a"])
 
     def test_closed(self) -> None:
         """A held pull goes with its connection, and nothing wakes it any more."""
         other = RecordedConnection(port=2)
-        self.holding.hold(self.held("a"))
-        self.holding.hold(self.held("b", connection=other))
+        self.long_polling.hold(self.held("a"))
+        self.long_polling.hold(self.held("b", connection=other))
         self.connection.close()
-        self.assertEqual((self.holding.held, self.holding.dropped), (1, 1))
-        self.holding.wake(self.queue.arrive(1))
+        self.assertEqual((self.long_polling.held, self.long_polling.dropped), (1, 1))
+        self.long_polling.wake(self.queue.arrive(1))
         self.clock.advance(20.0)
         self.assertEqual(self.woken, ["b"])
 
     def test_closedBefore(self) -> None:
         """A pull of a connection that has gone already is held by nobody."""
         self.connection.close()
-        self.assertTrue(self.holding.hold(self.held("a")))
-        self.holding.wake(self.queue.arrive(1))
+        self.assertTrue(self.long_polling.hold(self.held("a")))
+        self.long_polling.wake(self.queue.arrive(1))
         self.clock.advance(20.0)
-        self.assertEqual((self.holding.held, self.woken), (0, []))
+        self.assertEqual((self.long_polling.held, self.woken), (0, []))
 
     def test_closedByAnother(self) -> None:
         """Who goes while others are woken is not woken."""
         gone = RecordedConnection(port=2)
         first = self.held("a")
         first.resume = lambda held: gone.close()
-        self.holding.hold(first)
-        self.holding.hold(self.held("b", connection=gone))
-        self.holding.wake(self.queue.arrive(1))
+        self.long_polling.hold(first)
+        self.long_polling.hold(self.held("b", connection=gone))
+        self.long_polling.wake(self.queue.arrive(1))
         self.assertEqual(self.woken, [])
-        self.assertEqual(self.holding.held, 0)
+        self.assertEqual(self.long_polling.held, 0)
 
     def test_mostPerConnection(self) -> None:
         """One connection may hold so many pulls; the next is answered at once."""
-        most = long_polling.MOST_HELD_PER_CONNECTION
+        most = long_polling.MAX_HELD_PER_CONNECTION
         for number in range(most):
-            self.assertTrue(self.holding.hold(self.held(number)))
-        self.assertFalse(self.holding.hold(self.held("one more")))
-        self.assertEqual((self.holding.held, self.holding.refused), (most, 1))
+            self.assertTrue(self.long_polling.hold(self.held(number)))
+        self.assertFalse(self.long_polling.hold(self.held("one more")))
+        self.assertEqual((self.long_polling.held, self.long_polling.refused), (most, 1))
         other = RecordedConnection(port=2)
-        self.assertTrue(self.holding.hold(self.held("other", connection=other)))
+        self.assertTrue(self.long_polling.hold(self.held("other", connection=other)))
 
     def test_most(self) -> None:
         """In all there may be pullThreadPoolQueueCapacity."""
-        self.holding = self.make(pull_thread_pool_queue_capacity=2)
+        self.long_polling = self.make(pull_thread_pool_queue_capacity=2)
         for number, holds in enumerate([True, True, False]):
             connection = RecordedConnection(port=number)
             held = self.held(number, connection=connection)
-            self.assertEqual(self.holding.hold(held), holds)
+            self.assertEqual(self.long_polling.hold(held), holds)
 
     def test_failure(self) -> None:
         """One that cannot be answered does not keep the others from it."""
@@ -216,32 +216,32 @@ class HoldingTests(SynchronousTestCase):
             raise ZeroDivisionError
 
         broken.resume = fail
-        self.holding.hold(broken)
-        self.holding.hold(self.held("a"))
-        self.holding.wake(self.queue.arrive(1))
+        self.long_polling.hold(broken)
+        self.long_polling.hold(self.held("a"))
+        self.long_polling.wake(self.queue.arrive(1))
         self.assertEqual(self.woken, ["a"])
         self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)
 
     def test_deadlinesStayFew(self) -> None:
         """Pulls that are woken and come again do not pile up in the timer's heap."""
         for number in range(10_000):
-            self.holding.hold(self.held(number, offset=number))
-            self.holding.wake(self.queue.arrive(1))
+            self.long_polling.hold(self.held(number, offset=number))
+            self.long_polling.wake(self.queue.arrive(1))
         self.assertEqual(len(self.woken), 10_000)
-        self.assertLess(len(self.holding._deadlines), 2000)
+        self.assertLess(len(self.long_polling._deadlines), 2000)
 
     def test_holdAgain(self) -> None:
         """One that is woken may be held again."""
-        self.holding.hold(self.held("a"))
-        self.holding.wake(self.queue.arrive(1))
-        self.holding.hold(self.held("b", offset=1))
-        self.holding.wake(self.queue.arrive(1))
+        self.long_polling.hold(self.held("a"))
+        self.long_polling.wake(self.queue.arrive(1))
+        self.long_polling.hold(self.held("b", offset=1))
+        self.long_polling.wake(self.queue.arrive(1))
         self.assertEqual(self.woken, ["a", "b"])
 
     def test_stop(self) -> None:
         """After the end nobody is held any more and no timer runs."""
-        self.holding.hold(self.held("a"))
-        self.holding.stop()
-        self.assertFalse(self.holding.hold(self.held("b")))
-        self.assertEqual((self.holding.held, self.woken), (0, []))
+        self.long_polling.hold(self.held("a"))
+        self.long_polling.stop()
+        self.assertFalse(self.long_polling.hold(self.held("b")))
+        self.assertEqual((self.long_polling.held, self.woken), (0, []))
         self.assertEqual(self.clock.getDelayedCalls(), [])

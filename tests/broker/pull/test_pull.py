@@ -108,7 +108,7 @@ class AnswerTests(PullCase):
     def test_beforeBeginning(self) -> None:
         """Before the beginning too."""
         self.send("a")
-        self.rig.upkeep.dispatch()
+        self.rig.scheduler.dispatch()
         ext = pull_ext(-1)
         self.assertFalse(self.rig.hot(PULL, ext))
         answer = answered(self.rig.begin(PULL, ext))
@@ -123,7 +123,7 @@ class AnswerTests(PullCase):
     def test_justAppended(self) -> None:
         """A pull at the end sees what was appended but not dispatched yet."""
         self.send("a")
-        self.rig.upkeep.dispatch()
+        self.rig.scheduler.dispatch()
         self.rig.append(b"b")
         self.assertEqual(bodies(self.pull(1)), [b"b"])
 
@@ -228,7 +228,7 @@ class MoreTests(PullCase):
         )
         self.assertEqual(
             pull_requests.limits(fields),
-            (pull_requests.MOST_MESSAGES, pull_requests.MOST_BYTES),
+            (pull_requests.MAX_MESSAGES, pull_requests.MAX_BYTES),
         )
 
 
@@ -260,7 +260,7 @@ class CommitTests(PullCase):
         self.assertEqual(self.rig.offsets.query("G", "T", 0), 0)
         self.rig.offsets.commit("G", "T", 0, 9)
         self.send("a")
-        self.rig.upkeep.dispatch()
+        self.rig.scheduler.dispatch()
         self.assertEqual(len(self.rig.answers()), 1)
         self.assertEqual(self.rig.offsets.query("G", "T", 0), 9)
 
@@ -293,7 +293,7 @@ class HeldTests(PullCase):
         """A message that comes is the answer, however the pull came."""
         self.hold(0, opaque=5)
         general = self.rig.begin(PULL, pull_ext(0, sysFlag="6"))
-        self.assertEqual((self.rig.answers(), self.rig.holding.held), ([], 2))
+        self.assertEqual((self.rig.answers(), self.rig.long_polling.held), ([], 2))
         self.send("a")
         self.rig.clock.advance(0.001)
         (hot,) = self.rig.answers()
@@ -303,14 +303,14 @@ class HeldTests(PullCase):
     def test_noFlag(self) -> None:
         """One that does not want to wait does not."""
         self.assertEqual(self.pull(0).code, NOT_FOUND)
-        self.assertEqual(self.rig.holding.held, 0)
+        self.assertEqual(self.rig.long_polling.held, 0)
 
     def test_onlyAtTheEnd(self) -> None:
         """An illegal offset does not wait, nor does one where nothing matched."""
         self.send("a", tag="A")
         self.assertEqual(self.pull(7, sysFlag="6").code, MOVED)
         self.assertEqual(self.pull(0, sysFlag="6", subscription="B").code, AGAIN)
-        self.assertEqual(self.rig.holding.held, 0)
+        self.assertEqual(self.rig.long_polling.held, 0)
 
     def test_time(self) -> None:
         """When the time is over nothing was found."""
@@ -320,17 +320,17 @@ class HeldTests(PullCase):
         self.rig.clock.advance(0.1)
         (answer,) = self.rig.answers()
         self.assertEqual(answer.code, NOT_FOUND)
-        self.assertEqual(self.rig.holding.held, 0)
+        self.assertEqual(self.rig.long_polling.held, 0)
 
     def test_longTime(self) -> None:
         """Nobody waits for longer than an hour."""
         self.hold(0, suspendTimeoutMillis=str(1 << 62))
-        self.rig.clock.advance(pull.MOST_SUSPENDED_SECONDS)
+        self.rig.clock.advance(pull.MAX_SUSPENDED_SECONDS)
         self.assertEqual([answer.code for answer in self.rig.answers()], [NOT_FOUND])
 
     def test_longSubscription(self) -> None:
         """One with a subscription that is too long to be kept is answered at once."""
-        most = pull_checks.MOST_KEPT_CHARACTERS
+        most = pull_checks.MAX_KEPT_CHARACTERS
         self.hold(0, subscription="x" * most)
         self.assertEqual(self.rig.answers(), [])
         self.hold(0, subscription="x" * (most + 1))
@@ -350,8 +350,8 @@ class HeldTests(PullCase):
 
     def test_check(self) -> None:
         """Unwanted messages move it on after a while."""
-        self.rig.holding.start()
-        self.addCleanup(self.rig.holding.stop)
+        self.rig.long_polling.start()
+        self.addCleanup(self.rig.long_polling.stop)
         self.hold(0, subscription="B")
         self.send("a", tag="A")
         self.rig.clock.advance(long_polling.CHECK_SECONDS)
@@ -363,7 +363,7 @@ class HeldTests(PullCase):
         """It goes with its connection."""
         self.hold(0)
         self.rig.connection.close()
-        self.assertEqual(self.rig.holding.held, 0)
+        self.assertEqual(self.rig.long_polling.held, 0)
         self.send("a")
         self.rig.clock.advance(20)
         self.assertEqual(self.rig.answers(), [])
@@ -399,7 +399,7 @@ class HeldTests(PullCase):
         self.rig = self.make(threads=True, flushDiskType="SYNC_FLUSH")
         self.hold(0)
         self.rig.begin(SEND, send_ext(), b"a")
-        self.rig.intake.flush()
+        self.rig.batcher.flush()
         self.rig.clock.advance(0.001)
         self.assertEqual(self.rig.answers(), [])
         self.rig.threads.run()
@@ -410,12 +410,12 @@ class HeldTests(PullCase):
         """One that is woken and finds nothing is answered, not held again."""
         self.hold(0)
         queue = self.rig.store.queue("T", 0)
-        (held,) = self.rig.holding._queues[queue]
-        self.rig.holding._resume(held)
+        (held,) = self.rig.long_polling._queues[queue]
+        self.rig.long_polling._resume(held)
         (answer,) = self.rig.answers()
         self.assertEqual(answer.code, NOT_FOUND)
-        self.assertEqual(self.rig.holding.held, 0)
-        self.rig.holding.wake(Arrival(queue, []))
+        self.assertEqual(self.rig.long_polling.held, 0)
+        self.rig.long_polling.wake(Arrival(queue, []))
 
 
 class ColdTests(PullCase):
@@ -425,7 +425,7 @@ class ColdTests(PullCase):
         """All but the newest is cold; reads happen when a test says so."""
         self.rig = self.make(threads=True, accessMessageInMemoryMaxRatio="0")
         self.send("a", "b", "c")
-        self.rig.upkeep.dispatch()
+        self.rig.scheduler.dispatch()
 
     def test_thread(self) -> None:
         """They are read in a thread."""
@@ -449,7 +449,7 @@ class ColdTests(PullCase):
 
     def test_tooMany(self) -> None:
         """When too many wait for the disk the next hears to slow down."""
-        for _ in range(pull.MOST_COLD + 1):
+        for _ in range(pull.MAX_COLD + 1):
             self.rig.hot(PULL, pull_ext(0))
         (answer,) = self.rig.answers()
         self.assertEqual(answer.code, ResponseCode.SYSTEM_BUSY)

@@ -221,9 +221,9 @@ class OwnSubscriptionTests(CheckCase):
 
     def test_mostRoutes(self) -> None:
         """However many subscriptions clients make up, few are kept."""
-        for number in range(pull_checks.MOST_ROUTES + 10):
+        for number in range(pull_checks.MAX_ROUTES + 10):
             self.rig.hot(PULL, pull_ext(subscription=f"t{number}"))
-        self.assertLess(len(self.rig.checks._routes), pull_checks.MOST_ROUTES)
+        self.assertLess(len(self.rig.checks._routes), pull_checks.MAX_ROUTES)
         self.rig.answers()
         self.assertEqual(self.found(subscription="A"), [b"a"])
 

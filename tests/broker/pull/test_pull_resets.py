@@ -14,7 +14,7 @@ class ResetTests(PullCase):
         """Three messages, all consumed."""
         super().setUp()
         self.send("a", "b", "c")
-        self.rig.upkeep.dispatch()
+        self.rig.scheduler.dispatch()
         self.rig.offsets.commit("G", "T", 0, 3)
 
     def reset(self, offset: int) -> None:
@@ -63,7 +63,7 @@ class ResetTests(PullCase):
         self.hold(3, consumerGroup="H")
         self.reset(1)
         self.moved()
-        self.assertEqual(self.rig.holding.held, 1)
+        self.assertEqual(self.rig.long_polling.held, 1)
         self.assertEqual(bodies(self.pull(1)), [b"b", b"c"])
 
     def test_heldByTheDead(self) -> None:
@@ -95,7 +95,7 @@ class ResetTests(PullCase):
         self.assertTrue(self.rig.offsets.has_reset("G", "T", 0))
         self.hold(3)
         self.assertFalse(self.rig.offsets.has_reset("G", "T", 0))
-        self.assertEqual(self.rig.holding.held, 1)
+        self.assertEqual(self.rig.long_polling.held, 1)
 
     def test_noCommit(self) -> None:
         """What a pull commits does not undo a reset that it is told of."""
@@ -108,7 +108,7 @@ class ResetTests(PullCase):
         """Nor does one that was being read from the disk when it came."""
         self.rig = self.make(threads=True, accessMessageInMemoryMaxRatio="0")
         self.send("a", "b", "c")
-        self.rig.upkeep.dispatch()
+        self.rig.scheduler.dispatch()
         self.rig.hot(PULL, pull_ext(0, sysFlag="5", commitOffset="3"))
         self.assertEqual(self.rig.pulling.cold, 1)
         self.reset(1)

@@ -8,8 +8,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.registration.route_cache import (
     ANSWER_SECONDS,
-    MOST_ASKED,
-    MOST_KNOWN,
+    MAX_ASKED,
+    MAX_KNOWN,
     RouteCache,
 )
 from rocketbroker.errors import ConnectionLost, TopicNotExist
@@ -25,7 +25,7 @@ class ElsewhereTests(SynchronousTestCase):
         """Two name servers that have not answered yet."""
         self.clock = Clock()
         self.asked: list[tuple[str, str, Deferred[TopicRouteData]]] = []
-        self.elsewhere = RouteCache(self.clock.seconds, "a", ["n1", "n2"], self.route)
+        self.route_cache = RouteCache(self.clock.seconds, "a", ["n1", "n2"], self.route)
 
     def route(self, server: str, topic: str) -> Deferred[TopicRouteData]:
         """One question."""
@@ -42,33 +42,33 @@ class ElsewhereTests(SynchronousTestCase):
             ("W", TopicRouteData(queue_datas=[QueueData(broker_name="a")]), False),
         ):
             for _ in range(2):
-                self.assertIsNone(self.elsewhere.has(topic))
-            self.assertTrue(self.elsewhere.may_appear(topic))
+                self.assertIsNone(self.route_cache.has(topic))
+            self.assertTrue(self.route_cache.may_appear(topic))
             ((server, about, fires),) = self.asked
             self.assertEqual((server, about), ("n1", topic))
             if isinstance(answer, TopicRouteData):
                 fires.callback(answer)
             else:
                 fires.errback(answer)
-            self.assertEqual(self.elsewhere.has(topic), known)
-            self.assertEqual(self.elsewhere.may_appear(topic), not known)
+            self.assertEqual(self.route_cache.has(topic), known)
+            self.assertEqual(self.route_cache.may_appear(topic), not known)
             self.assertEqual(len(self.asked), 1)
             self.asked.clear()
 
     def test_old(self) -> None:
         """What was known before is so until there is a new answer."""
-        self.elsewhere.has("T")
+        self.route_cache.has("T")
         self.asked.pop()[2].callback(ROUTE)
         self.clock.advance(ANSWER_SECONDS)
-        self.assertTrue(self.elsewhere.has("T"))
+        self.assertTrue(self.route_cache.has("T"))
         self.asked.pop()[2].errback(TopicNotExist("T"))
-        self.assertFalse(self.elsewhere.has("T"))
+        self.assertFalse(self.route_cache.has("T"))
 
     def test_silent(self) -> None:
         """A name server that does not answer is followed by the next one; if none does,
         nothing is known, and they are asked again."""
         for server in ("n1", "n2", "n1"):
-            self.assertIsNone(self.elsewhere.has("T"))
+            self.assertIsNone(self.route_cache.has("T"))
             ((asked, _, fires),) = self.asked
             self.assertEqual(asked, server)
             self.asked.clear()
@@ -83,11 +83,11 @@ class ElsewhereTests(SynchronousTestCase):
 
     def test_limits(self) -> None:
         """Only so many questions are under way, and so many answers are kept."""
-        for number in range(MOST_ASKED + 1):
-            self.assertIsNone(self.elsewhere.has(f"T{number}"))
-        self.assertEqual(len(self.asked), MOST_ASKED)
-        for number in range(MOST_KNOWN + MOST_ASKED):
-            self.elsewhere.has(f"U{number}")
+        for number in range(MAX_ASKED + 1):
+            self.assertIsNone(self.route_cache.has(f"T{number}"))
+        self.assertEqual(len(self.asked), MAX_ASKED)
+        for number in range(MAX_KNOWN + MAX_ASKED):
+            self.route_cache.has(f"U{number}")
             self.asked.pop(0)[2].callback(ROUTE)
-        known = [self.elsewhere.has(f"U{n}") for n in range(MOST_KNOWN + MOST_ASKED)]
-        self.assertLess(known.count(True), MOST_KNOWN)
+        known = [self.route_cache.has(f"U{n}") for n in range(MAX_KNOWN + MAX_ASKED)]
+        self.assertLess(known.count(True), MAX_KNOWN)

@@ -7,7 +7,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.broker.schedule.clock_jumps import SteadyTime
 from rocketbroker.broker.schedule.delay_level import (
     LAST_EXTENSION_ADDRESS,
-    MOST_BYTES,
+    MAX_BYTES,
     DelayLevel,
     find_due,
 )
@@ -47,7 +47,7 @@ class LevelCase(SynchronousTestCase):
         draft = Draft(self.queue, body, properties, 0, 0, 0, HOST, 0, 0, None)
         self.store.append([draft])
         self.assertEqual(draft.status, PUT_OK)
-        self.rig.upkeep.dispatch()
+        self.rig.scheduler.dispatch()
         return draft
 
     def found(self, now_ms: int, most: int = 100) -> tuple[list[int], list[int], int]:
@@ -88,7 +88,7 @@ class FindTests(LevelCase):
         """Not many large ones at once, but always one."""
         for _ in range(10):
             self.wait(b"x" * 60_000)
-        count = MOST_BYTES // 60_000
+        count = MAX_BYTES // 60_000
         offsets = list(range(count))
         self.assertEqual(self.found(WALL_MS + SECOND), (offsets, [], count))
 
@@ -115,7 +115,7 @@ class FindTests(LevelCase):
         passed over, and its neighbours are found."""
         first, draft, last = self.wait(), self.wait(), self.wait()
         other = self.rig.append()
-        self.rig.upkeep.dispatch()
+        self.rig.scheduler.dispatch()
         size = draft.end - draft.position
         for position, length in (
             (draft.position + 1, size),

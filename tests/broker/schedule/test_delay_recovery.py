@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.broker.messages.delay_messages import delivered
 from rocketbroker.broker.schedule.clock_jumps import SteadyTime
 from rocketbroker.broker.schedule.delay_level import LAST_EXTENSION_ADDRESS, DelayLevel
-from rocketbroker.broker.schedule.delay_recovery import MOST_LOOKED_AT, resumed_offset
+from rocketbroker.broker.schedule.delay_recovery import MAX_LOOKED_AT, resumed_offset
 from rocketbroker.records.entries import ENTRY
 from rocketbroker.records.names import SCHEDULE_TOPIC
 from rocketbroker.records.record import decode
@@ -142,7 +142,7 @@ class ResumingTests(SynchronousTestCase):
 
     def test_busyQueue(self) -> None:
         """Only so many messages are looked at: a start does not take minutes."""
-        for before, found in ((MOST_LOOKED_AT - 1, 1), (MOST_LOOKED_AT, 0)):
+        for before, found in ((MAX_LOOKED_AT - 1, 1), (MAX_LOOKED_AT, 0)):
             self.setUp()
             self.wait(1)
             for _ in range(before):
@@ -167,17 +167,17 @@ class ResumingTests(SynchronousTestCase):
         self.deliver(0)
         self.rig.disk.fail("pread", errno.EIO, times=100)
         with capturedLogs() as events:
-            self.rig.delaying.load()
+            self.rig.schedule.load()
         self.rig.disk.heal()
         self.assertEqual(events[0]["delay_level"], 1)
-        self.assertEqual(self.rig.delaying.progress(), {1: (0, 1)})
+        self.assertEqual(self.rig.schedule.progress(), {1: (0, 1)})
 
     def test_load(self) -> None:
         """What is found counts, and is written down."""
         self.wait(2)
         self.deliver(0)
-        self.rig.delaying.load()
-        self.assertEqual(self.rig.delaying.progress(), {1: (1, 2)})
-        self.rig.delaying.save()
+        self.rig.schedule.load()
+        self.assertEqual(self.rig.schedule.progress(), {1: (1, 2)})
+        self.rig.schedule.save()
         file = self.rig.disk.read("/store/config/delayOffset.json")
         self.assertIn(b'"offsetTable":{1:1}', file)

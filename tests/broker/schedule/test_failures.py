@@ -9,14 +9,14 @@ from twisted.logger import capturedLogs
 
 from rocketbroker.broker.schedule.schedule_service import (
     BROKEN_SECONDS,
-    MOST_DELIVERED,
+    MAX_DELIVERED,
 )
 from rocketbroker.files.blocks import BLOCK
 from rocketbroker.records.entries import ENTRY
 from rocketbroker.records.names import SCHEDULE_TOPIC
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.interfaces import CREATE_MAPPED_FILE_FAILED, Draft
-from rocketbroker.store.reading.checked_read import MOST_TRIES
+from rocketbroker.store.reading.checked_read import MAX_TRIES
 from rocketbroker.store.shared_positions import MIN
 from rocketbroker.testing.threads import Threads
 from tests.broker.delays import SEND, DelayingCase
@@ -46,7 +46,7 @@ class FailureTests(DelayingCase):
         with capturedLogs() as events:
             self.pass_by(1.5)
         self.assertEqual(self.bodies(), [b"0", b"3"])
-        self.assertEqual(self.rig.delaying.unreadable, 2)
+        self.assertEqual(self.rig.schedule.unreadable, 2)
         (event,) = events
         self.assertEqual(
             (event["count"], event["delay_level"], event["offset"]), (2, 1, 1)
@@ -64,9 +64,9 @@ class FailureTests(DelayingCase):
         with capturedLogs():
             self.pass_by(1.5)
             self.assertLess(len(self.bodies()), 3)
-            self.pass_by(MOST_TRIES * BROKEN_SECONDS)
+            self.pass_by(MAX_TRIES * BROKEN_SECONDS)
         self.assertEqual([body[:1] for body in self.bodies()], [b"0", b"2", b"3"])
-        self.assertEqual(self.rig.delaying.unreadable, 1)
+        self.assertEqual(self.rig.schedule.unreadable, 1)
         self.assertEqual(self.rig.store.rotten_records, 1)
         self.flushLoggedErrors(OSError)
 
@@ -81,13 +81,13 @@ class FailureTests(DelayingCase):
             self.pass_by(1)
             self.assertEqual(self.rig.store.refusal() is not None, True)
             # All of them at first; then one, to see whether there is room.
-            attempts = self.rig.delaying.failures
+            attempts = self.rig.schedule.failures
             self.assertEqual(self.rig.store.append_failures, 6 + attempts - 1)
-            self.assertEqual(self.rig.delaying.delivered, 0)
-            self.assertGreater(self.rig.delaying.failures, 0)
+            self.assertEqual(self.rig.schedule.delivered, 0)
+            self.assertGreater(self.rig.schedule.failures, 0)
             self.pass_by(3)
         self.assertEqual(self.bodies(), [b"%d" % number for number in range(6)])
-        self.assertEqual(self.rig.delaying.delivered, 6)
+        self.assertEqual(self.rig.schedule.delivered, 6)
 
     def test_noQueue(self) -> None:
         """So do those for which no queue can be made; what is before them is
@@ -101,11 +101,11 @@ class FailureTests(DelayingCase):
         with capturedLogs():
             self.pass_by(1.5)
             self.assertEqual((self.bodies(), self.bodies(1)), ([b"0"], []))
-            self.assertGreater(self.rig.delaying.failures, 1)
+            self.assertGreater(self.rig.schedule.failures, 1)
             store.full.clear()
             self.pass_by(0.2)
         self.assertEqual((self.bodies(), self.bodies(1)), ([b"0"], [b"1"]))
-        self.assertEqual(self.rig.delaying.unreadable, 1)
+        self.assertEqual(self.rig.schedule.unreadable, 1)
 
     def test_someRefused(self) -> None:
         """One that cannot be stored now is tried again; those behind it that could be
@@ -123,7 +123,7 @@ class FailureTests(DelayingCase):
         del store.bodies[b"1"]
         self.pass_by(1.2)
         self.assertEqual(self.bodies(), [b"0", b"2", b"4", b"3", b"1", b"5"])
-        self.assertEqual(self.rig.delaying.delivered, 6)
+        self.assertEqual(self.rig.schedule.delivered, 6)
 
     def test_tooLarge(self) -> None:
         """What the store will never take does not keep the others."""
@@ -134,7 +134,7 @@ class FailureTests(DelayingCase):
         with capturedLogs() as events:
             self.pass_by(1.5)
         self.assertEqual(self.bodies(), [b"small"])
-        self.assertEqual(self.rig.delaying.refused, 1)
+        self.assertEqual(self.rig.schedule.refused, 1)
         self.assertEqual(events[0]["topic"], "T")
 
     def test_batchQueues(self) -> None:
@@ -152,7 +152,7 @@ class FailureTests(DelayingCase):
         with capturedLogs():
             self.pass_by(1.5)
         self.assertEqual(self.bodies(topic="B"), [b"first", b"second"])
-        self.assertEqual(self.rig.delaying.refused, 1)
+        self.assertEqual(self.rig.schedule.refused, 1)
 
     def test_lightQueues(self) -> None:
         """Nor what waited for a light queue that would be one too many by now: neither
@@ -178,7 +178,7 @@ class FailureTests(DelayingCase):
             store.bodies.clear()
             self.pass_by(0.2)
         self.assertEqual(self.bodies(), [b"second", b"first"])
-        self.assertEqual((rig.delaying.refused, rig.delaying.delivered), (2, 2))
+        self.assertEqual((rig.schedule.refused, rig.schedule.delivered), (2, 2))
         self.assertIn("light message queues", events[0]["reason"])
 
     def test_removed(self) -> None:
@@ -191,7 +191,7 @@ class FailureTests(DelayingCase):
         with capturedLogs() as events:
             self.pass_by(1.5)
         self.assertEqual(self.bodies(), [b"2"])
-        self.assertEqual(self.rig.delaying.lost, 2)
+        self.assertEqual(self.rig.schedule.lost, 2)
         self.assertEqual((events[0]["lost"], events[0]["delay_level"]), (2, 1))
 
     def test_ours(self) -> None:
@@ -217,13 +217,13 @@ class BacklogTests(DelayingCase):
         """It goes in steps of some ms, between which the reactor has its turn; levels
         take turns too."""
         self.begin(mappedFileSizeConsumeQueue="20000")
-        for _ in range(2 * MOST_DELIVERED + 50):
+        for _ in range(2 * MAX_DELIVERED + 50):
             self.send(1)
         for _ in range(10):
             self.send(2)
         store = self.refusing()
         self.rig.clock.advance(5.1)
-        self.assertEqual(store.appends, [MOST_DELIVERED, 10, 118, 60])
+        self.assertEqual(store.appends, [MAX_DELIVERED, 10, 118, 60])
 
     def test_large(self) -> None:
         """Large messages go in smaller steps, but without a pause."""
@@ -245,27 +245,27 @@ class BacklogTests(DelayingCase):
         self.pass_by(1)
         self.assertEqual(len(self.threads.waiting), 1)
         self.threads.run()
-        self.assertEqual(rig.delaying.delivered, 1)
+        self.assertEqual(rig.schedule.delivered, 1)
 
     def test_stopWhileReading(self) -> None:
         """A stop waits for the thread, and what that has found is not delivered."""
         rig = self.cold()
         self.pass_by(1.2)
-        stopped = rig.delaying.stop()
+        stopped = rig.schedule.stop()
         self.assertNoResult(stopped)
         self.threads.run()
         self.successResultOf(stopped)
-        self.assertEqual(rig.delaying.delivered, 0)
+        self.assertEqual(rig.schedule.delivered, 0)
 
     def cold(self) -> Rig:
         """A message waits, far behind in the log; a thread looks at it."""
         cold = {"accessMessageInMemoryMaxRatio": "0"}
         rig = self.at_work(Rig(cold))
         self.threads = Threads()
-        rig.delaying._in_thread = self.threads
+        rig.schedule._in_thread = self.threads
         self.send(1, b"cold")
         rig.append(b"x")
-        rig.upkeep.dispatch()
+        rig.scheduler.dispatch()
         self.pass_by(0.1)
         self.assertEqual(len(self.threads.waiting), 1)
         return rig
@@ -280,4 +280,4 @@ class BacklogTests(DelayingCase):
         self.assertEqual(self.threads.waiting, [])
         self.pass_by(0.3)
         self.threads.run()
-        self.assertEqual(rig.delaying.delivered, 1)
+        self.assertEqual(rig.schedule.delivered, 1)

@@ -80,7 +80,7 @@ class DeliveryTests(DelayingCase):
             self.send(1, b"%d" % number)
         self.pass_by(1.2)
         self.assertEqual(self.bodies(), [b"%d" % number for number in range(300)])
-        self.assertEqual(self.rig.delaying.delivered, 300)
+        self.assertEqual(self.rig.schedule.delivered, 300)
 
     def test_compressed(self) -> None:
         """A body that was compressed stays so, with the flag that says it."""
@@ -119,7 +119,7 @@ class DeliveryTests(DelayingCase):
     def test_longPoll(self) -> None:
         """A consumer that waits gets it at once."""
         self.rig.append()
-        self.rig.upkeep.dispatch()
+        self.rig.scheduler.dispatch()
         self.send(1, b"late")
         held = self.rig.begin(RequestCode.PULL_MESSAGE, pull_ext(1, sysFlag="6"))
         assert isinstance(held, Deferred)
@@ -162,7 +162,7 @@ class ClockTests(DelayingCase):
         """A clock that is an hour back after a restart: what waited waits for its level
         once more, and not for the hour."""
         self.send(2)
-        self.rig.delaying.stop()
+        self.rig.schedule.stop()
         self.rig.store.close()
         self.at_work(Rig({}, disk=self.rig.disk, start_ms=WALL_MS - 3_600_000))
         self.pass_by(4.9)
@@ -189,10 +189,10 @@ class ProgressTests(DelayingCase):
         self.send(1)
         self.pass_by(1.2)
         self.assertEqual(self.bodies(), [b"body"])
-        self.rig.delaying.save()
+        self.rig.schedule.save()
         self.assertEqual(self.file(), b"")
         self.rig.store.flush()
-        self.rig.delaying.save()
+        self.rig.schedule.save()
         self.assertIn(b'"offsetTable":{1:1}', self.file())
 
     def test_synchronous(self) -> None:
@@ -210,9 +210,9 @@ class ProgressTests(DelayingCase):
         self.send(1, b"1")
         self.send(3, b"3")
         self.pass_by(1.2)
-        self.successResultOf(self.rig.delaying.stop())
+        self.successResultOf(self.rig.schedule.stop())
         self.rig.store.flush()
-        self.rig.delaying.save()
+        self.rig.schedule.save()
         self.rig.close()
         self.again()
         self.pass_by(10)
@@ -226,7 +226,7 @@ class ProgressTests(DelayingCase):
             self.pass_by(1.2)
             if number == 1:
                 self.rig.store.flush()
-                self.rig.delaying.save()
+                self.rig.schedule.save()
         self.send(1, b"waits")
         self.rig.disk.crash(keep_all=True)
         self.again()
@@ -265,7 +265,7 @@ class ProgressTests(DelayingCase):
                     self.rig.store.flush()
                     self.rig.store.flush_queues()
                 if luck.random() < 0.5:
-                    self.rig.delaying.save()
+                    self.rig.schedule.save()
             self.rig.disk.crash(luck)
             self.again()
             self.pass_by(1.2)
@@ -278,11 +278,11 @@ class ProgressTests(DelayingCase):
         self.send(3)
         self.rig.clock.advance(0)
         self.assertEqual(
-            self.rig.delaying.figures(),
+            self.rig.schedule.figures(),
             {"scheduleMessageOffset_1": "0,2", "scheduleMessageOffset_3": "0,1"},
         )
         self.pass_by(1.2)
-        self.assertEqual(self.rig.delaying.figures()["scheduleMessageOffset_1"], "2,2")
+        self.assertEqual(self.rig.schedule.figures()["scheduleMessageOffset_1"], "2,2")
 
     def test_counted(self) -> None:
         """A message counts where it waits, and again where it is delivered."""

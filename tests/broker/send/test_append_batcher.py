@@ -12,7 +12,7 @@ from rocketbroker.errors import SystemBusy
 from rocketbroker.store.interfaces import Draft
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.wire.codes import RequestCode, ResponseCode
-from rocketbroker.wire.hot import MOST_READY_HEADS
+from rocketbroker.wire.hot import MAX_READY_HEADS
 from tests.broker.rig import Rig, send_ext
 
 SEND = RequestCode.SEND_MESSAGE_V2
@@ -32,7 +32,7 @@ class IntakeTests(SynchronousTestCase):
         self.addCleanup(rig.close)
         rig.topic("T", 4)
         answer = rig.begin(SEND, send_ext(), b"first")
-        rig.intake.flush()
+        rig.batcher.flush()
         if threads:
             rig.threads.run()
         self.assertIsNotNone(answer)
@@ -50,7 +50,7 @@ class IntakeTests(SynchronousTestCase):
             self.send(rig, opaque)
         self.assertEqual(rig.store.published_position, before)
         self.assertEqual(rig.answers(), [])
-        rig.intake.flush()
+        rig.batcher.flush()
         answers = rig.answers()
         self.assertEqual([answer.opaque for answer in answers], [0, 1, 2, 3, 4])
         self.assertEqual(
@@ -68,8 +68,8 @@ class IntakeTests(SynchronousTestCase):
         rig.connection = connections[1]
         self.send(rig, 6, flag=2)
         # What is no tuple is called.
-        rig.intake.drafts[5].context = fail
-        self.assertRaises(ValueError, rig.intake.flush)
+        rig.batcher.drafts[5].context = fail
+        self.assertRaises(ValueError, rig.batcher.flush)
         self.assertEqual(
             [[each.opaque for each in one.answers()] for one in connections],
             [[0, 1, 3], [2], [4]],
@@ -77,24 +77,24 @@ class IntakeTests(SynchronousTestCase):
 
     def test_longAnswer(self) -> None:
         """An answer for which no head is ready is framed all the same."""
-        rig = self.make(regionId="r" * MOST_READY_HEADS)
+        rig = self.make(regionId="r" * MAX_READY_HEADS)
         self.send(rig, 5)
-        rig.intake.flush()
+        rig.batcher.flush()
         (answer,) = rig.answers()[-1:]
         self.assertEqual(answer.opaque, 5)
-        self.assertEqual((answer.ext or {})["MSG_REGION"], "r" * MOST_READY_HEADS)
+        self.assertEqual((answer.ext or {})["MSG_REGION"], "r" * MAX_READY_HEADS)
 
     def test_nothing(self) -> None:
         """A turn without sends does nothing."""
         rig = self.make()
-        rig.intake.flush()
+        rig.batcher.flush()
         self.assertEqual(rig.answers(), [])
 
     def test_oneway(self) -> None:
         """A send that wants no answer is stored and counted, and gets none."""
         rig = self.make()
         self.send(rig, 1, flag=2)
-        rig.intake.flush()
+        rig.batcher.flush()
         self.assertEqual(rig.answers(), [])
         self.assertEqual(len(rig.records()), 2)
 
@@ -102,7 +102,7 @@ class IntakeTests(SynchronousTestCase):
         """With SYNC_FLUSH the answer goes out once the message is on the disk."""
         rig = self.make(threads=True, flushDiskType="SYNC_FLUSH")
         self.send(rig, 7)
-        rig.intake.flush()
+        rig.batcher.flush()
         self.assertEqual(rig.answers(), [])
         rig.threads.run()
         self.assertEqual([answer.code for answer in rig.answers()], [0])
@@ -127,12 +127,12 @@ class IntakeTests(SynchronousTestCase):
         properties = "UNIQ_KEY\x01U\x02WAIT\x01false\x02"
         self.send(rig, 7, properties=properties)
         self.send(rig, 8)
-        rig.intake.flush()
+        rig.batcher.flush()
         self.assertEqual([answer.opaque for answer in rig.answers()], [7])
         rig.threads.run()
         self.assertEqual([answer.opaque for answer in rig.answers()], [8])
         self.send(rig, 9, properties=properties)
-        rig.intake.flush()
+        rig.batcher.flush()
         rig.threads.run()
         self.assertEqual(rig.store.flushed_position, rig.store.published_position)
 
@@ -140,7 +140,7 @@ class IntakeTests(SynchronousTestCase):
         """If the disk takes too long the answer says so, with all the fields."""
         rig = self.make(threads=True, flushDiskType="SYNC_FLUSH")
         self.send(rig, 7)
-        rig.intake.flush()
+        rig.batcher.flush()
         rig.clock.advance(5)
         (answer,) = rig.answers()
         self.assertEqual(answer.code, ResponseCode.FLUSH_DISK_TIMEOUT)
@@ -154,7 +154,7 @@ class IntakeTests(SynchronousTestCase):
             threads=True, flushDiskType="SYNC_FLUSH", sendThreadPoolQueueCapacity="2"
         )
         self.send(rig, 1)
-        rig.intake.flush()
+        rig.batcher.flush()
         self.send(rig, 2)
         self.assertFalse(rig.hot(SEND, send_ext(), b"body", 3))
         with self.assertRaises(Exception) as caught:
@@ -163,17 +163,17 @@ class IntakeTests(SynchronousTestCase):
             str(caught.exception),
             "[OVERLOAD]system busy, start flow control for a while",
         )
-        self.assertEqual(rig.intake.refused, 1)
-        rig.intake.flush()
+        self.assertEqual(rig.batcher.refused, 1)
+        rig.batcher.flush()
         rig.threads.run()
         self.send(rig, 4)
 
     def test_tooMuch(self) -> None:
         """So it does when they are too big together."""
         rig = self.make(threads=True, flushDiskType="SYNC_FLUSH")
-        rig.durability.waiting_bytes = append_batcher.MOST_WAITING_BYTES
+        rig.group_commit.waiting_bytes = append_batcher.MAX_WAITING_BYTES
         self.assertFalse(rig.hot(SEND, send_ext(), b"body"))
-        error = rig.intake.overload()
+        error = rig.batcher.overload()
         self.assertEqual(error.code, ResponseCode.SYSTEM_BUSY)
         self.assertEqual(
             error.remark, "[PC_SYNCHRONIZED]broker busy, start flow control for a while"
@@ -184,7 +184,7 @@ class IntakeTests(SynchronousTestCase):
         rig = self.make(sendThreadPoolQueueCapacity="0")
         for opaque in range(3):
             self.send(rig, opaque)
-        rig.intake.flush()
+        rig.batcher.flush()
         self.assertEqual(len(rig.answers()), 3)
 
     def test_illegal(self) -> None:
@@ -192,18 +192,18 @@ class IntakeTests(SynchronousTestCase):
         rig = self.make(maxMessageSize="1000")
         self.assertTrue(rig.hot(SEND, send_ext(), b"x" * 1001, 1))
         self.send(rig, 2)
-        rig.intake.flush()
+        rig.batcher.flush()
         bad, good = rig.answers()
         self.assertEqual((bad.opaque, bad.code), (1, ResponseCode.MESSAGE_ILLEGAL))
         self.assertIn("msg body length limit 1000B", bad.remark or "")
         self.assertEqual((good.opaque, good.code), (2, 0))
-        self.assertEqual(rig.intake.failed, 1)
+        self.assertEqual(rig.batcher.failed, 1)
 
     def test_longestBody(self) -> None:
         """One that is just as long as allowed is stored."""
         rig = self.make(maxMessageSize="1000")
         self.assertTrue(rig.hot(SEND, send_ext(), b"x" * 1000))
-        rig.intake.flush()
+        rig.batcher.flush()
         self.assertEqual([answer.code for answer in rig.answers()], [0])
 
     def test_longestProperties(self) -> None:
@@ -214,7 +214,7 @@ class IntakeTests(SynchronousTestCase):
         for size, code in ((room, 0), (room + 1, ResponseCode.MESSAGE_ILLEGAL)):
             properties = f"UNIQ_KEY\x01{'x' * size}\x02"
             self.assertTrue(rig.hot(SEND, send_ext(properties=properties), b"b"))
-            rig.intake.flush()
+            rig.batcher.flush()
             self.assertEqual([answer.code for answer in rig.answers()], [code])
 
     def test_diskFull(self) -> None:
@@ -225,7 +225,7 @@ class IntakeTests(SynchronousTestCase):
         codes: set[int] = set()
         for opaque in range(30):
             self.assertTrue(rig.hot(SEND, send_ext(), b"x" * 4000, opaque))
-            rig.intake.flush()
+            rig.batcher.flush()
             codes.update(answer.code for answer in rig.answers())
         expected = {ResponseCode.SERVICE_NOT_AVAILABLE, ResponseCode.SYSTEM_ERROR}
         self.assertEqual(codes - expected - {0}, set())
@@ -235,9 +235,9 @@ class IntakeTests(SynchronousTestCase):
         """Even if the store raises what it should not everybody is answered."""
         rig = self.make()
         self.send(rig, 1)
-        rig.intake.drafts[0].born_ms = None  # type: ignore[assignment]
-        rig.intake.drafts[0].queue = None  # type: ignore[assignment]
-        rig.intake.flush()
+        rig.batcher.drafts[0].born_ms = None  # type: ignore[assignment]
+        rig.batcher.drafts[0].queue = None  # type: ignore[assignment]
+        rig.batcher.flush()
         (answer,) = rig.answers()
         self.assertEqual(answer.code, ResponseCode.SYSTEM_ERROR)
         self.assertEqual(len(self.flushLoggedErrors()), 1)
@@ -247,7 +247,7 @@ class IntakeTests(SynchronousTestCase):
         rig = self.make()
         rig.store.close()
         self.send(rig, 1)
-        rig.intake.flush()
+        rig.batcher.flush()
         (answer,) = rig.answers()
         self.assertEqual(answer.code, ResponseCode.SERVICE_NOT_AVAILABLE)
         self.assertIn("service not available now", answer.remark or "")
@@ -264,7 +264,7 @@ class CountTests(SynchronousTestCase):
         rig.ask(SEND, send_ext(), b"first")
         for size in (10, 2000, 5000):
             self.assertTrue(rig.hot(SEND, send_ext(), b"x" * size))
-        rig.intake.flush()
+        rig.batcher.flush()
         (counts,) = rig.sending.counters()
         self.assertEqual((counts.topic, counts.message_type), ("T", "normal"))
         self.assertEqual(counts.messages, 4)

@@ -132,7 +132,7 @@ class SentTests(SynchronousTestCase):
             ext["l"] = limit
         request = Command(SEND, ext, b"body", opaque=1, version=version)
         answer = self.rig.table.responders[SEND](self.rig.connection, request)
-        self.rig.intake.flush()
+        self.rig.batcher.flush()
         return answered(answer)
 
     def stored(self) -> tuple[int, int]:

@@ -52,7 +52,7 @@ class ReplyTests(SynchronousTestCase):
             rig.topics,
             rig.groups,
             self.producers,
-            rig.intake,
+            rig.batcher,
             rig.lights,
             rig.sending.counter,
             BrokerOptions.from_properties({"brokerIP1": "10.0.0.1", **settings}),
@@ -73,7 +73,7 @@ class ReplyTests(SynchronousTestCase):
             header = SendMessageRequestHeaderV2.from_ext(ext).to_v1()
             ext = header.to_ext()
         answer = self.rig.begin(code, ext, body)
-        self.rig.intake.flush()
+        self.rig.batcher.flush()
         assert isinstance(answer, Deferred)
         return answer
 
@@ -224,7 +224,7 @@ class ReplyTests(SynchronousTestCase):
             answer = self.reply()
             self.answer_push()
             self.check(answer, 0, None)
-            self.assertEqual(self.rig.intake.failed, 1)
+            self.assertEqual(self.rig.batcher.failed, 1)
 
     def test_checks(self) -> None:
         """What a send is refused for, a reply is refused for, and is not pushed."""
@@ -243,7 +243,7 @@ class ReplyTests(SynchronousTestCase):
         self.make(flushDiskType="SYNC_FLUSH", sendThreadPoolQueueCapacity="0")
         with self.assertRaises(SystemBusy):
             self.reply()
-        self.assertEqual(self.rig.intake.refused, 1)
+        self.assertEqual(self.rig.batcher.refused, 1)
         self.assertEqual(self.asker.requests, [])
 
     def test_batch(self) -> None:

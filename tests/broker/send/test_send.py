@@ -193,7 +193,7 @@ class GeneralTests(SendingCase):
         answer = self.rig.begin(SEND, send_ext(), b"x")
         with self.assertRaises(AssertionError):
             answered(answer)
-        self.rig.intake.flush()
+        self.rig.batcher.flush()
 
 
 class HotTests(SendingCase):
@@ -224,7 +224,7 @@ class HotTests(SendingCase):
         taken = self.rig.hot(SEND, ext, b"body", opaque=77)
         if not taken:
             return False, general, general
-        self.rig.intake.flush()
+        self.rig.batcher.flush()
         (answer,) = self.rig.answers()
         self.assertEqual(answer.opaque, 77)
         return True, general, answer
@@ -252,8 +252,8 @@ class HotTests(SendingCase):
         properties = f"{head}UNIQ_KEY\x01{UNIQUE}\x02{tail}"
         if not self.rig.hot(SEND, send_ext(properties=properties), b"x"):
             return ()
-        (draft,) = self.rig.intake.drafts
-        self.rig.intake.drafts.clear()
+        (draft,) = self.rig.batcher.drafts
+        self.rig.batcher.drafts.clear()
         assert isinstance(draft.context, tuple)
         sends = draft.context[3]
         return draft.properties, draft.tag_code, sends.message_type
@@ -303,11 +303,11 @@ class HotTests(SendingCase):
         self.approve()
         for properties in ORDINARY[:4]:
             self.rig.hot(SEND, send_ext(properties=properties), b"x")
-        codes = [draft.tag_code for draft in self.rig.intake.drafts]
+        codes = [draft.tag_code for draft in self.rig.batcher.drafts]
         self.assertEqual(
             codes, [0, java_hash("TagA"), java_hash("TagA"), java_hash("Tag\u00fc")]
         )
-        self.rig.intake.flush()
+        self.rig.batcher.flush()
 
     def test_leftToOthers(self) -> None:
         """So are transactional bits, inner batches, and messages without a body."""
@@ -331,7 +331,7 @@ class HotTests(SendingCase):
         ext = send_ext(properties=f"UNIQ_KEY\x01{UNIQUE}\x02__SHARDINGKEY\x01k\x02")
         self.rig.ask(SEND, ext, b"x")
         self.assertTrue(self.rig.hot(SEND, ext, b"x"))
-        self.rig.intake.flush()
+        self.rig.batcher.flush()
         counts = {count.message_type: count for count in self.rig.sending.counters()}
         self.assertEqual(counts["normal"].messages, 1)
         self.assertEqual(counts["fifo"].messages, 2)
@@ -340,7 +340,7 @@ class HotTests(SendingCase):
         """How many went which way is counted."""
         self.approve()
         self.rig.hot(SEND, send_ext(), b"x")
-        self.rig.intake.flush()
+        self.rig.batcher.flush()
         self.assertEqual(
             (self.rig.sending.hot_sends, self.rig.sending.general_sends), (1, 1)
         )
@@ -389,7 +389,7 @@ class BatchTests(SendingCase):
         """The hot way does the same."""
         self.approve()
         self.assertTrue(self.rig.hot(BATCH, self.ext, self.body, opaque=5))
-        self.rig.intake.flush()
+        self.rig.batcher.flush()
         (answer,) = self.rig.answers()
         self.assertEqual(answer.opaque, 5)
         self.check(answer)
@@ -407,7 +407,7 @@ class BatchTests(SendingCase):
         answer = self.rig.ask(BATCH, ext, self.body)
         self.assertNotIn("transactionId", answer.ext or {})
         self.assertTrue(self.rig.hot(BATCH, ext, self.body))
-        self.rig.intake.flush()
+        self.rig.batcher.flush()
         (answer,) = self.rig.answers()
         self.assertNotIn("transactionId", answer.ext or {})
 
@@ -415,7 +415,7 @@ class BatchTests(SendingCase):
         """Each of its messages is counted."""
         self.rig.ask(BATCH, self.ext, self.body)
         self.rig.hot(BATCH, self.ext, self.body)
-        self.rig.intake.flush()
+        self.rig.batcher.flush()
         (counts,) = self.rig.sending.counters()
         self.assertEqual(counts.messages, 6)
         self.assertEqual(counts.bytes, self.rig.store.published_position)
@@ -424,7 +424,7 @@ class BatchTests(SendingCase):
         """One that wants no answer gets none."""
         self.approve()
         self.assertTrue(self.rig.hot(BATCH, self.ext, self.body, flag=2))
-        self.rig.intake.flush()
+        self.rig.batcher.flush()
         self.assertEqual(self.rig.answers(), [])
         self.assertEqual(len(self.rig.records()), 4)
 
@@ -432,7 +432,7 @@ class BatchTests(SendingCase):
         """One that is cut off is left to the general way, which refuses it."""
         self.approve()
         self.assertFalse(self.rig.hot(BATCH, self.ext, self.body[:-1]))
-        self.assertEqual(self.rig.intake.drafts, [])
+        self.assertEqual(self.rig.batcher.drafts, [])
 
     def test_tooLong(self) -> None:
         """One that the store refuses as a whole is answered once, either way."""
@@ -441,7 +441,7 @@ class BatchTests(SendingCase):
         self.assertNotEqual(answer.code, 0)
         self.approve()
         self.assertTrue(self.rig.hot(BATCH, self.ext, big, opaque=3))
-        self.rig.intake.flush()
+        self.rig.batcher.flush()
         (hot,) = self.rig.answers()
         self.assertEqual(
             (hot.opaque, hot.code, hot.remark), (3, answer.code, answer.remark)

@@ -8,7 +8,7 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.send.send_back import MOST_READ
+from rocketbroker.broker.send.send_back import MAX_READ
 from rocketbroker.errors import (
     BrokerError,
     NoPermission,
@@ -193,14 +193,14 @@ class AgainTests(SendBackCase):
 
     def test_committed(self) -> None:
         """A message of a transaction comes again like any other."""
-        self.rig.delaying.load()
-        self.rig.delaying.start()
+        self.rig.schedule.load()
+        self.rig.schedule.start()
         draft = self.rig.append()
         draft.sys_flag = 8
         draft.properties = b"TRAN_MSG\x01true\x02"
         self.rig.store.append([draft])
         self.back(draft.position, 1)
-        self.rig.upkeep.dispatch()
+        self.rig.scheduler.dispatch()
         for _ in range(12):
             self.rig.clock.advance(0.1)
         (again,) = self.rig.records(0, "%RETRY%G")
@@ -208,10 +208,10 @@ class AgainTests(SendBackCase):
 
     def test_delivered(self) -> None:
         """When its time has come it is in the retry topic, and can be given back."""
-        self.rig.delaying.load()
-        self.rig.delaying.start()
+        self.rig.schedule.load()
+        self.rig.schedule.start()
         self.back(self.send())
-        self.rig.upkeep.dispatch()
+        self.rig.scheduler.dispatch()
         for _ in range(101):
             self.rig.clock.advance(0.1)
         (again,) = self.rig.records(0, "%RETRY%G")
@@ -301,7 +301,7 @@ class RefusedTests(SendBackCase):
     def test_neverGivenOut(self) -> None:
         """A half message, and one that was rolled back, cannot be given back."""
         position = self.send()
-        self.rig.upkeep.dispatch()
+        self.rig.scheduler.dispatch()
         for flag in (4, 12):
             draft = self.rig.append()
             draft.sys_flag = flag
@@ -332,7 +332,7 @@ class RefusedTests(SendBackCase):
         self.rig.store.flags.set(DISK_FULL)
         answer = self.back(position)
         self.assertEqual((answer.code, answer.remark), (1, "SERVICE_NOT_AVAILABLE"))
-        self.assertEqual(self.rig.intake.failed, 1)
+        self.assertEqual(self.rig.batcher.failed, 1)
 
     def test_closed(self) -> None:
         """A store that was closed meanwhile has no message."""
@@ -375,7 +375,7 @@ class SafetyTests(SendBackCase):
         """With SYNC_FLUSH it comes when the disk has the copy."""
         self.begin(threads=True, flushDiskType="SYNC_FLUSH")
         done = self.rig.begin(SEND, send_ext(), b"body")
-        self.rig.intake.flush()
+        self.rig.batcher.flush()
         self.rig.threads.run()
         position = int((answered(done).ext or {})["msgId"][16:], 16)
         got: list[Command | None] = []
@@ -413,30 +413,30 @@ class SafetyTests(SendBackCase):
     def test_readAtOnce(self) -> None:
         """So many are read at a time, and the others after them."""
         self.begin(threads=True)
-        got = self.many(MOST_READ + 3)
-        self.assertEqual(len(self.rig.threads.waiting), MOST_READ)
+        got = self.many(MAX_READ + 3)
+        self.assertEqual(len(self.rig.threads.waiting), MAX_READ)
         self.rig.threads.run()
         self.rig.threads.run()
-        self.assertEqual(len(got), MOST_READ + 3)
-        self.assertEqual(len(self.waiting(3)), MOST_READ + 3)
+        self.assertEqual(len(got), MAX_READ + 3)
+        self.assertEqual(len(self.waiting(3)), MAX_READ + 3)
 
     def test_overload(self) -> None:
         """More than may wait to be read are not taken."""
         self.begin(threads=True, sendThreadPoolQueueCapacity="2")
-        self.many(MOST_READ + 2)
+        self.many(MAX_READ + 2)
         with self.assertRaises(SystemBusy):
             self.rig.begin(BACK, self.header(0))
-        self.assertEqual(self.rig.intake.refused, 1)
+        self.assertEqual(self.rig.batcher.refused, 1)
 
     def test_overloadOfDisk(self) -> None:
         """While too many wait for the disk no more are taken, and none of those that
         were read meanwhile."""
         self.begin(threads=True, flushDiskType="SYNC_FLUSH")
         done = self.rig.begin(SEND, send_ext(), b"body")
-        self.rig.intake.flush()
+        self.rig.batcher.flush()
         again = self.rig.begin(BACK, self.header(0))
         assert isinstance(again, Deferred)
-        self.rig.intake._most_waiting = 0
+        self.rig.batcher._most_waiting = 0
         with self.assertRaises(SystemBusy):
             self.rig.begin(BACK, self.header(0))
         self.rig.threads.run()

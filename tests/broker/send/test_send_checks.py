@@ -45,7 +45,7 @@ class CheckTests(SynchronousTestCase):
     ) -> str:
         """The remark with which a send is refused."""
         caught = self.assertRaises(error, self.rig.begin, code, ext, body)
-        self.assertEqual(self.rig.intake.drafts, [])
+        self.assertEqual(self.rig.batcher.drafts, [])
         return str(caught.remark)
 
     def test_bodyMissing(self) -> None:

@@ -38,16 +38,16 @@ class CleaningTests(SynchronousTestCase):
         self.addCleanup(self.rig.close)
         for _ in range(6):
             self.rig.append(b"x" * 60_000)
-        self.rig.upkeep.dispatch()
+        self.rig.scheduler.dispatch()
         self.rig.store.flush()
         self.threads = Threads()
-        self.retention = Cleanup(
+        self.cleanup = Cleanup(
             self.rig.clock,
             self.rig.store,
             StoreOptions.from_properties(settings),
             self.threads,
         )
-        self.retention.start()
+        self.cleanup.start()
 
     def left(self, seconds: float) -> int:
         """How many segments are left a while later."""
@@ -70,20 +70,20 @@ class CleaningTests(SynchronousTestCase):
             "Removed 3 commit log files and 0 files of queues and index; the log "
             "begins at 196608.",
         )
-        self.assertEqual(self.retention.rounds, 1)
+        self.assertEqual(self.cleanup.rounds, 1)
         self.assertEqual(self.left(19.9), 3)
         self.assertEqual(self.left(0.1), 2)
-        self.retention.stop()
+        self.cleanup.stop()
 
     def test_asked(self) -> None:
         """At another hour nothing goes, until an operator asks for it."""
         self.begin(str((local_hour(self.rig.wall_ms()) + 12) % 24))
         self.assertEqual(self.left(60), 6)
-        self.retention.register(self.rig.table)
+        self.cleanup.register(self.rig.table)
         answer = self.rig.ask(329, {})
         self.assertEqual((answer.code, answer.body), (0, b""))
         self.assertEqual(self.left(20), 5)
-        self.retention.stop()
+        self.cleanup.stop()
 
     def test_hanging(self) -> None:
         """A file that cannot be removed is told of once."""
@@ -94,12 +94,12 @@ class CleaningTests(SynchronousTestCase):
         (event,) = events
         self.assertEqual(event["log_level"], LogLevel.error)
         self.assertIn("cannot be removed", event["log_format"].format(**event))
-        self.retention.stop()
+        self.cleanup.stop()
 
     def test_stop(self) -> None:
         """A stop between two steps waits for the one that runs, and no other comes."""
         self.rig.clock.advance(60)
-        done = self.retention.stop()
+        done = self.cleanup.stop()
         self.assertNoResult(done)
         self.threads.run()
         self.successResultOf(done)
@@ -108,7 +108,7 @@ class CleaningTests(SynchronousTestCase):
     def test_stopInAPause(self) -> None:
         """A stop between two steps ends the round."""
         self.left(60)
-        self.successResultOf(self.retention.stop())
+        self.successResultOf(self.cleanup.stop())
         self.assertEqual(self.left(1000), 5)
 
 
@@ -124,11 +124,9 @@ class LookTests(SynchronousTestCase):
         self.ballast = disk.open("/ballast", create=True)
         self.clock = Clock()
         self.threads = Threads()
-        self.retention = Cleanup(
-            self.clock, self.rig.store, StoreOptions(), self.threads
-        )
-        self.retention.start()
-        self.addCleanup(self.retention.stop)
+        self.cleanup = Cleanup(self.clock, self.rig.store, StoreOptions(), self.threads)
+        self.cleanup.start()
+        self.addCleanup(self.cleanup.stop)
 
     def look(self) -> list[tuple[LogLevel, str]]:
         """Let a second pass; what was logged."""
@@ -162,12 +160,12 @@ class LookTests(SynchronousTestCase):
     def test_stop(self) -> None:
         """A stop waits for the thread, and nothing comes after it."""
         self.clock.advance(LOOK_SECONDS)
-        done = self.retention.stop()
+        done = self.cleanup.stop()
         self.assertNoResult(done)
         self.threads.run()
         self.successResultOf(done)
         self.assertEqual(self.clock.getDelayedCalls(), [])
-        self.successResultOf(self.retention.stop())
+        self.successResultOf(self.cleanup.stop())
 
     def test_noAnswer(self) -> None:
         """A disk that does not answer is asked again."""

@@ -137,31 +137,31 @@ class Machine:
         self.threads = SlowThreads()
         self.store = make(self.disk, self.wall, **self.settings)
         self.store.open()
-        self.durability = GroupCommit(self.clock, self.store, options, self.threads)
-        self.upkeep = StoreScheduler(
+        self.group_commit = GroupCommit(self.clock, self.store, options, self.threads)
+        self.scheduler = StoreScheduler(
             self.clock,
             self.store,
             options,
-            self.durability,
+            self.group_commit,
             lambda arrival: None,
             self.threads,
         )
-        self.intake = AppendBatcher(
+        self.batcher = AppendBatcher(
             self.store,
-            self.durability,
+            self.group_commit,
             BrokerOptions(),
             options.max_message_size,
-            self.upkeep.appended,
+            self.scheduler.appended,
             self.clock.seconds,
         )
-        self.upkeep.start()
+        self.scheduler.start()
 
     def work(self) -> None:
         """A turn of sends, or time, or threads that come to run."""
         luck = self.luck
         step = luck.random()
         if step < 0.4:
-            if not self.intake.is_full():
+            if not self.batcher.is_full():
                 self.turn()
         elif step < 0.75:
             seconds = luck.choice((0.001, 0.01, 0.2, 1.0, 4.0))
@@ -182,9 +182,9 @@ class Machine:
             queue = self.store.queue("T", luck.randrange(3))
             one = draft(queue, promise.body, wait=luck.random() < 0.8)
             one.context = promise.told
-            self.intake.drafts.append(one)
+            self.batcher.drafts.append(one)
             sent.append((promise, one))
-        self.intake.flush()
+        self.batcher.flush()
         for promise, one in sent:
             promise.stored(one, self.wall.now_ms)
             if promise.is_stored:
@@ -194,7 +194,7 @@ class Machine:
 
     def stop(self) -> None:
         """Stop as one does."""
-        for done in (self.upkeep.stop(), self.durability.stop()):
+        for done in (self.scheduler.stop(), self.group_commit.stop()):
             while not done.called:
                 self.threads.run()
         self.store.close()
@@ -206,7 +206,7 @@ class Machine:
             return every
         flushed = self.store.flushed_position
         safe = {promise for promise in every if promise.end <= flushed}
-        if self.durability.synchronous:
+        if self.group_commit.synchronous:
             safe |= {promise for promise in self.waited & every if promise.is_heard}
         return safe
 

@@ -13,7 +13,7 @@ class TimingCase(UpkeepCase):
     def work(self, **settings: object) -> None:
         """Begin with those settings of the store."""
         self.begin(**settings)
-        self.upkeep.start()
+        self.scheduler.start()
         self.rig.threads.run()
         self.addCleanup(self.stop)
 
@@ -34,7 +34,7 @@ class TimingCase(UpkeepCase):
     def pages(self, count: int) -> None:
         """Append so many pages, and say so."""
         self.rig.append(b"x" * PAGE * count)
-        self.upkeep.appended()
+        self.scheduler.appended()
 
 
 class FlushTests(TimingCase):
@@ -95,15 +95,15 @@ class SynchronousFlushTests(TimingCase):
     def test_inFlight(self) -> None:
         """A flush that is in flight is not asked for another; its end looks again."""
         self.work(flush_disk_type="SYNC_FLUSH")
-        self.durability.flush()
+        self.group_commit.flush()
         self.append()
         self.rig.clock.advance(DISPATCH_SECONDS)
         self.assertEqual(len(self.rig.threads.waiting), 1)
         self.advance(0)
-        self.assertEqual(self.durability.flushes, 1)
+        self.assertEqual(self.group_commit.flushes, 1)
         self.append()
         self.advance(DISPATCH_SECONDS)
-        self.assertEqual(self.durability.flushes, 2)
+        self.assertEqual(self.group_commit.flushes, 2)
         self.assertTrue(self.is_flushed())
 
 

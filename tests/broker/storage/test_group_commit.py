@@ -51,7 +51,7 @@ class DurabilityTests(SynchronousTestCase):
         self.rig = Rig({"flushDiskType": "SYNC_FLUSH"})
         self.addCleanup(self.rig.close)
         self.thread = SlowThread()
-        self.durability = GroupCommit(
+        self.group_commit = GroupCommit(
             self.rig.clock,
             self.rig.store,
             StoreOptions(flush_disk_type="SYNC_FLUSH", sync_flush_timeout=5000),
@@ -66,27 +66,27 @@ class DurabilityTests(SynchronousTestCase):
     def admit(self, *bodies: bytes) -> None:
         """Append messages and let them wait together."""
         drafts = [self.rig.append(body) for body in bodies]
-        self.durability.admit(drafts, self.settle)
+        self.group_commit.admit(drafts, self.settle)
 
     def test_mode(self) -> None:
         """Only with SYNC_FLUSH answers wait."""
         asynchronous = Rig({})
         self.addCleanup(asynchronous.close)
-        self.assertFalse(asynchronous.durability.synchronous)
-        self.assertTrue(self.durability.synchronous)
+        self.assertFalse(asynchronous.group_commit.synchronous)
+        self.assertTrue(self.group_commit.synchronous)
 
     def test_flushed(self) -> None:
         """A group is released when the flush that covers it is over."""
         self.admit(b"a", b"b")
         self.assertEqual(self.settled, [])
-        self.assertEqual(self.durability.waiting, 2)
-        self.assertGreater(self.durability.waiting_bytes, 0)
+        self.assertEqual(self.group_commit.waiting, 2)
+        self.assertGreater(self.group_commit.waiting_bytes, 0)
         self.thread.tell()
         self.assertEqual(self.settled, [(b"a", 0), (b"b", 0)])
         self.assertEqual(
-            (self.durability.waiting, self.durability.waiting_bytes), (0, 0)
+            (self.group_commit.waiting, self.group_commit.waiting_bytes), (0, 0)
         )
-        self.assertEqual(self.durability.flushes, 1)
+        self.assertEqual(self.group_commit.flushes, 1)
 
     def test_next(self) -> None:
         """What arrives while a flush is in flight goes into the next, all together."""
@@ -100,7 +100,7 @@ class DurabilityTests(SynchronousTestCase):
         self.thread.tell()
         self.assertEqual(self.settled, [(b"a", 0), (b"b", 0), (b"c", 0)])
         self.assertEqual(len(self.thread.ended), 0)
-        self.assertEqual(self.durability.flushes, 2)
+        self.assertEqual(self.group_commit.flushes, 2)
 
     def test_timeout(self) -> None:
         """Who waits longer than syncFlushTimeout hears so, and nothing later."""
@@ -109,14 +109,16 @@ class DurabilityTests(SynchronousTestCase):
         self.admit(b"b")
         self.rig.clock.advance(2)
         self.assertEqual(self.settled, [(b"a", ResponseCode.FLUSH_DISK_TIMEOUT)])
-        self.assertEqual((self.durability.waiting, self.durability.timeouts), (1, 1))
+        self.assertEqual(
+            (self.group_commit.waiting, self.group_commit.timeouts), (1, 1)
+        )
         self.rig.clock.advance(3)
         self.assertEqual(self.settled[1:], [(b"b", ResponseCode.FLUSH_DISK_TIMEOUT)])
         self.thread.tell()
         self.thread.tell()
         self.assertEqual(len(self.settled), 2)
         self.assertEqual(
-            (self.durability.waiting, self.durability.waiting_bytes), (0, 0)
+            (self.group_commit.waiting, self.group_commit.waiting_bytes), (0, 0)
         )
 
     def test_timerOfAGroupThatWasReleased(self) -> None:
@@ -138,7 +140,7 @@ class DurabilityTests(SynchronousTestCase):
         self.thread.tell()
         timeout = ResponseCode.FLUSH_DISK_TIMEOUT
         self.assertEqual(self.settled, [(b"a", timeout), (b"b", timeout)])
-        self.assertEqual(self.durability.failures, 1)
+        self.assertEqual(self.group_commit.failures, 1)
         self.admit(b"c")
         self.assertEqual(len(self.thread.ended), 0)
         self.rig.clock.advance(RETRY_SECONDS)
@@ -148,9 +150,9 @@ class DurabilityTests(SynchronousTestCase):
     def test_observers(self) -> None:
         """Who asked is told after each flush that succeeded."""
         told: list[int] = []
-        self.durability.on_flush(lambda: told.append(self.durability.flushes))
-        self.durability.flush()
-        self.durability.flush()
+        self.group_commit.on_flush(lambda: told.append(self.group_commit.flushes))
+        self.group_commit.flush()
+        self.group_commit.flush()
         self.assertEqual(told, [])
         self.thread.tell()
         self.thread.tell()
@@ -158,10 +160,10 @@ class DurabilityTests(SynchronousTestCase):
 
     def test_settled(self) -> None:
         """Who asks hears when all who wait by then are answered, in a later turn."""
-        self.assertIsNone(self.successResultOf(self.durability.settled()))
+        self.assertIsNone(self.successResultOf(self.group_commit.settled()))
         self.admit(b"a")
         self.admit(b"b")
-        done = self.durability.settled()
+        done = self.group_commit.settled()
         self.thread.tell()
         self.admit(b"c")
         self.rig.clock.advance(0)
@@ -170,12 +172,12 @@ class DurabilityTests(SynchronousTestCase):
         self.assertNoResult(done)
         self.rig.clock.advance(0)
         self.assertIsNone(self.successResultOf(done))
-        self.assertEqual(self.durability.waiting, 1)
+        self.assertEqual(self.group_commit.waiting, 1)
 
     def test_settledByTimeout(self) -> None:
         """Those whose time is over have their answers too."""
         self.admit(b"a")
-        done = self.durability.settled()
+        done = self.group_commit.settled()
         self.rig.clock.advance(5)
         self.rig.clock.advance(0)
         self.assertIsNone(self.successResultOf(done))
@@ -185,7 +187,7 @@ class DurabilityTests(SynchronousTestCase):
         self.admit(b"a")
         self.admit(b"b")
         stopped: list[None] = []
-        self.durability.stop().addCallback(stopped.append)
+        self.group_commit.stop().addCallback(stopped.append)
         self.thread.tell()
         self.assertEqual(stopped, [])
         self.thread.tell()
@@ -194,13 +196,13 @@ class DurabilityTests(SynchronousTestCase):
 
     def test_stopIdle(self) -> None:
         """With nothing to do the end comes at once."""
-        self.assertIsNone(self.successResultOf(self.durability.stop()))
+        self.assertIsNone(self.successResultOf(self.group_commit.stop()))
 
     def test_stopFailing(self) -> None:
         """A disk that refuses does not keep us from stopping."""
         self.rig.disk.fail("datasync", errno.EIO, times=9)
         self.admit(b"a")
-        done = self.durability.stop()
+        done = self.group_commit.stop()
         self.thread.tell()
         self.assertIsNone(self.successResultOf(done))
         self.assertEqual(self.settled, [(b"a", ResponseCode.FLUSH_DISK_TIMEOUT)])
@@ -211,5 +213,5 @@ class DurabilityTests(SynchronousTestCase):
         self.rig.disk.fail("datasync", errno.EIO)
         self.admit(b"a")
         self.thread.tell()
-        self.assertIsNone(self.successResultOf(self.durability.stop()))
+        self.assertIsNone(self.successResultOf(self.group_commit.stop()))
         self.assertEqual(self.rig.clock.getDelayedCalls(), [])

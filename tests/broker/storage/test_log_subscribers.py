@@ -102,7 +102,7 @@ class FollowingTests(SynchronousTestCase):
         """Messages that are dispatched and on the disk."""
         for _ in range(count):
             self.rig.append()
-        self.rig.upkeep.dispatch()
+        self.rig.scheduler.dispatch()
         self.rig.store.flush()
 
     def live(self, seconds: float = 1.0) -> None:
@@ -150,10 +150,10 @@ class FollowingTests(SynchronousTestCase):
 
     def test_bounded(self) -> None:
         """Many records come in several goes."""
-        self.put(log_subscribers.MOST_RECORDS + 1)
+        self.put(log_subscribers.MAX_RECORDS + 1)
         self.followers.start()
         self.live()
-        self.assertEqual(self.recorder.calls[1:], [log_subscribers.MOST_RECORDS, 1])
+        self.assertEqual(self.recorder.calls[1:], [log_subscribers.MAX_RECORDS, 1])
 
     def test_fails(self) -> None:
         """What it fails with is offered again, later each time, and logged."""

@@ -14,7 +14,7 @@ from rocketbroker.broker.storage.store_scheduler import (
     DISPATCH_SECONDS,
     HASTE_SECONDS,
     INDEX_SECONDS,
-    MOST_DISPATCHED,
+    MAX_DISPATCHED,
     RETRY_SECONDS,
     TELL_SECONDS,
     StoreScheduler,
@@ -45,9 +45,9 @@ class UpkeepCase(SynchronousTestCase):
         self.addCleanup(self.rig.close)
         options = StoreOptions(**settings)  # type: ignore[arg-type]
         clock, store, threads = self.rig.clock, self.rig.store, self.rig.threads
-        self.durability = GroupCommit(clock, store, options, threads)
-        self.upkeep = StoreScheduler(
-            clock, store, options, self.durability, self.wake, threads
+        self.group_commit = GroupCommit(clock, store, options, threads)
+        self.scheduler = StoreScheduler(
+            clock, store, options, self.group_commit, self.wake, threads
         )
 
     def wake(self, arrival: Arrival) -> None:
@@ -58,11 +58,11 @@ class UpkeepCase(SynchronousTestCase):
         """Append messages, and say so."""
         for _ in range(count):
             self.rig.append()
-        self.upkeep.appended()
+        self.scheduler.appended()
 
     def stop(self) -> None:
         """Stop; it has to come to an end."""
-        done = self.upkeep.stop()
+        done = self.scheduler.stop()
         self.rig.threads.run()
         self.successResultOf(done)
         self.assertEqual(self.rig.clock.getDelayedCalls(), [])
@@ -88,29 +88,29 @@ class DispatchTests(UpkeepCase):
     def test_now(self) -> None:
         """At once when asked; then nothing is left for later."""
         self.append()
-        self.upkeep.dispatch()
+        self.scheduler.dispatch()
         self.assertEqual(self.arrived, [(1, 1)])
         self.rig.clock.advance(DISPATCH_SECONDS)
         self.assertEqual(len(self.arrived), 1)
-        self.assertEqual(self.upkeep.dispatches, 1)
+        self.assertEqual(self.scheduler.dispatches, 1)
 
     def test_steps(self) -> None:
         """Much goes in steps, between which others get their turn."""
-        self.append(MOST_DISPATCHED + 1)
+        self.append(MAX_DISPATCHED + 1)
         self.rig.clock.advance(DISPATCH_SECONDS)
         self.assertEqual(
-            self.arrived, [(MOST_DISPATCHED, MOST_DISPATCHED), (MOST_DISPATCHED + 1, 1)]
+            self.arrived, [(MAX_DISPATCHED, MAX_DISPATCHED), (MAX_DISPATCHED + 1, 1)]
         )
-        self.assertEqual(self.upkeep.dispatches, 2)
+        self.assertEqual(self.scheduler.dispatches, 2)
 
     def test_withoutQueue(self) -> None:
         """Steps that met only half messages do not end the work before its end."""
         queue = self.rig.store.queue("T", 0)
-        for sys_flag in [4] * (MOST_DISPATCHED + 1) + [0]:
+        for sys_flag in [4] * (MAX_DISPATCHED + 1) + [0]:
             self.rig.store.append(
                 [Draft(queue, b"", b"", 0, sys_flag, 0, HOST, 0, 0, None)]
             )
-        self.upkeep.appended()
+        self.scheduler.appended()
         self.rig.clock.advance(DISPATCH_SECONDS)
         self.assertEqual(self.arrived, [(1, 1)])
 
@@ -119,11 +119,11 @@ class DispatchTests(UpkeepCase):
 
         def wake(arrival: Arrival) -> None:
             self.wake(arrival)
-            self.upkeep.dispatch()
+            self.scheduler.dispatch()
 
-        self.upkeep._wake = wake
+        self.scheduler._wake = wake
         self.append()
-        self.upkeep.dispatch()
+        self.scheduler.dispatch()
         self.assertEqual(self.arrived, [(1, 1)])
 
     def test_onlyFlushed(self) -> None:
@@ -133,7 +133,7 @@ class DispatchTests(UpkeepCase):
         self.rig.clock.advance(DISPATCH_SECONDS)
         self.assertEqual(self.arrived, [])
         self.assertEqual(self.rig.clock.getDelayedCalls(), [])
-        self.durability.flush()
+        self.group_commit.flush()
         self.rig.threads.run()
         self.rig.clock.advance(DISPATCH_SECONDS)
         self.assertEqual(self.arrived, [(1, 1)])
@@ -142,10 +142,10 @@ class DispatchTests(UpkeepCase):
         """A disk that refuses is asked again later; nothing is lost."""
         self.append()
         self.rig.disk.fail("pwrite", errno.EIO)
-        self.upkeep.dispatch()
-        self.upkeep.dispatch()
+        self.scheduler.dispatch()
+        self.scheduler.dispatch()
         self.rig.clock.advance(RETRY_SECONDS / 2)
-        self.assertEqual((self.arrived, self.upkeep.failures), ([], 1))
+        self.assertEqual((self.arrived, self.scheduler.failures), ([], 1))
         self.rig.clock.advance(RETRY_SECONDS / 2)
         self.assertEqual(sum(count for _, count in self.arrived), 1)
         self.assertEqual(
@@ -169,7 +169,7 @@ class RegularTests(UpkeepCase):
     def test_flush(self) -> None:
         """With ASYNC_FLUSH the log is flushed every flushIntervalCommitLog."""
         self.begin(flush_interval_commit_log=500, flush_commit_log_least_pages=0)
-        self.upkeep.start()
+        self.scheduler.start()
         self.append()
         self.advance(0.4)
         self.assertFalse(self.flushed())
@@ -180,14 +180,14 @@ class RegularTests(UpkeepCase):
     def test_nothingToFlush(self) -> None:
         """Without anything new the disk is left alone."""
         self.begin(flush_commit_log_least_pages=0)
-        self.upkeep.start()
+        self.scheduler.start()
         self.advance(20)
-        self.assertEqual(self.durability.flushes, 0)
+        self.assertEqual(self.group_commit.flushes, 0)
         self.stop()
 
     def test_next(self) -> None:
         """The next segment is made at the start and looked for twice a second."""
-        self.upkeep.start()
+        self.scheduler.start()
         self.assertEqual(len(self.rig.threads.waiting), 1)
         self.rig.threads.run()
         self.rig.clock.advance(ALLOCATE_SECONDS)
@@ -197,21 +197,21 @@ class RegularTests(UpkeepCase):
     def test_haste(self) -> None:
         """A load that takes the next segment has another made at once, but a disk that
         has no room is not asked without a pause."""
-        self.upkeep.start()
+        self.scheduler.start()
         self.rig.threads.run()
         self.rig.append(b"x" * 60_000)
         self.rig.append(b"x" * 60_000)
-        self.upkeep.dispatch()
+        self.scheduler.dispatch()
         self.rig.disk.capacity = 0
         before = self.rig.disk.calls["make_dirs"]
         for _ in range(40):
-            self.upkeep.appended()
+            self.scheduler.appended()
             self.rig.clock.advance(DISPATCH_SECONDS)
             self.rig.threads.run()
         self.assertEqual(self.rig.disk.calls["make_dirs"], before + 2)
         self.rig.disk.capacity = None
         self.rig.clock.advance(HASTE_SECONDS)
-        self.upkeep.appended()
+        self.scheduler.appended()
         self.rig.clock.advance(DISPATCH_SECONDS)
         self.rig.threads.run()
         self.assertFalse(self.rig.store.lacks_room())
@@ -219,7 +219,7 @@ class RegularTests(UpkeepCase):
 
     def test_onceAtATime(self) -> None:
         """A step that still runs is not begun again."""
-        self.upkeep.start()
+        self.scheduler.start()
         for _ in range(10):
             self.rig.clock.advance(1)
         self.assertEqual(len(self.rig.threads.waiting), 2)
@@ -227,7 +227,7 @@ class RegularTests(UpkeepCase):
 
     def test_findings(self) -> None:
         """What was found wrong on the disk is logged, once."""
-        self.upkeep.start()
+        self.scheduler.start()
         self.rig.store.rot.note(7, "Nothing stands at 7.")
         with capturedLogs() as events:
             for _ in range(3):
@@ -239,22 +239,22 @@ class RegularTests(UpkeepCase):
     def test_queues(self) -> None:
         """Queues are flushed every flushIntervalConsumeQueue, also after failures."""
         self.begin(flush_interval_consume_queue=1000)
-        self.upkeep.start()
+        self.scheduler.start()
         self.append()
         self.advance(0.9)
         self.rig.disk.fail("datasync", errno.EIO, times=1)
-        self.assertEqual(self.upkeep.failures, 0)
+        self.assertEqual(self.scheduler.failures, 0)
         self.advance(0.1)
-        self.assertEqual(self.upkeep.failures, 1)
+        self.assertEqual(self.scheduler.failures, 1)
         self.advance(1)
-        self.assertEqual(self.upkeep.failures, 1)
+        self.assertEqual(self.scheduler.failures, 1)
         self.stop()
 
     def test_stop(self) -> None:
         """At the end what was appended is dispatched, and threads are waited for."""
-        self.upkeep.start()
+        self.scheduler.start()
         self.append()
-        done = self.upkeep.stop()
+        done = self.scheduler.stop()
         self.assertEqual(self.arrived, [(1, 1)])
         self.assertNoResult(done)
         self.rig.threads.run()
@@ -274,11 +274,11 @@ class IndexTests(UpkeepCase):
         """Append messages with keys."""
         for _ in range(count):
             self.rig.append(properties=b"KEYS\x01k\x02")
-        self.upkeep.appended()
+        self.scheduler.appended()
 
     def test_behind(self) -> None:
         """In a thread, behind the dispatch, once at a time, until nothing is left."""
-        self.upkeep.start()
+        self.scheduler.start()
         self.rig.threads.run()
         self.append(3)
         self.rig.clock.advance(DISPATCH_SECONDS)

@@ -8,7 +8,7 @@ import errno
 from twisted.logger import capturedLogs
 
 from rocketbroker.broker.messages.transaction_messages import renewed
-from rocketbroker.broker.transaction.check_back import GROUP, MOST_READ
+from rocketbroker.broker.transaction.check_back import GROUP, MAX_READ
 from rocketbroker.records import record
 from rocketbroker.records.entries import ENTRY
 from rocketbroker.records.ids import offset_id
@@ -17,7 +17,7 @@ from rocketbroker.records.names import (
     HALF_TOPIC,
     OP_HALF_TOPIC,
 )
-from rocketbroker.records.properties import MOST_BYTES
+from rocketbroker.records.properties import MAX_BYTES
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import ONEWAY
@@ -133,18 +133,18 @@ class QuestionTests(TransactionCase):
     def test_many(self) -> None:
         """More than are read at once are asked about in one round; those that are over
         are passed."""
-        halves = [self.half(b"%d" % n) for n in range(3 * MOST_READ)]
+        halves = [self.half(b"%d" % n) for n in range(3 * MAX_READ)]
         for half in halves[::2]:
             self.end(half, ROLLBACK)
         self.pass_by(ROUND)
         asked = [record.decode(question.body).body for question in self.questions()]
-        self.assertEqual(asked, [b"%d" % n for n in range(1, 3 * MOST_READ, 2)])
+        self.assertEqual(asked, [b"%d" % n for n in range(1, 3 * MAX_READ, 2)])
 
     def test_endedMeanwhile(self) -> None:
         """What is ended while it is read is not asked about."""
         self.begin(threads=True)
         half = self.half()
-        self.rig.upkeep.dispatch()
+        self.rig.scheduler.dispatch()
         self.pass_by(ROUND)
         while self.rig.transactions.checks.asked == 0 and self.rig.threads.waiting:
             self.end(half, COMMIT)
@@ -280,7 +280,7 @@ class ProgressTests(TransactionCase):
         self.restart()
         (half,) = self.halves()
         self.rig.store.append([renewed(half, self.rig.store.queue(HALF_TOPIC, 0), 1)])
-        self.rig.upkeep.dispatch()
+        self.rig.scheduler.dispatch()
         self.pass_by(ROUND)
         self.assertEqual(len(self.questions()), 1)
         self.assertEqual(self.marks(), [b"0", b"1"])
@@ -310,7 +310,7 @@ class FailureTests(TransactionCase):
         self.half(b"0")
         self.half(b"1")
         self.half(b"2")
-        self.rig.upkeep.dispatch()
+        self.rig.scheduler.dispatch()
         queue = self.rig.store.queue(HALF_TOPIC, 0)
         assert isinstance(queue, Queue)
         ((position, size, code),) = self.rig.store.entries(queue, 1, 1)
@@ -338,7 +338,7 @@ class FailureTests(TransactionCase):
     def test_unreadableOnce(self) -> None:
         """What the disk gives in the next round is not lost."""
         self.half()
-        self.rig.upkeep.dispatch()
+        self.rig.scheduler.dispatch()
         queue = self.rig.store.queue(HALF_TOPIC, 0)
         assert isinstance(queue, Queue)
         file = queue.files.all[0].file
@@ -356,7 +356,7 @@ class FailureTests(TransactionCase):
         are, and can be committed."""
         self.end(self.half(more="f\x01x\x02"), ROLLBACK)
         size = len(self.halves()[0].property_bytes)
-        half = self.half(more=f"f\x01{'x' * (MOST_BYTES - size)}\x02")
+        half = self.half(more=f"f\x01{'x' * (MAX_BYTES - size)}\x02")
         with capturedLogs():
             self.pass_by(ROUND)
         self.assertEqual(self.rig.transactions.checks.discarded, 1)
@@ -369,7 +369,7 @@ class FailureTests(TransactionCase):
     def test_unreadableDisk(self) -> None:
         """A disk that cannot be read does not end the rounds."""
         self.half()
-        self.rig.upkeep.dispatch()
+        self.rig.scheduler.dispatch()
         self.pass_by(ROUND - 1)
         self.rig.disk.fail("pread", errno.EIO, times=1)
         with capturedLogs():

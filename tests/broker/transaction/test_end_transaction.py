@@ -10,7 +10,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import capturedLogs
 
 from rocketbroker.broker.transaction.end_transaction import WARM_BYTES, immunity_ms
-from rocketbroker.broker.transaction.op_queue import MOST_WAITING
+from rocketbroker.broker.transaction.op_queue import MAX_WAITING
 from rocketbroker.errors import (
     BrokerError,
     IllegalOperation,
@@ -157,7 +157,7 @@ class EndTests(TransactionCase):
     def test_noHalf(self) -> None:
         """An ordinary message is no half message, even if it says so."""
         self.rig.append()
-        self.rig.upkeep.dispatch()
+        self.rig.scheduler.dispatch()
         for position in ("0", "-1", str(1 << 40)):
             self.refused(SystemFailure, self.half(), commitLogOffset=position)
 
@@ -278,7 +278,7 @@ class DiskTests(TransactionCase):
         self.serial += 1
         text = f"UNIQ_KEY\x01{self.serial}\x02TRAN_MSG\x01true\x02PGROUP\x01PG\x02"
         sent = self.rig.begin(SEND, send_ext(properties=text + more, f="4"), b"x")
-        self.rig.intake.flush()
+        self.rig.batcher.flush()
         while self.rig.threads.waiting:
             self.rig.threads.run()
         half = answered(sent)
@@ -308,7 +308,7 @@ class DiskTests(TransactionCase):
         """When too many marks wait for the disk, no transaction is ended."""
         half = self.half()
         marks = self.rig.transactions.marks
-        marks.waiting = [(1 << 20, 0)] * MOST_WAITING
+        marks.waiting = [(1 << 20, 0)] * MAX_WAITING
         caught = self.assertRaises(ServiceNotAvailable, self.end, half, COMMIT)
         self.assertIn("too many", str(caught))
         marks.waiting.pop()

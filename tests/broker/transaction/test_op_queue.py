@@ -7,7 +7,7 @@ import errno
 from twisted.logger import capturedLogs
 
 from rocketbroker.broker.transaction.check_back import RETRY_SECONDS
-from rocketbroker.broker.transaction.op_queue import MOST_READ
+from rocketbroker.broker.transaction.op_queue import MAX_READ
 from tests.broker.transactions import ROUND, TransactionCase
 
 
@@ -39,14 +39,14 @@ class MarksTests(TransactionCase):
         """They are read in pieces, each once."""
         marks = self.rig.transactions.marks
         self.assertIsNone(marks.read())
-        marks.write([(each, 0) for each in range(MOST_READ + 3)])
-        self.rig.upkeep.dispatch()
+        marks.write([(each, 0) for each in range(MAX_READ + 3)])
+        self.rig.scheduler.dispatch()
         first = marks.read()
         assert first is not None
-        self.assertEqual(first, (MOST_READ, list(range(MOST_READ))))
+        self.assertEqual(first, (MAX_READ, list(range(MAX_READ))))
         marks.take(first)
         second = marks.read()
         assert second is not None
         marks.take(second)
-        self.assertEqual(second[1], [MOST_READ, MOST_READ + 1, MOST_READ + 2])
+        self.assertEqual(second[1], [MAX_READ, MAX_READ + 1, MAX_READ + 2])
         self.assertIsNone(marks.read())

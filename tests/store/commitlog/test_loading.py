@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import StoreError
 from rocketbroker.records.entries import ENTRY, SIZE
-from rocketbroker.store.commitlog.loading import MOST_MISSING, MOST_MISSING_BEHIND
+from rocketbroker.store.commitlog.loading import MAX_MISSING, MAX_MISSING_BEHIND
 from rocketbroker.store.commitlog.segments import segment_name
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.cleanings import NEVER, NOW, CleaningCase
@@ -254,13 +254,13 @@ class MissingTests(CleaningCase):
         end makes no files."""
         self.stop(False)
         entries = self.disk.open(f"{ROOT}/consumequeue/T/0/{segment_name(0)}")
-        far = (MOST_MISSING_BEHIND + 5) * SEGMENT
+        far = (MAX_MISSING_BEHIND + 5) * SEGMENT
         entries.pwrite(ENTRY.pack(far, 30_135, 0), 7 * SIZE)
         self.start()
         self.assertEqual(len(self.places()), 4)
         self.assertEqual(self.offsets(), list(range(8)))
         self.store.close()
-        far = (MOST_MISSING + 6) * SEGMENT
+        far = (MAX_MISSING + 6) * SEGMENT
         self.disk.open(f"/b/{segment_name(far)}", create=True).truncate(SEGMENT)
         self.start()
         self.assertEqual(self.store.min_position, far)

@@ -10,7 +10,7 @@ from rocketbroker.files.blocks import BLOCK
 from rocketbroker.store.commitlog.preallocation import MARGIN
 from rocketbroker.store.commitlog.segments import (
     ALLOCATION,
-    WARMED_AT_ONCE,
+    WARMED_BATCH_SIZE,
     segment_name,
 )
 from rocketbroker.store.message_store import Store
@@ -104,8 +104,10 @@ class WarmTests(SynchronousTestCase):
 
     def test_steps(self) -> None:
         """A large segment is filled in steps; what is used meanwhile is let alone."""
-        store = self.opened(mapped_file_size_commit_log=ALLOCATION + 2 * WARMED_AT_ONCE)
-        put(store, store.queue("T", 0), bytes(3 * WARMED_AT_ONCE))
+        store = self.opened(
+            mapped_file_size_commit_log=ALLOCATION + 2 * WARMED_BATCH_SIZE
+        )
+        put(store, store.queue("T", 0), bytes(3 * WARMED_BATCH_SIZE))
         store.allocate_ahead()
         log = store._segments
         assert log._ahead is not None
@@ -120,7 +122,7 @@ class WarmTests(SynchronousTestCase):
 
     def test_synced(self) -> None:
         """With SYNC_FLUSH so many pages reach the disk at a time."""
-        size = 4 * WARMED_AT_ONCE
+        size = 4 * WARMED_BATCH_SIZE
         for kind, syncs in (("SYNC_FLUSH", 2), ("ASYNC_FLUSH", 0)):
             self.disk = MemoryDisk()
             store = self.opened(
@@ -135,7 +137,7 @@ class WarmTests(SynchronousTestCase):
     def test_syncedInSmallSteps(self) -> None:
         """So few pages as somebody likes."""
         store = self.opened(
-            mapped_file_size_commit_log=WARMED_AT_ONCE,
+            mapped_file_size_commit_log=WARMED_BATCH_SIZE,
             flush_disk_type="SYNC_FLUSH",
             flush_least_pages_when_warm_maped_file=16,
         )

@@ -12,8 +12,8 @@ from rocketbroker.records.entries import ENTRY, FILLED
 from rocketbroker.store.commitlog.segments import segment_name
 from rocketbroker.store.consumequeue.files import QueueFiles
 from rocketbroker.store.consumequeue.loading import (
-    MOST_MISSING,
-    MOST_SPLIT,
+    MAX_MISSING,
+    MAX_SPLIT,
     QueueLoading,
 )
 from rocketbroker.testing.files import MemoryDisk, MemoryFile
@@ -187,8 +187,8 @@ class QueueLoadingTests(SynchronousTestCase):
         self.put(3 * SIZE, entries(3 * SIZE) + entries(4 * SIZE) + bytes(SIZE) + b"?")
         self.assertEqual(self.load()[1], [n * SIZE for n in range(5)])
         self.assertEqual(self.files.read(4 * SIZE, SIZE), entries(4 * SIZE))
-        self.put(4 * SIZE, b"?" * SIZE * (MOST_SPLIT + 9))
-        self.assertEqual(len(self.load()[1]), 5 + MOST_SPLIT)
+        self.put(4 * SIZE, b"?" * SIZE * (MAX_SPLIT + 9))
+        self.assertEqual(len(self.load()[1]), 5 + MAX_SPLIT)
         self.setUp()
         self.put(3 * SIZE, entries(3 * SIZE) + entries(4 * SIZE))
         self.disk.fail("pwrite", errno.ENOSPC)
@@ -220,9 +220,9 @@ class QueueLoadingTests(SynchronousTestCase):
     def test_manyMissing(self) -> None:
         """What is before a great gap is set aside; so it is before any gap where units
         have no fixed places."""
-        far = (4 + MOST_MISSING) * SIZE
+        far = (4 + MAX_MISSING) * SIZE
         self.put(far, bytes(SIZE))
-        self.assertEqual(len(self.load()[1]), 5 + MOST_MISSING)
+        self.assertEqual(len(self.load()[1]), 5 + MAX_MISSING)
         for start, unit in ((far + SIZE, 20), (5 * SIZE, 46), (5 * SIZE, 1)):
             self.setUp()
             self.put(start, bytes(SIZE))

@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records.hashing import tag_code
 from rocketbroker.store.commitlog.segments import segment_name
-from rocketbroker.store.commitlog.writer import MOST_HINTED, MOST_HINTS
+from rocketbroker.store.commitlog.writer import MAX_HINTED, MAX_HINTS
 from rocketbroker.store.interfaces import SERVICE_NOT_AVAILABLE, Arrival
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import ROOT, Wall, bodies, draft, opened, put
@@ -75,17 +75,17 @@ class DispatchTests(SynchronousTestCase):
         """Appends that are not remembered are read from the log, and those remembered
         before and behind them are not entered twice."""
         first = self.queues[0]
-        for number in range(MOST_HINTS + 20):
+        for number in range(MAX_HINTS + 20):
             self.store.append([draft(first, b"%d" % number, tags="A")])
-        self.store.dispatch(MOST_HINTS)
-        self.assertEqual(first.max_offset, MOST_HINTS)
+        self.store.dispatch(MAX_HINTS)
+        self.assertEqual(first.max_offset, MAX_HINTS)
         self.store.append([draft(first, b"last")])
         codes = []
         while arrivals := self.store.dispatch(7):
             codes += arrivals[0].tag_codes
         self.assertEqual(codes, [tag_code("A")] * 20 + [0])
         self.assertEqual(
-            bodies(self.store, first)[-2:], [b"%d" % (MOST_HINTS + 19), b"last"]
+            bodies(self.store, first)[-2:], [b"%d" % (MAX_HINTS + 19), b"last"]
         )
 
     def test_manyBytes(self) -> None:
@@ -93,11 +93,11 @@ class DispatchTests(SynchronousTestCase):
         store = opened(mapped_file_size_commit_log=256 << 20)
         queue = store.queue("T", 0)
         body = b"x" * (3 << 20)
-        for _ in range(MOST_HINTED // len(body) + 3):
+        for _ in range(MAX_HINTED // len(body) + 3):
             store.append([draft(queue, body)])
         kept = store.dispatch(1000)
         more = store.dispatch(1000)
-        self.assertEqual(len(kept[0].tag_codes), MOST_HINTED // len(body))
+        self.assertEqual(len(kept[0].tag_codes), MAX_HINTED // len(body))
         self.assertEqual(len(more[0].tag_codes), 3)
 
     def test_diskRefuses(self) -> None:
@@ -124,7 +124,7 @@ class DispatchTests(SynchronousTestCase):
         """A record that cannot be read any more costs the rest of its segment; what is
         behind is dispatched."""
         first = self.queues[0]
-        for _ in range(MOST_HINTS):
+        for _ in range(MAX_HINTS):
             self.store.append([draft(self.queues[1], sys_flag=4)])
         drafts = [draft(first, b"x" * 30_000) for _ in range(4)]
         self.store.append(drafts)

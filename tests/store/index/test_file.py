@@ -198,7 +198,7 @@ class FindTests(IndexFileCase):
 
     def test_following(self) -> None:
         """A search looks at so many entries and no more."""
-        most = index_file.MOST_FOLLOWED
+        most = index_file.MAX_FOLLOWED
         numbers = most + 100
         file = create(self.disk, "/2", SLOTS, numbers, None)
         self.addCleanup(file.close)

@@ -10,7 +10,7 @@ from rocketbroker.records.hashing import index_hash, unsigned_hash
 from rocketbroker.store.index.keys import (
     FEW,
     LONGEST,
-    MOST_KEYS,
+    MAX_KEYS,
     codes_of,
     keys_of,
 )
@@ -60,9 +60,9 @@ class KeysTests(SynchronousTestCase):
 
     def test_many(self) -> None:
         """Not more than a limit."""
-        for count in (MOST_KEYS, MOST_KEYS + 1):
+        for count in (MAX_KEYS, MAX_KEYS + 1):
             properties = b"KEYS\x01" + b"k " * count + b"\x02"
-            self.assertEqual(len(keys_of(properties)), MOST_KEYS)
+            self.assertEqual(len(keys_of(properties)), MAX_KEYS)
 
 
 class CodesTests(SynchronousTestCase):

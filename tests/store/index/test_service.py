@@ -11,7 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.records.hashing import index_hash
 from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.commitlog.writer import Hint
-from rocketbroker.store.index.service import MOST_BEHIND, NEAR_FULL, RETRY_MS, Index
+from rocketbroker.store.index.service import MAX_BEHIND, NEAR_FULL, RETRY_MS, Index
 from rocketbroker.store.interfaces import Draft
 from rocketbroker.store.message_store import Store
 from rocketbroker.store.running_flags import WRITE_INDEX_FILE_ERROR, RunningFlags
@@ -458,7 +458,7 @@ class LimitTests(SynchronousTestCase):
 
     def test_behind(self) -> None:
         """What is so far behind is kept, what is further is read from the log."""
-        for end, kept in ((MOST_BEHIND, 1), (2 * MOST_BEHIND + 1, 0)):
+        for end, kept in ((MAX_BEHIND, 1), (2 * MAX_BEHIND + 1, 0)):
             before = self.index.entered
             self.enter(self.index.position, end, "k")
             self.assertEqual(self.index.entered - before, kept)

@@ -14,7 +14,7 @@ from rocketbroker.store.interfaces import (
     ReadResult,
 )
 from rocketbroker.store.message_store import Store
-from rocketbroker.store.reading.checked_read import MOST_NOTED, MOST_SAID, CorruptionLog
+from rocketbroker.store.reading.checked_read import MAX_NOTED, MAX_SAID, CorruptionLog
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import (
     ROOT,
@@ -47,12 +47,12 @@ class RotTests(SynchronousTestCase):
         """Beyond a number of places the oldest sentences are dropped, and those known
         are forgotten; the count goes on."""
         rot = CorruptionLog()
-        for position in range(MOST_NOTED + 1):
+        for position in range(MAX_NOTED + 1):
             rot.note(position, f"It is at {position}.")
-        self.assertEqual(rot.records, MOST_NOTED + 1)
+        self.assertEqual(rot.records, MAX_NOTED + 1)
         said = rot.said()
-        self.assertEqual(len(said), MOST_SAID)
-        self.assertEqual(said[-1], f"It is at {MOST_NOTED}.")
+        self.assertEqual(len(said), MAX_SAID)
+        self.assertEqual(said[-1], f"It is at {MAX_NOTED}.")
 
 
 class CheckedReadTests(SynchronousTestCase):

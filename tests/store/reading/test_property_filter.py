@@ -140,7 +140,7 @@ class PropertyTests(WantedCase):
         """One read looks at so many bytes and then ends with what it has."""
         self.put(*["blue"] * 6, "red")
         wanted = colour_is(b"red")
-        wanted.cost = looks.MOST_LOOKED // 3
+        wanted.cost = looks.MAX_LOOKED // 3
         result = self.read(wanted)
         self.assertEqual((result.status, result.next_offset), (NO_MATCHED_MESSAGE, 3))
         result = self.read(wanted, 3)
@@ -173,7 +173,7 @@ class PropertyTests(WantedCase):
         """Who would have to look at too much lets the reader do it."""
         self.put("red", "blue")
         wanted = colour_is(b"green")
-        wanted.cost = looks.MOST_LOOKED
+        wanted.cost = looks.MAX_LOOKED
         self.assertTrue(self.look(wanted))
 
 

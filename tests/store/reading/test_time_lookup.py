@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.files.blocks import BLOCK
 from rocketbroker.store.commitlog.segments import segment_name
-from rocketbroker.store.reading.checked_read import MOST_TRIES
+from rocketbroker.store.reading.checked_read import MAX_TRIES
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import ROOT, SEGMENT, START_MS, Wall, draft, opened, put
 
@@ -75,7 +75,7 @@ class TimeTests(SynchronousTestCase):
             start = position % SEGMENT
             path = f"{ROOT}/commitlog/{segment_name(position - start)}"
             self.disk.spoil(path, start + BLOCK, start + BLOCK + 1)
-            for _ in range(MOST_TRIES - 1):
+            for _ in range(MAX_TRIES - 1):
                 error = self.assertRaises(
                     OSError, self.store.store_time, self.queue, number
                 )

@@ -9,12 +9,12 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import StoreError
 from rocketbroker.files.blocks import BLOCK
-from rocketbroker.store.commitlog.badblocks import MOST_BAD
+from rocketbroker.store.commitlog.badblocks import MAX_BAD
 from rocketbroker.store.commitlog.segments import segment_name
 from rocketbroker.store.commitlog.write_backoff import RETRY_MS
 from rocketbroker.store.interfaces import SERVICE_NOT_AVAILABLE, Draft, MessageFilter
 from rocketbroker.store.message_store import Store
-from rocketbroker.store.reading.checked_read import MOST_TRIES
+from rocketbroker.store.reading.checked_read import MAX_TRIES
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import ROOT, SEGMENT, Wall, bodies, draft, opened, put
 
@@ -23,7 +23,7 @@ LOG = os.path.join(ROOT, "commitlog", segment_name(0))
 
 def served(store: Store) -> list[bytes]:
     """The bodies that a consumer gets who comes again when he is refused."""
-    for _ in range(MOST_TRIES):
+    for _ in range(MAX_TRIES):
         try:
             return bodies(store, store.queue("T", 0))
         except OSError:
@@ -102,7 +102,7 @@ class BadLogTests(SynchronousTestCase):
         first = next(each for each in self.drafts if each.end > block)
         result = store.read(queue, 0, 99, 1 << 20, None)
         self.assertEqual(result.next_offset, first.queue_offset)
-        for _ in range(MOST_TRIES - 2):
+        for _ in range(MAX_TRIES - 2):
             error = self.assertRaises(
                 OSError, store.read, queue, first.queue_offset, 9, 1 << 20, None
             )
@@ -219,7 +219,7 @@ class BadLogTests(SynchronousTestCase):
         """Where nearly nothing can be read, the disk may be away: the start is refused
         with file and position, and the next one finds all."""
         disk = MemoryDisk()
-        size = 2 * MOST_BAD * BLOCK
+        size = 2 * MAX_BAD * BLOCK
         store = opened(disk, mapped_file_size_commit_log=size)
         put(store, store.queue("T", 0), b"1", b"2")
         disk.crash(keep_all=True)
@@ -227,7 +227,7 @@ class BadLogTests(SynchronousTestCase):
         error = self.assertRaises(
             StoreError, opened, disk, mapped_file_size_commit_log=size
         )
-        self.assertIn(f"({LOG}, position {MOST_BAD * BLOCK})", str(error))
+        self.assertIn(f"({LOG}, position {MAX_BAD * BLOCK})", str(error))
         disk.heal()
         store = opened(disk, mapped_file_size_commit_log=size)
         self.assertEqual(bodies(store, store.queue("T", 0)), [b"1", b"2"])

@@ -15,9 +15,9 @@ from rocketbroker.store.interfaces import PUT_OK
 from rocketbroker.store.message_store import Store
 from rocketbroker.store.reading.checked_read import CorruptionLog
 from rocketbroker.store.recovery.unentered import (
-    AT_ONCE,
-    MOST_ENTRIES,
-    MOST_READ,
+    BATCH_SIZE,
+    MAX_ENTRIES,
+    MAX_READ,
     Unentered,
 )
 from rocketbroker.store.shared_positions import SharedPositions
@@ -302,7 +302,7 @@ class UnenteredTests(SynchronousTestCase):
         self.assertEqual(bodies(store, store.queue("T", 0)), self.bodies[:750])
         self.assertEqual(len(store.report), 1, store.report)
 
-    def look(self, most_entries: int, most_read: int, at_once: int = AT_ONCE) -> int:
+    def look(self, most_entries: int, most_read: int, at_once: int = BATCH_SIZE) -> int:
         """The first offset that is missing; -1 if none is known to be."""
         words = SharedPositions(self.disk, ROOT)
         parts = Assembly(
@@ -337,7 +337,7 @@ class UnenteredTests(SynchronousTestCase):
             self.assertEqual(self.look(1 << 60, 1, at_once), -1)
         self.lose(*(number * QUEUE_FILE for number in range(2, 8)))
         for at_once in (250, 1000, 7777, SEGMENT - 1):
-            self.assertEqual(self.look(1 << 60, MOST_READ, at_once), 200)
+            self.assertEqual(self.look(1 << 60, MAX_READ, at_once), 200)
         store = opened(self.disk)
         lost = draft(store.queue("T", 2))
         store.append([lost])
@@ -346,24 +346,24 @@ class UnenteredTests(SynchronousTestCase):
         lose_folder(self.disk, f"{QUEUES}/T/2")
         size = lost.position % SEGMENT
         for at_once in range(size // 2 - 30, size // 2 + 180, 10):
-            self.assertEqual(self.look(1 << 60, MOST_READ, at_once), 0)
+            self.assertEqual(self.look(1 << 60, MAX_READ, at_once), 0)
 
     def test_bounds(self) -> None:
         """However much there is, the start does not wait long: what is far behind the
         end is not looked at, and so many records are not read."""
         self.lose(*(number * QUEUE_FILE for number in range(2, 8)))
-        self.assertEqual(self.look(MOST_ENTRIES, MOST_READ), 200)
-        self.assertEqual(self.look(MOST_ENTRIES, 1), -1)
-        self.assertEqual(self.look(0, MOST_READ), -1)
-        self.assertTrue(500 < self.look(1, MOST_READ) < 750)
-        self.assertTrue(200 < self.look(MOST_ENTRIES, 4) < 750)
+        self.assertEqual(self.look(MAX_ENTRIES, MAX_READ), 200)
+        self.assertEqual(self.look(MAX_ENTRIES, 1), -1)
+        self.assertEqual(self.look(0, MAX_READ), -1)
+        self.assertTrue(500 < self.look(1, MAX_READ) < 750)
+        self.assertTrue(200 < self.look(MAX_ENTRIES, 4) < 750)
 
     def test_healthy(self) -> None:
         """What queues lead to is not read, however much it is: only the gaps are."""
         self.lose(0)
-        self.assertEqual(self.look(MOST_ENTRIES, 20), 0)
+        self.assertEqual(self.look(MAX_ENTRIES, 20), 0)
         for at_once in (1000, SEGMENT - 1):
-            self.assertEqual(self.look(MOST_ENTRIES, 200, at_once), 0)
+            self.assertEqual(self.look(MAX_ENTRIES, 200, at_once), 0)
 
     def test_healthyBatches(self) -> None:
         """Nor is what batch queues lead to."""
@@ -375,7 +375,7 @@ class UnenteredTests(SynchronousTestCase):
         store.close()
         forget_ends(self.disk)
         self.lose(0)
-        self.assertEqual(self.look(MOST_ENTRIES, 20), 0)
+        self.assertEqual(self.look(MAX_ENTRIES, 20), 0)
 
     def test_noTable(self) -> None:
         """Where the broker has no table of its topics, and a topic no entries, it is

@@ -16,12 +16,12 @@ from rocketbroker.store.commitlog.batch_records import batch_of
 from rocketbroker.store.commitlog.encoder import (
     FILLER_BYTES,
     MAGIC_BLANK,
-    MOST_PROPERTIES,
+    MAX_PROPERTIES,
 )
 from rocketbroker.store.commitlog.scanner import Blank, Found, parse
 from rocketbroker.storetools.repair.filler_records import (
     LOST,
-    MOST_DEAD,
+    MAX_DEAD,
     NOBODY,
     SMALLEST_DEAD,
     Filling,
@@ -83,10 +83,10 @@ class FillingTests(SynchronousTestCase):
 
     def test_large(self) -> None:
         """A large region becomes several, none of them larger than can be read."""
-        for size in (MOST_DEAD, MOST_DEAD + 1, 2 * MOST_DEAD + 50):
+        for size in (MAX_DEAD, MAX_DEAD + 1, 2 * MAX_DEAD + 50):
             _, found, end = self.filled(bytes(size), [])
             self.assertEqual(end, size)
-            self.assertLessEqual(max(each[1] for each in found), MOST_DEAD)
+            self.assertLessEqual(max(each[1] for each in found), MAX_DEAD)
 
     def test_endOfSegment(self) -> None:
         """Up to the end of a segment a filler does, if there is room for its head."""
@@ -206,7 +206,7 @@ class FillingTests(SynchronousTestCase):
         """So it does however long they are; but its place comes first where they leave
         no room for what is left of the body."""
         for is_sealed in (False, True):
-            most = MOST_PROPERTIES - CRC_PROPERTY_SIZE * is_sealed
+            most = MAX_PROPERTIES - CRC_PROPERTY_SIZE * is_sealed
             for less in range(1, 260, 3):
                 text = b"a\x01%b\x02" % (b"b" * (most - 3 - less))
                 for size in (40, 400):
@@ -253,8 +253,8 @@ class FillingTests(SynchronousTestCase):
             kept = {(each.position, each.queue_offset) for each in filled[0].emptied}
             alive = {(each[0], each[4]) for each in filled[1] if each[5] & 0xC == 0}
             self.assertEqual(alive, kept)
-        _, found, end = self.filled(bytes(2 * MOST_DEAD + 50), [], is_sealed=True)
-        self.assertEqual((len(found), end), (3, 2 * MOST_DEAD + 50))
+        _, found, end = self.filled(bytes(2 * MAX_DEAD + 50), [], is_sealed=True)
+        self.assertEqual((len(found), end), (3, 2 * MAX_DEAD + 50))
 
     def test_sealedProperties(self) -> None:
         """So has a message that keeps its properties, by their exact room."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.config.levels import MOST_LEVELS
+from rocketbroker.config.levels import MAX_LEVELS
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.records.names import SCHEDULE_TOPIC
 from rocketbroker.store.commitlog.segments import segment_name
 from rocketbroker.store.reader.directory import StoreReader
-from rocketbroker.storetools.repair.founddelays import MOST_MS, delays_in
+from rocketbroker.storetools.repair.founddelays import MAX_MS, delays_in
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.repairs import repair_of
 from tests.store.stores import ROOT, START_MS, draft, opened
@@ -61,7 +61,7 @@ class DelayTests(SynchronousTestCase):
     def test_senseless(self) -> None:
         """Entries count that say what can be a delay, and lead to a record; if there is
         none, it is as it was said."""
-        for wrong in (0, -1000, -START_MS - (1 << 62), 7_200_500, MOST_MS + 1000):
+        for wrong in (0, -1000, -START_MS - (1 << 62), 7_200_500, MAX_MS + 1000):
             self.setUp()
             for number in range(19):
                 self.say(number, wrong)
@@ -70,14 +70,14 @@ class DelayTests(SynchronousTestCase):
             self.assertEqual(self.delays("1s"), "1s")
         for number in range(18):
             self.change(number, ENTRY.pack(number, 300, START_MS + 1000))
-        for delay_ms in (1000, MOST_MS):
+        for delay_ms in (1000, MAX_MS):
             self.say(18, delay_ms)
             self.say(19, delay_ms)
             self.assertEqual(self.delays("1s"), f"1s 1s {delay_ms // 1000}s")
 
     def test_levels(self) -> None:
         """A queue whose number can be no level tells none."""
-        for queue_id in (MOST_LEVELS - 1, MOST_LEVELS, (1 << 31) - 1):
+        for queue_id in (MAX_LEVELS - 1, MAX_LEVELS, (1 << 31) - 1):
             path = self.path.replace("/2/", f"/{queue_id}/")
             self.disk.make_dirs(path.rpartition("/")[0])
             file = self.disk.open(path, create=True)
@@ -85,7 +85,7 @@ class DelayTests(SynchronousTestCase):
             file.close()
         levels = self.delays("1s 2s").split()
         self.assertEqual(levels[:4], ["1s", "2s", "7200s", "7200s"])
-        self.assertEqual(len(levels), MOST_LEVELS)
+        self.assertEqual(len(levels), MAX_LEVELS)
 
     def test_repaired(self) -> None:
         """Who repairs it without the broker's settings does not let them arrive

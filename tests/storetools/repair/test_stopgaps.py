@@ -9,7 +9,7 @@ import os
 
 from rocketbroker.errors import StoreError
 from rocketbroker.records.record import decode
-from rocketbroker.store.commitlog.loading import MOST_MISSING
+from rocketbroker.store.commitlog.loading import MAX_MISSING
 from rocketbroker.store.commitlog.segments import segment_name
 from rocketbroker.storetools.repair.filler_records import LOST
 from rocketbroker.storetools.repair.stopgaps import UNFINISHED
@@ -202,7 +202,7 @@ class StopGapTests(DamagedStore):
 
     def test_tooMany(self) -> None:
         """Where more are missing than a start goes on without, none is made."""
-        far = os.path.join(FOLDER, segment_name((MOST_MISSING + 9) * SEGMENT))
+        far = os.path.join(FOLDER, segment_name((MAX_MISSING + 9) * SEGMENT))
         self.disk.rename(os.path.join(FOLDER, self.files[-1]), far)
         self.repair(left=None, give_up=True)
         self.assertEqual(self.kinds(), ["unrepaired"])

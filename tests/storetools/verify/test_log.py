@@ -13,7 +13,7 @@ from rocketbroker.store.commitlog.segments import segment_name
 from rocketbroker.store.interfaces import PUT_OK
 from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.storetools.verify.log import PIECE, Verification
-from rocketbroker.storetools.verify.queues import MOST_RECORD
+from rocketbroker.storetools.verify.queues import MAX_RECORD
 from rocketbroker.storetools.verify.report import Fault
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.accidents import lose_folder
@@ -384,7 +384,7 @@ class PieceTests(SynchronousTestCase):
         """A record that says to be longer than its piece, and is not, hides nothing
         behind it."""
         starts = self.fill(10, 20, PIECE - 500, 30, 40)
-        for size in (PIECE, 3 * PIECE, MOST_RECORD, MOST_RECORD + 1, 1 << 31):
+        for size in (PIECE, 3 * PIECE, MAX_RECORD, MAX_RECORD + 1, 1 << 31):
             self.change(starts[1], size.to_bytes(4, "big"))
             walk, faults = verified(self.disk)
             self.assertEqual(faults[0].region, (starts[1], starts[2]))

@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.wire.bodies.mappings import TopicQueueMappingInfo
-from rocketbroker.wire.bodies.registration import MOST_PLAIN_BYTES, RegisterBrokerBody
+from rocketbroker.wire.bodies.registration import MAX_PLAIN_BYTES, RegisterBrokerBody
 from rocketbroker.wire.bodies.topics import (
     DataVersion,
     TopicConfig,
@@ -119,13 +119,11 @@ class RegistrationTests(SynchronousTestCase):
     def test_bomb(self) -> None:
         """What would grow beyond the limit is refused, without the memory for it."""
         stream = zlib.compressobj(9)
-        pieces = [
-            stream.compress(bytes(1 << 20)) for _ in range(MOST_PLAIN_BYTES >> 20)
-        ]
+        pieces = [stream.compress(bytes(1 << 20)) for _ in range(MAX_PLAIN_BYTES >> 20)]
         pieces += [stream.compress(b"\0"), stream.flush()]
         with self.assertRaises(RemoteProtocolError) as caught:
             RegisterBrokerBody.decode(b"".join(pieces), True, 479)
-        self.assertIn(str(MOST_PLAIN_BYTES), str(caught.exception))
+        self.assertIn(str(MAX_PLAIN_BYTES), str(caught.exception))
 
     def test_noZlib(self) -> None:
         """What is not compressed although it should be is refused."""
