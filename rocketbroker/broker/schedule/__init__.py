@@ -1,7 +1,8 @@
 # -*- test-case-name: tests.broker.schedule -*-
-"""Messages that wait for a delay level.
+"""Messages with a delay level, and their delivery when they are due.
 
-- L{schedule_service} delivers what is due. L{delay_level}: one level, and what is due
-  of it. L{delay_offsets}: how far each level is. L{delay_recovery}: what a crash has
-  kept from being written down. L{clock_jumps}: waits when somebody sets the clock.
+- L{schedule_service} delivers due messages to their topics.
+- L{delay_level}: one level, its progress, and the search for its due messages.
+- L{delay_offsets}: C{delayOffset.json}, the progress of all levels.
+- L{delay_recovery}: after a crash, finds what was delivered but not yet recorded.
 """

@@ -16,7 +16,6 @@ from collections import deque
 from typing import Final, final
 
 from rocketbroker.broker.messages.delay_messages import destination
-from rocketbroker.broker.schedule.clock_jumps import DueTimes, SteadyTime
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.names import SCHEDULE_TOPIC
 from rocketbroker.records.record import StoredMessage, decode
@@ -42,8 +41,8 @@ class DelayLevel:
     @ivar kept_offset: the next one to be delivered after a power failure.
     @ivar ahead: offsets behind C{offset} that are delivered all the same.
     @ivar end: all that was delivered is on the disk once the log is flushed up to here.
-    @ivar times: when each message is due.
-    @ivar next_ms: nothing is due before that steady time; 0 if that is not known.
+    @ivar next_ms: the time of day at which the next message is due; 0 if that is not
+        known.
     @ivar retry_at: not tried again before, in seconds of the clock.
     @ivar is_busy: whether a thread reads it.
     """
@@ -60,29 +59,29 @@ class DelayLevel:
         "offset",
         "queue",
         "retry_at",
-        "times",
     )
 
-    def __init__(
-        self,
-        number: int,
-        delay_ms: int,
-        queue: IQueue,
-        offset: int,
-        steady: SteadyTime,
-    ) -> None:
+    def __init__(self, number: int, delay_ms: int, queue: IQueue, offset: int) -> None:
         self.number = number
         self.delay_ms = delay_ms
         self.queue = queue
         self.offset = offset
         self.kept_offset = offset
-        self.times = DueTimes(delay_ms, steady, queue.next_offset)
         self.ahead: set[int] = set()
         self.end = 0
         self.next_ms = 0
         self.retry_at = 0.0
         self.is_busy = False
         self._marks: deque[tuple[int, int]] = deque()
+
+    def is_due(self, time_ms: int, now_ms: int) -> bool:
+        """Whether a message is due that an entry says is due at C{time_ms}.
+
+        A time that is further ahead than a message stored now would be due means that
+        the clock was set back; RocketMQ delivers such a message at once
+        (DeliverDelayedMessageTimerTask.correctDeliverTimestamp).
+        """
+        return not now_ms < time_ms <= now_ms + self.delay_ms
 
     def advance(self, offset: int) -> None:
         """Everything before C{offset} is delivered, or given up."""
@@ -127,7 +126,7 @@ class Step:
     @ivar messages: those that are due, in order, each with its offset.
     @ivar unreadable: offset and physical offset of entries without such a message.
     @ivar next_offset: behind all of them.
-    @ivar next_ms: the steady time at which the next one is due; 0 if that was not
+    @ivar next_ms: the time of day at which the next one is due; 0 if that was not
         looked at.
     """
 
@@ -144,7 +143,7 @@ def find_due(store: IStore, level: DelayLevel, most: int, now_ms: int) -> Step:
     """I{Blocking if cold.} What is due in a level, from its offset on.
 
     @param most: how many entries are looked at.
-    @param now_ms: the steady time.
+    @param now_ms: the time of day.
     @raise OSError: the disk cannot be read.
     """
     step = Step(level.offset)
@@ -155,9 +154,8 @@ def find_due(store: IStore, level: DelayLevel, most: int, now_ms: int) -> Step:
         if code <= LAST_EXTENSION_ADDRESS:
             message = waiting_at(store, level.queue, position, length)
             code = 0 if message is None else message.store_ms + level.delay_ms
-        due_ms = level.times.due_ms(offset, code)
-        if due_ms > now_ms:
-            step.next_ms = due_ms
+        if not level.is_due(code, now_ms):
+            step.next_ms = code
             break
         if offset not in level.ahead:
             message = message or waiting_at(store, level.queue, position, length)

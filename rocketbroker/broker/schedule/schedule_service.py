@@ -8,8 +8,10 @@ L{MAX_DELIVERED} messages, so that a backlog after a restart leaves connections 
 share. What is far behind in the log is read in a thread.
 
 I{What is promised.} A message is delivered when its level has passed since it was
-stored, not before and at most L{LOOK_SECONDS} later unless there is a backlog, whoever
-sets the clock meanwhile (L{clock_jumps}). Only what was stored with PUT_OK counts
+stored, by the time of day, and at most L{LOOK_SECONDS} later unless there is a backlog.
+As in RocketMQ, a clock that is set ahead delivers early, a machine that slept delivers
+when it wakes, and a clock that is set back to before the store time delivers at once.
+Only what was stored with PUT_OK counts
 as delivered; what was not is tried again, in order. The offset of a level that is
 written to the disk (every flushDelayOffsetInterval, and at the end) never passes a
 message whose copy is not flushed: no crash, not of the machine either, loses one. What
@@ -45,7 +47,6 @@ from rocketbroker.broker.messages.delay_messages import (
 )
 from rocketbroker.broker.messages.lmq import Lmq
 from rocketbroker.broker.messages.message_types import DELAY
-from rocketbroker.broker.schedule.clock_jumps import SteadyTime
 from rocketbroker.broker.schedule.delay_level import DelayLevel, Step, find_due
 from rocketbroker.broker.schedule.delay_offsets import DelayOffsets
 from rocketbroker.broker.schedule.delay_recovery import resumed_offset
@@ -122,7 +123,6 @@ class ScheduleService:
         self._counter = counter
         self._most_under_way = max(most_under_way, MAX_DELIVERED)
         self._wall_ms = wall_ms
-        self._steady = SteadyTime(clock.seconds, wall_ms)
         self._in_thread = in_thread
         self._levels: deque[DelayLevel] = deque()
         self._call: IDelayedCall | None = None
@@ -132,14 +132,12 @@ class ScheduleService:
     def load(self) -> None:
         """I{Blocking.} Read how far each level is; the store is open."""
         self._offsets.load()
-        # From now on: the recovery of the store may have taken minutes.
-        self._steady = SteadyTime(self._clock.seconds, self._wall_ms)
         for number, delay_ms in enumerate(self._delay_messages.delays, 1):
             queue = self._store.queue(SCHEDULE_TOPIC, number - 1)
             offset = self._offsets.get(number)
             if offset is None:
                 offset = queue.min_offset
-            level = DelayLevel(number, delay_ms, queue, offset, self._steady)
+            level = DelayLevel(number, delay_ms, queue, offset)
             self._correct(level)
             self._resume(level)
             self._levels.append(level)
@@ -149,7 +147,7 @@ class ScheduleService:
         """Pass over what has been delivered since the file was written."""
         try:
             offset = resumed_offset(
-                self._store, level, self._most_under_way, self._steady.now_ms()
+                self._store, level, self._most_under_way, self._wall_ms()
             )
         except OSError as error:
             self._log.warn(
@@ -222,7 +220,6 @@ class ScheduleService:
     def _turn(self) -> None:
         """Look at each level once."""
         self._call = None
-        self._look_at_clock()
         pause = LOOK_SECONDS
         left = MAX_DELIVERED
         for _ in range(len(self._levels)):
@@ -239,29 +236,19 @@ class ScheduleService:
                 break
         self._call = self._clock.callLater(pause, self._turn)
 
-    def _look_at_clock(self) -> None:
-        """Tell all levels what the time is."""
-        jump = self._steady.look()
-        if jump:
-            self._log.warn(
-                "The clock was set by {seconds} seconds; delayed messages wait as long "
-                "as if it had not been",
-                seconds=jump / 1000,
-            )
-        for level in self._levels:
-            level.times.look(jump, level.offset, level.queue.next_offset)
-
     def _look(self, level: DelayLevel, most: int) -> int:
         """Deliver what is due in a level, or have it read.
 
         @return: how many messages were passed; C{most} if there are more.
         """
-        now_ms = self._steady.now_ms()
+        now_ms = self._wall_ms()
         if level.is_busy or self._clock.seconds() < level.retry_at:
             return 0
         self._correct(level)
         store = self._store
-        if level.offset >= level.queue.max_offset or now_ms < level.next_ms:
+        if level.offset >= level.queue.max_offset:
+            return 0
+        if not level.is_due(level.next_ms, now_ms):
             return 0
         if store.refusal() is not None:
             # Someone has to ask again whether there is room; one message is enough.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.schedule.clock_jumps import SteadyTime
 from rocketbroker.broker.schedule.delay_level import (
     LAST_EXTENSION_ADDRESS,
     MAX_BYTES,
@@ -36,8 +35,7 @@ class LevelCase(SynchronousTestCase):
 
     def at(self, offset: int) -> DelayLevel:
         """The level when it has come to that offset."""
-        steady = SteadyTime(self.rig.clock.seconds, self.rig.wall_ms)
-        return DelayLevel(1, SECOND, self.queue, offset, steady)
+        return DelayLevel(1, SECOND, self.queue, offset)
 
     def wait(
         self, body: bytes = b"body", place: bytes = b"REAL_TOPIC\x01T\x02REAL_QID\x010"
@@ -77,6 +75,12 @@ class FindTests(LevelCase):
         self.assertEqual([offset for offset, _ in step.messages], [0])
         self.assertEqual((step.next_offset, step.next_ms), (1, due + 500))
         self.assertEqual(self.found(due + 500), ([0, 1], [], 2))
+
+    def test_setBack(self) -> None:
+        """A message from a later time than now is due at once, as in RocketMQ."""
+        self.wait()
+        self.assertEqual(self.found(WALL_MS), ([], [], 0))
+        self.assertEqual(self.found(WALL_MS - 1), ([0], [], 1))
 
     def test_most(self) -> None:
         """No more than was asked for."""

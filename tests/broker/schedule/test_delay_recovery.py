@@ -8,7 +8,6 @@ from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.messages.delay_messages import delivered
-from rocketbroker.broker.schedule.clock_jumps import SteadyTime
 from rocketbroker.broker.schedule.delay_level import LAST_EXTENSION_ADDRESS, DelayLevel
 from rocketbroker.broker.schedule.delay_recovery import MAX_LOOKED_AT, resumed_offset
 from rocketbroker.records.entries import ENTRY
@@ -27,6 +26,10 @@ class ResumingTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         """Nothing waits."""
+        self.begin()
+
+    def begin(self) -> None:
+        """A store in which nothing waits."""
         self.rig = Rig({})
         self.addCleanup(self.rig.close)
         queue = self.rig.store.queue(SCHEDULE_TOPIC, 0)
@@ -75,8 +78,7 @@ class ResumingTests(SynchronousTestCase):
 
     def resumed(self, first: int = 0) -> int:
         """Where the delivery goes on if the file says C{first}."""
-        steady = SteadyTime(self.rig.clock.seconds, self.rig.wall_ms)
-        level = DelayLevel(1, 1000, self.queue, first, steady)
+        level = DelayLevel(1, 1000, self.queue, first)
         return resumed_offset(self.rig.store, level, STEP, self.rig.wall_ms())
 
     def test_every(self) -> None:
@@ -93,7 +95,7 @@ class ResumingTests(SynchronousTestCase):
     def test_gap(self) -> None:
         """One that could not be stored when others of its step were is not passed."""
         for gap in range(1, 9):
-            self.setUp()
+            self.begin()
             self.wait(20)
             end = gap + STEP
             self.deliver(*(n for n in range(end) if n != gap))
@@ -143,7 +145,7 @@ class ResumingTests(SynchronousTestCase):
     def test_busyQueue(self) -> None:
         """Only so many messages are looked at: a start does not take minutes."""
         for before, found in ((MAX_LOOKED_AT - 1, 1), (MAX_LOOKED_AT, 0)):
-            self.setUp()
+            self.begin()
             self.wait(1)
             for _ in range(before):
                 self.rig.append(b"")
