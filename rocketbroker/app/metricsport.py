@@ -19,8 +19,8 @@ from twisted.internet.protocol import ServerFactory
 from rocketbroker.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from rocketbroker.broker.background_work import InThread
     from rocketbroker.broker.broker import Broker
-    from rocketbroker.broker.storage.group_commit import InThread
     from rocketbroker.nameserver.nameserver import NameServer
     from rocketbroker.remoting.connection_group import ConnectionGroup
 

@@ -19,7 +19,7 @@ from twisted.plugin import getPlugins
 from twisted.python.failure import Failure
 from zope.interface.interface import InterfaceClass
 
-from rocketbroker.broker.storage.group_commit import InThread
+from rocketbroker.broker.background_work import InThread
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import ConfigurationError
 from rocketbroker.store.interfaces import IStore

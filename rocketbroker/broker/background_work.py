@@ -1,28 +1,33 @@
 # -*- test-case-name: tests.broker.test_background_work -*-
-"""Which threads work for a broker, so that a stop can wait for them.
+"""Blocking work in threads, counted so that a stop can wait for it.
 
-A query reads files and mappings that the store's last step closes: what it read then
-would be an error at best, and at worst another file's bytes under the same descriptor.
-Who asked may be gone long before, so nobody else waits for it.
+A query reads files and mappings that the last step of a stop closes. A read after that
+would fail, or return the bytes of another file under the same descriptor. The client
+that asked may be gone long before, so only the count here knows of the thread.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar, final
+from typing import Protocol, TypeVar, final
 
 from twisted.internet.defer import Deferred, succeed
-
-from rocketbroker.broker.storage.group_commit import InThread
 
 T = TypeVar("T")
 
 
+class InThread(Protocol):
+    """Runs a blocking function in a worker, as C{deferToThread} does."""
+
+    def __call__(self, function: Callable[[], T], /) -> Deferred[T]:
+        """Run C{function}; fires in the reactor's thread with its result."""
+
+
 @final
-class AtWork:
+class BackgroundWork:
     """Runs functions in threads, and counts those that have not ended.
 
-    @ivar count: how many.
+    @ivar count: how many have not ended.
     """
 
     def __init__(self, in_thread: InThread) -> None:

@@ -315,7 +315,7 @@ class Broker:
             env.wall_ms,
             store,
             self.topics,
-            self.batcher,
+            self.batcher.put_times,
             self.sending,
             self.pulling,
             self.pull_checks,

@@ -9,9 +9,8 @@ from typing import Protocol, final
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 
-from rocketbroker.broker.background_work import AtWork
+from rocketbroker.broker.background_work import BackgroundWork, InThread
 from rocketbroker.broker.registration.name_server_api import Caller
-from rocketbroker.broker.storage.group_commit import InThread
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.ids import UniqueKeys
 from rocketbroker.remoting.interfaces import IResponderTable, ITurns
@@ -67,7 +66,7 @@ class BrokerEnvironment:
         self.wall_ms = wall_ms
         self.files = files
         self.store = store
-        self.in_thread = AtWork(in_thread)
+        self.in_thread = BackgroundWork(in_thread)
         self.client = client
         self.turns = turns
         self.unique_keys = unique_keys

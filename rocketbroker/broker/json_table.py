@@ -16,7 +16,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from rocketbroker.broker.storage.group_commit import InThread
+from rocketbroker.broker.background_work import InThread
 from rocketbroker.errors import RemoteProtocolError, SystemFailure
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.jsonfile import JsonFile

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final, final
 
 from twisted.internet.defer import Deferred
 
+from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.broker import Broker
 from rocketbroker.broker.clients.consumers import ConsumerGroup
 from rocketbroker.broker.send.append_batcher import SIZE_BOUNDS, QueueSends
-from rocketbroker.broker.storage.group_commit import InThread
 from rocketbroker.metrics.lag import (
     Lag,
     first_store_time,

@@ -10,6 +10,7 @@ from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 
 from rocketbroker.broker.admin.message_queries import MessageQueries
+from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.clients.consumers import ConsumerRegistry
 from rocketbroker.broker.clients.producers import ProducerRegistry
 from rocketbroker.broker.clients.sql_filters import Filters
@@ -30,7 +31,7 @@ from rocketbroker.broker.send.append_batcher import AppendBatcher
 from rocketbroker.broker.send.dead_letters import DeadLetters
 from rocketbroker.broker.send.send import Sending
 from rocketbroker.broker.send.send_back import SendBack
-from rocketbroker.broker.storage.group_commit import GroupCommit, InThread
+from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.broker.storage.store_scheduler import StoreScheduler
 from rocketbroker.broker.transaction.service import Transactions
 from rocketbroker.config.broker import BrokerOptions

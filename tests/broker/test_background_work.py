@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.background_work import AtWork
+from rocketbroker.broker.background_work import BackgroundWork
 from rocketbroker.testing.threads import Threads
 
 
-class AtWorkTests(SynchronousTestCase):
+class BackgroundWorkTests(SynchronousTestCase):
     """Threads that a test steps."""
 
     def test_settled(self) -> None:
         """It fires when all that was begun has ended, whatever has become of it; with
         nothing under way at once."""
         threads = Threads()
-        at_work = AtWork(threads)
-        self.successResultOf(at_work.settled())
-        good = at_work(lambda: 7)
-        bad = at_work(lambda: int("x"))
-        settled = at_work.settled()
-        self.assertEqual(at_work.count, 2)
+        work = BackgroundWork(threads)
+        self.successResultOf(work.settled())
+        good = work(lambda: 7)
+        bad = work(lambda: int("x"))
+        settled = work.settled()
+        self.assertEqual(work.count, 2)
         self.assertNoResult(settled)
         threads.run()
         self.assertEqual(self.successResultOf(good), 7)
         self.failureResultOf(bad, ValueError)
         self.successResultOf(settled)
-        self.assertEqual(at_work.count, 0)
-        self.successResultOf(at_work.settled())
+        self.assertEqual(work.count, 0)
+        self.successResultOf(work.settled())

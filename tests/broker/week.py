@@ -21,9 +21,9 @@ from typing import Final
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.broker import Broker
 from rocketbroker.broker.environment import BrokerEnvironment
-from rocketbroker.broker.storage.group_commit import InThread
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.namesrv import NamesrvSettings
 from rocketbroker.config.remoting import RemotingClientOptions

@@ -9,9 +9,9 @@ from prometheus_client.core import Metric, Sample
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.broker import Broker
 from rocketbroker.broker.environment import BrokerEnvironment
-from rocketbroker.broker.storage.group_commit import InThread
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.remoting import RemotingServerOptions
 from rocketbroker.metrics.broker_families import BrokerFamilies

@@ -15,11 +15,11 @@ from typing import Final, final
 
 from twisted.internet.defer import Deferred
 
+from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.clients.consumers import ConsumerRegistry, Member
 from rocketbroker.broker.json_bodies import with_body
 from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.topics import TopicTable
-from rocketbroker.broker.storage.group_commit import InThread
 from rocketbroker.errors import (
     BrokerError,
     RequestTimeout,

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import final
 
+from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.clients.consumers import ConsumerRegistry
 from rocketbroker.broker.json_bodies import with_body
 from rocketbroker.broker.metadata.offsets import OffsetTable
 from rocketbroker.broker.metadata.topics import TopicTable
-from rocketbroker.broker.storage.group_commit import InThread
 from rocketbroker.errors import TopicNotExist
 from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
 from rocketbroker.store.interfaces import IQueue, IStore

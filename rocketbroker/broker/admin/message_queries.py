@@ -17,8 +17,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, final
 
+from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.metadata.topics import TopicTable
-from rocketbroker.broker.storage.group_commit import InThread
 from rocketbroker.broker.storage.store_scheduler import MAX_INDEXED
 from rocketbroker.errors import SystemFailure
 from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable

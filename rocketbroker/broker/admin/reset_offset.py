@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final, final
 
+from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.clients.consumers import ConsumerRegistry, Member
 from rocketbroker.broker.json_bodies import with_body
 from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.offsets import NONE, OffsetTable
 from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.broker.pull.pull import Pulling
-from rocketbroker.broker.storage.group_commit import InThread
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (
     InvalidParameter,

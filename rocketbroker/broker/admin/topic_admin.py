@@ -14,6 +14,7 @@ from typing import Final, final
 import attrs
 from twisted.internet.defer import Deferred, gatherResults
 
+from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.json_bodies import decoded, with_body
 from rocketbroker.broker.metadata.offsets import OffsetTable
 from rocketbroker.broker.metadata.topic_attributes import (
@@ -28,7 +29,6 @@ from rocketbroker.broker.metadata.topics import (
     WRITE,
     TopicTable,
 )
-from rocketbroker.broker.storage.group_commit import InThread
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import InvalidParameter, TopicNotExist
 from rocketbroker.records.names import topic_problem

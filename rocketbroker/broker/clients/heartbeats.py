@@ -30,7 +30,11 @@ from twisted.internet.defer import Deferred
 
 from rocketbroker.broker.clients.consumers import ConsumerRegistry
 from rocketbroker.broker.clients.producers import ProducerRegistry
-from rocketbroker.broker.clients.sql_filters import Filters, compile_for_pull
+from rocketbroker.broker.clients.sql_filters import (
+    Filters,
+    check_kind,
+    compile_for_pull,
+)
 from rocketbroker.broker.json_bodies import decoded
 from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.topics import (
@@ -39,7 +43,6 @@ from rocketbroker.broker.metadata.topics import (
     WRITE,
     TopicTable,
 )
-from rocketbroker.broker.pull.pull_checks import check_kind
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import InvalidParameter
 from rocketbroker.filtering import tags

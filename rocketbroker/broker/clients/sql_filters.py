@@ -28,7 +28,11 @@ from twisted.logger import Logger
 
 from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.config.broker import BrokerOptions
-from rocketbroker.errors import RemoteProtocolError, SubscriptionParseFailed
+from rocketbroker.errors import (
+    RemoteProtocolError,
+    SubscriptionParseFailed,
+    SystemFailure,
+)
 from rocketbroker.filtering import sql, tags
 from rocketbroker.filtering.bloom import BloomFilter, add, may_match
 from rocketbroker.records.properties import RETRY_TOPIC, decode
@@ -138,6 +142,18 @@ def wanted_by(
         return compiled.matches(decode(properties))
 
     return MessageFilter(None, matches, may_match_map, COST * len(compiled.expression))
+
+
+def check_kind(options: BrokerOptions, kind: str | None) -> None:
+    """Refuse filters that are not by tags if they are switched off.
+
+    @raise SystemFailure: they are.
+    """
+    if not options.enable_property_filter:
+        raise SystemFailure(
+            "The broker does not support consumer to filter message by "
+            f"{(kind or '')[:MAX_QUOTED]}"
+        )
 
 
 def compile_for_pull(expression: str, kind: str) -> sql.SqlFilter:

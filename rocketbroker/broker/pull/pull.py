@@ -24,6 +24,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.metadata.offsets import OffsetTable
 from rocketbroker.broker.pull.broadcast_offsets import BroadcastOffsets
 from rocketbroker.broker.pull.long_polling import HeldPull, LongPolling
@@ -43,7 +44,6 @@ from rocketbroker.broker.pull.pull_checks import (
 )
 from rocketbroker.broker.pull.pull_requests import fields_of, limits
 from rocketbroker.broker.send.append_batcher import OVERLOAD, refuse
-from rocketbroker.broker.storage.group_commit import InThread
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import BrokerError, SystemBusy, SystemFailure
 from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable

@@ -9,7 +9,12 @@ from __future__ import annotations
 from typing import ClassVar, Final, final
 
 from rocketbroker.broker.clients.consumers import ConsumerRegistry
-from rocketbroker.broker.clients.sql_filters import Filters, compile_for_pull, wanted_by
+from rocketbroker.broker.clients.sql_filters import (
+    Filters,
+    check_kind,
+    compile_for_pull,
+    wanted_by,
+)
 from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.topics import READ, TopicTable
 from rocketbroker.broker.pull.denied_pulls import ANY_TOPIC, DeniedPulls
@@ -23,7 +28,6 @@ from rocketbroker.errors import (
     SubscriptionNotExist,
     SubscriptionNotLatest,
     SubscriptionParseFailed,
-    SystemFailure,
     TopicNotExist,
 )
 from rocketbroker.filtering import tags
@@ -62,9 +66,6 @@ FEW_COUNTED: Final = 1024
 
 BROADCASTING: Final = "BROADCASTING"
 ACTIVELY: Final = "CONSUME_ACTIVELY"
-
-#: How much of a peer's text a remark repeats.
-MAX_QUOTED: Final = 64
 
 #: Stands in the key of a route for "as the group is registered".
 _REGISTERED: Final = "\0registered"
@@ -397,18 +398,6 @@ class PullChecks:
                 f"the consumer's group info not exist, or the pull consumer is "
                 f"rejected by server.{_FAQ}"
             )
-
-
-def check_kind(options: BrokerOptions, kind: str | None) -> None:
-    """Refuse filters that are not by tags if they are switched off.
-
-    @raise SystemFailure: they are.
-    """
-    if not options.enable_property_filter:
-        raise SystemFailure(
-            "The broker does not support consumer to filter message by "
-            f"{(kind or '')[:MAX_QUOTED]}"
-        )
 
 
 def check_queue_id(

@@ -40,6 +40,7 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.messages.delay_messages import (
     DelayMessages,
     delivered,
@@ -51,7 +52,7 @@ from rocketbroker.broker.schedule.delay_level import DelayLevel, Step, find_due
 from rocketbroker.broker.schedule.delay_offsets import DelayOffsets
 from rocketbroker.broker.schedule.delay_recovery import resumed_offset
 from rocketbroker.broker.send.append_batcher import QueueSends
-from rocketbroker.broker.storage.group_commit import GroupCommit, InThread
+from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.errors import BrokerError, ServiceNotAvailable
 from rocketbroker.records.names import SCHEDULE_TOPIC
 from rocketbroker.store.interfaces import (

@@ -28,7 +28,7 @@ from typing import Final, TypeAlias, final
 
 from twisted.logger import Logger
 
-from rocketbroker.broker.send.store_latency import StoreLatency
+from rocketbroker.broker.stats.store_latency import StoreLatency
 from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (

@@ -28,6 +28,7 @@ from typing import Final, final
 
 from twisted.internet.defer import Deferred, DeferredSemaphore
 
+from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.messages.delay_messages import DelayMessages
 from rocketbroker.broker.messages.lmq import Lmq
 from rocketbroker.broker.metadata.groups import GroupTable
@@ -42,7 +43,6 @@ from rocketbroker.broker.send.dead_letters import (
     FailureCounts,
     most_reconsumed,
 )
-from rocketbroker.broker.storage.group_commit import InThread
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (
     NoPermission,

@@ -1,6 +1,7 @@
 # -*- test-case-name: tests.broker.stats -*-
 """Figures over time.
 
-- L{broker_stats}: what request 28 and metrics show. L{rates}: per second, by key.
-  L{day_totals}: of today and yesterday.
+- L{broker_stats}: the statistics that request 28 and the metrics show.
+- L{rates}: rates per second, by key. L{day_totals}: totals of today and yesterday.
+  L{store_latency}: the distribution of the times that messages took to be stored.
 """

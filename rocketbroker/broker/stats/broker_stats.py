@@ -1,34 +1,77 @@
 # -*- test-case-name: tests.broker.admin.test_runtime_info -*-
 """The statistics of the store, as tools ask for them.
 
-The parts count where it happens, in plain integers: the store what it has appended, the
-intake how long that took, pulls what they have found. Here the totals are looked at
-once a second, and put into words when somebody asks. Nothing of it is paid by a
-message.
+The parts count where it happens, in plain integers: the store counts appended messages,
+the append batcher how long they took, pulls the messages found. The totals are sampled
+here once a second and written as text when a tool asks, so a message costs nothing.
 
-Two totals of what came in exist. That of the store has everything that was appended,
-whoever did it. That of the sends leaves topics of the system out; tools show it by
-days.
+There are two totals of incoming messages. That of the store has every appended message.
+That of the sends leaves the topics of the system out; tools show it by days.
 
-The store sheet, section 20; the broker sheet, 22.4; the admin sheet, 4.
+Forms: docs/facts/store.md 20, docs/facts/broker.md 22.4, docs/facts/admin.md 4.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, final
+from collections.abc import Callable, Iterable
+from typing import Final, Protocol, final
 
 from rocketbroker.broker.metadata.topics import TopicTable
-from rocketbroker.broker.pull.pull import Pulling
-from rocketbroker.broker.pull.pull_checks import PullChecks
-from rocketbroker.broker.send.append_batcher import AppendBatcher
-from rocketbroker.broker.send.send import Sending
 from rocketbroker.broker.stats.day_totals import DayTotals
 from rocketbroker.broker.stats.rates import KeyedRates, Rates
+from rocketbroker.broker.stats.store_latency import StoreLatency
 from rocketbroker.store.interfaces import IStore
 
 #: The distribution of times is that of the last whole minute.
 MINUTE_SECONDS: Final = 60
+
+
+class TopicCounter(Protocol):
+    """The messages of one topic that one part has counted."""
+
+    @property
+    def topic(self) -> str:
+        """The topic."""
+
+    @property
+    def messages(self) -> int:
+        """How many messages of it."""
+
+
+class GroupCounter(TopicCounter, Protocol):
+    """The messages of one topic that one group has got."""
+
+    @property
+    def group(self) -> str:
+        """The group."""
+
+
+class SendCounters(Protocol):
+    """The counters of L{rocketbroker.broker.send.send.Sending}."""
+
+    forgotten_messages: int
+
+    def counters(self) -> Iterable[TopicCounter]:
+        """All that are kept; a topic may come more than once."""
+
+
+class PullCounters(Protocol):
+    """The counters of L{rocketbroker.broker.pull.pull_checks.PullChecks}."""
+
+    forgotten_messages: int
+
+    def counters(self) -> Iterable[GroupCounter]:
+        """All that are kept."""
+
+
+class ReadCounters(Protocol):
+    """The counters of L{rocketbroker.broker.pull.pull.Pulling}."""
+
+    missed: int
+    longest_read_ms: float
+
+    def found(self) -> int:
+        """How many reads found something for the pull."""
 
 
 @final
@@ -41,10 +84,10 @@ class BrokerStats:
         wall_ms: Callable[[], int],
         store: IStore,
         topics: TopicTable,
-        batcher: AppendBatcher,
-        sending: Sending,
-        pulling: Pulling,
-        pull_checks: PullChecks,
+        latency: StoreLatency,
+        sends: SendCounters,
+        reads: ReadCounters,
+        pulls: PullCounters,
     ) -> None:
         """
         @param seconds: monotonic time.
@@ -53,17 +96,17 @@ class BrokerStats:
         self._seconds = seconds
         self._store = store
         self._topics = topics
-        self._batcher = batcher
-        self._sending = sending
-        self._pulling = pulling
-        self._pull_checks = pull_checks
+        self._latency = latency
+        self._sends = sends
+        self._reads = reads
+        self._pulls = pulls
         self._minute_at = seconds()
         self.rates = Rates(
             seconds,
             {
                 "put": lambda: store.appended_messages,
-                "found": pulling.found,
-                "missed": lambda: pulling.missed,
+                "found": reads.found,
+                "missed": lambda: reads.missed,
                 "transferred": self.transferred,
             },
         )
@@ -71,14 +114,12 @@ class BrokerStats:
             seconds,
             lambda: (
                 ((counter.group, counter.topic), counter.messages)
-                for counter in pull_checks.counters()
+                for counter in pulls.counters()
             ),
         )
         self._came = KeyedRates(
             seconds,
-            lambda: (
-                (counter.topic, counter.messages) for counter in sending.counters()
-            ),
+            lambda: ((counter.topic, counter.messages) for counter in sends.counters()),
         )
         self.days = DayTotals(wall_ms, {"put": self.put, "got": self.got})
 
@@ -90,24 +131,24 @@ class BrokerStats:
         system = self._topics.is_system
         sent = sum(
             counter.messages
-            for counter in self._sending.counters()
+            for counter in self._sends.counters()
             if not system(counter.topic)
         )
-        return sent + self._sending.forgotten_messages
+        return sent + self._sends.forgotten_messages
 
     def got(self) -> int:
         """Messages that were handed out, without those of the system."""
         system = self._topics.is_system
         taken = sum(
             counter.messages
-            for counter in self._pull_checks.counters()
+            for counter in self._pulls.counters()
             if not system(counter.topic)
         )
-        return taken + self._pull_checks.forgotten_messages
+        return taken + self._pulls.forgotten_messages
 
     def transferred(self) -> int:
         """Messages that were handed out."""
-        checks = self._pull_checks
+        checks = self._pulls
         taken = sum(counter.messages for counter in checks.counters())
         return taken + checks.forgotten_messages
 
@@ -128,20 +169,19 @@ class BrokerStats:
         now = self._seconds()
         if now - self._minute_at >= MINUTE_SECONDS:
             self._minute_at = now
-            self._batcher.put_times.end_minute()
+            self._latency.end_minute()
 
     def table(self) -> dict[str, str]:
         """The figures of request 28 that are statistics."""
-        store, times, rates = self._store, self._batcher.put_times, self.rates
+        store, times, rates = self._store, self._latency, self.rates
         messages = store.appended_messages
         transferred = rates.text("transferred")
         today, yesterday = self.days.today, self.days.yesterday
         return {
-            # The reference has no buffer in front of its dispatcher any more, and
-            # neither has this.
+            # RocketMQ has no buffer in front of its dispatcher any more, nor has this.
             "dispatchMaxBuffer": "0",
             "getFoundTps": rates.text("found"),
-            "getMessageEntireTimeMax": str(int(self._pulling.longest_read_ms)),
+            "getMessageEntireTimeMax": str(int(self._reads.longest_read_ms)),
             "getMissTps": rates.text("missed"),
             "getTotalTps": rates.sum_text("found", "missed"),
             "getTransferedTps": transferred,  # as 4.9 spells it

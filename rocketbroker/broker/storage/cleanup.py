@@ -24,7 +24,7 @@ from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from rocketbroker.broker.storage.group_commit import InThread
+from rocketbroker.broker.background_work import InThread
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
 from rocketbroker.store.interfaces import IStore

@@ -15,19 +15,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Final, Protocol, TypeAlias, TypeVar, final
+from typing import Final, TypeAlias, final
 
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from rocketbroker.broker.background_work import InThread
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.store.commitlog.bufferpool import holds_back
 from rocketbroker.store.interfaces import Draft, IStore
 from rocketbroker.wire.codes import ResponseCode
-
-T = TypeVar("T")
 
 #: Called with a group of drafts and the response code that became of their wait.
 Settle: TypeAlias = Callable[[list[Draft], int], None]
@@ -35,13 +34,6 @@ Settle: TypeAlias = Callable[[list[Draft], int], None]
 #: How long to wait after a flush that failed: a disk that refuses is not asked in a
 #: busy loop, and one that recovers is noticed soon.
 RETRY_SECONDS: Final = 0.1
-
-
-class InThread(Protocol):
-    """Runs a blocking function in a worker, as C{deferToThread} does."""
-
-    def __call__(self, function: Callable[[], T], /) -> Deferred[T]:
-        """Run C{function}; fires in the reactor's thread with its result."""
 
 
 @final

@@ -26,8 +26,8 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.json_table import JsonTable
-from rocketbroker.broker.storage.group_commit import InThread
 from rocketbroker.store.interfaces import ILogTail, IStore
 from rocketbroker.store.plugins import (
     DispatchedRecord,

@@ -26,8 +26,9 @@ from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.storage.flush_policy import FlushPolicy
-from rocketbroker.broker.storage.group_commit import GroupCommit, InThread
+from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.store.interfaces import Arrival, IStore
 

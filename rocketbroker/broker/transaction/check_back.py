@@ -35,6 +35,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 
+from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.clients.producers import ProducerRegistry
 from rocketbroker.broker.messages.transaction_messages import (
     Over,
@@ -46,7 +47,7 @@ from rocketbroker.broker.messages.transaction_messages import (
 )
 from rocketbroker.broker.metadata.offsets import NONE, OffsetTable
 from rocketbroker.broker.metadata.topics import TopicTable
-from rocketbroker.broker.storage.group_commit import GroupCommit, InThread
+from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.broker.transaction.counters import TransactionCounters
 from rocketbroker.broker.transaction.end_transaction import immunity_ms
 from rocketbroker.broker.transaction.op_queue import OpQueue

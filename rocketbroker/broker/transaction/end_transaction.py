@@ -23,6 +23,7 @@ from typing import Final, final
 
 from twisted.internet.defer import Deferred
 
+from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.messages.delay_messages import DelayMessages
 from rocketbroker.broker.messages.lmq import Lmq
 from rocketbroker.broker.messages.transaction_messages import (
@@ -31,7 +32,7 @@ from rocketbroker.broker.messages.transaction_messages import (
     was_given_up,
 )
 from rocketbroker.broker.send.append_batcher import AppendBatcher, problem_of
-from rocketbroker.broker.storage.group_commit import GroupCommit, InThread
+from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.broker.transaction.counters import TransactionCounters
 from rocketbroker.broker.transaction.op_queue import OpQueue
 from rocketbroker.broker.transaction.open_transactions import (

@@ -58,7 +58,7 @@ class RuntimeInfoTests(SynchronousTestCase):
             rig.wall_ms,
             rig.store,
             rig.topics,
-            rig.batcher,
+            rig.batcher.put_times,
             rig.sending,
             rig.pulling,
             rig.checks,

@@ -10,8 +10,8 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.admin.topic_admin import TopicAdmin
+from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.metadata.topics import MAX_QUEUES
-from rocketbroker.broker.storage.group_commit import InThread
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (
     BrokerError,

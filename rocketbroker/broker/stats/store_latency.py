@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.broker.send.test_store_latency -*-
+# -*- test-case-name: tests.broker.stats.test_store_latency -*-
 """How long messages took to be stored: by classes, the worst of hundred, the longest.
 
 What is measured is a turn's append, and with SYNC_FLUSH also the wait for the disk:

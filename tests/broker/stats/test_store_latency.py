@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.send.store_latency import BOUNDS, SHOWN, StoreLatency
+from rocketbroker.broker.stats.store_latency import BOUNDS, SHOWN, StoreLatency
 
 
 class PutTimesTests(SynchronousTestCase):
