@@ -117,3 +117,14 @@ class VerifyTests(SynchronousTestCase):
         *faults, row = self.rows("-c", self.config, status=1)
         self.assertEqual({fault["fault"] for fault in faults}, {"index"})
         self.assertEqual(row["faults"], len(faults))
+
+    def test_takeover(self) -> None:
+        """What a broker does not take over yet is a remark."""
+        folder = os.path.join(self.root, "config")
+        os.mkdir(folder)
+        path = os.path.join(folder, "topicQueueMapping.json")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write('{"topicQueueMappingInfoMap":{"T":{}}}')
+        remark, row = self.rows("-c", self.config)
+        self.assertEqual((remark["kind"], row["faults"]), ("remark", 0))
+        self.assertIn("static topics", str(remark["text"]))

@@ -1,0 +1,169 @@
+# -*- test-case-name: tests.store.reader.test_takeover -*-
+"""What the directory of a RocketMQ broker holds that this broker does not serve yet.
+
+Messages of these kinds stay in the store; nothing removes them. But until they are
+served nobody gets them, or nobody checks the rules. So the start of a broker and
+C{rocketbroker store verify} name them.
+
+docs/facts/store.md 1; docs/facts/transaction-timer-pop.md B3 and C;
+docs/facts/security-metrics.md.
+"""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+import json
+import os
+from collections.abc import Iterator
+from typing import Any, Final
+
+from rocketbroker.errors import StoreError
+from rocketbroker.files.interfaces import IFiles
+from rocketbroker.records.entries import ENTRY, SIZE
+from rocketbroker.store.reader.file_sequence import FileSequence
+
+#: The topic of timer messages, which has one queue.
+TIMER_TOPIC: Final = "rmq_sys_wheel_timer"
+
+#: How the name of the topic of POP check points begins; the cluster's name follows.
+REVIVE_TOPIC: Final = "rmq_sys_REVIVE_LOG_"
+
+#: The group that reads that topic.
+REVIVE_GROUP: Final = "CID_RMQ_SYS_REVIVE_GROUP"
+
+#: Where config/timercheck has the offset up to which timer messages are in the wheel.
+_TIMER_OFFSET: Final = slice(16, 24)
+
+
+def not_taken_over(files: IFiles, root: str, home: str = "") -> list[str]:
+    """I{Blocking.} Sentences about what is not served.
+
+    @param root: the directory of the store.
+    @param home: ROCKETMQ_HOME, where rules of ACL 1.0 are; empty if it is not known.
+    """
+    found: list[str] = []
+    parts = _timers(files, root), _pop(files, root), _mappings(files, root)
+    for part in (*parts, _acl(files, root, home)):
+        # A directory that cannot be read is told elsewhere.
+        with contextlib.suppress(OSError, StoreError):
+            found += part
+    return found
+
+
+def _timers(files: IFiles, root: str) -> Iterator[str]:
+    """Messages that wait for their time in the timer wheel."""
+    counts = _json(files, root, "timermetrics").get("timingCount")
+    waiting = 0
+    if isinstance(counts, dict):
+        waiting = sum(
+            int(each["count"])
+            for each in counts.values()
+            if isinstance(each, dict) and isinstance(each.get("count"), int)
+        )
+    check = os.path.join(root, "config", "timercheck")
+    taken = 0
+    if files.exists(check):
+        taken = int.from_bytes(_read(files, check)[_TIMER_OFFSET], "big", signed=True)
+    behind = _end_of(files, root, TIMER_TOPIC, 0) - max(taken, 0)
+    if waiting > 0 or behind > 0:
+        yield (
+            f"{max(waiting, 0) + max(behind, 0)} timer messages wait for their time "
+            f"(topic {TIMER_TOPIC}); timers are not served yet, so they are not "
+            "delivered."
+        )
+
+
+def _pop(files: IFiles, root: str) -> Iterator[str]:
+    """Messages that were popped and not acknowledged."""
+    offsets = _json(files, root, "consumerOffset.json").get("offsetTable", {})
+    queues = os.path.join(root, "consumequeue")
+    for topic in sorted(files.list(queues)):
+        if not topic.startswith(REVIVE_TOPIC):
+            continue
+        read = offsets.get(f"{topic}@{REVIVE_GROUP}", {})
+        count = 0
+        for name in files.list(os.path.join(queues, topic)):
+            if name.isascii() and name.isdigit():
+                end = _end_of(files, root, topic, int(name))
+                count += max(0, end - int(read.get(name, 0)))
+        if count:
+            yield (
+                f"{topic} has {count} check points of POP that were not worked off; "
+                "POP is not served yet, so messages that were popped and not "
+                "acknowledged are not delivered again."
+            )
+    if files.list(os.path.join(root, "kvStore")):
+        yield (
+            f"{os.path.join(root, 'kvStore')} has records of POP; POP is not served "
+            "yet, so messages that were popped and not acknowledged are not delivered "
+            "again."
+        )
+
+
+def _mappings(files: IFiles, root: str) -> Iterator[str]:
+    """Static topics."""
+    name = "topicQueueMapping.json"
+    mappings = _json(files, root, name).get("topicQueueMappingInfoMap")
+    if isinstance(mappings, dict) and mappings:
+        yield (
+            f"config/{name} maps the queues of {len(mappings)} static topics; static "
+            "topics are not served yet, so their clients see wrong queues and offsets."
+        )
+
+
+def _acl(files: IFiles, root: str, home: str) -> Iterator[str]:
+    """Rules of ACL 1.0 and 2.0."""
+    if home:
+        path = os.path.join(home, "conf", "plain_acl.yml")
+        if files.exists(path) and not files.is_dir(path) and files.size(path):
+            yield (
+                f"{path} has rules of ACL; ACL is not served yet, so nobody is refused."
+            )
+        folder = os.path.join(home, "conf", "acl")
+        if files.list(folder):
+            yield (
+                f"{folder} has rules of ACL; ACL is not served yet, so nobody is "
+                "refused."
+            )
+    for name in ("users", "acls"):
+        folder = os.path.join(root, "config", name)
+        if files.list(folder):
+            yield (
+                f"{folder} has {name} of ACL 2.0; ACL is not served yet, so nobody is "
+                "refused."
+            )
+
+
+def _end_of(files: IFiles, root: str, topic: str, queue_id: int) -> int:
+    """The offset behind the last entry of a queue; 0 if there is none."""
+    folder = os.path.join(root, "consumequeue", topic, str(queue_id))
+    row = FileSequence(files, folder, SIZE)
+
+    def is_behind(number: int) -> bool:
+        entry = row.read(number * SIZE, SIZE)
+        return len(entry) < SIZE or ENTRY.unpack(entry)[1] <= 0
+
+    first = row.start // SIZE
+    offsets = range(first, row.end // SIZE)
+    return first + bisect.bisect_left(offsets, True, key=is_behind)
+
+
+def _json(files: IFiles, root: str, name: str) -> dict[str, Any]:
+    """A file of C{config}; empty if it is not there or cannot be read."""
+    path = os.path.join(root, "config", name)
+    if not files.exists(path):
+        return {}
+    try:
+        found = json.loads(_read(files, path))
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _read(files: IFiles, path: str) -> bytes:
+    """A small file; empty if the disk refuses."""
+    try:
+        return b"" if files.is_dir(path) else files.read(path)
+    except (OSError, StoreError):
+        return b""

@@ -1,0 +1,105 @@
+"""What a start does not take over from a RocketMQ broker."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.store.reader.takeover import TIMER_TOPIC, not_taken_over
+from rocketbroker.testing.files import MemoryDisk
+from tests.store.stores import ROOT, opened, put
+
+
+class TakeoverTests(SynchronousTestCase):
+    """A store with ordinary messages."""
+
+    def setUp(self) -> None:
+        """Make it."""
+        self.disk = MemoryDisk()
+        store = opened(self.disk)
+        put(store, store.queue("T", 0), b"apple", b"pear")
+        put(store, store.queue(TIMER_TOPIC, 0), b"soon", b"later", b"late")
+        put(store, store.queue("rmq_sys_REVIVE_LOG_C", 0), b"popped")
+        put(store, store.queue("rmq_sys_REVIVE_LOG_C", 1), b"popped", b"popped")
+        store.close()
+        self.write("config/timercheck", self.timer_check(3))
+        self.revived(1, 2)
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file."""
+        path = os.path.join(ROOT, name)
+        self.disk.make_dirs(os.path.dirname(path))
+        file = self.disk.open(path, create=True)
+        file.truncate(0)
+        file.pwrite(content, 0)
+        file.close()
+
+    def timer_check(self, offset: int) -> bytes:
+        """The check point of the timers."""
+        return bytes(16) + offset.to_bytes(8, "big") + bytes(32)
+
+    def revived(self, *offsets: int) -> None:
+        """So far the check points of POP were worked off, by queue."""
+        table = {
+            "rmq_sys_REVIVE_LOG_C@CID_RMQ_SYS_REVIVE_GROUP": {
+                str(queue_id): offset for queue_id, offset in enumerate(offsets)
+            }
+        }
+        content = json.dumps({"offsetTable": table}).encode()
+        self.write("config/consumerOffset.json", content)
+
+    def sentences(self, home: str = "") -> list[str]:
+        """What is told."""
+        return not_taken_over(self.disk, ROOT, home)
+
+    def test_nothing(self) -> None:
+        """Nothing is told of a store in which nothing waits, nor of an empty one."""
+        self.assertEqual(self.sentences(), [])
+        self.assertEqual(not_taken_over(MemoryDisk(), ROOT), [])
+
+    def test_timers(self) -> None:
+        """Timer messages count that are in the wheel, and those that are not yet."""
+        self.write("config/timercheck", self.timer_check(1))
+        metrics = {"timingCount": {"T": {"count": 5}, "U": {"count": 0}}}
+        self.write("config/timermetrics", json.dumps(metrics).encode())
+        (told,) = self.sentences()
+        self.assertIn("7 timer messages", told)
+
+    def test_pop(self) -> None:
+        """Check points count that the revive group has not read."""
+        self.revived(0, 1)
+        (told,) = self.sentences()
+        self.assertIn("rmq_sys_REVIVE_LOG_C has 2 check points", told)
+        self.write("kvStore/CURRENT", b"x")
+        self.assertIn("kvStore has records of POP", self.sentences()[1])
+
+    def test_mappings(self) -> None:
+        """Static topics are named if there are any."""
+        name = "config/topicQueueMapping.json"
+        self.write(name, b'{"topicQueueMappingInfoMap":{}}')
+        self.assertEqual(self.sentences(), [])
+        self.write(name, b'{"topicQueueMappingInfoMap":{"T":{}}}')
+        self.assertIn("1 static topics", self.sentences()[0])
+
+    def test_acl(self) -> None:
+        """Files with rules are named, an empty one not."""
+        home = os.path.join(ROOT, "home")
+        self.write("home/conf/plain_acl.yml", b"")
+        self.assertEqual(self.sentences(home), [])
+        self.write("home/conf/plain_acl.yml", b"accounts:\n")
+        self.write("home/conf/acl/more.yml", b"accounts:\n")
+        self.write("config/users/CURRENT", b"x")
+        told = self.sentences(home)
+        self.assertEqual(len(told), 3)
+        self.assertIn("plain_acl.yml has rules", told[0])
+        self.assertEqual(len(self.sentences()), 1)
+
+    def test_damaged(self) -> None:
+        """A file that makes no sense tells nothing."""
+        for name in ("topicQueueMapping.json", "consumerOffset.json", "timermetrics"):
+            self.write(f"config/{name}", b"\xff{")
+        self.write("config/timercheck", b"\1")
+        told = self.sentences()
+        self.assertEqual(len(told), 2)
