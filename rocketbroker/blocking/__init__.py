@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.blocking -*-
-"""A client on a plain socket, without Twisted and without threads.
+"""A client on a plain socket, without Twisted and without threads of its own.
 
 For Spark executors, command lines and scripts. Nothing here opens a connection before
 it is asked something, and all of it can be pickled: a copy makes its own connections.

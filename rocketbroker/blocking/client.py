@@ -39,7 +39,8 @@ TOPIC_SECONDS: Final = 10.0
 class Client:
     """Asks name servers and brokers. No connection is made before the first question.
 
-    It can be pickled: a copy makes its own connections.
+    Threads may share it; each has connections of its own. It can be pickled: a copy
+    makes its own connections.
 
     @ivar settings: what it was told.
     @ivar connections: its connections.

@@ -13,6 +13,8 @@ and two that both only send would wait for each other for ever.
 
 What the server asks of us (consumer ids changed, check a transaction) is not for such a
 client: requests that want an answer are refused, the others dropped.
+
+A connection belongs to one thread; another thread may close it.
 """
 
 from __future__ import annotations
@@ -142,8 +144,9 @@ class ServerConnection:
 
     def close(self, why: str = "it was closed") -> None:
         """Close it; what is under way is lost, what has come can be collected."""
-        if self._stream is not None:
-            self._stream.close()
+        stream = self._stream
+        if stream is not None:
+            stream.close()
             self._stream = None
             self._why_lost = why
             self._held.clear()
@@ -182,8 +185,9 @@ class ServerConnection:
     def _read(self, deadline: float) -> None:
         if self._held:
             self._write(deadline)
-        if self._stream is not None:
-            self._wait(self._stream, False, deadline)
+        stream = self._stream
+        if stream is not None:
+            self._wait(stream, False, deadline)
 
     def _wait(self, stream: Stream, to_write: bool, deadline: float) -> None:
         """Wait until there is something to do, and read what has come."""

@@ -1,8 +1,16 @@
-# -*- test-case-name: tests.blocking.test_routes -*-
-"""One connection for each server that is talked to."""
+# -*- test-case-name: tests.blocking.test_connections -*-
+"""The connections of a client: one for each server and each thread that uses it.
+
+A connection belongs to one thread, so threads that share a client never wait for one
+another's answers. With one connection for all of them, the thread that reads from the
+socket would have to hand answers to the others and pass its task on when it leaves.
+
+A connection of a thread that has ended is closed when another thread opens its first.
+"""
 
 from __future__ import annotations
 
+import threading
 from typing import final
 
 from rocketbroker.blocking.connection import ServerConnection
@@ -15,25 +23,48 @@ class Connections:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._open: dict[str, ServerConnection] = {}
+        self._lock = threading.Lock()
+        self._open: dict[threading.Thread, dict[str, ServerConnection]] = {}
 
     def __reduce__(self) -> tuple[object, ...]:
         return Connections, (self._settings,)
 
     def to(self, address: str) -> ServerConnection:
-        """The connection to a server.
+        """The connection of this thread to a server.
 
         @raise ConfigurationError: it is not an address.
         """
-        found = self._open.get(address)
+        thread = threading.current_thread()
+        mine = self._open.get(thread)
+        if mine is None:
+            mine = self._enter(thread)
+        found = mine.get(address)
         if found is None:
-            found = self._open[address] = ServerConnection(
+            found = mine[address] = ServerConnection(
                 self._settings.machine, address, self._settings.most_frame_bytes
             )
         return found
 
+    def _enter(self, thread: threading.Thread) -> dict[str, ServerConnection]:
+        """Make room for a thread's connections, and close those of ended threads."""
+        with self._lock:
+            mine = self._open[thread] = {}
+            ended = [one for one in self._open if not one.is_alive()]
+            left = [self._open.pop(one) for one in ended]
+        for connections in left:
+            for connection in connections.values():
+                connection.close()
+        return mine
+
     def close(self) -> None:
-        """Close all of them; the next use opens them again."""
-        for connection in self._open.values():
-            connection.close()
-        self._open.clear()
+        """Close the connections of all threads; the next use opens them again.
+
+        A request under way in another thread fails with C{ConnectionLost}, some of
+        them only when their time is over.
+        """
+        with self._lock:
+            left = [*self._open.values()]
+            self._open.clear()
+        for connections in left:
+            for connection in [*connections.values()]:
+                connection.close()

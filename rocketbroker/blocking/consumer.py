@@ -37,6 +37,8 @@ LATEST: Final = "latest"
 class Consumer:
     """Reads the queues of a topic in turn: those that there are when it starts.
 
+    It belongs to one thread.
+
     @ivar positions: the offset where each queue goes on.
     @ivar received: how many messages have been given.
     """

@@ -151,7 +151,10 @@ class TcpStream:
         """See L{Stream.wait}."""
         mask = select.POLLIN | select.POLLOUT if to_write else select.POLLIN
         if mask != self._mask:
-            self._poll.modify(self._socket, mask)
+            try:
+                self._poll.modify(self._socket, mask)
+            except ValueError:  # another thread has closed it
+                return Readiness(True, True)
             self._mask = mask
         events = 0
         for _, event in self._poll.poll(max(0.0, seconds) * 1000.0):
@@ -180,5 +183,7 @@ class TcpStream:
             raise ConnectionLost(f"the connection broke: {problem}") from problem
 
     def close(self) -> None:
-        """See L{Stream.close}."""
+        """See L{Stream.close}; a thread that waits for it is woken."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()

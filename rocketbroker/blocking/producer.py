@@ -3,11 +3,12 @@
 
 A send that failed is tried again on a queue of another broker. What was under way when
 a connection broke may have been stored all the same: messages can double, under the
-same unique key, and are not lost. The client sheet, section 4.
+same unique key, and are not lost. See C{docs/facts/client.md} 4.
 """
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, final
@@ -78,7 +79,10 @@ class _Sent:
 
 @final
 class Producer:
-    """Sends messages. It can be pickled; a copy has connections of its own.
+    """Sends messages.
+
+    Threads may share it: each has connections of its own. What L{send_all} gives is
+    taken by one thread. It can be pickled; a copy has connections of its own, too.
 
     @ivar client: whose connections it uses.
     @ivar sent: how many messages have been stored.
@@ -108,6 +112,7 @@ class Producer:
         self._machine = client.settings.machine
         self._unique_keys: ids.UniqueKeys | None = None
         self._turn = 0
+        self._lock = threading.Lock()
         self.sent = 0
         self.retries = 0
 
@@ -225,7 +230,8 @@ class Producer:
             avoid = where.broker
 
     def _failed(self, topic: str, problem: RocketbrokerError) -> None:
-        self.retries += 1
+        with self._lock:
+            self.retries += 1
         self.client.routes.forget(topic)
         self._machine.sleep(self.client.settings.pause)
 
@@ -257,7 +263,8 @@ class Producer:
         message_id = field(answer, "msgId")
         queue_id = number(answer, "queueId")
         queue_offset = number(answer, "queueOffset")
-        self.sent += len(sent.request.message_ids)
+        with self._lock:
+            self.sent += len(sent.request.message_ids)
         return SendResult(
             answer.code,
             sent.request.message_ids,
@@ -269,14 +276,15 @@ class Producer:
     # Requests
 
     def _key(self) -> str:
-        if self._unique_keys is None:
-            address, process_id, token = self._machine.identity()
-            self._unique_keys = ids.UniqueKeys(
-                address, process_id, token, self._machine.wall_ms
-            )
-            # Producers that start together do not all begin with the same queue.
-            self._turn = token
-        return self._unique_keys.make()
+        with self._lock:
+            if self._unique_keys is None:
+                address, process_id, token = self._machine.identity()
+                self._unique_keys = ids.UniqueKeys(
+                    address, process_id, token, self._machine.wall_ms
+                )
+                # Producers that start together do not all begin with the same queue.
+                self._turn = token
+            return self._unique_keys.make()
 
     def _single(self, message: Message) -> _Request:
         """A request with one message."""

@@ -3,12 +3,12 @@
 
 Queue offsets are dense: what a pull brings is known before it comes, so the next ones
 can be asked for already. A broker gives less than it is asked for where that is too
-much at once (the reference: 32 messages, 256 KiB); the rest of such a piece is cut into
+much at once (RocketMQ: 32 messages, 256 KiB); the rest of such a piece is cut into
 pieces of the size that it gave, and asked for before all others, so that everything
 comes in order and nothing twice.
 
-A pull that carries its subscription needs no registered group. The Spark sheet,
-section 5; the broker sheet, section 12.
+A pull that carries its subscription needs no registered group. See
+C{docs/facts/spark.md} 5 and C{docs/facts/broker.md} 12.
 """
 
 from __future__ import annotations
@@ -151,7 +151,9 @@ def messages(
 
 @final
 class Puller:
-    """Reads queues. It can be pickled; a copy has connections of its own.
+    """Reads queues. It belongs to one thread.
+
+    It can be pickled; a copy has connections of its own.
 
     @ivar client: whose connections it uses.
     @ivar pulls: how many pulls have been answered.

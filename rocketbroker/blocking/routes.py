@@ -2,8 +2,8 @@
 """Where topics are, as the name servers say.
 
 One name server answers at a time; when it does not, the next one is asked, and stays.
-A route is kept for a while, and asked for again at once by who finds it wrong. The
-client sheet, section 3.
+A route is kept for a while, and asked for again at once when it turns out to be wrong.
+See C{docs/facts/client.md} 3.
 """
 
 from __future__ import annotations

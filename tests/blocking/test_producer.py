@@ -31,6 +31,10 @@ class ProducerTestCase(SynchronousTestCase):
     """With a cluster in memory."""
 
     def setUp(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """A new cluster with a new producer."""
         self.cluster = MemoryCluster()
         self.producer = Producer(self.cluster.client)
 
@@ -140,7 +144,7 @@ class RetryTests(ProducerTestCase):
     def test_otherBroker(self) -> None:
         """The next try goes to another broker, under the same unique key."""
         for fault in (hang_up, silent, lambda command: answer(2)):
-            self.setUp()
+            self.begin()
             self.cluster.brokers["b1"].faults = [fault] * 9
             results = [self.producer.send(Message("T", b"x")) for _ in range(4)]
             self.assertEqual({one.queue.broker for one in results}, {"b2"})
@@ -157,7 +161,7 @@ class RetryTests(ProducerTestCase):
             (silent, RequestTimeout),
             (lambda command: answer(2), SystemBusy),
         ):
-            self.setUp()
+            self.begin()
             for broker in self.brokers():
                 broker.faults = [fault] * 9
             self.assertRaises(error, self.producer.send, Message("T", b"x"))

@@ -7,6 +7,7 @@ import pickle
 import random
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import ClassVar
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -235,6 +236,23 @@ class BlockingTests(SynchronousTestCase):
             Producer(other).send(Message(self.topic, b"x"), queue)
             (message,) = messages(puller.collect(pending).data)
         self.assertEqual(message.body, b"x")
+
+    def test_threads(self) -> None:
+        """A producer can be shared by threads: each message is stored once."""
+        producer = Producer(self.client)
+
+        def send(number: int) -> list[str]:
+            return [
+                producer.send(Message(self.topic, b"%d/%d" % (number, n))).message_id
+                for n in range(100)
+            ]
+
+        with ThreadPoolExecutor(8) as pool:
+            sent = [key for keys in pool.map(send, range(8)) for key in keys]
+        self.assertEqual(len(set(sent)), 800)
+        self.assertEqual(producer.sent, 800)
+        self.sent = 800
+        self.assertEqual(self.count(), 800)
 
     def test_nobody(self) -> None:
         """Name servers that are not there are told; one that is suffices."""
