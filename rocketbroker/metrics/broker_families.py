@@ -456,14 +456,14 @@ class BrokerFamilies:
             ("upkeep_failures", "store steps that failed", broker.scheduler.failures),
             ("index_failures", "index steps that failed", store.index_failures),
             (
-                "rotten_records",
+                "corrupt_records",
                 "records that are not what was written and are not handed out",
-                store.rotten_records,
+                store.corrupt_records,
             ),
             (
-                "given_up_bytes",
+                "discarded_bytes",
                 "bytes of the log that the start gave up",
-                store.given_up_bytes,
+                store.discarded_bytes,
             ),
             ("pulls_held", "held pulls that a message woke", broker.long_polling.woken),
             ("pulls_cold", "pulls that waited for the disk", broker.pulling.cold_pulls),

@@ -11,7 +11,7 @@ from typing import Final
 
 RETRY_PREFIX: Final = "%RETRY%"
 DLQ_PREFIX: Final = "%DLQ%"
-LIGHT_PREFIX: Final = "%LMQ%"
+LMQ_PREFIX: Final = "%LMQ%"
 SYSTEM_PREFIX: Final = "rmq_sys_"
 SYSTEM_GROUP_PREFIX: Final = "CID_RMQ_SYS_"
 REPLY_SUFFIX: Final = "_REPLY_TOPIC"
@@ -116,9 +116,9 @@ def is_dlq_topic(topic: str) -> bool:
     return topic.startswith(DLQ_PREFIX)
 
 
-def is_light(name: str) -> bool:
+def is_lmq(name: str) -> bool:
     """Whether a topic or group is one of light message queues (LMQ)."""
-    return name.startswith(LIGHT_PREFIX)
+    return name.startswith(LMQ_PREFIX)
 
 
 def group_of_retry_topic(topic: str) -> str:

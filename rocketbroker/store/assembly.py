@@ -72,12 +72,12 @@ class Assembly:
         self,
         files: IFiles,
         options: StoreOptions,
-        words: SharedPositions,
-        lease: AppendLock,
+        positions: SharedPositions,
+        append_lock: AppendLock,
         wall_ms: Callable[[], int],
         store_host: bytes,
         memory_bytes: int,
-        rot: CorruptionLog,
+        corruption_log: CorruptionLog,
         is_batch: Callable[[str], bool] | None,
     ) -> None:
         """
@@ -91,9 +91,9 @@ class Assembly:
         self._said = self._clear(root)
         make_lasting(files, queues)
         self._options = options
-        self._words = words
-        self._rot = rot
-        self.ends = CleanShutdown(files, root)
+        self._positions = positions
+        self._corruption_log = corruption_log
+        self.clean_shutdown = CleanShutdown(files, root)
         self._told = partial(told, files, queues)
         self.flags = RunningFlags()
         self.segments = self._make_segments(root)
@@ -106,37 +106,32 @@ class Assembly:
             self.flags,
             self._own_bytes,
         )
-        self._bad = BadQueues(files, rot.count)
+        self._bad = BadQueues(files, corruption_log.count)
         self.table = self._make_table(len(store_host) == HOST_V6, is_batch)
-        self.pool: BufferPool | None = None
-        if is_enabled(options):
-            self.pool = BufferPool(
-                self.segments,
-                words,
-                options.transient_store_pool_size,
-                options.fast_fail_if_no_buffer_in_store_pool,
-            )
+        self.pool = self._make_pool()
         self.log = CommitLog(
             self.segments,
-            words,
+            positions,
             self.flags,
-            lease,
+            append_lock,
             wall_ms,
             store_host,
             options.max_message_size,
-            Preallocation(self.segments, words, options),
+            Preallocation(self.segments, positions, options),
             self.pool,
             holds_back(options),
             options.enabled_append_prop_crc,
         )
-        self.flushing = Flushing(self.log, words, holds_back(options))
-        self.search = TimeLookup(self.segments, words, rot)
+        self.flushing = Flushing(self.log, positions, holds_back(options))
+        self.search = TimeLookup(self.segments, positions, corruption_log)
         self.index = self._make_index(wall_ms)
         self.dispatcher = self._make_dispatcher()
-        self.reading = Reading(self.segments, words, options, memory_bytes, rot)
+        self.reading = Reading(
+            self.segments, positions, options, memory_bytes, corruption_log
+        )
         self.checkpoint = Checkpoint(files, root)
         self.queue_flushing = self._make_queue_flushing()
-        self.cleaner = self._make_cleaner(lease, wall_ms)
+        self.cleaner = self._make_cleaner(append_lock, wall_ms)
 
     def _clear(self, root: str) -> list[str]:
         """Move away what would be in the way; what it was is told."""
@@ -183,7 +178,7 @@ class Assembly:
             self._files,
             options.store_path_root_dir,
             options.mapped_file_size_consume_queue,
-            self._words,
+            self._positions,
             store_host_v6,
             options.auto_message_version_on_topic_len,
             options.mapper_file_size_batch_consume_queue,
@@ -193,6 +188,18 @@ class Assembly:
             DeferredWrites(self.flags, self._told),
             is_batch,
             self._bad,
+        )
+
+    def _make_pool(self) -> BufferPool | None:
+        """The transient store pool, where there is one."""
+        options = self._options
+        if not is_enabled(options):
+            return None
+        return BufferPool(
+            self.segments,
+            self._positions,
+            options.transient_store_pool_size,
+            options.fast_fail_if_no_buffer_in_store_pool,
         )
 
     def _own_bytes(self) -> int:
@@ -208,23 +215,23 @@ class Assembly:
         synchronous = options.flush_disk_type == "SYNC_FLUSH"
         dispatcher = Dispatcher(
             self.log,
-            self._words,
+            self._positions,
             self.flags,
             self.table.get_by_bytes,
             synchronous and not options.read_un_committed,
             parse_levels(options.message_delay_level),
             self.index.hand_over,
             self._told,
-            self._rot.note,
+            self._corruption_log.note,
         )
         dispatcher.extends = options.enable_consume_queue_ext
-        dispatcher.lights = options.enable_multi_dispatch
+        dispatcher.multi_dispatch = options.enable_multi_dispatch
         return dispatcher
 
     def _make_queue_flushing(self) -> QueueFlushing:
         """What puts queues on the disk, and says so."""
         return QueueFlushing(
-            self._words,
+            self._positions,
             self.log,
             self.flushing,
             self.table,
@@ -233,7 +240,9 @@ class Assembly:
             self.checkpoint,
         )
 
-    def _make_cleaner(self, lease: AppendLock, wall_ms: Callable[[], int]) -> Cleaner:
+    def _make_cleaner(
+        self, append_lock: AppendLock, wall_ms: Callable[[], int]
+    ) -> Cleaner:
         """What removes files of the log, and then those that follow it."""
         return Cleaner(
             self._files,
@@ -241,8 +250,8 @@ class Assembly:
             self.segments,
             self.table,
             self.index,
-            self._words,
-            lease,
+            self._positions,
+            append_lock,
             self.space,
             wall_ms,
             local_hour,
@@ -254,11 +263,11 @@ class Assembly:
             self._files,
             self._options,
             self.segments,
-            self._words,
+            self._positions,
             wall_ms,
             self.flags,
             self.search.record_at,
-            self._rot.count,
+            self._corruption_log.count,
         )
 
     def _doubt_queues(self, doubt: Callable[[], None]) -> None:
@@ -279,12 +288,12 @@ class Assembly:
             self._files,
             self.segments,
             self.table,
-            self._words,
+            self._positions,
             self.checkpoint,
             self.dispatcher,
             _crcs_to_check(self._options),
-            self._rot,
-            self.ends,
+            self._corruption_log,
+            self.clean_shutdown,
             doubt,
             zeroed,
             partial(listed_topics, self._files, self._options.store_path_root_dir),
@@ -295,8 +304,8 @@ class Assembly:
         self._bad.is_starting = False
         self._bad.doubt = partial(self._doubt_queues, doubt)
         if recovery.begins_late:
-            self.cleaner.follow_from(self._words.view[MIN_POSITION])
-        self.dispatcher.lights = self._options.enable_multi_dispatch
+            self.cleaner.follow_from(self._positions.view[MIN_POSITION])
+        self.dispatcher.multi_dispatch = self._options.enable_multi_dispatch
         if recovery.records:
             ms = recovery.last_store_ms
             self.flushing.restored(ms)

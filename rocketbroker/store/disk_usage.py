@@ -57,12 +57,12 @@ def in_words(count: int) -> str:
     return f"{size:.1f} TiB"
 
 
-def told(files: IFiles, folder: str, words: str, error: OSError) -> str:
+def told(files: IFiles, folder: str, text: str, error: OSError) -> str:
     """A sentence about what a disk has refused, with how much of it is free.
 
-    @param words: what cannot be done, C{{}} for the directory.
+    @param text: what cannot be done, C{{}} for the directory.
     """
-    said = f"{words.format(folder)}: {error.strerror}"
+    said = f"{text.format(folder)}: {error.strerror}"
     try:
         total, usable = files.usage(folder)
     except OSError:

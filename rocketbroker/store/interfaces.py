@@ -70,18 +70,18 @@ class Placed:
 
     @ivar properties: the properties string without the place.
     @ivar count: how many messages it is in its queue: an inner batch is several.
-    @ivar lights: the light queues, none of them twice.
+    @ivar lmqs: the light queues, none of them twice.
     @ivar offsets: the offsets that it got in them.
     """
 
-    __slots__ = ("count", "lights", "offsets", "properties")
+    __slots__ = ("count", "lmqs", "offsets", "properties")
 
     def __init__(
-        self, properties: bytes, count: int, lights: Sequence[IQueue] = ()
+        self, properties: bytes, count: int, lmqs: Sequence[IQueue] = ()
     ) -> None:
         self.properties = properties
         self.count = count
-        self.lights = lights
+        self.lmqs = lmqs
         self.offsets: list[int] = []
 
 
@@ -313,8 +313,8 @@ class IStore(Interface):
         "How many messages were appended since the start."
     )
     appended_bytes: int = Attribute("How many bytes of the log they are.")
-    rotten_records: int = Attribute("How many rotten records were found.")
-    given_up_bytes: int = Attribute("How many bytes of the log the start gave up.")
+    corrupt_records: int = Attribute("How many rotten records were found.")
+    discarded_bytes: int = Attribute("How many bytes of the log the start gave up.")
     flags: RunningFlags = Attribute("What the store can do at the moment.")
     space: DiskUsage = Attribute("How full its disks were at the last look.")
     cleaner: Cleaner = Attribute("What removes what is old; its counts.")

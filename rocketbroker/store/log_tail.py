@@ -32,18 +32,18 @@ class LogTail:
     """See L{ILogTail}."""
 
     def __init__(
-        self, segments: Segments, words: SharedPositions, position: int
+        self, segments: Segments, positions: SharedPositions, position: int
     ) -> None:
         self.position = position
         self.lost_bytes = 0
         self._segments = segments
-        self._words = words
+        self._positions = positions
         self._scan: Scan | None = None
         self._walk: Iterator[Found] = iter(())
 
     def take(self, most: int) -> list[DispatchedRecord]:
         """See L{ILogTail.take}."""
-        view = self._words.view
+        view = self._positions.view
         end = min(view[DISPATCHED], view[FLUSHED])
         lowest = view[MIN_POSITION]
         if self.position < lowest:

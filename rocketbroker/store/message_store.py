@@ -60,9 +60,9 @@ class Store:
     """A store in one directory.
 
     @ivar report: sentences about what the start found wrong, and what it gave up.
-    @ivar given_up_bytes: how many bytes that was.
+    @ivar discarded_bytes: how many bytes that was.
     @ivar recovered_records: how many records the start has read.
-    @ivar rot: the rotten records found since the start, and by it.
+    @ivar corruption_log: the rotten records found since the start, and by it.
     @ivar flags: what it can do at the moment.
     @ivar space: how full its disks are.
     @ivar cleaner: removes what is not needed any more.
@@ -78,13 +78,13 @@ class Store:
         options: StoreOptions,
         wall_ms: Callable[[], int],
         store_host: bytes,
-        lease: AppendLock | None = None,
+        append_lock: AppendLock | None = None,
         memory_bytes: int | None = None,
     ) -> None:
         """
         @param wall_ms: the time of day, in ms.
         @param store_host: the broker's address and port as records have them.
-        @param lease: who may append; by default the threads of this process.
+        @param append_lock: who may append; by default the threads of this process.
         @param memory_bytes: the machine's memory; what is further behind is cold.
         """
         self._files = files
@@ -92,16 +92,18 @@ class Store:
         self._wall_ms = wall_ms
         self._store_host = store_host
         self._root = options.store_path_root_dir
-        self._lease = lease if lease is not None else ThreadAppendLock()
+        self._append_lock = (
+            append_lock if append_lock is not None else ThreadAppendLock()
+        )
         self._memory = memory_bytes if memory_bytes is not None else physical_memory()
         self._is_batch: Callable[[str], bool] | None = None
         self._owner = StoreLock(files, self._root)
         self._is_open = False
         self._was_open = False
         self.report: list[str] = []
-        self.given_up_bytes = 0
+        self.discarded_bytes = 0
         self.recovered_records = 0
-        self.rot = CorruptionLog()
+        self.corruption_log = CorruptionLog()
 
     # Opening and closing.
 
@@ -117,12 +119,12 @@ class Store:
         try:
             make_lasting(self._files, self._root)
             self._owner.take()
-            self._words = SharedPositions(self._files, self._root)
+            self._positions = SharedPositions(self._files, self._root)
             try:
                 self._open()
             except BaseException:
                 with contextlib.suppress(OSError):
-                    self._words.remove()
+                    self._positions.remove()
                 raise
         except OSError as error:
             self._owner.release()
@@ -137,12 +139,12 @@ class Store:
         parts = Assembly(
             self._files,
             self._options,
-            self._words,
-            self._lease,
+            self._positions,
+            self._append_lock,
             self._wall_ms,
             self._store_host,
             self._memory,
-            self.rot,
+            self.corruption_log,
             self._is_batch,
         )
         self._segments = parts.segments
@@ -156,7 +158,7 @@ class Store:
         self._batch_reading = BatchReading(parts.reading)
         self._search = parts.search
         self._index = parts.index
-        self._ends = parts.ends
+        self._clean_shutdown = parts.clean_shutdown
         self._checkpoint = parts.checkpoint
         self.cleaner = parts.cleaner
         self.flags = parts.flags
@@ -164,21 +166,21 @@ class Store:
         owner = self._owner
         recovery = parts.recover(owner.was_left_cleanly(), owner.doubt, owner.is_zeroed)
         self.report += owner.said + recovery.report + self._index.report
-        self.report += self.rot.said()
-        if not self._words.is_shared:
+        self.report += self.corruption_log.said()
+        if not self._positions.is_shared:
             self.report.append(
                 f"{self._root} is full: the numbers that readers in other processes "
                 "see are not there, so they check every record."
             )
-        self.given_up_bytes = recovery.given_up_bytes
+        self.discarded_bytes = recovery.discarded_bytes
         self.recovered_records = recovery.records
         self._flushing.flush()
         with contextlib.suppress(OSError):
             # On a full disk the checkpoint stays as it was; it is tried again.
             self.flush_queues()
-        owner.mark(self._words, recovery.zeroed)
+        owner.mark(self._positions, recovery.zeroed)
         self.allocate_ahead(alone=True)
-        self._words.started()
+        self._positions.started()
         self._is_open = True
         self.look_at_disk()
 
@@ -195,14 +197,14 @@ class Store:
         try:
             self._flushing.commit(0)
             self._flushing.flush()
-            while self._words.view[DISPATCHED] < self._words.view[PUBLISHED]:
+            while self._positions.view[DISPATCHED] < self._positions.view[PUBLISHED]:
                 self._dispatcher.dispatch(BATCH_SIZE)
             self._index.finish()
             self.flush_queues()
             self._segments.remove_ahead()
             ends = self.min_position, self.published_position
-            self._ends.save(*ends, self._table.all())
-            self._words.remove()
+            self._clean_shutdown.save(*ends, self._table.all())
+            self._positions.remove()
             self._owner.unmark()
         except OSError as error:
             raise StoreError(
@@ -213,7 +215,7 @@ class Store:
             self._table.close()
             self._segments.close()
             self._checkpoint.close()
-            self._words.close()
+            self._positions.close()
             self._owner.release()
 
     # Positions.
@@ -221,27 +223,27 @@ class Store:
     @property
     def min_position(self) -> int:
         """See L{IStore}."""
-        return int(self._words.view[MIN_POSITION])
+        return int(self._positions.view[MIN_POSITION])
 
     @property
     def published_position(self) -> int:
         """See L{IStore}."""
-        return int(self._words.view[PUBLISHED])
+        return int(self._positions.view[PUBLISHED])
 
     @property
     def committed_position(self) -> int:
         """See L{IStore}."""
-        return int(self._words.view[COMMITTED])
+        return int(self._positions.view[COMMITTED])
 
     @property
     def flushed_position(self) -> int:
         """See L{IStore}."""
-        return int(self._words.view[FLUSHED])
+        return int(self._positions.view[FLUSHED])
 
     @property
     def dispatched_position(self) -> int:
         """See L{IStore}."""
-        return int(self._words.view[DISPATCHED])
+        return int(self._positions.view[DISPATCHED])
 
     @property
     def append_failures(self) -> int:
@@ -259,9 +261,9 @@ class Store:
         return self._log.appended_bytes
 
     @property
-    def rotten_records(self) -> int:
+    def corrupt_records(self) -> int:
         """See L{IStore}."""
-        return self.rot.records
+        return self.corruption_log.records
 
     @property
     def index_behind(self) -> int:
@@ -321,15 +323,15 @@ class Store:
         if not self._is_open:
             return []
         # Against a topic that is deleted meanwhile, in a thread.
-        self._lease.acquire()
+        self._append_lock.acquire()
         try:
             return self._dispatcher.dispatch(most)
         finally:
-            self._lease.release()
+            self._append_lock.release()
 
     def findings(self) -> Sequence[str]:
         """See L{IStore.findings}."""
-        return self.rot.said()
+        return self.corruption_log.said()
 
     def is_cold(self, queue: IQueue, offset: int) -> bool:
         """See L{IStore.is_cold}."""
@@ -389,7 +391,7 @@ class Store:
 
     def trail(self, position: int) -> LogTail:
         """See L{IStore.trail}."""
-        return LogTail(self._segments, self._words, position)
+        return LogTail(self._segments, self._positions, position)
 
     def offset_by_time(self, queue: IQueue, ms: int, upper: bool) -> int:
         """See L{IStore.offset_by_time}."""
@@ -403,15 +405,15 @@ class Store:
 
     def delete_topic(self, topic: str) -> None:
         """See L{IStore.delete_topic}."""
-        self._lease.acquire()
+        self._append_lock.acquire()
         try:
-            position = self._words.view[PUBLISHED]
+            position = self._positions.view[PUBLISHED]
             for queue in self._table.of_topic(topic):
                 queue.begin_again(position)
             # A dispatch that has just made one of them must find it.
             parents = self._table.remove_folder(topic)
         finally:
-            self._lease.release()
+            self._append_lock.release()
         with contextlib.suppress(OSError):
             for parent in parents:
                 self._files.sync_dir(parent)

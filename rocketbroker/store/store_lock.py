@@ -100,7 +100,7 @@ class StoreLock:
         self._files.open(self._abort, create=True).close()
         self._files.sync_dir(self._root)
 
-    def mark(self, words: SharedPositions, zeroed: bool) -> None:
+    def mark(self, positions: SharedPositions, zeroed: bool) -> None:
         """I{Blocking.} Say that the store is in use, and by whom.
 
         @param zeroed: whether zeros alone stand behind the log.
@@ -118,7 +118,7 @@ class StoreLock:
         file.datasync()
         file.close()
         self._files.sync_dir(self._root)
-        view = words.view
+        view = positions.view
         view[OWNER] = owner
         view[ABORT_MS] = self._files.modified_ms(self._abort)
 

@@ -316,7 +316,7 @@ class BrokerTests(WeekCase):
                 found += [stored.body for stored in decode_all(answer.body)]
         self.assertEqual(found, [b"hello", *bodies[:2], *bodies[4:]])
         self.assertEqual(refused, MAX_TRIES - 2)
-        self.assertEqual(broker.store.rotten_records, 2)
+        self.assertEqual(broker.store.corrupt_records, 2)
         asked = {"topic": "T", "maxNum": "9", "beginTimestamp": "0"}
         for number, body in enumerate(bodies):
             end = str(1 << 62)

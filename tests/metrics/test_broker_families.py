@@ -303,12 +303,12 @@ class BrokerFamiliesTests(SynchronousTestCase):
 
     def test_rotten(self) -> None:
         """What was found to be rotten, and what the start gave up, is counted."""
-        self.assertEqual(self.value("rocketbroker_rotten_records_total"), 0)
+        self.assertEqual(self.value("rocketbroker_corrupt_records_total"), 0)
         store = self.broker.store
         assert isinstance(store, Store)
-        store.rot.note(7, "Nothing stands at 7.")
-        self.assertEqual(self.value("rocketbroker_rotten_records_total"), 1)
-        self.assertEqual(self.value("rocketbroker_given_up_bytes_total"), 0)
+        store.corruption_log.note(7, "Nothing stands at 7.")
+        self.assertEqual(self.value("rocketbroker_corrupt_records_total"), 1)
+        self.assertEqual(self.value("rocketbroker_discarded_bytes_total"), 0)
 
     def test_followers(self) -> None:
         """How far each follower is behind, and how often it failed."""

@@ -12,9 +12,9 @@ class ThreadLeaseTests(SynchronousTestCase):
 
     def test_oneAtATime(self) -> None:
         """Only one has it, until it is given back."""
-        lease = ThreadAppendLock()
-        self.assertTrue(lease.acquire())
-        self.assertFalse(lease.acquire(False))
-        lease.release()
-        self.assertTrue(lease.acquire(False))
-        lease.release()
+        append_lock = ThreadAppendLock()
+        self.assertTrue(append_lock.acquire())
+        self.assertFalse(append_lock.acquire(False))
+        append_lock.release()
+        self.assertTrue(append_lock.acquire(False))
+        append_lock.release()

@@ -8,7 +8,7 @@ import errno
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import SystemFailure
-from rocketbroker.store.commitlog.batch_records import lights_of
+from rocketbroker.store.commitlog.batch_records import lmqs_of
 from rocketbroker.store.interfaces import MESSAGE_ILLEGAL, PUT_OK, Draft, IQueue, Placed
 from rocketbroker.store.message_store import Store
 from rocketbroker.testing.files import MemoryDisk
@@ -17,11 +17,11 @@ from tests.store.stores import ROOT, Wall, batch, bodies, draft, opened, with_ba
 ON = {"enable_lmq": True, "enable_multi_dispatch": True}
 
 
-def spread(queue: IQueue, body: bytes, *lights: IQueue, **changes: object) -> Draft:
+def spread(queue: IQueue, body: bytes, *lmqs: IQueue, **changes: object) -> Draft:
     """A message for light queues."""
-    names = ",".join(light.topic for light in lights).encode()
+    names = ",".join(light.topic for light in lmqs).encode()
     found = b"UNIQ_KEY\x01%b\x02INNER_MULTI_DISPATCH\x01%b\x02" % (b"1" * 32, names)
-    given: dict[str, object] = {"parts": Placed(found, 1, lights), **changes}
+    given: dict[str, object] = {"parts": Placed(found, 1, lmqs), **changes}
     return draft(queue, body, **given)  # type: ignore[arg-type]  # tests name real ones
 
 
@@ -52,9 +52,9 @@ class LightCase(SynchronousTestCase):
         """Messages in turn for a, for both, and for none."""
         for number in range(count):
             body = b"%d" % number
-            lights = ((self.a,), (self.a, self.b), ())[number % 3]
-            if lights:
-                self.put(spread(self.queue, body, *lights))
+            lmqs = ((self.a,), (self.a, self.b), ())[number % 3]
+            if lmqs:
+                self.put(spread(self.queue, body, *lmqs))
             else:
                 self.put(draft(self.queue, body))
 
@@ -216,7 +216,7 @@ class PlacesTests(LightCase):
         """Names and offsets, one for one."""
         found = b"INNER_MULTI_DISPATCH\x01%b\x02INNER_MULTI_QUEUE_OFFSET\x01%b\x02"
         self.assertEqual(
-            lights_of(b"T", found % (b"%LMQ%a,%LMQ%b", b"3,4")),
+            lmqs_of(b"T", found % (b"%LMQ%a,%LMQ%b", b"3,4")),
             [(b"%LMQ%a", 3), (b"%LMQ%b", 4)],
         )
         for topic, names, offsets in (
@@ -230,7 +230,7 @@ class PlacesTests(LightCase):
             (b"rmq_sys_x", b"%LMQ%a", b"3"),
             (b"SCHEDULE_TOPIC_XXXX", b"%LMQ%a", b"3"),
         ):
-            self.assertEqual(lights_of(topic, found % (names, offsets)), [])
+            self.assertEqual(lmqs_of(topic, found % (names, offsets)), [])
 
     def test_older(self) -> None:
         """A number that the queue is beyond already does not cut it."""

@@ -99,16 +99,16 @@ class LifeTests(SynchronousTestCase):
         it: a dispatch makes one just before its file. The disk need not have it
         meanwhile."""
         disk = MemoryDisk()
-        lease = ThreadAppendLock()
-        store = Store(disk, options(), Wall(), STORE_HOST, lease)
+        append_lock = ThreadAppendLock()
+        store = Store(disk, options(), Wall(), STORE_HOST, append_lock)
         store.open()
         put(store, store.queue("T", 0), b"one")
         free: dict[str, bool] = {}
 
         def watch(call: str) -> None:
-            free[call] = lease.acquire(False)
+            free[call] = append_lock.acquire(False)
             if free[call]:
-                lease.release()
+                append_lock.release()
 
         disk.watch = watch
         store.delete_topic("T")

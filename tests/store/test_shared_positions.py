@@ -29,7 +29,7 @@ class WordsTests(SynchronousTestCase):
         """Words in a directory."""
         self.disk = MemoryDisk()
         self.disk.make_dirs("/s")
-        self.words = SharedPositions(self.disk, "/s")
+        self.positions = SharedPositions(self.disk, "/s")
 
     def reader(self) -> ReadOnlyPositions:
         """As another process opens them."""
@@ -38,14 +38,14 @@ class WordsTests(SynchronousTestCase):
     def test_seenByOthers(self) -> None:
         """A number that is set is seen through another mapping, whole."""
         reader = self.reader()
-        self.words.view[PUBLISHED] = (1 << 62) + 1
+        self.positions.view[PUBLISHED] = (1 << 62) + 1
         self.assertEqual(reader.view[PUBLISHED], (1 << 62) + 1)
         reader.close()
 
     def test_owner(self) -> None:
         """They belong to the broker that wrote the mark, and to no other."""
-        self.words.view[OWNER] = 77
-        self.words.view[ABORT_MS] = 5
+        self.positions.view[OWNER] = 77
+        self.positions.view[ABORT_MS] = 5
         reader = self.reader()
         self.assertTrue(reader.belongs_to(77, 5))
         self.assertFalse(reader.belongs_to(77, 6))
@@ -61,76 +61,76 @@ class WordsTests(SynchronousTestCase):
 
     def test_slots(self) -> None:
         """Each queue has words of its own, and a line that names it."""
-        first = self.words.add_queue("T", 0)
-        second = self.words.add_queue("é", 12)
+        first = self.positions.add_queue("T", 0)
+        second = self.positions.add_queue("é", 12)
         self.assertEqual((first, second), (FIRST_SLOT, FIRST_SLOT + SLOT_WORDS))
-        self.assertEqual(self.words.view[QUEUES], 2)
+        self.assertEqual(self.positions.view[QUEUES], 2)
         lines = self.disk.read("/s/rocketbroker.queues").decode()
         self.assertEqual(lines, "T/0\né/12\n")
 
     def test_growth(self) -> None:
         """More queues than fit get a larger file; what was there stays, and is still
         seen through the mapping that was there."""
-        old = self.words.view
+        old = self.positions.view
         slots: list[int] = []
-        while len(self.words.view) == len(old):
-            slots.append(self.words.add_queue("T", len(slots)))
-            self.words.view[slots[-1] + MAX] = len(slots)
+        while len(self.positions.view) == len(old):
+            slots.append(self.positions.add_queue("T", len(slots)))
+            self.positions.view[slots[-1] + MAX] = len(slots)
         self.assertEqual(self.disk.size(f"/s/{WORDS_NAME}"), 2 * FIRST_SIZE)
         for number, slot in enumerate(slots, 1):
-            self.assertEqual(self.words.view[slot + MAX], number)
-        self.words.view[PUBLISHED] = 9
+            self.assertEqual(self.positions.view[slot + MAX], number)
+        self.positions.view[PUBLISHED] = 9
         self.assertEqual(old[PUBLISHED], 9)
 
     def test_noRoom(self) -> None:
         """On a disk that has become full no queue is added, and nothing is lost."""
-        self.words.started()
-        while (self.words.view[QUEUES] + 1) * SLOT_WORDS + FIRST_SLOT <= len(
-            self.words.view
+        self.positions.started()
+        while (self.positions.view[QUEUES] + 1) * SLOT_WORDS + FIRST_SLOT <= len(
+            self.positions.view
         ):
-            self.words.add_queue("T", 0)
+            self.positions.add_queue("T", 0)
         self.disk.fail("allocate", errno.ENOSPC)
-        count = self.words.view[QUEUES]
-        self.assertRaises(OSError, self.words.add_queue, "T", 1)
-        self.assertEqual(self.words.view[QUEUES], count)
-        self.words.add_queue("T", 1)
+        count = self.positions.view[QUEUES]
+        self.assertRaises(OSError, self.positions.add_queue, "T", 1)
+        self.assertEqual(self.positions.view[QUEUES], count)
+        self.positions.add_queue("T", 1)
 
-    def fill(self, words: SharedPositions) -> None:
+    def fill(self, positions: SharedPositions) -> None:
         """Add queues until the words have to grow."""
-        while (words.view[QUEUES] + 1) * SLOT_WORDS + FIRST_SLOT <= FIRST_SIZE // 8:
-            words.add_queue("T", words.view[QUEUES])
+        while (positions.view[QUEUES] + 1) * SLOT_WORDS + FIRST_SLOT <= FIRST_SIZE // 8:
+            positions.add_queue("T", positions.view[QUEUES])
 
     def test_fullDisk(self) -> None:
         """Words of a store that starts on a full disk are in memory, and no files are
         left of them."""
-        self.words.close()
-        self.words.remove()
+        self.positions.close()
+        self.positions.remove()
         self.disk.capacity = self.disk.used()
-        words = SharedPositions(self.disk, "/s")
-        self.assertFalse(words.is_shared)
+        positions = SharedPositions(self.disk, "/s")
+        self.assertFalse(positions.is_shared)
         self.assertEqual(self.disk.list("/s"), [])
-        self.fill(words)
-        slot = words.add_queue("U", 0)
-        words.view[slot + MAX] = 7
-        self.assertEqual(words.view[slot + MAX], 7)
-        words.started()
-        words.add_queue("U", 1)
-        words.close()
-        words.remove()
+        self.fill(positions)
+        slot = positions.add_queue("U", 0)
+        positions.view[slot + MAX] = 7
+        self.assertEqual(positions.view[slot + MAX], 7)
+        positions.started()
+        positions.add_queue("U", 1)
+        positions.close()
+        positions.remove()
 
     def test_fullWhileStarting(self) -> None:
         """Words that cannot grow while a store starts go to memory with what they say;
         who reads the files does not believe them any more."""
-        self.words.view[OWNER] = 77
-        self.words.view[PUBLISHED] = 5
-        self.fill(self.words)
+        self.positions.view[OWNER] = 77
+        self.positions.view[PUBLISHED] = 5
+        self.fill(self.positions)
         reader = self.reader()
         self.disk.capacity = self.disk.used()
-        count = self.words.view[QUEUES]
-        self.words.add_queue("U", 0)
-        self.assertFalse(self.words.is_shared)
-        self.assertEqual(self.words.view[QUEUES], count + 1)
-        self.assertEqual(self.words.view[PUBLISHED], 5)
+        count = self.positions.view[QUEUES]
+        self.positions.add_queue("U", 0)
+        self.assertFalse(self.positions.is_shared)
+        self.assertEqual(self.positions.view[QUEUES], count + 1)
+        self.assertEqual(self.positions.view[PUBLISHED], 5)
         self.assertFalse(reader.belongs_to(77, 0))
         self.assertEqual(self.disk.list("/s"), [])
 
@@ -142,7 +142,7 @@ class WordsTests(SynchronousTestCase):
     def test_newStart(self) -> None:
         """A new start makes them anew; who still has the old ones sees them stand."""
         reader = self.reader()
-        self.words.view[PUBLISHED] = 5
+        self.positions.view[PUBLISHED] = 5
         again = SharedPositions(self.disk, "/s")
         again.view[PUBLISHED] = 6
         self.assertEqual(reader.view[PUBLISHED], 5)

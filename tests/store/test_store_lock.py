@@ -36,14 +36,14 @@ class OwnershipTests(SynchronousTestCase):
     def test_mark(self) -> None:
         """The mark tells the process, the words tell the mark; without it the store was
         left cleanly."""
-        words = SharedPositions(self.disk, "/s")
+        positions = SharedPositions(self.disk, "/s")
         self.owner.take()
         self.assertTrue(self.owner.was_left_cleanly())
-        self.owner.mark(words, False)
+        self.owner.mark(positions, False)
         self.assertFalse(self.owner.was_left_cleanly())
         self.assertEqual(self.disk.read("/s/abort"), str(os.getpid()).encode())
-        self.assertEqual(words.view[OWNER], os.getpid())
-        self.assertEqual(words.view[ABORT_MS], self.disk.modified_ms("/s/abort"))
+        self.assertEqual(positions.view[OWNER], os.getpid())
+        self.assertEqual(positions.view[ABORT_MS], self.disk.modified_ms("/s/abort"))
         self.owner.unmark()
         self.assertTrue(self.owner.was_left_cleanly())
 
@@ -63,10 +63,10 @@ class OwnershipTests(SynchronousTestCase):
     def test_zeroed(self) -> None:
         """The lock tells, after a power failure too, whether zeros stand behind the
         log; a start of the reference in between takes that back."""
-        words = SharedPositions(self.disk, "/s")
+        positions = SharedPositions(self.disk, "/s")
         for zeroed, text in ((True, b"rocketbroker"), (False, b"lock")):
             self.owner.take()
-            self.owner.mark(words, zeroed)
+            self.owner.mark(positions, zeroed)
             self.assertEqual(self.disk.read("/s/lock"), text)
             left = self.disk.image()
             owner = StoreLock(left, "/s")
@@ -80,11 +80,11 @@ class OwnershipTests(SynchronousTestCase):
 
     def test_full(self) -> None:
         """On a full disk both files are there, if empty; a broken one is an error."""
-        words = SharedPositions(self.disk, "/s")
+        positions = SharedPositions(self.disk, "/s")
         self.disk.capacity = self.disk.used()
         self.owner.take()
-        self.owner.mark(words, True)
+        self.owner.mark(positions, True)
         self.assertFalse(self.owner.was_left_cleanly())
         self.assertRaises(StoreError, StoreLock(self.disk, "/s").take)
         self.disk.fail("pwrite", errno.EIO)
-        self.assertRaises(OSError, self.owner.mark, words, True)
+        self.assertRaises(OSError, self.owner.mark, positions, True)

@@ -100,7 +100,7 @@ class Case:
         figures.relabelled += self.relabelled
         figures.withheld += self.place not in handed
         figures.unnoticed += self.place in handed
-        figures.counted += bool(store.rotten_records or store.given_up_bytes)
+        figures.counted += bool(store.corrupt_records or store.discarded_bytes)
         self.by_id(store)
         queue = store.queue(*self.place[:2])
         for body in (b"after", b"afterwards"):

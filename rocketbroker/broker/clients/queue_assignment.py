@@ -34,7 +34,7 @@ from rocketbroker.errors import (
     SubscriptionGroupNotExist,
     TopicNotExist,
 )
-from rocketbroker.records.names import is_light, is_retry_topic
+from rocketbroker.records.names import is_lmq, is_retry_topic
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
 from rocketbroker.wire.bodies.queues import MessageQueue
 from rocketbroker.wire.bodies.routes import TopicRouteData
@@ -174,7 +174,7 @@ class QueueAssignment:
     async def _queues(self, topic: str) -> list[MessageQueue]:
         """The queues of a topic that can be read, at all brokers."""
         name = self._options.broker_name
-        if is_light(topic):
+        if is_lmq(topic):
             return [MessageQueue(topic, name, 0)]
         if not self._name_servers:
             config = self._topics.config(topic)

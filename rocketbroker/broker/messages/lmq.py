@@ -23,7 +23,7 @@ from rocketbroker.records.names import (
     HALF_TOPIC,
     SCHEDULE_TOPIC,
     SYSTEM_PREFIX,
-    is_light,
+    is_lmq,
     is_retry_topic,
     topic_problem,
 )
@@ -73,8 +73,8 @@ class Lmq:
             return
         own.pop(INNER_MULTI_QUEUE_OFFSET, None)
         own[INNER_MULTI_DISPATCH] = ",".join(names)
-        lights = [self._store.queue(name, 0) for name in names]
-        draft.parts = Placed(properties.encode(own), 1, lights)
+        lmqs = [self._store.queue(name, 0) for name in names]
+        draft.parts = Placed(properties.encode(own), 1, lmqs)
 
     def named(self, own: dict[str, str], topic: str) -> list[str]:
         """The light queues that a message for a topic names.
@@ -89,6 +89,6 @@ class Lmq:
         if len(names) > MAX_OF_ONE:
             raise MessageIllegal(f"{len(names)} light queues, at most {MAX_OF_ONE}")
         for name in names:
-            if not is_light(name) or topic_problem(name) is not None or name == topic:
+            if not is_lmq(name) or topic_problem(name) is not None or name == topic:
                 raise MessageIllegal(f"{name[:64]!r} is not a light queue for {topic}")
         return names

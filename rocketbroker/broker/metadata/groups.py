@@ -17,7 +17,7 @@ from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.broker.metadata.topics import MAX_MADE, READ, loaded_version
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import RemoteProtocolError
-from rocketbroker.records.names import SYSTEM_GROUP_PREFIX, group_problem, is_light
+from rocketbroker.records.names import SYSTEM_GROUP_PREFIX, group_problem, is_lmq
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.bodies.topics import DataVersion
 
@@ -94,7 +94,7 @@ class GroupTable:
     def config(self, name: str) -> SubscriptionGroupConfig | None:
         """The group's settings if it is there; nothing is created."""
         found = self._configs.get(name)
-        if found is not None or not self._light or not is_light(name):
+        if found is not None or not self._light or not is_lmq(name):
             return found
         return SubscriptionGroupConfig(group_name=name) if is_named(name) else None
 

@@ -17,7 +17,7 @@ from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.broker.metadata import pending_resets
 from rocketbroker.broker.metadata.topics import loaded_version
 from rocketbroker.config.broker import BrokerOptions
-from rocketbroker.records.names import is_light
+from rocketbroker.records.names import is_lmq
 from rocketbroker.remoting.interfaces import IConnection
 from rocketbroker.wire.bodies.topics import DataVersion
 from rocketbroker.wire.fields import integer_of
@@ -189,7 +189,7 @@ class OffsetTable:
         lights: dict[str, int] = {}
         others: Offsets = {}
         for key, table in self._offsets.items():
-            if is_light(key.rpartition("@")[2]) and 0 in table:
+            if is_lmq(key.rpartition("@")[2]) and 0 in table:
                 lights[key] = table[0]
             else:
                 others[key] = dict(table)

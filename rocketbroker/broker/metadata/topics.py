@@ -29,7 +29,7 @@ from rocketbroker.records.names import (
     SYNC_MEMBER_PREFIX,
     SYSTEM_TOPICS,
     TIMER_TOPIC,
-    is_light,
+    is_lmq,
     is_retry_topic,
     is_system_topic,
     reply_topic,
@@ -122,7 +122,7 @@ class TopicTable:
     def config(self, name: str) -> TopicConfig | None:
         """The topic's settings; None if there is no such topic."""
         found = self._configs.get(name)
-        if found is None and self._light and is_light(name):
+        if found is None and self._light and is_lmq(name):
             return light_config(name)
         return found
 

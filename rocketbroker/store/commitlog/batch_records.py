@@ -44,8 +44,8 @@ _LIGHTS = properties.INNER_MULTI_DISPATCH.encode()
 _LIGHT_OFFSETS = properties.INNER_MULTI_QUEUE_OFFSET.encode()
 
 #: In the properties of every message that stands in light queues.
-LIGHT_MARK: Final = _LIGHTS + b"\x01"
-LIGHT_PREFIX: Final = names.LIGHT_PREFIX.encode()
+LMQ_MARK: Final = _LIGHTS + b"\x01"
+LMQ_PREFIX: Final = names.LMQ_PREFIX.encode()
 
 #: What is in these topics stands in no light queues.
 EXEMPT_PREFIXES: Final = (names.RETRY_PREFIX.encode(), names.SYSTEM_PREFIX.encode())
@@ -107,10 +107,10 @@ def complete(draft: Draft, placed: Placed, queue: Queue) -> int:
 
     @return: L{PUT_OK}, or why it cannot be stored.
     """
-    if placed.lights:
+    if placed.lmqs:
         if placed.count != 1 or draft.sys_flag & (INNER_BATCH | TRANSACTION_PREPARED):
             return MESSAGE_ILLEGAL
-        offsets = b",".join([b"%d" % light.next_offset for light in placed.lights])
+        offsets = b",".join([b"%d" % light.next_offset for light in placed.lmqs])
         place = b"%b\x01%b\x02" % (_LIGHT_OFFSETS, offsets)
     else:
         if queue.batch is None or not draft.sys_flag & INNER_BATCH:
@@ -130,9 +130,9 @@ def complete(draft: Draft, placed: Placed, queue: Queue) -> int:
 def advance(placed: Placed) -> None:
     """Take the next offset of each light queue: the message has its place."""
     placed.offsets = []
-    for light in placed.lights:
+    for light in placed.lmqs:
         assert type(light) is Queue
-        view = light.words.view
+        view = light.positions.view
         offset = view[light.slot + NEXT]
         placed.offsets.append(offset)
         view[light.slot + NEXT] = offset + 1
@@ -140,12 +140,12 @@ def advance(placed: Placed) -> None:
 
 def retreat(placed: Placed) -> None:
     """Give the offsets back."""
-    for light, offset in zip(placed.lights, placed.offsets, strict=True):
+    for light, offset in zip(placed.lmqs, placed.offsets, strict=True):
         assert type(light) is Queue
-        light.words.view[light.slot + NEXT] = offset
+        light.positions.view[light.slot + NEXT] = offset
 
 
-def lights_of(topic: bytes, found: bytes) -> list[tuple[bytes, int]]:
+def lmqs_of(topic: bytes, found: bytes) -> list[tuple[bytes, int]]:
     """The light queues that a message stands in, with its offset in each.
 
     @param topic: that of its record.
@@ -164,7 +164,7 @@ def lights_of(topic: bytes, found: bytes) -> list[tuple[bytes, int]]:
     return [
         (name, int(number))
         for name, number in zip(each, numbers, strict=True)
-        if name.startswith(LIGHT_PREFIX) and number.isdigit() and len(number) < 19
+        if name.startswith(LMQ_PREFIX) and number.isdigit() and len(number) < 19
     ]
 
 

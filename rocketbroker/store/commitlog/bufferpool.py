@@ -42,17 +42,21 @@ class BufferPool:
     """
 
     def __init__(
-        self, segments: Segments, words: SharedPositions, size: int, fails_fast: bool
+        self,
+        segments: Segments,
+        positions: SharedPositions,
+        size: int,
+        fails_fast: bool,
     ) -> None:
         self._segments = segments
-        self._words = words
+        self._positions = positions
         self.size = size
         self.fails_fast = fails_fast
 
     def remaining(self) -> int:
         """How many buffers are left."""
         segments = self._segments
-        beyond = segments.all[-1].end - self._words.view[COMMITTED]
+        beyond = segments.all[-1].end - self._positions.view[COMMITTED]
         taken = -(-beyond // segments.size) + segments.is_prepared
         return max(0, self.size - taken)
 
@@ -62,5 +66,5 @@ class BufferPool:
         @param position: where the log ends.
         """
         size = self._segments.size
-        waits = position // size > self._words.view[COMMITTED] // size
+        waits = position // size > self._positions.view[COMMITTED] // size
         return bool(waits) and self.remaining() == 0

@@ -47,13 +47,13 @@ class Flushing:
     """
 
     def __init__(
-        self, log: CommitLog, words: SharedPositions, holds_back: bool
+        self, log: CommitLog, positions: SharedPositions, holds_back: bool
     ) -> None:
         """
         @param holds_back: whether what is published waits for a commit.
         """
         self._log = log
-        self._words = words
+        self._positions = positions
         self._holds_back = holds_back
         self._rewrite = False
         self.committed_ms = 0
@@ -67,7 +67,7 @@ class Flushing:
         """See L{rocketbroker.store.interfaces.IStore.commit}."""
         # Before the position: the record at its end is then not older.
         ms = self._log.published_ms
-        view = self._words.view
+        view = self._positions.view
         published: int = view[PUBLISHED]
         if not is_due(view[COMMITTED], published, least_pages, self._log.segments.size):
             return False
@@ -78,7 +78,7 @@ class Flushing:
     def flush(self) -> int:
         """See L{rocketbroker.store.interfaces.IStore.flush}."""
         ms = self.committed_ms if self._holds_back else self._log.published_ms
-        view = self._words.view
+        view = self._positions.view
         target: int = view[COMMITTED]
         flushed: int = view[FLUSHED]
         if target > flushed or self._rewrite:
@@ -87,7 +87,7 @@ class Flushing:
                     continue
                 self._flush_segment(segment, flushed, target)
             self._rewrite = False
-            view = self._words.view
+            view = self._positions.view
             view[FLUSHED] = target
         self.flushed_ms = ms
         return target

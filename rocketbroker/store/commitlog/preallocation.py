@@ -38,10 +38,10 @@ class Preallocation:
     """Makes it."""
 
     def __init__(
-        self, segments: Segments, words: SharedPositions, options: StoreOptions
+        self, segments: Segments, positions: SharedPositions, options: StoreOptions
     ) -> None:
         self._segments = segments
-        self._words = words
+        self._positions = positions
         self._warms = options.warm_maped_file_enable
         self._sync_pages = 0
         if options.flush_disk_type == "SYNC_FLUSH":
@@ -50,7 +50,7 @@ class Preallocation:
     def is_scarce(self) -> bool:
         """Whether the writer comes close to what is reserved, or to the end of the last
         segment while there is no next one."""
-        position: int = self._words.view[PUBLISHED] + ALLOCATION // 2
+        position: int = self._positions.view[PUBLISHED] + ALLOCATION // 2
         segment = self._segments.all[-1]
         if segment.start + segment.allocated < segment.end:
             return position > segment.start + segment.allocated
@@ -66,7 +66,7 @@ class Preallocation:
         @return: whether there was anything to do.
         @raise OSError: there is no room in the last segment, or for the next.
         """
-        position = self._words.view[PUBLISHED]
+        position = self._positions.view[PUBLISHED]
         wanted = position + ALLOCATION
         segment = self._segments.all[-1]
         done = False

@@ -335,13 +335,13 @@ class Segments:
         path = os.path.join(self._folder(start), segment_name(start))
         return Segment(start, self.size, path, Missing(content, self.size))
 
-    def told(self, position: int, words: str, error: OSError) -> str:
+    def told(self, position: int, text: str, error: OSError) -> str:
         """What the disk of a position's segment has refused; see L{told}."""
         segment = self.find(position)
         folder = self._folder(position)
         if segment is not None:
             folder = os.path.dirname(segment.path)
-        return told(self._files, folder, words, error)
+        return told(self._files, folder, text, error)
 
     def _folder(self, start: int) -> str:
         folders = [f for f in self.folders if f not in self.full] or self.folders

@@ -34,7 +34,7 @@ class LogEnd:
 
     @ivar report: a sentence for each thing that was not right.
     @ivar zeroed: whether zeros alone stand behind the log's end.
-    @ivar given_up_bytes: how much is given up.
+    @ivar discarded_bytes: how much is given up.
     """
 
     def __init__(self, files: IFiles, segments: Segments, zeroed: bool) -> None:
@@ -42,7 +42,7 @@ class LogEnd:
         self._segments = segments
         self.zeroed = zeroed
         self.report: list[str] = []
-        self.given_up_bytes = 0
+        self.discarded_bytes = 0
 
     def cut(self, scan: Scan, clean: bool) -> int:
         """Give up what stands behind the end.
@@ -59,7 +59,7 @@ class LogEnd:
         elif not (clean and nothing):
             rest, refused = self._rest(segment, end)
             if scan.is_refused or refused:
-                self.given_up_bytes += rest
+                self.discarded_bytes += rest
                 self.report.append(
                     f"The log ends at position {end}: {refused or scan.broken}. As the "
                     f"disk may have more of it, it goes on at {segment.end}."
@@ -72,7 +72,7 @@ class LogEnd:
 
     def _zero(self, segment: Segment, end: int, rest: int, broken: str) -> None:
         if rest or broken:
-            self.given_up_bytes += rest
+            self.discarded_bytes += rest
             self.report.append(
                 f"The log ends at position {end}: {broken or NOTHING}. "
                 f"{rest} bytes that follow it are given up."
@@ -128,5 +128,5 @@ class LogEnd:
             # A log's directory may be a file system of its own.
             self._files.remove(segment.path)
             path = f"removed, as it cannot be kept beside it: {error.strerror}"
-        self.given_up_bytes += segment.end - segment.start
+        self.discarded_bytes += segment.end - segment.start
         self.report.append(f"The segment from {segment.start} on is now {path}.")

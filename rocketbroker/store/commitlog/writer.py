@@ -140,9 +140,9 @@ class CommitLog:
     def __init__(
         self,
         segments: Segments,
-        words: SharedPositions,
+        positions: SharedPositions,
         flags: RunningFlags,
-        lease: AppendLock,
+        append_lock: AppendLock,
         wall_ms: Callable[[], int],
         store_host: bytes,
         most_body: int,
@@ -164,9 +164,9 @@ class CommitLog:
         self.appended_messages = 0
         self.appended_bytes = 0
         self.published_ms = 0
-        self._words = words
+        self._positions = positions
         self._flags = flags
-        self._lease = lease
+        self._append_lock = append_lock
         self._wall_ms = wall_ms
         self._store_host = store_host
         self._most_body = most_body
@@ -187,7 +187,7 @@ class CommitLog:
 
     def append(self, drafts: Sequence[Draft]) -> None:
         """See L{rocketbroker.store.interfaces.IStore.append}."""
-        self._lease.acquire()
+        self._append_lock.acquire()
         try:
             store_ms = self._wall_ms()
             if self._flags.bits and not self._refusal.allows(store_ms):
@@ -208,11 +208,11 @@ class CommitLog:
             else:
                 self._publish(runs, store_ms)
         finally:
-            self._lease.release()
+            self._append_lock.release()
 
     def _reserve(self, drafts: Sequence[Draft]) -> list[Run]:
         """Give each draft its place in the log and its queue offset, or a status."""
-        view = self._words.view
+        view = self._positions.view
         position: int = view[PUBLISHED]
         segment = self._writable(position)
         if segment is None:
@@ -330,7 +330,7 @@ class CommitLog:
             self.appended_bytes -= sum(run.filler for run in runs)
         last = runs[-1]
         end = last.drafts[-1].end if last.drafts else last.start
-        view = self._words.view
+        view = self._positions.view
         hint = Hint(view[PUBLISHED], end, store_ms, drafts)
         view[PUBLISHED] = end
         if not self._holds_back:
@@ -348,7 +348,7 @@ class CommitLog:
 
     def _undo(self, runs: list[Run], status: int) -> None:
         """Take back what was reserved, and mark the drafts."""
-        view = self._words.view
+        view = self._positions.view
         for run in reversed(runs):
             for draft in reversed(run.drafts):
                 queue = draft.queue
@@ -371,7 +371,7 @@ class CommitLog:
 
         What is behind such a block has been cut away when the append was undone.
         """
-        view = self._words.view
+        view = self._positions.view
         published: int = view[PUBLISHED]
         segment = self.segments.find(published)
         # If not even the first record can be written, it is not a block that is bad.
@@ -407,15 +407,15 @@ class CommitLog:
 
     # Room.
 
-    def refuse(self, words: str, error: OSError) -> None:
+    def refuse(self, text: str, error: OSError) -> None:
         """Let nothing be appended before there is room again.
 
-        @param words: what cannot be done, C{{}} for the directory.
+        @param text: what cannot be done, C{{}} for the directory.
         """
-        position = self._words.view[PUBLISHED]
+        position = self._positions.view[PUBLISHED]
         if self._wants_segment:
             position = self.segments.all[-1].end
-        self._refusal.begin(self.segments.told(position, words, error), error)
+        self._refusal.begin(self.segments.told(position, text, error), error)
 
     def make_room(self, alone: bool = False) -> bool:
         """See L{Preallocation.make}; then appends are taken again."""

@@ -34,13 +34,22 @@ class BatchUnits:
     @ivar pending_next: the offset behind the last one's last message.
     """
 
-    __slots__ = ("_slot", "_words", "files", "pending", "pending_base", "pending_next")
+    __slots__ = (
+        "_positions",
+        "_slot",
+        "files",
+        "pending",
+        "pending_base",
+        "pending_next",
+    )
 
-    def __init__(self, words: SharedPositions, slot: int, files: QueueFiles) -> None:
+    def __init__(
+        self, positions: SharedPositions, slot: int, files: QueueFiles
+    ) -> None:
         """
         @param slot: the first of the queue's shared words.
         """
-        self._words = words
+        self._positions = positions
         self._slot = slot
         self.files = files
         self.pending: list[bytes] = []
@@ -50,7 +59,7 @@ class BatchUnits:
     @property
     def end(self) -> int:
         """The number of the unit that comes next, counted from byte 0."""
-        return int(self._words.view[self._slot + END]) // BATCH_SIZE
+        return int(self._positions.view[self._slot + END]) // BATCH_SIZE
 
     @property
     def start(self) -> int:
@@ -58,7 +67,7 @@ class BatchUnits:
         return self.files.all[0].start // BATCH_SIZE if self.files.all else 0
 
     def _set_end(self, number: int) -> None:
-        self._words.view[self._slot + END] = number * BATCH_SIZE
+        self._positions.view[self._slot + END] = number * BATCH_SIZE
 
     # Reading.
 
@@ -120,7 +129,7 @@ class BatchUnits:
 
         @raise OSError: the disk refused; nothing is shown, and it can be tried again.
         """
-        view, slot = self._words.view, self._slot
+        view, slot = self._positions.view, self._slot
         there = view[slot + MAX]
         number = self.end
         if self.pending_base < there:
@@ -186,7 +195,7 @@ class BatchUnits:
             files were removed.
         """
         if self.last() is None:
-            return int(self._words.view[self._slot + MIN]), 0
+            return int(self._positions.view[self._slot + MIN]), 0
         number = self._first(self.start, lowest)
         first = self._first_offset(number, lowest)
         return first, self.files.drop_before(number * BATCH_SIZE)

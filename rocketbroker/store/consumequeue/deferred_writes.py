@@ -61,16 +61,16 @@ class OwedWrites:
         no lock.
     """
 
-    __slots__ = ("_debt", "_write", "pieces")
+    __slots__ = ("_deferred_writes", "_write", "pieces")
 
     def __init__(
-        self, debt: DeferredWrites, write: Callable[[int, bytes], None]
+        self, deferred_writes: DeferredWrites, write: Callable[[int, bytes], None]
     ) -> None:
         """
         @param write: writes; raises L{OSError} if the disk refuses.
         """
         self.pieces: list[tuple[int, bytes]] = []
-        self._debt = debt
+        self._deferred_writes = deferred_writes
         self._write = write
 
     def put(self, position: int, content: bytes) -> None:
@@ -78,7 +78,7 @@ class OwedWrites:
 
         @raise OSError: the disk refused for another reason.
         """
-        with self._debt.lock:
+        with self._deferred_writes.lock:
             try:
                 self._pay()
                 self._write(position, content)
@@ -86,14 +86,14 @@ class OwedWrites:
                 if error.errno not in NO_ROOM:
                     raise
                 self.pieces = [*self.pieces, (position, content)]
-                self._debt.add(len(content), error)
+                self._deferred_writes.add(len(content), error)
 
     def pay(self) -> None:
         """I{Blocking.} Write what is owed.
 
         @raise OSError: there is still no room.
         """
-        with self._debt.lock:
+        with self._deferred_writes.lock:
             self._pay()
 
     def _pay(self) -> None:
@@ -101,11 +101,11 @@ class OwedWrites:
             position, content = self.pieces[0]
             self._write(position, content)
             self.pieces = self.pieces[1:]
-            self._debt.remove(len(content))
+            self._deferred_writes.remove(len(content))
 
     def cut(self, position: int) -> None:
         """Forget what is owed from a position on."""
-        with self._debt.lock:
+        with self._deferred_writes.lock:
             before = sum(len(content) for _, content in self.pieces)
             self.pieces = [
                 (start, content[: position - start])
@@ -114,7 +114,7 @@ class OwedWrites:
             ]
             after = sum(len(content) for _, content in self.pieces)
             if before > after:
-                self._debt.remove(before - after)
+                self._deferred_writes.remove(before - after)
 
 
 def over(

@@ -132,7 +132,7 @@ class QueueFiles:
 
     __slots__ = (
         "_bad",
-        "_debt",
+        "_deferred_writes",
         "_files",
         "_flushed",
         "_owed",
@@ -150,16 +150,17 @@ class QueueFiles:
         folder: str,
         size: int,
         setting: str = "mappedFileSizeConsumeQueue",
-        debt: DeferredWrites | None = None,
+        deferred_writes: DeferredWrites | None = None,
         bad: BadQueues | None = None,
     ) -> None:
         """
         @param setting: what says the size.
-        @param debt: counts what the disk has no room for; without it that is an error.
+        @param deferred_writes: counts what the disk has no room for; without it that
+            is an error.
         @param bad: knows what to do where the disk cannot read; the same.
         """
         self._bad = bad
-        self._debt = debt
+        self._deferred_writes = deferred_writes
         self._owed: OwedWrites | None = None
         self._files = files
         self._reading: QueueFile | None = None
@@ -246,9 +247,9 @@ class QueueFiles:
         try:
             self._write(position, content)
         except OSError as error:
-            if self._debt is None or error.errno not in NO_ROOM:
+            if self._deferred_writes is None or error.errno not in NO_ROOM:
                 raise
-            self._owed = OwedWrites(self._debt, self._write)
+            self._owed = OwedWrites(self._deferred_writes, self._write)
             self._owed.put(position, content)
 
     def _write(self, position: int, content: bytes) -> None:

@@ -74,6 +74,7 @@ class Queue:
         "pending_codes",
         "pending_end",
         "pending_offset",
+        "positions",
         "queue_id",
         "record_bytes",
         "slot",
@@ -83,14 +84,13 @@ class Queue:
         "topic_field",
         "trusted_from",
         "usable",
-        "words",
     )
 
     def __init__(
         self,
         topic: str,
         queue_id: int,
-        words: SharedPositions,
+        positions: SharedPositions,
         files: QueueFiles,
         store_host_v6: bool,
         allow_v2: bool,
@@ -100,8 +100,8 @@ class Queue:
         self.topic = topic
         self.topic_bytes = encoded
         self.queue_id = queue_id
-        self.words = words
-        self.slot = words.add_queue(topic, queue_id)
+        self.positions = positions
+        self.slot = positions.add_queue(topic, queue_id)
         self.files = files
         self.batch: BatchUnits | None = None
         self.extension: Extension | None = None
@@ -131,17 +131,17 @@ class Queue:
     @property
     def min_offset(self) -> int:
         """See L{IQueue}."""
-        return int(self.words.view[self.slot + MIN])
+        return int(self.positions.view[self.slot + MIN])
 
     @property
     def max_offset(self) -> int:
         """See L{IQueue}."""
-        return int(self.words.view[self.slot + MAX])
+        return int(self.positions.view[self.slot + MAX])
 
     @property
     def next_offset(self) -> int:
         """See L{IQueue}."""
-        return int(self.words.view[self.slot + NEXT])
+        return int(self.positions.view[self.slot + NEXT])
 
     @property
     def has_files(self) -> bool:
@@ -157,7 +157,7 @@ class Queue:
 
     def set_offsets(self, first: int, end: int) -> None:
         """Say what can be read, and let the next message follow it."""
-        view = self.words.view
+        view = self.positions.view
         view[self.slot + MIN] = first
         view[self.slot + MAX] = end
         view[self.slot + NEXT] = end
@@ -173,7 +173,7 @@ class Queue:
         """
         offset = self.pending_offset
         entries = self.pending
-        view = self.words.view
+        view = self.positions.view
         slot = self.slot
         there = view[slot + MAX]
         if offset > there:
@@ -189,7 +189,7 @@ class Queue:
     def cut(self, offset: int) -> None:
         """Let the queue end before an offset."""
         self.files.cut(offset * SIZE)
-        view = self.words.view
+        view = self.positions.view
         view[self.slot + MAX] = offset
         view[self.slot + MIN] = min(offset, view[self.slot + MIN])
 
@@ -200,7 +200,7 @@ class Queue:
         the reference would end the queue.
         """
         per_file = self.files.size // SIZE
-        view = self.words.view
+        view = self.positions.view
         first = view[self.slot + MIN]
         start = offset - offset % per_file
         if there > start or first < there >= start - per_file:
@@ -279,7 +279,7 @@ class Queue:
         """
         if self.batch is not None:
             return self.batch.begins_before(lowest)
-        view = self.words.view
+        view = self.positions.view
         first, end = view[self.slot + MIN], view[self.slot + MAX]
         files = self.files.all
         if not files:
@@ -298,7 +298,7 @@ class Queue:
         @param lowest: where the log begins now.
         @return: how many files were removed.
         """
-        view = self.words.view
+        view = self.positions.view
         if self.batch is not None:
             view[self.slot + MIN], removed = self.batch.begin_with(lowest)
             return removed

@@ -18,7 +18,7 @@ from rocketbroker.files.directories import make_lasting
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.obstacles import ASIDE, clear_for_folder
 from rocketbroker.records.entries import ENTRY, SIZE
-from rocketbroker.records.names import is_light
+from rocketbroker.records.names import is_lmq
 from rocketbroker.records.queueunits import BATCH_SIZE
 from rocketbroker.store.consumequeue.badqueues import BadQueues
 from rocketbroker.store.consumequeue.batch_queue import FOLDER as BATCH_FOLDER
@@ -39,7 +39,7 @@ class QueueTable:
     """The handles.
 
     @ivar is_batch: whether a topic has batch queues.
-    @ivar lights: how many light queues there are.
+    @ivar lmq_count: how many light queues there are.
     """
 
     def __init__(
@@ -47,14 +47,14 @@ class QueueTable:
         files: IFiles,
         root: str,
         file_size: int,
-        words: SharedPositions,
+        positions: SharedPositions,
         store_host_v6: bool,
         allow_v2: bool,
         batch_file_size: int,
         extension_size: int,
         extends: bool,
-        most_lights: int,
-        debt: DeferredWrites | None = None,
+        max_lmqs: int,
+        deferred_writes: DeferredWrites | None = None,
         is_batch: Callable[[str], bool] | None = None,
         bad: BadQueues | None = None,
     ) -> None:
@@ -63,10 +63,12 @@ class QueueTable:
         @param batch_file_size: the same of batch queues.
         @param extension_size: the same of extensions.
         @param extends: enableConsumeQueueExt.
-        @param most_lights: maxLmqConsumeQueueNum.
-        @param debt: counts what the disk has no room for; without it that is an error.
+        @param max_lmqs: maxLmqConsumeQueueNum.
+        @param deferred_writes: counts what the disk has no room for; without it that
+            is an error.
         @param is_batch: None: those topics that have a directory for such queues.
-        @param bad: knows what to do where the disk cannot read; the same as of C{debt}.
+        @param bad: knows what to do where the disk cannot read; the same as of
+            C{deferred_writes}.
         """
         self._bad = bad
         self._files = files
@@ -74,14 +76,14 @@ class QueueTable:
         self._extension_folder = os.path.join(root, EXTENSION_FOLDER)
         self._extension_size = extension_size
         self._extends = extends
-        self._most_lights = most_lights
-        self.lights = 0
-        self._debt = debt
+        self._max_lmqs = max_lmqs
+        self.lmq_count = 0
+        self._deferred_writes = deferred_writes
         self._batch_folder = os.path.join(root, BATCH_FOLDER)
         self._batch_file_size = -(-batch_file_size // BATCH_SIZE) * BATCH_SIZE
         self.is_batch = is_batch if is_batch is not None else self._has_batch_folder
         self._file_size = -(-file_size // SIZE) * SIZE
-        self._words = words
+        self._positions = positions
         self._store_host_v6 = store_host_v6
         self._allow_v2 = allow_v2
         self._queues: dict[tuple[str, int], Queue] = {}
@@ -96,13 +98,13 @@ class QueueTable:
         @raise SystemFailure: it would be one light queue too many.
         """
         if (
-            self.lights >= self._most_lights
-            and is_light(topic)
+            self.lmq_count >= self._max_lmqs
+            and is_lmq(topic)
             and (topic, queue_id) not in self._queues
         ):
             raise SystemFailure(
                 "[LMQ_CONSUME_QUEUE_NUM_EXCEEDED]there are "
-                f"{self._most_lights} light message queues, as many as "
+                f"{self._max_lmqs} light message queues, as many as "
                 "maxLmqConsumeQueueNum allows"
             )
         return self.get(topic, queue_id)
@@ -120,12 +122,12 @@ class QueueTable:
             queue = Queue(
                 topic,
                 queue_id,
-                self._words,
+                self._positions,
                 QueueFiles(
                     self._files,
                     folder,
                     self._file_size,
-                    debt=self._debt,
+                    deferred_writes=self._deferred_writes,
                     bad=self._bad,
                 ),
                 self._store_host_v6,
@@ -134,7 +136,7 @@ class QueueTable:
             if queue.storable and (self._extends or self._is_extended(queue)):
                 queue.extension = self._extension(queue)
             self._queues[topic, queue_id] = queue
-            self.lights += is_light(topic)
+            self.lmq_count += is_lmq(topic)
         if self.is_batch(topic) != (queue.batch is not None) and not queue.has_files:
             queue.become(None if queue.batch is not None else self._units(queue))
         return queue
@@ -151,10 +153,10 @@ class QueueTable:
             folder,
             self._batch_file_size,
             "mapperFileSizeBatchConsumeQueue",
-            self._debt,
+            self._deferred_writes,
             self._bad,
         )
-        return BatchUnits(self._words, queue.slot, files)
+        return BatchUnits(self._positions, queue.slot, files)
 
     def _is_extended(self, queue: Queue) -> bool:
         """Whether a queue has an extension from a time when that was switched on."""
@@ -174,7 +176,7 @@ class QueueTable:
                 self._extension_path(queue),
                 self._extension_size,
                 "mappedFileSizeConsumeQueueExt",
-                self._debt,
+                self._deferred_writes,
                 self._bad,
             )
         )

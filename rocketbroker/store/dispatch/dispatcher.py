@@ -17,7 +17,7 @@ from typing import Final, final
 from rocketbroker.records.entries import ENTRY, FILLED_SIZE
 from rocketbroker.records.queueunits import BatchUnit
 from rocketbroker.records.sysflags import INNER_BATCH
-from rocketbroker.store.commitlog.batch_records import LIGHT_MARK, lights_of, place_of
+from rocketbroker.store.commitlog.batch_records import LMQ_MARK, lmqs_of, place_of
 from rocketbroker.store.commitlog.resync import Resync
 from rocketbroker.store.commitlog.scanner import Found, Scan, tag_code_of
 from rocketbroker.store.commitlog.writer import CommitLog, Hint
@@ -45,21 +45,21 @@ class Dispatcher:
     """Enters published records into their queues.
 
     @ivar extends: whether entries get a unit in their queue's extension.
-    @ivar lights: whether messages get entries in light queues.
+    @ivar multi_dispatch: whether messages get entries in light queues.
     @ivar bit_maps: gives the bit maps of these units, if anybody does.
     @ivar dispatched_ms: the store time of the last record entered.
     @ivar repeated: how many records stood in their queue already.
     @ivar gaps: how often the batches before one were not in its queue.
     @ivar unplaced: how many records fit no queue of their topic's kind.
-    @ivar misplaced: decides, during a start, on records whose number in their queue is
-        not the next; else they are entered as they say.
+    @ivar offset_sequence: decides, during a start, on records whose number in their
+        queue is not the next; else they are entered as they say.
     @ivar failures: how many steps the disk has refused.
     """
 
     def __init__(
         self,
         log: CommitLog,
-        words: SharedPositions,
+        positions: SharedPositions,
         flags: RunningFlags,
         find_queue: Callable[[bytes, int], Queue | None],
         only_flushed: bool,
@@ -80,20 +80,20 @@ class Dispatcher:
         self._levels = levels
         self._told = told
         self._log = log
-        self._words = words
+        self._positions = positions
         self._flags = flags
         self._find_queue = find_queue
         self._limit_word = FLUSHED if only_flushed else COMMITTED
         self._touched: list[Queue] = []
         self._known: dict[tuple[bytes, int], Queue] = {}
         self.extends = False
-        self.lights = False
+        self.multi_dispatch = False
         self.bit_maps: BitMaps | None = None
         self.dispatched_ms = 0
         self.repeated = 0
         self.gaps = 0
         self.unplaced = 0
-        self.misplaced: OffsetSequence | None = None
+        self.offset_sequence: OffsetSequence | None = None
         self.failures = 0
 
     def dispatch(self, most: int) -> list[Arrival]:
@@ -101,7 +101,7 @@ class Dispatcher:
 
         @raise OSError: the disk refused; the same is tried again by the next call.
         """
-        view = self._words.view
+        view = self._positions.view
         limit: int = view[self._limit_word]
         position: int = view[DISPATCHED]
         if position >= limit:
@@ -141,7 +141,7 @@ class Dispatcher:
         for _ in range(used):
             self._hand_over(hints.popleft())
         self.dispatched_ms = dispatched_ms
-        self._words.view[DISPATCHED] = position
+        self._positions.view[DISPATCHED] = position
         return arrivals
 
     def _set_times(self, used: int) -> None:
@@ -200,8 +200,8 @@ class Dispatcher:
         if sys_flag & 12 in (4, 12):
             # Half and rolled back messages stand in no queue.
             return
-        if self.lights and LIGHT_MARK in properties:
-            self._add_lights(found)
+        if self.multi_dispatch and LMQ_MARK in properties:
+            self._add_lmqs(found)
         queue = self._known.get((topic, queue_id))
         if queue is None:
             queue = self._find_queue(topic, queue_id)
@@ -220,8 +220,8 @@ class Dispatcher:
         if pending:
             expected = queue.pending_offset + len(pending)
             if offset != expected:
-                if self.misplaced is not None:
-                    for at, what in self.misplaced.decide(queue, found, expected):
+                if self.offset_sequence is not None:
+                    for at, what in self.offset_sequence.decide(queue, found, expected):
                         self.place(queue, at, what)
                     return
                 self._write(queue)
@@ -229,8 +229,8 @@ class Dispatcher:
                 queue.pending_offset = offset
         else:
             expected = queue.max_offset
-            if offset != expected and self.misplaced is not None:
-                for at, what in self.misplaced.decide(queue, found, expected):
+            if offset != expected and self.offset_sequence is not None:
+                for at, what in self.offset_sequence.decide(queue, found, expected):
                     self.place(queue, at, what)
                 return
             self._touched.append(queue)
@@ -256,10 +256,10 @@ class Dispatcher:
             self.unplaced += 1
             return
         expected = batch.pending_next if batch.pending else queue.max_offset
-        if self.misplaced is None or place[0] == expected:
+        if self.offset_sequence is None or place[0] == expected:
             self._add_unit_of(queue, batch, found, place)
             return
-        for each in self.misplaced.decide_unit(queue, found, place, expected):
+        for each in self.offset_sequence.decide_unit(queue, found, place, expected):
             self._add_unit_of(queue, batch, each, place_of(each) or place)
 
     def _add_unit_of(
@@ -288,7 +288,7 @@ class Dispatcher:
         queue.pending_codes.append(code)
         queue.pending_end = position + size
 
-    def _add_lights(self, found: Found) -> None:
+    def _add_lmqs(self, found: Found) -> None:
         """Collect the entries of a message in its light queues.
 
         A queue is never cut because of a number that a message says: an older one is
@@ -297,7 +297,7 @@ class Dispatcher:
         position, size, topic, _, _, sys_flag, _, properties = found
         if sys_flag & INNER_BATCH:
             return
-        for name, offset in lights_of(topic, properties):
+        for name, offset in lmqs_of(topic, properties):
             queue = self._find_queue(name, 0)
             if queue is None or queue.batch is not None:
                 continue
@@ -327,7 +327,7 @@ class Dispatcher:
         self, data: bytes, at: int, start: int, check_crc: int
     ) -> tuple[int, int, int]:
         """Collect the entries of many records; see L{replaying.replay}."""
-        if self.extends or self.lights:
+        if self.extends or self.multi_dispatch:
             return at, 0, 0
         return replay(data, at, start, check_crc, self._known, self._touched)
 
@@ -370,8 +370,8 @@ class Dispatcher:
             queue.extension.add(len(queue.pending), code, ms, bit_map)
 
     def _write(self, queue: Queue) -> None:
-        if self.misplaced is not None:
-            queue.pending[:] = self.misplaced.settled(
+        if self.offset_sequence is not None:
+            queue.pending[:] = self.offset_sequence.settled(
                 queue, queue.pending_offset, queue.pending
             )
         if queue.extension is not None:

@@ -54,9 +54,9 @@ class OffsetSequence:
     @ivar gaps: how often the records before one were not there, for no known reason.
     """
 
-    def __init__(self, segments: Segments, rot: CorruptionLog) -> None:
+    def __init__(self, segments: Segments, corruption_log: CorruptionLog) -> None:
         self._segments = segments
-        self._rot = rot
+        self._corruption_log = corruption_log
         self._waiting: dict[Queue, tuple[Found, int]] = {}
         self._behind: dict[Queue, Found] = {}
         self._leaps: dict[Queue, tuple[int, int]] = {}
@@ -189,7 +189,7 @@ class OffsetSequence:
         return placed
 
     def _pass(self, queue: Queue, found: Found) -> None:
-        self._rot.note(
+        self._corruption_log.note(
             found[0],
             f"The record at position {found[0]} ({found[1]} bytes) says that it is "
             f"message {found[4]} of {queue.topic}/{queue.queue_id}, which does not fit "
@@ -215,7 +215,7 @@ class OffsetSequence:
             if self._leads(queue, offset + at, before):
                 kept[at] = before
                 other = ENTRY.unpack(entries[at])[0]
-                self._rot.note(
+                self._corruption_log.note(
                     other,
                     f"The record at position {other} says that it is message "
                     f"{offset + at} of {queue.topic}/{queue.queue_id}, which is the "

@@ -31,7 +31,7 @@ class QueueFlushing:
 
     def __init__(
         self,
-        words: SharedPositions,
+        positions: SharedPositions,
         log: CommitLog,
         flushing: Flushing,
         table: QueueTable,
@@ -39,7 +39,7 @@ class QueueFlushing:
         index: Index,
         checkpoint: Checkpoint,
     ) -> None:
-        self._words = words
+        self._positions = positions
         self._log = log
         self._flushing = flushing
         self._table = table
@@ -54,13 +54,13 @@ class QueueFlushing:
             least_pages = 0
         # Before the queues: what comes meanwhile waits for the next pass.
         dispatched_ms = self._dispatcher.dispatched_ms
-        position: int = self._words.view[DISPATCHED]
+        position: int = self._positions.view[DISPATCHED]
         for queue in self._table.all():
             queue.flush(least_pages)
         if least_pages:
             dispatched_ms, position = checkpoint.logics_ms, checkpoint.position
         else:
-            position = min(position, self._words.view[FLUSHED])
+            position = min(position, self._positions.view[FLUSHED])
         self._index.flush()
         checkpoint.update(
             (self._flushing.flushed_ms, dispatched_ms, self._index.flushed_ms),

@@ -106,7 +106,7 @@ class Index:
         files: IFiles,
         options: StoreOptions,
         segments: Segments,
-        words: SharedPositions,
+        positions: SharedPositions,
         wall_ms: Callable[[], int],
         flags: RunningFlags,
         record_at: Callable[[int], bytes | None],
@@ -125,7 +125,7 @@ class Index:
         self._enabled = options.message_index_enable
         self._most_found = options.max_msgs_num_batch
         self._segments = segments
-        self._words = words
+        self._positions = positions
         self._wall_ms = wall_ms
         self._flags = flags
         self._record_at = record_at
@@ -153,7 +153,7 @@ class Index:
         @param checkpoint: tells which files are on the disk, if it was not.
         """
         self.flushed_ms = checkpoint.index_ms
-        view = self._words.view
+        view = self._positions.view
         self._all = believed_files(
             self._files,
             self._folder,
@@ -204,7 +204,7 @@ class Index:
         """How many bytes of the log are dispatched and not in the index."""
         if not self._enabled or self._closed:
             return 0
-        return max(0, int(self._words.view[DISPATCHED]) - self.position)
+        return max(0, int(self._positions.view[DISPATCHED]) - self.position)
 
     def build(self, most: int) -> bool:
         """I{Blocking.} Enter the keys of up to about C{most} records.
@@ -280,7 +280,7 @@ class Index:
                 file.close()
                 self._files.remove(file.path)
         self._shares.clear()
-        self.position = int(self._words.view[MIN_POSITION])
+        self.position = int(self._positions.view[MIN_POSITION])
         if self._all:
             self.position = max(self.position, self._all[-1].end_position)
         self._count(
@@ -290,7 +290,7 @@ class Index:
         return True
 
     def _build(self, most: int) -> None:
-        limit: int = self._words.view[DISPATCHED]
+        limit: int = self._positions.view[DISPATCHED]
         position = self.position
         shares = self._shares
         while shares and shares[0].start < position:
@@ -317,7 +317,7 @@ class Index:
 
         @return: how far that is.
         """
-        start = max(start, self._words.view[MIN_POSITION])
+        start = max(start, self._positions.view[MIN_POSITION])
         if start >= end:
             return end
         scan = Scan(self._segments, start, end, check_crc=False)
@@ -330,7 +330,7 @@ class Index:
                 break
         if scan.broken:
             # What the dispatch has skipped, too, and told of; or it was just removed.
-            lowest: int = self._words.view[MIN_POSITION]
+            lowest: int = self._positions.view[MIN_POSITION]
             if scan.position < lowest:
                 return min(lowest, end)
             behind = Resync(self._segments).next_or_end(scan.position)

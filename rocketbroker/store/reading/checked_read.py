@@ -48,7 +48,7 @@ LARGE: Final = 64 << 10
 MAX_TRIES: Final = 5
 
 #: Queues of this prefix hold entries of records that stand in another one, too.
-LIGHT_PREFIX: Final = b"%LMQ%"
+LMQ_PREFIX: Final = b"%LMQ%"
 MULTI_DISPATCH: Final = b"INNER_MULTI_DISPATCH\x01"
 
 
@@ -112,7 +112,11 @@ class CorruptionLog:
 
 
 def given_up(
-    rot: CorruptionLog, segments: Segments, position: int, size: int, error: OSError
+    corruption_log: CorruptionLog,
+    segments: Segments,
+    position: int,
+    size: int,
+    error: OSError,
 ) -> str:
     """Why a record cannot be read, if the disk has refused it often enough.
 
@@ -123,7 +127,7 @@ def given_up(
     if error.errno not in UNREADABLE or segment is None:
         raise error
     data, why = segments.before_bad(segment, size, position - segment.start)
-    if not why or not rot.gives_up(position, position + len(data)):
+    if not why or not corruption_log.gives_up(position, position + len(data)):
         raise error
     return why
 
@@ -142,7 +146,7 @@ class CheckedRead:
     def __init__(
         self,
         segments: Segments,
-        rot: CorruptionLog,
+        corruption_log: CorruptionLog,
         queue: Queue,
         offset: int,
         bounds: tuple[int, int],
@@ -155,7 +159,7 @@ class CheckedRead:
         @param limits: the most messages and bytes.
         """
         self._segments = segments
-        self._rot = rot
+        self._corruption_log = corruption_log
         self._queue = queue
         self.offset = offset
         self._lowest, self._published = bounds
@@ -220,9 +224,9 @@ class CheckedRead:
         except (Blank, Broken) as error:
             why = str(error)
         except OSError as error:
-            why = given_up(self._rot, self._segments, position, size, error)
+            why = given_up(self._corruption_log, self._segments, position, size, error)
         if not self._keeps_place(offset, position):
-            self._rot.note(
+            self._corruption_log.note(
                 position,
                 f"Message {offset} of {self._queue.topic}/{self._queue.queue_id}, at "
                 f"position {position} ({size} bytes), cannot be read: {why}.",
@@ -264,7 +268,7 @@ class CheckedRead:
             if said != offset and not self._is_shifted(offset, said - offset):
                 raise Broken(f"it says that it is message {said}")
         elif (
-            not queue.topic_bytes.startswith(LIGHT_PREFIX)
+            not queue.topic_bytes.startswith(LMQ_PREFIX)
             or MULTI_DISPATCH not in properties
         ):
             raise Broken(f"it says that it is of {topic!r}/{queue_id}")

@@ -83,18 +83,18 @@ class Reading:
     def __init__(
         self,
         segments: Segments,
-        words: SharedPositions,
+        positions: SharedPositions,
         options: StoreOptions,
         memory_bytes: int,
-        rot: CorruptionLog,
+        corruption_log: CorruptionLog,
     ) -> None:
         """
         @param memory_bytes: the physical memory of the machine.
-        @param rot: told of what cannot be handed out.
+        @param corruption_log: told of what cannot be handed out.
         """
-        self._rot = rot
+        self._corruption_log = corruption_log
         self._segments = segments
-        self._words = words
+        self._positions = positions
         self._hot_bytes = (
             memory_bytes * options.access_message_in_memory_max_ratio // 100
         )
@@ -111,7 +111,7 @@ class Reading:
 
     def is_cold(self, queue: Queue, offset: int) -> bool:
         """See L{rocketbroker.store.interfaces.IStore.is_cold}."""
-        view = self._words.view
+        view = self._positions.view
         published = view[PUBLISHED]
         if published - view[MIN_POSITION] <= self._hot_bytes:
             return False
@@ -136,7 +136,7 @@ class Reading:
         matches: Matches,
     ) -> ReadResult:
         """See L{rocketbroker.store.interfaces.IStore.read}."""
-        view = self._words.view
+        view = self._positions.view
         first = view[queue.slot + MIN]
         end = view[queue.slot + MAX]
         if not first <= offset < end:
@@ -187,7 +187,7 @@ class Reading:
         self, queue: Queue, offset: int, most_messages: int, most_bytes: int
     ) -> tuple[bool, int, int]:
         """Whether what stands there is cold; how many messages and bytes to give."""
-        view = self._words.view
+        view = self._positions.view
         cold = view[PUBLISHED] - view[MIN_POSITION] > self._hot_bytes and self.is_cold(
             queue, offset
         )
@@ -202,16 +202,16 @@ class Reading:
         self, queue: Queue, offset: int, asked: int, most_bytes: int, cold: bool
     ) -> CheckedRead:
         """What takes the records of one read that have to be checked."""
-        view = self._words.view
+        view = self._positions.view
         bounds = view[MIN_POSITION], view[COMMITTED]
         limits = asked, most_bytes
         return CheckedRead(
-            self._segments, self._rot, queue, offset, bounds, limits, cold
+            self._segments, self._corruption_log, queue, offset, bounds, limits, cold
         )
 
     def look_for(self, queue: Queue, cold: bool, wanted: MessageFilter) -> Look:
         """What looks at the messages of one read."""
-        view = self._words.view
+        view = self._positions.view
         bounds = view[MIN_POSITION], view[COMMITTED]
         return Look(self._segments, bounds, queue.extension, cold, wanted)
 
@@ -230,7 +230,7 @@ class Reading:
         self, queue: Queue, offset: int, most_messages: int, most_bytes: int
     ) -> ReadResult | None:
         """See L{rocketbroker.store.interfaces.IStore.read_warm}."""
-        view = self._words.view
+        view = self._positions.view
         slot = queue.slot
         first = view[slot + MIN]
         end = view[slot + MAX]
@@ -274,7 +274,7 @@ class Reading:
         if segment is None:
             return None
         low = segment.start
-        limit = min(segment.end, self._words.view[COMMITTED])
+        limit = min(segment.end, self._positions.view[COMMITTED])
         stop = positions[-1] + sizes[-1]
         if stop - start == total and start < stop <= limit:
             # One extent, unless entries are wrong in a way that adds up; and then too

@@ -32,14 +32,17 @@ class TimeLookup:
     """Looks single records up."""
 
     def __init__(
-        self, segments: Segments, words: SharedPositions, rot: CorruptionLog
+        self,
+        segments: Segments,
+        positions: SharedPositions,
+        corruption_log: CorruptionLog,
     ) -> None:
         """
-        @param rot: told of what the disk cannot read.
+        @param corruption_log: told of what the disk cannot read.
         """
-        self._rot = rot
+        self._corruption_log = corruption_log
         self._segments = segments
-        self._words = words
+        self._positions = positions
 
     def record_at(self, position: int) -> bytes | None:
         """See L{rocketbroker.store.interfaces.IStore.record_at}."""
@@ -51,7 +54,7 @@ class TimeLookup:
         return data
 
     def _bytes_at(self, position: int) -> bytes:
-        view = self._words.view
+        view = self._positions.view
         committed = view[COMMITTED]
         if not view[MIN_POSITION] <= position <= committed - 8:
             return b""
@@ -63,9 +66,9 @@ class TimeLookup:
                 return b""
             return self._segments.read(position, size, True)
         except OSError as error:
-            why = given_up(self._rot, self._segments, position, size, error)
+            why = given_up(self._corruption_log, self._segments, position, size, error)
         said = f"The record at position {position} cannot be read: {why}."
-        self._rot.note(position, said)
+        self._corruption_log.note(position, said)
         return b""
 
     def _parse(self, data: bytes, position: int) -> Found | None:
@@ -87,7 +90,7 @@ class TimeLookup:
         else:
             entry = queue.read(offset, 1)
             position = ENTRY.unpack(entry)[0] if len(entry) == SIZE else -1
-        if position < self._words.view[MIN_POSITION]:
+        if position < self._positions.view[MIN_POSITION]:
             return -1
         found = self._parse(self._bytes_at(position), position)
         return _UNREADABLE if found is None else found[6]

@@ -28,7 +28,7 @@ from typing import Final, final
 
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.entries import SIZE
-from rocketbroker.records.names import is_light
+from rocketbroker.records.names import is_lmq
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.recovery.known_topics import topics_version
 
@@ -117,7 +117,7 @@ class CleanShutdown:
             for (topic, queue_id), end in self._ends.items()
             if end > 0
             and queue_id < 1 << 31
-            and (listed is None or topic in listed or is_light(topic))
+            and (listed is None or topic in listed or is_lmq(topic))
         ]
 
     def _begin_of(self, queue: Queue, first: int) -> int:
@@ -140,7 +140,7 @@ class CleanShutdown:
             what = ""
             end = self.end_of(queue.topic, queue.queue_id)
             begin = self._begin_of(queue, first)
-            if not (queue.max_offset or self.is_undeleted or is_light(queue.topic)):
+            if not (queue.max_offset or self.is_undeleted or is_lmq(queue.topic)):
                 # Its topic may have been deleted and made again.
                 continue
             if queue.max_offset < end and published <= self.published:

@@ -146,7 +146,7 @@ class Recovery:
         self.begins_late = False
         self.report: list[str] = []
         self.records = 0
-        self.given_up_bytes = 0
+        self.discarded_bytes = 0
         self.last_store_ms = 0
 
     def run(self, clean: bool) -> None:
@@ -160,9 +160,9 @@ class Recovery:
         self.report += self._table.load(clean, partial(self._disbelieve, clean))
         if not self._believed:
             self.report.append("All queues are made again.")
-        if self._table.lights:
+        if self._table.lmq_count:
             # Whether messages are still to get into them or not.
-            self._dispatcher.lights = True
+            self._dispatcher.multi_dispatch = True
         if not segments.all:
             self._ends.forget()
             self._empty()
@@ -185,7 +185,7 @@ class Recovery:
             if start > first and not self._believed:
                 start = first
                 self._bound(start, cut=True)
-        self._dispatcher.misplaced = self._misplaced
+        self._dispatcher.offset_sequence = self._misplaced
         believed = self._believed
         scan = self._scan(start, start > first)
         gaps = self._misplaced.gaps or self._dispatcher.gaps
@@ -200,7 +200,7 @@ class Recovery:
             scan = self._scan(start, False)
         if self._looked is not None:
             self.report += self._looked.doubts(start)
-        self._dispatcher.misplaced = None
+        self._dispatcher.offset_sequence = None
         if self._known_end > segments.all[-1].end:
             self.report += extend(segments, scan.position, self._known_end)
             if not scan.broken:
@@ -468,7 +468,7 @@ class Recovery:
             self._rot.lose(self._ended, scan.position)
         self.zeroed = log_end.zeroed
         self.report += log_end.report
-        self.given_up_bytes += log_end.given_up_bytes
+        self.discarded_bytes += log_end.discarded_bytes
 
     def _keep_number(self, queue: Queue, end: int) -> None:
         """Let an empty queue, all of whose records are gone, go on where it was.

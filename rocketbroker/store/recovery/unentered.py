@@ -37,7 +37,7 @@ from functools import partial
 from typing import Final, final
 
 from rocketbroker.records.entries import ENTRY, FILLED_SIZE, SIZE
-from rocketbroker.records.names import is_light
+from rocketbroker.records.names import is_lmq
 from rocketbroker.records.queueunits import BatchUnit
 from rocketbroker.records.sysflags import INNER_BATCH
 from rocketbroker.store.commitlog.batch_records import place_of
@@ -117,7 +117,7 @@ class Unentered:
 
         @param end: where the last record ends that a queue leads to.
         """
-        queues = [q for q in self._table.all() if q.has_files and not is_light(q.topic)]
+        queues = [q for q in self._table.all() if q.has_files and not is_lmq(q.topic)]
         with contextlib.suppress(OSError):
             self._ends = {queue: _end_of(queue) for queue in queues}
             for segment in reversed(self._segments.all):

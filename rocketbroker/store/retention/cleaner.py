@@ -77,8 +77,8 @@ class Cleaner:
         segments: Segments,
         table: QueueTable,
         index: Index,
-        words: SharedPositions,
-        lease: AppendLock,
+        positions: SharedPositions,
+        append_lock: AppendLock,
         space: DiskUsage,
         wall_ms: Callable[[], int],
         hour_of: Callable[[int], int],
@@ -94,8 +94,8 @@ class Cleaner:
         self._segments = segments
         self._table = table
         self._index = index
-        self._words = words
-        self._lease = lease
+        self._positions = positions
+        self._append_lock = append_lock
         self._space = space
         self._wall_ms = wall_ms
         self._hour_of = hour_of
@@ -170,11 +170,11 @@ class Cleaner:
         return True
 
     def _begin_at(self, position: int) -> None:
-        self._words.view[MIN_POSITION] = position
+        self._positions.view[MIN_POSITION] = position
 
     def _needed(self, force: bool) -> int:
         """Where the log begins that somebody still has to read."""
-        view = self._words.view
+        view = self._positions.view
         needed: int = min(view[FLUSHED], view[DISPATCHED])
         if not force and self._index.behind:
             needed = min(needed, self._index.position)
@@ -203,7 +203,7 @@ class Cleaner:
     # What follows the log.
 
     def _clean_queues(self) -> Iterator[int]:
-        lowest: int = self._words.view[MIN_POSITION]
+        lowest: int = self._positions.view[MIN_POSITION]
         if lowest <= self._followed:
             return
         for number, queue in enumerate(self._table.all(), 1):
@@ -235,8 +235,8 @@ class Cleaner:
         """
         if not queue.begins_before(lowest):
             return 0
-        self._lease.acquire()
+        self._append_lock.acquire()
         try:
             return queue.begin_with(lowest)
         finally:
-            self._lease.release()
+            self._append_lock.release()

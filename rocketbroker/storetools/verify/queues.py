@@ -17,7 +17,7 @@ from rocketbroker.errors import StoreError
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.records.queueunits import BatchUnit
 from rocketbroker.records.sysflags import INNER_BATCH, takes_queue_offset
-from rocketbroker.store.commitlog.batch_records import batch_of, lights_of
+from rocketbroker.store.commitlog.batch_records import batch_of, lmqs_of
 from rocketbroker.store.commitlog.ordinary import Lane, collect
 from rocketbroker.store.commitlog.scanner import (
     SMALLEST,
@@ -353,7 +353,7 @@ class QueueVerification:
         if found[1] != size:
             return f"the record there has {found[1]} bytes"
         if topic.startswith(SHARED_PREFIX):
-            if (topic.encode(), offset) not in lights_of(found[2], found[7]):
+            if (topic.encode(), offset) not in lmqs_of(found[2], found[7]):
                 return "the record there does not say that it stands here"
         elif (_name(found[2]), found[3], found[4]) != (topic, queue_id, offset):
             return f"the record there is {found[4]} of {_name(found[2])}/{found[3]}"

@@ -179,7 +179,7 @@ class ProgressTests(LevelCase):
         """One before the queue is its beginning; what is between is gone."""
         for _ in range(3):
             self.wait()
-        self.queue.words.view[self.queue.slot + MIN] = 2
+        self.queue.positions.view[self.queue.slot + MIN] = 2
         self.assertEqual(self.level.correct(), 2)
         self.assertEqual(self.level.offset, 2)
         self.level.keep(0)

@@ -67,7 +67,7 @@ class FailureTests(DelayingCase):
             self.pass_by(MAX_TRIES * BROKEN_SECONDS)
         self.assertEqual([body[:1] for body in self.bodies()], [b"0", b"2", b"3"])
         self.assertEqual(self.rig.schedule.unreadable, 1)
-        self.assertEqual(self.rig.store.rotten_records, 1)
+        self.assertEqual(self.rig.store.corrupt_records, 1)
         self.flushLoggedErrors(OSError)
 
     def test_noRoom(self) -> None:
@@ -187,7 +187,7 @@ class FailureTests(DelayingCase):
             self.send(1, b"%d" % number)
         queue = self.rig.store.queue(SCHEDULE_TOPIC, 0)
         assert isinstance(queue, Queue)
-        queue.words.view[queue.slot + MIN] = 2
+        queue.positions.view[queue.slot + MIN] = 2
         with capturedLogs() as events:
             self.pass_by(1.5)
         self.assertEqual(self.bodies(), [b"2"])

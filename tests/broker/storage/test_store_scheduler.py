@@ -228,7 +228,7 @@ class RegularTests(UpkeepCase):
     def test_findings(self) -> None:
         """What was found wrong on the disk is logged, once."""
         self.scheduler.start()
-        self.rig.store.rot.note(7, "Nothing stands at 7.")
+        self.rig.store.corruption_log.note(7, "Nothing stands at 7.")
         with capturedLogs() as events:
             for _ in range(3):
                 self.advance(TELL_SECONDS)

@@ -113,7 +113,7 @@ class BadQueuesTests(SynchronousTestCase):
             for _ in range(2):
                 error = self.assertRaises(ReadError, self.read, store)
                 self.assertEqual((error.filename, error.position), (FILE, BLOCK))
-            self.assertEqual(store.rotten_records, 1)
+            self.assertEqual(store.corrupt_records, 1)
             (said,) = store.findings()
             self.assertIn(f"({FILE}, position {BLOCK})", said)
             self.assertEqual(bodies(store, store.queue("T", 1)), [b"beside"])
@@ -264,7 +264,7 @@ class BadIndexTests(SynchronousTestCase):
         self.disk.spoil(self.path, BLOCK, 3 * BLOCK)
         error = self.assertRaises(ReadError, self.find, store, 300)
         self.assertEqual(error.filename, self.path)
-        self.assertEqual(store.rotten_records, 1)
+        self.assertEqual(store.corrupt_records, 1)
         self.assertIn(self.path, store.findings()[0])
         self.build(store)
         self.assertEqual([self.find(store, n) for n in range(400)], [1] * 400)

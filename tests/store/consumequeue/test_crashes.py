@@ -38,18 +38,18 @@ def contents(store: Store) -> list[tuple[IQueue, dict[int, bytes]]]:
     """The queues, and what each of them has, by offset."""
     queue, light = store.queue("T", 0), store.queue("%LMQ%a", 0)
     batches = store.queue("B", 0)
-    lights = {}
+    lmqs = {}
     offset = light.min_offset
     while offset < light.max_offset:
         result = store.read(light, offset, 32, 1 << 20, None)
         for message in decode_all(b"".join(result.records)):
             place = int(message.properties[INNER_MULTI_QUEUE_OFFSET])
-            lights[place] = message.body
+            lmqs[place] = message.body
         offset = result.next_offset
     return [
         (queue, placed(store, queue)),
         (batches, dict(unwrapped(store, batches))),
-        (light, lights),
+        (light, lmqs),
     ]
 
 

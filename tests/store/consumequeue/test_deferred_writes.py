@@ -27,10 +27,12 @@ class DebtTests(SynchronousTestCase):
         self.disk.make_dirs("/s")
         self.disk.sync_dir("/")
         self.flags = RunningFlags()
-        self.debt = DeferredWrites(
+        self.deferred_writes = DeferredWrites(
             self.flags, lambda words, error: words.format(FOLDER)
         )
-        self.files = QueueFiles(self.disk, FOLDER, SIZE, debt=self.debt)
+        self.files = QueueFiles(
+            self.disk, FOLDER, SIZE, deferred_writes=self.deferred_writes
+        )
         self.files.write(0, b"a" * 60)
         self.files.flush()
 
@@ -44,7 +46,7 @@ class DebtTests(SynchronousTestCase):
         self.full()
         self.files.write(60, b"b" * 60)
         self.files.write(120, b"c" * 10)
-        self.assertEqual(self.debt.bytes, 70)
+        self.assertEqual(self.deferred_writes.bytes, 70)
         self.assertEqual(
             self.flags.reasons(WRITE_LOGICS_QUEUE_ERROR),
             "a consume queue in /s/T/0 cannot be written",
@@ -61,7 +63,7 @@ class DebtTests(SynchronousTestCase):
         self.assertRaises(OSError, self.files.flush)
         self.disk.heal()
         self.files.flush()
-        self.assertEqual((self.debt.bytes, self.flags.bits), (0, 0))
+        self.assertEqual((self.deferred_writes.bytes, self.flags.bits), (0, 0))
         self.assertEqual(self.files.read(60, 40), b"b" * 40)
         self.disk.crash()
         name = self.disk.list(FOLDER)[1]
@@ -74,7 +76,7 @@ class DebtTests(SynchronousTestCase):
         self.files.write(65, b"c" * 10)
         self.disk.heal()
         self.files.write(75, b"d" * 5)
-        self.assertEqual(self.debt.bytes, 0)
+        self.assertEqual(self.deferred_writes.bytes, 0)
         self.assertEqual(self.files.read(60, 20), b"b" * 5 + b"c" * 10 + b"d" * 5)
 
     def test_noFile(self) -> None:
@@ -93,10 +95,10 @@ class DebtTests(SynchronousTestCase):
         self.files.write(60, b"b" * 30)
         self.files.write(90, b"c" * 30)
         self.files.cut(70)
-        self.assertEqual(self.debt.bytes, 10)
+        self.assertEqual(self.deferred_writes.bytes, 10)
         self.assertEqual(self.files.read(60, 40), b"b" * 10 + bytes(30))
         self.files.drop(0)
-        self.assertEqual((self.debt.bytes, self.flags.bits), (0, 0))
+        self.assertEqual((self.deferred_writes.bytes, self.flags.bits), (0, 0))
         self.assertEqual(self.files.read(60, 40), b"")
 
     def test_gap(self) -> None:
@@ -108,7 +110,7 @@ class DebtTests(SynchronousTestCase):
         self.files.write(510, b"d" * 10)
         self.disk.heal()
         self.files.flush()
-        self.assertEqual((self.debt.bytes, self.flags.bits), (0, 0))
+        self.assertEqual((self.deferred_writes.bytes, self.flags.bits), (0, 0))
         self.assertEqual([each.start for each in self.files.all], [500])
         self.assertEqual(self.files.read(500, 20), b"c" * 10 + b"d" * 10)
         self.files.write(900, b"e" * 10)

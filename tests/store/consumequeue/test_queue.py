@@ -31,14 +31,14 @@ class QueueCase(SynchronousTestCase):
         """A queue without files."""
         self.disk = MemoryDisk()
         self.disk.make_dirs("/s")
-        self.words = SharedPositions(self.disk, "/s")
+        self.positions = SharedPositions(self.disk, "/s")
         self.queue = self.make()
 
     def make(self) -> Queue:
         """A handle over what is on the disk."""
         files = QueueFiles(self.disk, FOLDER, SIZE)
         QueueLoading(self.disk, True, self.fail).load([([files], 20)])
-        return Queue("T", 0, self.words, files, False, True)
+        return Queue("T", 0, self.positions, files, False, True)
 
     def enter(self, offset: int, *numbers: int) -> None:
         """Enter entries."""
@@ -75,7 +75,7 @@ class QueueTests(QueueCase):
 
     def test_nextAhead(self) -> None:
         """The next offset is not set back to what has been entered."""
-        self.words.view[self.queue.slot] = 9
+        self.positions.view[self.queue.slot] = 9
         self.enter(0, 0)
         self.assertEqual(self.offsets(), (0, 1, 9))
 

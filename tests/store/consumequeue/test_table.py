@@ -24,8 +24,10 @@ class QueueTableTests(SynchronousTestCase):
 
     def make(self, size: int) -> QueueTable:
         """A table over what is on the disk."""
-        words = SharedPositions(self.disk, "/s")
-        return QueueTable(self.disk, "/s", size, words, False, True, 460, 200, False, 3)
+        positions = SharedPositions(self.disk, "/s")
+        return QueueTable(
+            self.disk, "/s", size, positions, False, True, 460, 200, False, 3
+        )
 
     def test_size(self) -> None:
         """The size of files is rounded up to whole entries."""

@@ -136,7 +136,7 @@ class DispatchTests(SynchronousTestCase):
         self.assertTrue(1 <= len(bodies(self.store, first)) < 4)
         (said,) = self.store.findings()
         self.assertIn("No record can be read at position", said)
-        self.assertEqual(self.store.rotten_records, 1)
+        self.assertEqual(self.store.corrupt_records, 1)
 
 
 class DeleteTests(SynchronousTestCase):

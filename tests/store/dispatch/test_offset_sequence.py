@@ -84,12 +84,12 @@ class MisplacedTests(SynchronousTestCase):
             size = self.drafts[0][4].end - position
             kept = (*before, 0) if forget else (position, size, 0)
             self.assertEqual(ENTRY.unpack(entry), kept)
-            self.assertEqual(store.rotten_records, 1)
+            self.assertEqual(store.corrupt_records, 1)
             self.assertIn(f"at position {position}: the CRC", store.report[0])
-            self.assertEqual(store.given_up_bytes, 0)
+            self.assertEqual(store.discarded_bytes, 0)
             store = self.again()
             self.check(0, {4})
-            self.assertEqual(store.rotten_records, 1)
+            self.assertEqual(store.corrupt_records, 1)
             self.offline(store.queue("T", 0).max_offset)
 
     def offline(self, end: int) -> None:
@@ -127,7 +127,7 @@ class MisplacedTests(SynchronousTestCase):
                     lost = forget and at == 9
                     self.check(0, {at}, 9 if lost else 10)
                     self.check(1, set())
-                    self.assertEqual(self.store.rotten_records, 1)
+                    self.assertEqual(self.store.corrupt_records, 1)
 
     def test_queue(self) -> None:
         """A record that says another queue does not take the place of that one's."""
@@ -183,7 +183,7 @@ class MisplacedTests(SynchronousTestCase):
         queue = store.queue("T", 0)
         self.assertEqual(placed(store, queue), {10: b"0.10"})
         self.assertEqual((queue.min_offset, queue.max_offset), (10, 11))
-        self.assertEqual(store.rotten_records, 0)
+        self.assertEqual(store.corrupt_records, 0)
 
     def test_zeroAtTheEnd(self) -> None:
         """The last message of a queue that says it is the first is not believed if its
@@ -200,7 +200,7 @@ class MisplacedTests(SynchronousTestCase):
         file.pwrite(file.pread(SIZE, 3 * SIZE), 4 * SIZE)
         self.again()
         self.check(0, set())
-        self.assertEqual(self.store.rotten_records, 0)
+        self.assertEqual(self.store.corrupt_records, 0)
 
 
 class UnitsTests(SynchronousTestCase):

@@ -428,14 +428,14 @@ class LimitTests(SynchronousTestCase):
         """Room for many keys."""
         self.disk = MemoryDisk()
         self.disk.make_dirs(ROOT)
-        self.words = SharedPositions(self.disk, ROOT)
-        self.addCleanup(self.words.close)
+        self.positions = SharedPositions(self.disk, ROOT)
+        self.addCleanup(self.positions.close)
         self.record = b""
         self.index = Index(
             self.disk,
             options(max_index_num=NEAR_FULL),
             Segments(self.disk, [], SEGMENT),
-            self.words,
+            self.positions,
             Wall(),
             RunningFlags(),
             lambda position: self.record,
@@ -452,7 +452,7 @@ class LimitTests(SynchronousTestCase):
         for number, draft in enumerate(drafts):
             draft.position = start + number
         self.index.hand_over(Hint(start, end, START_MS, drafts))
-        self.words.view[DISPATCHED] = end
+        self.positions.view[DISPATCHED] = end
         while self.index.build(10):
             pass
 
@@ -486,7 +486,7 @@ class LimitTests(SynchronousTestCase):
         for number, draft in enumerate(drafts):
             draft.position = number
         self.index.hand_over(Hint(0, 300, START_MS, drafts))
-        self.words.view[DISPATCHED] = 300
+        self.positions.view[DISPATCHED] = 300
         self.index.build(100)
         for number in range(20):
             found = self.index.find(f"T{number}", "k", 64, 0, EVER)[0]

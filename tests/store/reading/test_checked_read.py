@@ -35,22 +35,22 @@ class RotTests(SynchronousTestCase):
 
     def test_once(self) -> None:
         """A place is counted and told of once."""
-        rot = CorruptionLog()
+        corruption_log = CorruptionLog()
         for _ in range(2):
-            rot.note(7, "It is at 7.")
-        rot.note(8, "It is at 8.")
-        self.assertEqual(rot.records, 2)
-        self.assertEqual(rot.said(), ["It is at 7.", "It is at 8."])
-        self.assertEqual(rot.said(), [])
+            corruption_log.note(7, "It is at 7.")
+        corruption_log.note(8, "It is at 8.")
+        self.assertEqual(corruption_log.records, 2)
+        self.assertEqual(corruption_log.said(), ["It is at 7.", "It is at 8."])
+        self.assertEqual(corruption_log.said(), [])
 
     def test_most(self) -> None:
         """Beyond a number of places the oldest sentences are dropped, and those known
         are forgotten; the count goes on."""
-        rot = CorruptionLog()
+        corruption_log = CorruptionLog()
         for position in range(MAX_NOTED + 1):
-            rot.note(position, f"It is at {position}.")
-        self.assertEqual(rot.records, MAX_NOTED + 1)
-        said = rot.said()
+            corruption_log.note(position, f"It is at {position}.")
+        self.assertEqual(corruption_log.records, MAX_NOTED + 1)
+        said = corruption_log.said()
         self.assertEqual(len(said), MAX_SAID)
         self.assertEqual(said[-1], f"It is at {MAX_NOTED}.")
 
@@ -100,7 +100,7 @@ class CheckedReadTests(SynchronousTestCase):
         warm = store.read_warm(queue, 4, 32, 1 << 20)
         assert warm is not None
         self.assertEqual(warm.count, 1)
-        self.assertEqual((store.rotten_records, store.findings()), (0, []))
+        self.assertEqual((store.corrupt_records, store.findings()), (0, []))
 
     def test_fields(self) -> None:
         """A bit in the size, magic number, CRC, queue, offset, position, body or topic:
@@ -112,7 +112,7 @@ class CheckedReadTests(SynchronousTestCase):
             for _ in range(2):
                 self.assertEqual(bodies(store, queue), [b"zero", b"two", b"3"], field)
             self.assertEqual(self.read(store, queue, 1).next_offset, 4)
-            self.assertEqual(store.rotten_records, 1)
+            self.assertEqual(store.corrupt_records, 1)
             (said,) = store.findings()
             position = self.drafts[1].position
             self.assertIn(f"Message 1 of T/0, at position {position}", said)
@@ -187,7 +187,7 @@ class CheckedReadTests(SynchronousTestCase):
         store, queue = self.again()
         result = self.read(store, queue, 0, tag=1)
         self.assertEqual((result.status, result.count), (NO_MATCHED_MESSAGE, 0))
-        self.assertEqual(store.rotten_records, 0)
+        self.assertEqual(store.corrupt_records, 0)
 
     def test_shifted(self) -> None:
         """Entries that all stand before where their records say, as the reference
@@ -198,7 +198,7 @@ class CheckedReadTests(SynchronousTestCase):
         self.disk.remove(f"{ROOT}/rocketbroker.ends")
         store, queue = self.again()
         self.assertEqual(bodies(store, queue), [b"one", b"two", b"3"])
-        self.assertEqual(store.rotten_records, 0)
+        self.assertEqual(store.corrupt_records, 0)
 
     def test_light(self) -> None:
         """A queue of the kind that has entries of others' records gives them out if the
@@ -227,7 +227,7 @@ class CheckedReadTests(SynchronousTestCase):
         self.assertTrue(store.is_cold(queue, 4))
         result = self.read(store, queue, 4)
         self.assertEqual((result.count, result.next_offset), (1, 6))
-        self.assertEqual(store.rotten_records, 1)
+        self.assertEqual(store.corrupt_records, 1)
 
     def test_deleted(self) -> None:
         """After its topic was deleted, a queue is believed again from its start."""

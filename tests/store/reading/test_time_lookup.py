@@ -80,10 +80,10 @@ class TimeTests(SynchronousTestCase):
                     OSError, self.store.store_time, self.queue, number
                 )
                 self.assertEqual(error.errno, errno.EIO)
-                self.assertEqual(self.store.rotten_records, 0)
+                self.assertEqual(self.store.corrupt_records, 0)
             self.assertEqual(self.store.store_time(self.queue, number), -1)
             self.assertIsNone(self.store.record_at(position))
-            self.assertEqual(self.store.rotten_records, 1)
+            self.assertEqual(self.store.corrupt_records, 1)
             self.assertIn(f"({path}, position ", self.store.findings()[0])
             times = [10, 20, 20, 20, 30]
             for at, ms in enumerate(times):

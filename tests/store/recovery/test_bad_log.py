@@ -75,7 +75,7 @@ class BadLogTests(SynchronousTestCase):
             self.assertEqual(
                 bodies(store, store.queue("T", 0)), self.readable(block), block
             )
-            self.assertTrue(store.rotten_records)
+            self.assertTrue(store.corrupt_records)
             at = block % SEGMENT
             name = segment_name(block - at)
             self.assertIn(f"{name}, position {at})", "".join(store.report))
@@ -107,9 +107,9 @@ class BadLogTests(SynchronousTestCase):
                 OSError, store.read, queue, first.queue_offset, 9, 1 << 20, None
             )
             self.assertEqual(error.errno, errno.EIO)
-            self.assertEqual(store.rotten_records, 0)
+            self.assertEqual(store.corrupt_records, 0)
         self.assertEqual(bodies(store, queue), self.readable(block))
-        self.assertEqual(store.rotten_records, 150 - len(self.readable(block)))
+        self.assertEqual(store.corrupt_records, 150 - len(self.readable(block)))
         self.assertIn("position 20480)", store.findings()[0])
         self.disk.heal()
         self.assertEqual(bodies(store, queue), self.readable())
@@ -186,7 +186,7 @@ class BadLogTests(SynchronousTestCase):
             )
             store.dispatch(9)
             self.assertEqual(queue.max_offset, 153)
-            self.assertEqual(store.rotten_records, 1)
+            self.assertEqual(store.corrupt_records, 1)
             self.assertIn(path, store.findings()[0])
             if is_killed:
                 self.disk.crash(keep_all=True)

@@ -139,7 +139,7 @@ class CleanTests(SynchronousTestCase):
             "is another.",
             store.report[1],
         )
-        self.assertTrue(store.given_up_bytes > 0)
+        self.assertTrue(store.discarded_bytes > 0)
 
     def test_lastRecordRotten(self) -> None:
         """After a stop of ours it is known that this record was whole: its place is
@@ -149,7 +149,7 @@ class CleanTests(SynchronousTestCase):
         store = opened(self.disk)
         queue = store.queue("T", 0)
         self.assertEqual(store.published_position, last.end)
-        self.assertEqual((queue.max_offset, store.rotten_records), (10, 1))
+        self.assertEqual((queue.max_offset, store.corrupt_records), (10, 1))
         self.assertIn("Its place is kept.", store.report[0])
         self.assertEqual(len(bodies(store, queue)), 9)
         put(store, queue, b"after")
@@ -349,7 +349,7 @@ class UncleanTests(SynchronousTestCase):
         aside = self.disk.list(f"{ROOT}/commitlog.given-up")
         self.assertEqual(aside[0], segment_name(2 * SEGMENT))
         self.assertEqual(len(self.store.report), 1 + len(aside))
-        self.assertTrue(self.store.given_up_bytes > position - 3 * SEGMENT)
+        self.assertTrue(self.store.discarded_bytes > position - 3 * SEGMENT)
         put(self.store, self.queue, b"after")
         self.assertEqual(bodies(self.store, self.queue)[-1], b"after")
         self.restart()
