@@ -65,6 +65,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "transaction",
         "diagnostics",
         "environment",
+        "parts",
         "admin",
         "broker",
     ),
@@ -108,7 +109,6 @@ TABLE: dict[str, set[str]] = {
 
 #: Edges that go up, and circles, which are still to be cut.
 LEFT: set[str] = {
-    "broker.admin.administration > broker.broker",
     "broker.messages.delay_messages > broker.metadata.topics",
     "broker.send.send > broker.transaction.counters",
     "store.commitlog.batch_records > store.consumequeue.queue",
@@ -123,10 +123,6 @@ LEFT: set[str] = {
     "storetools.verify.lookup > storetools.repair.filler_records",
 }
 CIRCLES: list[set[str]] = [
-    {
-        "rocketbroker.broker.admin.administration",
-        "rocketbroker.broker.broker",
-    },
     {
         "rocketbroker.spark.network",
         "rocketbroker.spark.offline",

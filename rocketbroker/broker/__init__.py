@@ -1,13 +1,14 @@
 # -*- test-case-name: tests.broker -*-
-"""The broker: what answers each request code.
+"""The broker: one responder for each request code.
 
-One process, one thread: the reactor's. What may wait for the disk runs in a thread that
-is injected (L{rocketbroker.broker.storage.group_commit.InThread}), and comes back
-before it touches a table. Time, files, store and connections are injected, so that a
-test is the whole world.
+One process, one thread: the reactor's. Calls that may wait for the disk run in a thread
+that is injected (L{rocketbroker.broker.background_work.InThread}), and come back before
+they touch a table. Time, files, store and connections are injected, so that a test is
+the whole world.
 
-  - L{rocketbroker.broker.broker}: all parts, the order of start and stop, which port
-    answers what. L{rocketbroker.broker.environment}: what it has of the world.
+  - L{rocketbroker.broker.broker}: the ports, the order of start and stop.
+  - L{rocketbroker.broker.parts}: all parts, wired to one another.
+  - L{rocketbroker.broker.environment}: the effects that are injected.
 
 Its rooms, each of which imports only those above it in this list:
 
@@ -21,10 +22,10 @@ Its rooms, each of which imports only those above it in this list:
   - L{rocketbroker.broker.pull}: pulls, and pulls that wait.
   - L{rocketbroker.broker.schedule}: messages that wait for a delay level.
   - L{rocketbroker.broker.transaction}: half messages, their ends, check-backs.
-  - L{rocketbroker.broker.diagnostics}: what is wrong with groups.
+  - L{rocketbroker.broker.diagnostics}: problems of groups.
   - L{rocketbroker.broker.admin}: administrators' requests.
 
 Beside them: L{rocketbroker.broker.json_table}: a table and its file;
 L{rocketbroker.broker.json_bodies}: JSON bodies, and whose fault a bad one is;
-L{rocketbroker.broker.background_work}: threads that a stop has to wait for.
+L{rocketbroker.broker.background_work}: work in threads, which a stop waits for.
 """

@@ -472,7 +472,7 @@ class BrokerFamilies:
         self._add_followers(samples)
 
     def _add_followers(self, samples: Samples) -> None:
-        for follower in self._broker.followers.all:
+        for follower in self._broker.log_subscribers.all:
             samples.gauge(
                 "rocketbroker_follower_behind_bytes",
                 "bytes of the log that a follower has not seen yet",

@@ -322,7 +322,7 @@ class BrokerFamiliesTests(SynchronousTestCase):
         name = "rocketbroker_follower_behind_bytes"
         end = self.broker.store.published_position
         self.assertEqual(self.value(name, follower="recorder"), end)
-        self.broker.followers.start()
+        self.broker.log_subscribers.start()
         self.assertEqual(self.value(name, follower="recorder"), end)
         self.assertEqual(self.value("rocketbroker_follower_failures_total"), 1)
         self.flushLoggedErrors(ValueError)

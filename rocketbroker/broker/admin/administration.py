@@ -1,9 +1,7 @@
 # -*- test-case-name: tests.broker.test_broker -*-
-"""What answers operators and their tools, put together."""
+"""The parts that answer administrators and their tools, put together."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 from rocketbroker.broker.admin.client_relay import ClientRelay
 from rocketbroker.broker.admin.clone_offsets import CloneOffsets
@@ -16,94 +14,90 @@ from rocketbroker.broker.admin.settings_requests import SettingsRequests
 from rocketbroker.broker.admin.topic_admin import TopicAdmin
 from rocketbroker.broker.clients.queue_assignment import QueueAssignment
 from rocketbroker.broker.environment import BrokerEnvironment, Part
-
-if TYPE_CHECKING:
-    from rocketbroker.broker.broker import Broker
+from rocketbroker.broker.parts import Parts
 
 
-def administration(broker: Broker, environment: BrokerEnvironment) -> list[Part]:
-    """The parts that look into the others, and change their tables, on request."""
-    settings, store = broker.settings, broker.store
+def administration(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
+    """The parts that show and change the others on request."""
+    settings, store = parts.settings, parts.store
     options = settings.broker
     return [
         TopicAdmin(
             store,
             options,
-            broker.topics,
-            broker.offsets,
-            broker.statistics.put_tps,
+            parts.topics,
+            parts.offsets,
+            parts.statistics.put_tps,
             environment.in_thread,
-            broker.registration.announced,
+            parts.registration.announced,
         ),
-        GroupAdmin(broker.groups, broker.offsets, broker.consumers, broker.producers),
+        GroupAdmin(parts.groups, parts.offsets, parts.consumers, parts.producers),
         SettingsRequests(settings, environment.wall_ms),
         RuntimeInfo(
             settings,
             store,
-            broker.statistics,
-            broker.group_commit,
-            broker.pulling,
+            parts.statistics,
+            parts.group_commit,
+            parts.pulling,
             environment.wall_ms,
             environment.in_thread,
-            [broker.schedule.figures, broker.followers.figures],
+            [parts.schedule.figures, parts.log_subscribers.figures],
         ),
-        *about_consumers(broker, environment),
+        *about_consumers(parts, environment),
         MessageQueries(
             store,
-            broker.topics,
-            broker.scheduler.dispatch,
+            parts.topics,
+            parts.scheduler.dispatch,
             environment.in_thread,
             settings.store.default_query_max_num,
         ),
     ]
 
 
-def about_consumers(broker: Broker, environment: BrokerEnvironment) -> list[Part]:
+def about_consumers(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
     """Those about consumers: how far they are, where they go on, what they consume."""
-    settings, store = broker.settings, broker.store
+    settings, store = parts.settings, parts.store
     options = settings.broker
     return [
         ResetOffset(
             store,
             options,
-            broker.topics,
-            broker.groups,
-            broker.offsets,
-            broker.consumers,
-            broker.pulling,
-            broker.scheduler.dispatch,
+            parts.topics,
+            parts.groups,
+            parts.offsets,
+            parts.consumers,
+            parts.pulling,
+            parts.scheduler.dispatch,
             environment.in_thread,
         ),
         ConsumeProgress(
             store,
             options.broker_name,
-            broker.topics,
-            broker.offsets,
-            broker.consumers,
-            broker.statistics.taken_tps,
-            broker.scheduler.dispatch,
+            parts.topics,
+            parts.offsets,
+            parts.consumers,
+            parts.statistics.taken_tps,
+            parts.scheduler.dispatch,
             environment.wall_ms,
             environment.in_thread,
         ),
         QueueAssignment(
             environment.clock.seconds,
             options,
-            broker.topics,
-            broker.groups,
-            broker.consumers,
-            broker.request_modes,
+            parts.topics,
+            parts.groups,
+            parts.consumers,
+            parts.request_modes,
             settings.name_servers,
-            broker.name_server_calls.route,
+            parts.name_server_api.route,
         ),
-        CloneOffsets(
-            store, broker.topics, broker.groups, broker.offsets, broker.consumers
-        ),
+        CloneOffsets(store, parts.topics, parts.groups, parts.offsets, parts.consumers),
         ClientRelay(
             store,
             options.broker_name,
-            broker.topics,
-            broker.groups,
-            broker.consumers,
+            parts.topics,
+            parts.groups,
+            parts.consumers,
             environment.in_thread,
         ),
     ]

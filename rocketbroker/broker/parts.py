@@ -1,0 +1,342 @@
+# -*- test-case-name: tests.broker.test_broker -*-
+"""All parts of a broker, made from its settings and wired to one another.
+
+Each C{_make} method makes the parts of some rooms, from the ground upwards. Only the
+parts that administrators ask are not here: they are made of these, in
+L{rocketbroker.broker.admin.administration}.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rocketbroker.broker.clients.consumer_info import ConsumerInfo
+from rocketbroker.broker.clients.consumer_notify import ConsumerNotify
+from rocketbroker.broker.clients.consumers import ConsumerRegistry
+from rocketbroker.broker.clients.heartbeats import Heartbeats
+from rocketbroker.broker.clients.producers import ProducerRegistry
+from rocketbroker.broker.clients.queue_locks import QueueLocks
+from rocketbroker.broker.clients.sql_filters import Filters
+from rocketbroker.broker.diagnostics.group_diagnosis import GroupDiagnosis
+from rocketbroker.broker.environment import BrokerEnvironment, Part
+from rocketbroker.broker.json_table import JsonTable
+from rocketbroker.broker.messages.delay_messages import DelayMessages
+from rocketbroker.broker.messages.lmq import Lmq
+from rocketbroker.broker.metadata.groups import GroupTable
+from rocketbroker.broker.metadata.message_request_mode import MessageRequestModes
+from rocketbroker.broker.metadata.offsets import OffsetTable
+from rocketbroker.broker.metadata.topics import TopicTable
+from rocketbroker.broker.pull.broadcast_offsets import BroadcastOffsets
+from rocketbroker.broker.pull.long_polling import LongPolling
+from rocketbroker.broker.pull.pull import Pulling
+from rocketbroker.broker.pull.pull_checks import PullChecks
+from rocketbroker.broker.registration.name_server_api import NameServerApi
+from rocketbroker.broker.registration.registration import Registration
+from rocketbroker.broker.registration.route_cache import RouteCache
+from rocketbroker.broker.schedule.delay_offsets import DelayOffsets
+from rocketbroker.broker.schedule.schedule_service import ScheduleService
+from rocketbroker.broker.send.append_batcher import AppendBatcher
+from rocketbroker.broker.send.dead_letters import DeadLetters
+from rocketbroker.broker.send.reply import Replies
+from rocketbroker.broker.send.send import Sending
+from rocketbroker.broker.send.send_back import SendBack
+from rocketbroker.broker.stats.broker_stats import BrokerStats
+from rocketbroker.broker.storage.cleanup import Cleanup
+from rocketbroker.broker.storage.group_commit import GroupCommit
+from rocketbroker.broker.storage.log_subscribers import LogSubscriber, LogSubscribers
+from rocketbroker.broker.storage.store_scheduler import StoreScheduler
+from rocketbroker.broker.transaction.service import Transactions
+from rocketbroker.config.broker_settings import BrokerSettings
+from rocketbroker.remoting.addresses import host_bytes
+
+#: The file of the subscribers' positions, in the folder of the tables.
+SUBSCRIBERS: Final = "dispatchFollowers.json"
+
+
+class Parts:
+    """The parts of a broker, as attributes: tests and metrics look at them."""
+
+    def __init__(
+        self, env: BrokerEnvironment, settings: BrokerSettings, port: int
+    ) -> None:
+        """
+        @param port: the main port, which becomes part of message ids.
+        """
+        self.settings = settings
+        self.port = port
+        self.store = env.store
+        self._environment = env
+        self._make_tables()
+        self._make_registration()
+        self._make_registries()
+        self._make_data_path()
+        self._make_replies()
+        self._make_statistics()
+        self._make_log_subscribers()
+
+    def _file(self, name: str) -> JsonTable:
+        """The file of a table."""
+        path = f"{self.settings.store.store_path_root_dir}/config/{name}"
+        return JsonTable(self._environment.files, path, self._environment.in_thread)
+
+    def _make_tables(self) -> None:
+        """The tables that are kept beside the messages."""
+        env, options = self._environment, self.settings.broker
+        file, wall_ms = self._file, env.wall_ms
+        light = self.settings.store.enable_lmq
+        timer = self.settings.store.timer_wheel_enable
+        self.topics = TopicTable(options, file("topics.json"), wall_ms, timer, light)
+        self.groups = GroupTable(
+            options, file("subscriptionGroup.json"), wall_ms, light
+        )
+        offsets = "lmqConsumerOffset.json" if light else "consumerOffset.json"
+        self.offsets = OffsetTable(options, file(offsets), wall_ms)
+        self._delay_offsets = DelayOffsets(
+            file("delayOffset.json"),
+            options.delay_offset_update_version_step,
+            wall_ms,
+        )
+        self.filters = Filters(options, file("consumerFilter.json"), wall_ms)
+        self.request_modes = MessageRequestModes(
+            options, file("messageRequestMode.json")
+        )
+        tables = self.topics, self.groups, self.offsets
+        self._tables = (*tables, self.filters, self.request_modes)
+
+    def _make_registries(self) -> None:
+        """The clients that are there."""
+        seconds, options = self._environment.clock.seconds, self.settings.broker
+        self.consumer_notify = ConsumerNotify(options)
+        self.consumers = ConsumerRegistry(
+            seconds, self.consumer_notify.consumer_ids_changed
+        )
+        route = self.name_server_api.route
+        self.diagnosis = GroupDiagnosis(
+            self.consumers,
+            self.topics,
+            self.groups,
+            RouteCache(seconds, options.broker_name, self.settings.name_servers, route),
+            seconds,
+            self._environment.wall_ms,
+        )
+        self.producers = ProducerRegistry(seconds)
+        self.heartbeats = Heartbeats(
+            options,
+            self.topics,
+            self.groups,
+            self.consumers,
+            self.producers,
+            self.filters,
+            self.registration.announced,
+        )
+        strict = options.lock_in_strict_mode
+        self.locks = QueueLocks(seconds, strict, self.settings.store.total_replicas)
+
+    def _make_data_path(self) -> None:
+        """Messages in and out."""
+        env, settings = self._environment, self.settings
+        clock, store, in_thread = env.clock, env.store, env.in_thread
+        self.group_commit = GroupCommit(clock, store, settings.store, in_thread)
+        self.long_polling = LongPolling(clock, store, settings.broker)
+        wake = self.long_polling.wake
+        self.scheduler = StoreScheduler(
+            clock, store, settings.store, self.group_commit, wake, in_thread
+        )
+        self.cleanup = Cleanup(clock, store, settings.store, in_thread)
+        self.batcher = AppendBatcher(
+            store,
+            self.group_commit,
+            settings.broker,
+            settings.store.max_message_size,
+            self.scheduler.appended,
+            clock.seconds,
+        )
+        env.turns.at_turn_end(self.batcher.flush)
+        self._make_services()
+
+    def _make_services(self) -> None:
+        """The parts that take messages."""
+        env, settings = self._environment, self.settings
+        clock, store, in_thread = env.clock, env.store, env.in_thread
+        delay_messages = DelayMessages(settings.store.message_delay_level)
+        lights = self._lights = Lmq(store, settings.store.enable_lmq)
+        host = host_bytes(settings.broker.broker_ip1, self.port)
+        self.transactions = Transactions(
+            clock,
+            store,
+            settings.broker,
+            settings.store,
+            self._file("transactionMetrics"),
+            self.offsets,
+            self.topics,
+            self.producers,
+            delay_messages,
+            lights,
+            self.batcher,
+            self.group_commit,
+            self.scheduler,
+            host,
+            env.wall_ms,
+            in_thread,
+        )
+        self.dead_letters = DeadLetters(self.topics, self.groups, self.locks.is_locked)
+        self.sending = Sending(
+            store,
+            self.topics,
+            self.groups,
+            self.batcher,
+            self.dead_letters,
+            delay_messages,
+            lights,
+            settings.broker,
+            settings.store.max_message_size,
+            host,
+            env.unique_keys,
+            self.transactions.counts.prepared,
+            env.wall_ms,
+        )
+        self.send_back = SendBack(
+            store,
+            self.topics,
+            self.groups,
+            self.batcher,
+            delay_messages,
+            lights,
+            self.dead_letters,
+            settings.broker,
+            in_thread,
+        )
+        self._make_delaying(delay_messages)
+        self._make_pulling()
+
+    def _make_delaying(self, delay_messages: DelayMessages) -> None:
+        """The delivery of delayed messages."""
+        env, settings = self._environment, self.settings
+        counted = settings.store.enable_schedule_message_stats
+        under_way = (
+            settings.store.schedule_async_deliver_max_pending_limit
+            if settings.store.enable_schedule_async_deliver
+            else 1
+        )
+        self.schedule = ScheduleService(
+            env.clock,
+            self.store,
+            self._delay_offsets,
+            delay_messages,
+            self._lights,
+            self.group_commit,
+            self.scheduler.appended,
+            self.sending.counter if counted else None,
+            under_way,
+            env.wall_ms,
+            env.in_thread,
+        )
+
+    def _make_pulling(self) -> None:
+        """The parts that hand messages out."""
+        env, options, store = self._environment, self.settings.broker, self.store
+        self.pull_checks = PullChecks(
+            store,
+            self.topics,
+            self.groups,
+            self.consumers,
+            self.filters,
+            self.diagnosis.refusals,
+            options,
+        )
+        self.broadcasts = BroadcastOffsets(
+            store,
+            self.topics,
+            self.consumers,
+            self.offsets,
+            options,
+            env.clock.seconds,
+        )
+        self.pulling = Pulling(
+            store,
+            self.pull_checks,
+            self.offsets,
+            self.broadcasts,
+            self.long_polling,
+            options,
+            self.scheduler.dispatch,
+            env.in_thread,
+            env.clock.seconds,
+        )
+
+    def _make_replies(self) -> None:
+        """Replies, from the client that answers to the one that asked."""
+        env, settings = self._environment, self.settings
+        self.replies = Replies(
+            self.store,
+            self.topics,
+            self.groups,
+            self.producers,
+            self.batcher,
+            self._lights,
+            self.sending.counter,
+            settings.broker,
+            settings.store.max_message_size,
+            host_bytes(settings.broker.broker_ip1, self.port),
+            env.wall_ms,
+        )
+
+    def _make_statistics(self) -> None:
+        """Figures of what goes in and out."""
+        env, store = self._environment, self.store
+        self.statistics = BrokerStats(
+            env.clock.seconds,
+            env.wall_ms,
+            store,
+            self.topics,
+            self.batcher.put_times,
+            self.sending,
+            self.pulling,
+            self.pull_checks,
+        )
+
+    def _make_log_subscribers(self) -> None:
+        """The plug-ins that see each stored message."""
+        env, root = self._environment, self.settings.store.store_path_root_dir
+        self.log_subscribers = LogSubscribers(env.clock, self._file(SUBSCRIBERS))
+        for plugin, in_thread in env.followers:
+            self.log_subscribers.add(
+                LogSubscriber(
+                    env.clock,
+                    self.store,
+                    plugin,
+                    in_thread,
+                    f"{root}/plugins/{plugin.name}",
+                    self.settings.as_properties(),
+                )
+            )
+
+    def _make_registration(self) -> None:
+        """The name servers, and what they hear of this broker."""
+        settings = self.settings
+        options = settings.broker
+        calls = self.name_server_api = NameServerApi(
+            self._environment.client,
+            options,
+            f"{options.broker_ip1}:{self.port}",
+            f"{options.broker_ip2}:{settings.store.ha_listen_port}",
+        )
+        self.registration = Registration(
+            self._environment.clock, calls, settings.name_servers, options, self.topics
+        )
+
+    def responders(self) -> list[Part]:
+        """The parts that answer on both ports: all of these but pulls."""
+        return [
+            self.sending,
+            self.replies,
+            self.send_back,
+            self.transactions.ends,
+            self.heartbeats,
+            self.locks,
+            self.diagnosis,
+            self.cleanup,
+            ConsumerInfo(
+                self.topics, self.groups, self.offsets, self.consumers, self.store
+            ),
+        ]
