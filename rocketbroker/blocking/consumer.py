@@ -21,7 +21,12 @@ from rocketbroker.blocking.puller import (
     messages,
 )
 from rocketbroker.blocking.routes import MessageQueue
-from rocketbroker.errors import BrokerError, RemoteProtocolError, RocketbrokerError
+from rocketbroker.errors import (
+    BrokerError,
+    ConfigurationError,
+    RemoteProtocolError,
+    RocketbrokerError,
+)
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.record import StoredMessage
 
@@ -58,7 +63,12 @@ class Consumer:
         @param begin: L{EARLIEST} or L{LATEST}.
         @param queues: which; all of the topic's unless said otherwise.
         @param most_messages: how many to ask a queue for at once.
+        @raise ConfigurationError: C{begin} is neither of the two.
         """
+        if begin not in (EARLIEST, LATEST):
+            raise ConfigurationError(
+                f"a consumer begins at {EARLIEST!r} or {LATEST!r}, not at {begin!r}"
+            )
         self._client = client
         self._group = group
         self._topic = topic

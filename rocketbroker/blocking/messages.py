@@ -10,6 +10,7 @@ from rocketbroker.blocking.routes import MessageQueue
 from rocketbroker.errors import MessageIllegal
 from rocketbroker.records import names, properties
 from rocketbroker.records.malformed import Malformed
+from rocketbroker.records.properties import DELAY
 
 #: The longest body unless the producer is told otherwise: what brokers take.
 MAX_BODY_BYTES: Final = 4 * 1024 * 1024
@@ -30,35 +31,48 @@ class Message:
     def __init__(
         self,
         topic: str,
-        body: bytes,
+        body: bytes | bytearray | memoryview | str,
         tags: str | None = None,
-        keys: Iterable[str] = (),
+        keys: str | Iterable[str] = (),
         properties: Mapping[str, str] | None = None,
         flag: int = 0,
         wait: bool = True,
         sharding_key: str | None = None,
+        delay_level: int = 0,
     ) -> None:
         """
+        @param body: a string is sent as UTF-8.
         @param tags: one tag.
-        @param keys: under which it can be found; none holds a space.
+        @param keys: under which it can be found; none holds a space. A string is one
+            key, or several with spaces between them.
         @param properties: the user's own.
         @param wait: whether the broker answers when it is as safe as the broker is
             set up to make it.
-        @raise MessageIllegal: a name or value cannot be carried, or is the system's.
+        @param delay_level: the broker's delay level; 1 is the shortest, 0 no delay.
+            A broker takes a level beyond its last one for the last one.
+        @raise MessageIllegal: something has the wrong type, cannot be carried, or is
+            the system's.
         """
+        if type(topic) is not str:
+            raise MessageIllegal(f"a topic is a string, not {topic!r}")
         self.topic = topic
-        self.body = body
+        self.body = body if type(body) is bytes else _body_bytes(body)
         self.flag = flag
-        self.properties = _checked(properties or {})
+        self.properties = _checked(properties) if properties else {}
         self.properties["WAIT"] = "true" if wait else "false"
-        key_text = " ".join(keys)
         for name, value in (
             ("TAGS", tags),
-            ("KEYS", key_text),
+            ("KEYS", _key_text(keys) if keys else None),
             ("__SHARDINGKEY", sharding_key),
         ):
             if value:
+                if not isinstance(value, str):
+                    raise MessageIllegal(f"{name} is one string, not {value!r}")
                 self.properties[name] = value
+        if delay_level != 0:
+            if type(delay_level) is not int or delay_level < 0:
+                raise MessageIllegal(f"{delay_level!r} is not a delay level")
+            self.properties[DELAY] = str(delay_level)
 
     def __reduce__(self) -> tuple[object, ...]:
         return _again, (self.topic, self.body, self.flag, self.properties)
@@ -86,8 +100,37 @@ def _again(
     return message
 
 
-def _checked(given: Mapping[str, str]) -> dict[str, str]:
+def _body_bytes(body: object) -> bytes:
+    if isinstance(body, str):
+        try:
+            return body.encode("utf-8")
+        except UnicodeEncodeError as problem:
+            raise MessageIllegal(f"a body is not UTF-8: {problem}") from None
+    if isinstance(body, bytes | bytearray | memoryview):
+        return bytes(body)
+    raise MessageIllegal(f"a body is bytes or a string, not {type(body).__name__}")
+
+
+def _key_text(keys: object) -> str:
+    if isinstance(keys, str):
+        return keys
+    if not isinstance(keys, Iterable):
+        raise MessageIllegal(f"keys are strings, not {keys!r}")
+    found = [*keys]
+    for key in found:
+        if not isinstance(key, str) or len(key.split()) != 1 or key != key.strip():
+            raise MessageIllegal(f"a key is a string without spaces, not {key!r}")
+    return " ".join(found)
+
+
+def _checked(given: object) -> dict[str, str]:
+    if not isinstance(given, Mapping):
+        raise MessageIllegal(f"properties are a mapping, not {given!r}")
     for name, value in given.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise MessageIllegal(
+                f"name and value of a property are strings, not {name!r}: {value!r}"
+            )
         if name in properties.RESERVED:
             raise MessageIllegal(f"the property {name} is the system's")
         if not name.strip() or not value.strip():

@@ -32,6 +32,7 @@ from rocketbroker.errors import (
     error_of_response,
 )
 from rocketbroker.records import batches, compression, ids, names, sysflags
+from rocketbroker.records.properties import DELAY
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
 
@@ -344,7 +345,7 @@ class Producer:
             part = batches.encode_part(
                 message.flag, message.body, message.property_bytes(key)
             )
-            alike = not held or _waits(held[0]) == _waits(message)
+            alike = not held or _alike(held[0], message)
             if held and (not alike or size + len(part) > most):
                 yield self._batch(held, parts, keys)
                 held, parts, keys, size = [], [], [], 0
@@ -374,6 +375,12 @@ class Producer:
 
 def _waits(message: Message) -> bool:
     return message.properties["WAIT"] == "true"
+
+
+def _alike(first: Message, second: Message) -> bool:
+    """Whether two messages may go in one batch; a delayed one goes alone."""
+    delayed = DELAY in first.properties or DELAY in second.properties
+    return not delayed and _waits(first) == _waits(second)
 
 
 def _may_help(problem: RocketbrokerError) -> bool:

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple, final
 from rocketbroker.blocking.connections import Connections
 from rocketbroker.blocking.settings import Settings, name_server_list
 from rocketbroker.errors import (
+    ConfigurationError,
     ConnectionLost,
     RemoteProtocolError,
     RequestTimeout,
@@ -142,6 +143,7 @@ class Routes:
 
         @return: its successful answer.
         @raise BrokerError: it said no.
+        @raise ConfigurationError: the address is not a name server's.
         @raise RequestTimeout: none answered in time.
         @raise ConnectionLost: none could be reached.
         """
@@ -157,6 +159,11 @@ class Routes:
                 failure = problem
                 self._current = (self._current + 1) % len(self._name_servers)
                 continue
+            if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+                raise ConfigurationError(
+                    f"{address} is no name server; it may be a broker: give the name "
+                    "server's address, which ends in :9876 unless it was changed"
+                )
             if answer.code != ResponseCode.SUCCESS:
                 raise error_of_response(answer.code, answer.remark)
             return answer

@@ -9,6 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.blocking.consumer import LATEST, Consumer
 from rocketbroker.blocking.routes import MessageQueue
 from rocketbroker.errors import (
+    ConfigurationError,
     ConnectionLost,
     NoPermission,
     RemoteProtocolError,
@@ -80,6 +81,11 @@ class ConsumerTests(SynchronousTestCase):
         self.assertEqual(self.drain(consumer), [])
         self.cluster.brokers["b1"].put("T", 0, b"new")
         self.assertEqual(self.drain(consumer), [b"new"])
+
+    def test_begin(self) -> None:
+        """It begins at the earliest or the latest message, and nowhere else."""
+        with self.assertRaisesRegex(ConfigurationError, "'first'"):
+            self.consumer(begin="first")
 
     def test_someQueues(self) -> None:
         """It can be given its queues."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -46,6 +47,47 @@ class MessageTests(SynchronousTestCase):
         for name, value in (("a\x01b", "c"), ("a", "b\x02c"), ("a", "b" * 32768)):
             message = Message("T", b"x", properties={name: value})
             self.assertRaises(MessageIllegal, message.property_bytes, "ID")
+
+    def test_body(self) -> None:
+        """A text is sent as UTF-8; anything else that is not bytes is refused."""
+        self.assertEqual(Message("T", "grün").body, "grün".encode())
+        self.assertEqual(Message("T", bytearray(b"x")).body, b"x")
+        self.assertEqual(Message("T", memoryview(b"x")).body, b"x")
+        for body in (5, None, ["x"], {"a": 1}):
+            with self.assertRaisesRegex(MessageIllegal, "a body is bytes or a string"):
+                Message("T", body)  # type: ignore[arg-type]
+
+    def test_keys(self) -> None:
+        """One key may be given as a string; keys that cannot be found are refused."""
+        self.assertEqual(Message("T", b"x", keys="abc").properties["KEYS"], "abc")
+        self.assertEqual(Message("T", b"x", keys="a b").properties["KEYS"], "a b")
+        self.assertNotIn("KEYS", Message("T", b"x", keys="").properties)
+        for keys in (["a b"], ["a", 5], [""], 5, [b"a"]):
+            with self.assertRaisesRegex(MessageIllegal, "key"):
+                Message("T", b"x", keys=keys)  # type: ignore[arg-type]
+
+    def test_notStrings(self) -> None:
+        """Topic, tag, sharding key and properties are strings."""
+        wrongs: list[dict[str, Any]] = [
+            {"tags": ["a"]},
+            {"tags": b"a"},
+            {"sharding_key": 5},
+            {"properties": {"a": 5}},
+            {"properties": {5: "a"}},
+            {"properties": ["a"]},
+            {"topic": b"T"},
+        ]
+        for wrong in wrongs:
+            given = {"topic": "T", "body": b"x", **wrong}
+            self.assertRaises(MessageIllegal, Message, **given)
+
+    def test_delayLevel(self) -> None:
+        """A delay level becomes a property; what is no level is refused."""
+        self.assertEqual(Message("T", b"x", delay_level=3).properties["DELAY"], "3")
+        self.assertNotIn("DELAY", Message("T", b"x").properties)
+        for level in (-1, "3", 1.5, True, None):
+            with self.assertRaisesRegex(MessageIllegal, "delay level"):
+                Message("T", b"x", delay_level=level)  # type: ignore[arg-type]
 
     def test_topics(self) -> None:
         """Topics that are none, or are closed to senders, are refused."""

@@ -291,6 +291,18 @@ class BatchTests(ProducerTestCase):
         }
         self.assertEqual(texts, {"", "WAIT\x01false\x02"})
 
+    def test_delayed(self) -> None:
+        """A delayed message goes alone: a broker refuses it in a batch."""
+        levels = [0, 2, 2, 0]
+        results = self.producer.send_batch(
+            [Message("T", b"x", delay_level=level) for level in levels]
+        )
+        self.assertEqual([len(one.message_ids) for one in results], [1, 1, 1, 1])
+        self.assertEqual(
+            sorted(message.properties.get("DELAY", "") for message in self.stored()),
+            ["", "", "2", "2"],
+        )
+
     def test_refused(self) -> None:
         """A batch has one topic, which is no retry topic."""
         with self.assertRaises(MessageIllegal):

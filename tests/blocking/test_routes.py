@@ -74,6 +74,14 @@ class NameServerTests(SynchronousTestCase):
         self.assertEqual(self.routes.topics(), ["T"])
         self.assertEqual(self.machine.now, before + 1.0)
 
+    def test_broker(self) -> None:
+        """A broker's address given for a name server's is told as that."""
+        self.machine.servers["ns1:9876"] = lambda command: answer(
+            3, remark=f"request type {command.code} not supported"
+        )
+        with self.assertRaisesRegex(ConfigurationError, "ns1:9876 .*no name server"):
+            self.routes.view("T")
+
     def test_noneLeft(self) -> None:
         """When none answers, the last failure is told; later they are asked again."""
         servers = dict(self.machine.servers)
