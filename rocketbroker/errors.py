@@ -77,27 +77,6 @@ class RequestCodeNotSupported(BrokerError):
     code = 3
 
 
-class FlushDiskTimeout(BrokerError):
-    """FLUSH_DISK_TIMEOUT: stored, but not known to be on the disk."""
-
-    code = 10
-    retriable = True
-
-
-class SlaveNotAvailable(BrokerError):
-    """SLAVE_NOT_AVAILABLE: stored here, but there is no slave to copy it."""
-
-    code = 11
-    retriable = True
-
-
-class FlushSlaveTimeout(BrokerError):
-    """FLUSH_SLAVE_TIMEOUT: stored here, but no slave copied it in time."""
-
-    code = 12
-    retriable = True
-
-
 class MessageIllegal(BrokerError):
     """MESSAGE_ILLEGAL: too large, or its properties are not allowed."""
 
@@ -109,12 +88,6 @@ class ServiceNotAvailable(BrokerError):
 
     code = 14
     retriable = True
-
-
-class VersionNotSupported(BrokerError):
-    """VERSION_NOT_SUPPORTED: the peer is too old for this."""
-
-    code = 15
 
 
 class NoPermission(BrokerError):

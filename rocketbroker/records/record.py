@@ -400,7 +400,7 @@ class StoredMessage:
 def decode(data: bytes, start: int = 0) -> StoredMessage:
     """The record that starts at C{start}; what follows it is not looked at.
 
-    Its CRC is not compared: L{check} does.
+    Its CRC is not compared.
 
     @raise Malformed: there is none, or it is not whole.
     """

@@ -32,7 +32,7 @@ from rocketbroker.testing.scripted import answer
 from rocketbroker.wire.command import Command
 from tests.blocking.cluster import Fault, MemoryCluster, hang_up, silent
 from tests.examples import examples
-from tests.records.test_record import VECTOR, example
+from tests.records.samples import VECTOR, example
 
 QUEUE = MessageQueue("T", "b1", 0)
 

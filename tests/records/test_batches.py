@@ -11,7 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.records import batches, compression, hashing, record, sysflags
 from rocketbroker.records.malformed import Malformed
 from tests.examples import examples
-from tests.records.test_record import VECTOR, example
+from tests.records.samples import VECTOR, example
 
 PARTS = [(5, b"one", b"TAGS\1a\2"), (0, b"", b""), (-1, b"three", b"k\1v")]
 BODY = batches.encode(PARTS)

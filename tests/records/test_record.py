@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import pickle
 import zlib
-from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,47 +13,15 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.records import hosts, record, sysflags
 from rocketbroker.records.malformed import Malformed
 from tests.examples import examples
-
-BORN = hosts.encode("10.0.0.1", 50000)
-STORE = hosts.encode("10.0.0.2", 10911)
-BORN_V6 = hosts.encode("fe80::1", 50000)
-STORE_V6 = hosts.encode("fe80::2", 10911)
-
-#: The example of the store sheet, section 3.2.
-VECTOR = bytes.fromhex(
-    "00000065 daa320a7 58932aac 00000003 00000000 0000000000000007 0000000000001000"
-    "00000000 0000018bcfe56800 0a000001 0000c350 0000018bcfe56801 0a000002 00002a9f"
-    "00000000 0000000000000000 00000002 6869 01 54 0007 54414753016102"
+from tests.records.samples import (
+    BORN,
+    BORN_V6,
+    SHAPES,
+    STORE,
+    STORE_V6,
+    VECTOR,
+    example,
 )
-
-
-def example(**changes: Any) -> bytes:
-    """The same, or one that differs from it."""
-    fields: dict[str, Any] = {
-        "topic": b"T",
-        "body": b"hi",
-        "properties": b"TAGS\1a\2",
-        "queue_id": 3,
-        "queue_offset": 7,
-        "position": 4096,
-        "born_ms": 1700000000000,
-        "born_host": BORN,
-        "store_ms": 1700000000001,
-        "store_host": STORE,
-    }
-    return record.encode(**(fields | changes))
-
-
-#: One of each shape.
-SHAPES = {
-    "v1": VECTOR,
-    "long topic": example(topic=b"%RETRY%" + b"g" * 130),
-    "born v6": example(born_host=BORN_V6),
-    "store v6": example(store_host=STORE_V6),
-    "both v6": example(born_host=BORN_V6, store_host=STORE_V6),
-    "empty": example(body=b"", properties=b""),
-    "crc": example(append_crc=True),
-}
 
 i32 = st.integers(-(2**31), 2**31 - 1)
 i64 = st.integers(-(2**63), 2**63 - 1)

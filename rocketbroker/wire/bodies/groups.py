@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.wire.bodies.test_groups -*-
-"""Consumer groups as bodies and files: settings, members, offsets.
+"""The settings of a consumer group, in bodies and files.
 
-Shapes: the broker's sheet, sections 11.8 and 26; the remoting sheet, section 16.7.
+The shape: C{docs/facts/broker.md} 11.8.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from typing import Self
 
 import attrs
 
-from rocketbroker.wire.bodies.topics import DataVersion
-from rocketbroker.wire.fields import Fields, read_long
+from rocketbroker.wire.fields import Fields
 
 
 def _customized() -> dict[object, object]:
@@ -94,97 +93,3 @@ class SubscriptionGroupConfig:
             "subscriptionDataSet": self.subscription_data_set,
             "whichBrokerWhenConsumeSlowly": self.which_broker_when_consume_slowly,
         }
-
-
-def _forbidden(value: object) -> dict[str, int]:
-    return Fields({"topics": value}, "forbidden topics").table("topics", read_long)
-
-
-@attrs.frozen(kw_only=True)
-class SubscriptionGroupWrapper:
-    """A table of groups: C{subscriptionGroup.json} and the answer of 201.
-
-    @ivar forbidden_table: of a group, topic to bits; bit 2 forbids pulling.
-    """
-
-    subscription_group_table: dict[str, SubscriptionGroupConfig] = attrs.field(
-        factory=dict
-    )
-    forbidden_table: dict[str, dict[str, int]] = attrs.field(factory=dict)
-    data_version: DataVersion = attrs.field(factory=DataVersion)
-
-    @classmethod
-    def from_json(cls, value: object) -> Self:
-        """Read it.
-
-        @raise RemoteProtocolError: it is no such table.
-        """
-        fields = Fields(value, "a table of groups")
-        return cls(
-            subscription_group_table=fields.table(
-                "subscriptionGroupTable", SubscriptionGroupConfig.from_json
-            ),
-            forbidden_table=fields.table("forbiddenTable", _forbidden),
-            data_version=DataVersion.from_json(fields.value("dataVersion")),
-        )
-
-    def to_json(self) -> dict[str, object]:
-        """The JSON form."""
-        return {
-            "dataVersion": self.data_version,
-            "forbiddenTable": self.forbidden_table,
-            "subscriptionGroupTable": self.subscription_group_table,
-        }
-
-
-@attrs.frozen(kw_only=True)
-class GetConsumerListByGroupResponseBody:
-    """The answer of 38: the client ids of a group's members."""
-
-    consumer_id_list: list[str] = attrs.field(factory=list)
-
-    @classmethod
-    def from_json(cls, value: object) -> Self:
-        """Read it.
-
-        @raise RemoteProtocolError: it is no such list.
-        """
-        fields = Fields(value, "a list of consumers")
-        return cls(consumer_id_list=fields.strings("consumerIdList"))
-
-    def to_json(self) -> dict[str, object]:
-        """The JSON form."""
-        return {"consumerIdList": self.consumer_id_list}
-
-
-def _offsets(value: object) -> dict[int, int]:
-    return Fields({"queues": value}, "offsets").numbered("queues", read_long)
-
-
-@attrs.frozen(kw_only=True)
-class ConsumerOffsetSerializeWrapper:
-    """Committed offsets: C{consumerOffset.json} and the answer of 43.
-
-    @ivar offset_table: C{topic@group} to queue to offset.
-    @ivar data_version: None if it is not told.
-    """
-
-    offset_table: dict[str, dict[int, int]] = attrs.field(factory=dict)
-    data_version: DataVersion | None = None
-
-    @classmethod
-    def from_json(cls, value: object) -> Self:
-        """Read it.
-
-        @raise RemoteProtocolError: it is no such table.
-        """
-        fields = Fields(value, "a table of offsets")
-        version = fields.value("dataVersion")
-        return cls(
-            offset_table=fields.table("offsetTable", _offsets),
-            data_version=None if version is None else DataVersion.from_json(version),
-        )
-
-    def to_json(self) -> dict[str, object]:
-        """The JSON form."""
-        return {"dataVersion": self.data_version, "offsetTable": self.offset_table}

@@ -44,14 +44,6 @@ class CreateTopicRequestHeader(TopicRequestHeader, kw_only=True):
             )
 
 
-class CreateTopicListRequestHeader(RpcRequestHeader, kw_only=True):
-    """UPDATE_AND_CREATE_TOPIC_LIST (18)."""
-
-
-class GetAllTopicConfigResponseHeader(Header, kw_only=True):
-    """The answer to GET_ALL_TOPIC_CONFIG (21); empty."""
-
-
 class GetBrokerConfigResponseHeader(Header, kw_only=True):
     """The answer to GET_BROKER_CONFIG (26)."""
 
@@ -166,42 +158,6 @@ class CloneGroupOffsetRequestHeader(RpcRequestHeader, kw_only=True):
     offline: bool = False
 
 
-class ViewBrokerStatsDataRequestHeader(Header, kw_only=True):
-    """VIEW_BROKER_STATS_DATA (315)."""
-
-    stats_name: str
-    stats_key: str
-
-
-class GetConsumeStatsInBrokerHeader(Header, kw_only=True):
-    """GET_BROKER_CONSUME_STATS (317)."""
-
-    is_order: bool
-
-
-class QueryConsumeQueueRequestHeader(TopicRequestHeader, kw_only=True):
-    """QUERY_CONSUME_QUEUE (321)."""
-
-    topic: str | None = None
-    queue_id: Int = 0
-    index: Long = 0
-    count: Int = 0
-    consumer_group: str | None = None
-
-
-class QueryTopicsByConsumerRequestHeader(RpcRequestHeader, kw_only=True):
-    """QUERY_TOPICS_BY_CONSUMER (343)."""
-
-    group: str
-
-
-class QuerySubscriptionByConsumerRequestHeader(TopicRequestHeader, kw_only=True):
-    """QUERY_SUBSCRIPTION_BY_CONSUMER (345)."""
-
-    group: str
-    topic: str | None = None
-
-
 class GetTopicConfigRequestHeader(TopicRequestHeader, kw_only=True):
     """GET_TOPIC_CONFIG (351)."""
 
@@ -212,24 +168,3 @@ class GetSubscriptionGroupConfigRequestHeader(RpcRequestHeader, kw_only=True):
     """GET_SUBSCRIPTIONGROUP_CONFIG (352)."""
 
     group: str
-
-
-class UpdateGroupForbiddenRequestHeader(TopicRequestHeader, kw_only=True):
-    """UPDATE_AND_GET_GROUP_FORBIDDEN (353)."""
-
-    group: str
-    topic: str
-    readable: bool | None = None
-
-
-class CheckRocksdbCqWriteProgressRequestHeader(Header, kw_only=True):
-    """CHECK_ROCKSDB_CQ_WRITE_PROGRESS (354)."""
-
-    topic: str
-    check_store_time: Long | None = None
-
-
-class ExportRocksDBConfigToJsonRequestHeader(Header, kw_only=True):
-    """EXPORT_ROCKSDB_CONFIG_TO_JSON (355)."""
-
-    config_type: str

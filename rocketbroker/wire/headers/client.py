@@ -9,10 +9,6 @@ from __future__ import annotations
 from rocketbroker.wire.headers.header import RpcRequestHeader
 
 
-class HeartbeatRequestHeader(RpcRequestHeader, kw_only=True):
-    """HEART_BEAT (34)."""
-
-
 class UnregisterClientRequestHeader(
     RpcRequestHeader,
     kw_only=True,
@@ -39,11 +35,3 @@ class NotifyConsumerIdsChangedRequestHeader(RpcRequestHeader, kw_only=True):
     """NOTIFY_CONSUMER_IDS_CHANGED (40), from the broker, oneway."""
 
     consumer_group: str
-
-
-class LockBatchMqRequestHeader(RpcRequestHeader, kw_only=True):
-    """LOCK_BATCH_MQ (41)."""
-
-
-class UnlockBatchMqRequestHeader(RpcRequestHeader, kw_only=True):
-    """UNLOCK_BATCH_MQ (42)."""

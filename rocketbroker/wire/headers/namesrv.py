@@ -148,20 +148,6 @@ class GetBrokerMemberGroupRequestHeader(Header, kw_only=True):
     broker_name: str
 
 
-class AddBrokerRequestHeader(Header, kw_only=True):
-    """ADD_BROKER (902), to a container of brokers."""
-
-    config_path: str | None = None
-
-
-class RemoveBrokerRequestHeader(Header, kw_only=True):
-    """REMOVE_BROKER (903), to a container of brokers."""
-
-    broker_name: str
-    broker_cluster_name: str
-    broker_id: Long
-
-
 class BrokerHeartbeatRequestHeader(Header, kw_only=True):
     """BROKER_HEARTBEAT (904); the time-out's name lacks two letters on the wire."""
 

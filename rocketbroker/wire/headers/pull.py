@@ -111,12 +111,6 @@ class SearchOffsetRequestHeader(TopicRequestHeader, kw_only=True):
     boundary_type: Boundary = "LOWER"
 
 
-class SearchOffsetResponseHeader(Header, kw_only=True):
-    """The answer to SEARCH_OFFSET_BY_TIMESTAMP (29)."""
-
-    offset: Long
-
-
 class GetMaxOffsetRequestHeader(TopicRequestHeader, kw_only=True):
     """GET_MAX_OFFSET (30).
 
@@ -128,12 +122,6 @@ class GetMaxOffsetRequestHeader(TopicRequestHeader, kw_only=True):
     committed: bool = True
 
 
-class GetMaxOffsetResponseHeader(Header, kw_only=True):
-    """The answer to GET_MAX_OFFSET (30)."""
-
-    offset: Long
-
-
 class GetMinOffsetRequestHeader(TopicRequestHeader, kw_only=True):
     """GET_MIN_OFFSET (31)."""
 
@@ -141,23 +129,11 @@ class GetMinOffsetRequestHeader(TopicRequestHeader, kw_only=True):
     queue_id: Int
 
 
-class GetMinOffsetResponseHeader(Header, kw_only=True):
-    """The answer to GET_MIN_OFFSET (31)."""
-
-    offset: Long
-
-
 class GetEarliestMsgStoretimeRequestHeader(TopicRequestHeader, kw_only=True):
     """GET_EARLIEST_MSG_STORETIME (32)."""
 
     topic: str
     queue_id: Int
-
-
-class GetEarliestMsgStoretimeResponseHeader(Header, kw_only=True):
-    """The answer to GET_EARLIEST_MSG_STORETIME (32)."""
-
-    timestamp: Long
 
 
 class PopMessageRequestHeader(TopicRequestHeader, kw_only=True):

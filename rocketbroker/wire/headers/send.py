@@ -12,7 +12,6 @@ import msgspec
 
 from rocketbroker.errors import SystemFailure
 from rocketbroker.wire.headers.header import (
-    Header,
     Int,
     Long,
     RpcRequestHeader,
@@ -100,19 +99,6 @@ class SendMessageRequestHeaderV2(
         return cls(**fields)
 
 
-class SendMessageResponseHeader(Header, kw_only=True):
-    """The answer to all kinds of sending."""
-
-    fast: ClassVar[bool] = True
-
-    msg_id: str
-    queue_id: Int
-    queue_offset: Long
-    transaction_id: str | None = None
-    batch_uniq_id: str | None = None
-    recall_handle: str | None = None
-
-
 class ReplyMessageRequestHeader(TopicRequestHeader, kw_only=True):
     """PUSH_REPLY_MESSAGE_TO_CLIENT (326), from the broker."""
 
@@ -177,24 +163,3 @@ class CheckTransactionStateRequestHeader(RpcRequestHeader, kw_only=True):
     msg_id: str | None = None
     transaction_id: str | None = None
     offset_msg_id: str | None = None
-
-
-class ResumeCheckHalfMessageRequestHeader(Header, kw_only=True):
-    """RESUME_CHECK_HALF_MESSAGE (323)."""
-
-    topic: str | None = None
-    msg_id: str | None = None
-
-
-class RecallMessageRequestHeader(TopicRequestHeader, kw_only=True):
-    """RECALL_MESSAGE (370)."""
-
-    producer_group: str | None = None
-    topic: str
-    recall_handle: str
-
-
-class RecallMessageResponseHeader(Header, kw_only=True):
-    """The answer to RECALL_MESSAGE (370)."""
-
-    msg_id: str

@@ -5,7 +5,6 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records import properties
-from rocketbroker.records.checking import GOOD, check
 from rocketbroker.records.record import decode
 from rocketbroker.store.commitlog.segments import segment_name
 from rocketbroker.store.interfaces import (
@@ -16,6 +15,7 @@ from rocketbroker.store.interfaces import (
 )
 from rocketbroker.store.message_store import Store
 from rocketbroker.testing.files import MemoryDisk
+from tests.records.samples import sound_size
 from tests.store.stores import (
     BORN_HOST_V6,
     ROOT,
@@ -65,8 +65,7 @@ class SealedCase(SynchronousTestCase):
             for position in each.positions or [each.position]:
                 record = self.store.record_at(position)
                 assert record is not None
-                result = check(record, require_record_crc=True)
-                self.assertEqual(result, (GOOD, len(record)))
+                self.assertEqual(sound_size(record, 0, True), len(record))
                 self.assertEqual(record.count(b"__CRC32#\x01"), 1)
                 found.append(properties.decode(decode(record).property_bytes))
         return found
@@ -116,7 +115,7 @@ class SealTests(SealedCase):
         self.assertTrue(one.properties.startswith(own))
         record = self.store.record_at(one.position)
         assert record is not None
-        self.assertEqual(check(record, require_record_crc=True)[0], GOOD)
+        self.assertEqual(sound_size(record, 0, True), len(record))
 
     def test_outerBatch(self) -> None:
         """Each record of a batch has its own."""

@@ -12,10 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.wire.bodies.groups import (
-    ConsumerOffsetSerializeWrapper,
-    GetConsumerListByGroupResponseBody,
     SubscriptionGroupConfig,
-    SubscriptionGroupWrapper,
 )
 from rocketbroker.wire.bodies.heartbeats import CheckClientRequestBody, HeartbeatData
 from rocketbroker.wire.bodies.mappings import TopicQueueMappingInfo
@@ -60,15 +57,10 @@ REQUESTS: Final[dict[int, Reader]] = {
 }
 ANSWERS: Final[dict[int, Reader]] = {
     RequestCode.GET_ALL_TOPIC_CONFIG: TopicConfigAndMappingSerializeWrapper.from_json,
-    RequestCode.GET_CONSUMER_LIST_BY_GROUP: (
-        GetConsumerListByGroupResponseBody.from_json
-    ),
-    RequestCode.GET_ALL_CONSUMER_OFFSET: ConsumerOffsetSerializeWrapper.from_json,
     RequestCode.GET_ROUTEINFO_BY_TOPIC: TopicRouteData.from_json,
     RequestCode.GET_BROKER_CLUSTER_INFO: ClusterInfo.from_json,
     RequestCode.REGISTER_BROKER: KVTable.from_json,
     RequestCode.QUERY_DATA_VERSION: DataVersion.from_json,
-    RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: SubscriptionGroupWrapper.from_json,
     RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: TopicList.from_json,
     RequestCode.GET_TOPICS_BY_CLUSTER: TopicList.from_json,
 }

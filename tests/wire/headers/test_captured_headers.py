@@ -36,7 +36,6 @@ REQUESTS: Final[dict[int, type[Header]]] = {
     RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: pull.SearchOffsetRequestHeader,
     RequestCode.GET_MAX_OFFSET: pull.GetMaxOffsetRequestHeader,
     RequestCode.GET_MIN_OFFSET: pull.GetMinOffsetRequestHeader,
-    RequestCode.HEART_BEAT: client.HeartbeatRequestHeader,
     RequestCode.UNREGISTER_CLIENT: client.UnregisterClientRequestHeader,
     RequestCode.GET_CONSUMER_LIST_BY_GROUP: (
         client.GetConsumerListByGroupRequestHeader
@@ -55,7 +54,6 @@ REQUESTS: Final[dict[int, type[Header]]] = {
     RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: admin.ResetOffsetRequestHeader,
     RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: (admin.QueryTopicConsumeByWhoRequestHeader),
     RequestCode.GET_CONSUMER_RUNNING_INFO: (admin.GetConsumerRunningInfoRequestHeader),
-    RequestCode.GET_BROKER_CONSUME_STATS: admin.GetConsumeStatsInBrokerHeader,
     RequestCode.GET_TOPIC_CONFIG: admin.GetTopicConfigRequestHeader,
     RequestCode.PUT_KV_CONFIG: namesrv.PutKVConfigRequestHeader,
     RequestCode.DELETE_KV_CONFIG: namesrv.DeleteKVConfigRequestHeader,
@@ -67,16 +65,10 @@ REQUESTS: Final[dict[int, type[Header]]] = {
     RequestCode.DELETE_TOPIC_IN_NAMESRV: (namesrv.DeleteTopicFromNamesrvRequestHeader),
 }
 ANSWERS: Final[dict[int, type[Header]]] = {
-    RequestCode.SEND_MESSAGE: send.SendMessageResponseHeader,
-    RequestCode.SEND_MESSAGE_V2: send.SendMessageResponseHeader,
-    RequestCode.SEND_BATCH_MESSAGE: send.SendMessageResponseHeader,
     RequestCode.PULL_MESSAGE: pull.PullMessageResponseHeader,
     RequestCode.LITE_PULL_MESSAGE: pull.PullMessageResponseHeader,
     RequestCode.QUERY_MESSAGE: pull.QueryMessageResponseHeader,
     RequestCode.QUERY_CONSUMER_OFFSET: pull.QueryConsumerOffsetResponseHeader,
-    RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: pull.SearchOffsetResponseHeader,
-    RequestCode.GET_MAX_OFFSET: pull.GetMaxOffsetResponseHeader,
-    RequestCode.GET_MIN_OFFSET: pull.GetMinOffsetResponseHeader,
     RequestCode.GET_BROKER_CONFIG: admin.GetBrokerConfigResponseHeader,
     RequestCode.REGISTER_BROKER: namesrv.RegisterBrokerResponseHeader,
     RequestCode.WIPE_WRITE_PERM_OF_BROKER: (
