@@ -124,11 +124,6 @@ LEFT: set[str] = {
 }
 CIRCLES: list[set[str]] = [
     {
-        "rocketbroker.spark.network",
-        "rocketbroker.spark.offline",
-        "rocketbroker.spark.origins",
-    },
-    {
         "rocketbroker.store.commitlog.batch_records",
         "rocketbroker.store.commitlog.encoder",
         "rocketbroker.store.commitlog.record_crc",

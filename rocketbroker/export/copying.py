@@ -98,7 +98,7 @@ class CopyReader(DataSourceReader):
         """See C{DataSourceReader.read}: one row for each file that was written."""
         import pyarrow as pa
 
-        from rocketbroker.spark.origins import shared_origin
+        from rocketbroker.spark.open_origins import shared_origin
 
         if partition.value is None:
             return

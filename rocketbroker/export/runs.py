@@ -35,8 +35,9 @@ from rocketbroker.export.plans import (
 from rocketbroker.export.progress import Display, Done, read_reports
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.malformed import Malformed
+from rocketbroker.spark.open_origins import open_origin
 from rocketbroker.spark.options import ReadOptions
-from rocketbroker.spark.origins import DataLoss, Origin, open_origin
+from rocketbroker.spark.origins import DataLoss, Origin
 from rocketbroker.spark.ranges import Queue
 
 # Exit statuses.

@@ -27,6 +27,6 @@ hub, then). What the modules are:
   - C{hub}, C{hubconnection}: its bytes through one epoll for all data connections
   - C{protocol}: its bytes through a Twisted transport
   - C{listener}, C{server}: a port
-  - C{client}, C{nameservers}: requests to addresses; which name server to ask
+  - C{client}: requests to addresses
   - C{addresses}: addresses as text and bytes
 """

@@ -10,6 +10,7 @@
   - L{ranges<rocketbroker.spark.ranges>}: offset ranges, cut into splits.
   - L{origins<rocketbroker.spark.origins>}: where messages come from:
     L{network<rocketbroker.spark.network>} or L{offline<rocketbroker.spark.offline>}.
+  - L{open_origins<rocketbroker.spark.open_origins>}: opening them, once per process.
   - L{reading<rocketbroker.spark.reading>}: a range, read exactly.
   - L{layout<rocketbroker.spark.layout>}: where everything stands in many records.
   - L{gathering<rocketbroker.spark.gathering>}: pieces of a buffer as Arrow arrays.

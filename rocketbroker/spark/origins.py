@@ -3,22 +3,17 @@
 
 Two things provide L{Origin}: L{rocketbroker.spark.network.NetworkOrigin} and
 L{rocketbroker.spark.offline.StoreOrigin}. A job's driver asks one for queues and
-bounds, its tasks ask one for pieces of ranges; none is ever pickled, only the options
-are.
+bounds, its tasks ask one for pieces of ranges. None is ever pickled, only the options
+are: L{rocketbroker.spark.open_origins} opens the one that they name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
 
 from rocketbroker.errors import RocketbrokerError
-from rocketbroker.spark.options import ReadOptions
 from rocketbroker.spark.ranges import Queue, Range
-
-#: So many origins stay open in a process; a session that reads with ever new options
-#: would else collect connections.
-MAX_OPEN: Final = 8
 
 
 class DataLoss(RocketbrokerError):
@@ -72,43 +67,3 @@ class Origin(Protocol):
 
     def close(self) -> None:
         """Give back what is open."""
-
-
-def open_origin(options: ReadOptions) -> Origin:
-    """A new origin for these options."""
-    if options.store:
-        from rocketbroker.spark.offline import StoreOrigin
-
-        return StoreOrigin(options)
-    from rocketbroker.spark.network import NetworkOrigin
-
-    return NetworkOrigin(options)
-
-
-class SharedOrigins:
-    """Origins that outlive a task: workers are reused, and connecting costs time."""
-
-    def __init__(self, make: Callable[[ReadOptions], Origin]) -> None:
-        """
-        @param make: opens an origin.
-        """
-        self._make = make
-        self._open: dict[ReadOptions, Origin] = {}
-
-    def get(self, options: ReadOptions) -> Origin:
-        """The origin for these options; the one unused longest may be closed."""
-        origin = self._open.pop(options, None)
-        if origin is None:
-            while len(self._open) >= MAX_OPEN:
-                self._open.pop(next(iter(self._open))).close()
-            origin = self._make(options)
-        self._open[options] = origin
-        return origin
-
-
-_shared = SharedOrigins(open_origin)
-
-
-def shared_origin(options: ReadOptions) -> Origin:
-    """The origin for these options in this process."""
-    return _shared.get(options)

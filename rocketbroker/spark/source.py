@@ -76,7 +76,7 @@ class RocketMQReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """See C{DataSourceReader.partitions}: the ends are fixed here."""
-        from rocketbroker.spark.origins import open_origin
+        from rocketbroker.spark.open_origins import open_origin
         from rocketbroker.spark.planning import resolve
 
         origin = open_origin(self.options)
@@ -91,7 +91,7 @@ class RocketMQReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """See C{DataSourceReader.read}: yields Arrow record batches."""
         from rocketbroker.spark.decoding import Decoder
-        from rocketbroker.spark.origins import shared_origin
+        from rocketbroker.spark.open_origins import shared_origin
         from rocketbroker.spark.reading import RangeReader
 
         # Spark makes a partition without a value where there are none.

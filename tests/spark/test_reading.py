@@ -6,14 +6,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.spark import reading
+from rocketbroker.spark.open_origins import MAX_OPEN, SharedOrigins
 from rocketbroker.spark.options import ReadOptions
-from rocketbroker.spark.origins import (
-    MAX_OPEN,
-    CountMismatch,
-    DataLoss,
-    Origin,
-    SharedOrigins,
-)
+from rocketbroker.spark.origins import CountMismatch, DataLoss, Origin
 from rocketbroker.spark.ranges import Queue, Range
 from rocketbroker.spark.reading import RangeReader
 from tests.spark.messages import stored
