@@ -109,8 +109,6 @@ TABLE: dict[str, set[str]] = {
 
 #: Edges that go up, and circles, which are still to be cut.
 LEFT: set[str] = {
-    "broker.messages.delay_messages > broker.metadata.topics",
-    "broker.send.send > broker.transaction.counters",
     "store.commitlog.batch_records > store.consumequeue.queue",
     "store.commitlog.batch_records > store.dispatch.delays",
     "store.commitlog.encoder > store.consumequeue.queue",

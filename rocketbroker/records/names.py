@@ -84,6 +84,10 @@ SYSTEM_GROUPS: Final = frozenset(
     }
 )
 
+#: The most queues of a topic: each may become files and memory, and clients ask for
+#: each. RocketMQ has no bound.
+MAX_QUEUES: Final = 16384
+
 #: The length of a topic stands in a signed byte of the record.
 MAX_TOPIC_CHARACTERS: Final = 127
 

@@ -16,14 +16,13 @@ from rocketbroker.broker.clients.producers import ProducerRegistry
 from rocketbroker.broker.json_bodies import decoded, with_body
 from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.offsets import OffsetTable
-from rocketbroker.broker.metadata.topics import MAX_QUEUES
 from rocketbroker.errors import (
     InvalidParameter,
     SubscriptionGroupNotExist,
     SystemFailure,
     error_of_response,
 )
-from rocketbroker.records.names import group_problem
+from rocketbroker.records.names import MAX_QUEUES, group_problem
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.codes import RequestCode, ResponseCode

@@ -24,14 +24,13 @@ from rocketbroker.broker.metadata.topic_attributes import (
 )
 from rocketbroker.broker.metadata.topics import (
     INHERIT,
-    MAX_QUEUES,
     READ,
     WRITE,
     TopicTable,
 )
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import InvalidParameter, TopicNotExist
-from rocketbroker.records.names import topic_problem
+from rocketbroker.records.names import MAX_QUEUES, topic_problem
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
 from rocketbroker.store.interfaces import IQueue, IStore
 from rocketbroker.wire.bodies.queues import MessageQueue

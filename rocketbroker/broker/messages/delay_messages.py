@@ -14,12 +14,12 @@ from __future__ import annotations
 import re
 from typing import Final, final
 
-from rocketbroker.broker.metadata.topics import MAX_QUEUES
 from rocketbroker.config.levels import MAX_LEVELS, parse_levels
 from rocketbroker.errors import SystemFailure
 from rocketbroker.records.hashing import tag_code
 from rocketbroker.records.names import (
     HALF_TOPIC,
+    MAX_QUEUES,
     MAX_RETRY_TOPIC_BYTES,
     SCHEDULE_TOPIC,
     has_illegal_characters,

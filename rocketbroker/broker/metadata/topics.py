@@ -21,6 +21,7 @@ from rocketbroker.records.names import (
     AUTO_CREATE_TOPIC,
     BENCHMARK_TOPIC,
     HALF_TOPIC,
+    MAX_QUEUES,
     OFFSET_MOVED_TOPIC,
     OP_HALF_TOPIC,
     REVIVE_PREFIX,
@@ -44,10 +45,6 @@ INHERIT: Final = 1
 #: Bits of the topic's system flag: it belongs to a unit; consumers of one read it.
 UNIT: Final = 1
 UNIT_SUBSCRIPTION: Final = 2
-
-#: The most queues of a topic: each may become files and memory, and clients ask for
-#: each. The reference has no bound.
-MAX_QUEUES: Final = 16384
 
 #: From so many topics on, none is made because somebody sends to it; as many groups
 #: again have retry topics. All topics go to name servers in one frame, which takes 16

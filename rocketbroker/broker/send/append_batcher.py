@@ -138,8 +138,8 @@ class QueueSends:
 #: Connection (None: a oneway send), opaque, its id as JSON, queue.
 Quick: TypeAlias = tuple[IConnection | None, int, bytes, QueueSends]
 
-#: Answers a draft in its own way.
-Answer: TypeAlias = Callable[[Draft, int], None]
+#: Answers a draft in its own way, given the response code.
+AnswerDraft: TypeAlias = Callable[[Draft, int], None]
 
 
 def problem_of(draft: Draft, store: IStore, most_bytes: int) -> BrokerError:
@@ -274,7 +274,7 @@ class AppendBatcher:
                     draft.status = UNKNOWN_ERROR
 
     def settle(self, drafts: list[Draft], code: int) -> None:
-        """Answer drafts that were appended or refused.
+        """AnswerDraft drafts that were appended or refused.
 
         @param code: what became of the waiting: SUCCESS, FLUSH_DISK_TIMEOUT.
         """
@@ -344,7 +344,7 @@ class AppendBatcher:
 
 
 def refuse(connection: IConnection, opaque: int, error: BrokerError) -> None:
-    """Answer a request that came as JSON with an error."""
+    """AnswerDraft a request that came as JSON with an error."""
     command = Command(
         error.code, opaque=opaque, flag=RESPONSE, remark=error.remark or None
     )

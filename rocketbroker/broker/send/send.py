@@ -40,6 +40,7 @@ from rocketbroker.broker.messages.transaction_messages import prepare
 from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.broker.send.append_batcher import (
+    AnswerDraft,
     AppendBatcher,
     QueueSends,
     problem_of,
@@ -55,7 +56,6 @@ from rocketbroker.broker.send.send_checks import (
     is_hot,
     ordinary_tag_code,
 )
-from rocketbroker.broker.transaction.counters import Settle
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (
     MessageIllegal,
@@ -114,7 +114,7 @@ class Sending:
         most_bytes: int,
         store_host: bytes,
         unique_keys: UniqueKeys,
-        prepared: Callable[[str, Settle], Settle],
+        prepared: Callable[[str, AnswerDraft], AnswerDraft],
         wall_ms: Callable[[], int],
     ) -> None:
         """

@@ -10,18 +10,16 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable
 from functools import partial
-from typing import Final, TypeAlias, final
+from typing import Final, final
 
 from twisted.internet.defer import Deferred
 
 from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.broker.metadata.topics import loaded_version
+from rocketbroker.broker.send.append_batcher import AnswerDraft
 from rocketbroker.store.interfaces import PUT_OK, Draft
 from rocketbroker.wire.bodies.topics import DataVersion
 from rocketbroker.wire.fields import integer_of
-
-#: Answers a draft, given the response code.
-Settle: TypeAlias = Callable[[Draft, int], None]
 
 #: Upper bounds in seconds of the time from birth to commit, the last class is open.
 LATENCY_BOUNDS: Final = (5, 60, 600, 3600, 43200, 86400)
@@ -84,14 +82,14 @@ class TransactionCounters:
             if counts.open != found.get(topic, 0):
                 self._change(counts, found.get(topic, 0) - counts.open)
 
-    def prepared(self, topic: str, answer: Settle) -> Settle:
+    def prepared(self, topic: str, answer: AnswerDraft) -> AnswerDraft:
         """What answers a half message for C{topic}, and counts it if it is stored.
 
         @param answer: what answers it.
         """
         return partial(self._settle, topic, answer)
 
-    def _settle(self, topic: str, answer: Settle, draft: Draft, code: int) -> None:
+    def _settle(self, topic: str, answer: AnswerDraft, draft: Draft, code: int) -> None:
         if draft.status == PUT_OK:
             self._change(self._of(topic), 1)
         answer(draft, code)

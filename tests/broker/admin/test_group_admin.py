@@ -8,13 +8,13 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.admin.group_admin import GroupAdmin
 from rocketbroker.broker.clients.producers import ProducerRegistry
-from rocketbroker.broker.metadata.topics import MAX_QUEUES
 from rocketbroker.errors import (
     BrokerError,
     InvalidParameter,
     SubscriptionGroupNotExist,
     SystemFailure,
 )
+from rocketbroker.records.names import MAX_QUEUES
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.bodies.heartbeats import ConsumerData, SubscriptionData
 from rocketbroker.wire.command import Command

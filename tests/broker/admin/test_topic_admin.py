@@ -11,7 +11,6 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.admin.topic_admin import TopicAdmin
 from rocketbroker.broker.background_work import InThread
-from rocketbroker.broker.metadata.topics import MAX_QUEUES
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (
     BrokerError,
@@ -19,6 +18,7 @@ from rocketbroker.errors import (
     SystemFailure,
     TopicNotExist,
 )
+from rocketbroker.records.names import MAX_QUEUES
 from rocketbroker.store.interfaces import IQueue, IStore
 from rocketbroker.testing.threads import at_once
 from rocketbroker.wire.bodies.queues import MessageQueue

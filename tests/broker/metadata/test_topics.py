@@ -8,8 +8,9 @@ import attrs
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.json_table import JsonTable
-from rocketbroker.broker.metadata.topics import MAX_QUEUES, TopicTable
+from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.records.names import MAX_QUEUES
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.threads import at_once
 from rocketbroker.wire.bodies.topics import TopicConfig
