@@ -20,7 +20,7 @@ from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
 from rocketbroker.app.metricsport import MetricsPort, broker_site
-from rocketbroker.app.options import ServerOptions, or_refuse
+from rocketbroker.app.options import ServerOptions, log_ignored, or_refuse
 from rocketbroker.app.plugins import followers_of, wrapped
 from rocketbroker.app.signals import stop_at_hangup
 from rocketbroker.app.steadiness import make_steady
@@ -28,7 +28,7 @@ from rocketbroker.broker.broker import Broker
 from rocketbroker.broker.environment import BrokerEnvironment
 from rocketbroker.config import properties
 from rocketbroker.config.broker_settings import BrokerSettings
-from rocketbroker.config.keyed import KeyedOptions, text_of
+from rocketbroker.config.keyed import text_of
 from rocketbroker.files.disk import Disk
 from rocketbroker.records.ids import UniqueKeys
 from rocketbroker.remoting.addresses import host_bytes, packed_address
@@ -96,19 +96,23 @@ def settings_of(options: Options) -> BrokerSettings:
 def printed(settings: BrokerSettings, important: bool) -> str:
     """The settings as C{-p} or C{-m} print them: broker, server, client, store."""
     lines = []
-    parts: tuple[KeyedOptions, ...] = (
-        settings.broker,
-        settings.server,
-        settings.client,
-        settings.store,
-    )
-    for part in parts:
+    for part in settings.parts():
         for key, name in part.keys().items():
             if key in IDENTITY or (important and key not in IMPORTANT):
                 continue
             value = getattr(part, name)
             lines.append(f"{key}={'' if value is None else text_of(value)}\n")
     return "".join(lines)
+
+
+def log_settings(log: Logger, settings: BrokerSettings) -> None:
+    """Log what an operator should know about the settings at the start."""
+    log_ignored(log, settings.unknown, settings.given, settings.parts())
+    log.info(
+        "Clients are told the address {address} ({reason}).",
+        address=settings.broker.broker_ip1,
+        reason=settings.address_reason,
+    )
 
 
 @final
@@ -190,8 +194,7 @@ class BrokerService(Service):
     def startService(self) -> None:
         """The reactor runs: begin to work."""
         super().startService()  # type: ignore[no-untyped-call]
-        for key in self.settings.unknown:
-            self._log.warn("The setting {key} is not known here.", key=key)
+        log_settings(self._log, self.settings)
         for sentence in self.store.report:
             self._log.warn("Recovery: {sentence}", sentence=sentence)
         self._reactor.callWhenRunning(self._start)

@@ -20,11 +20,11 @@ from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
 from rocketbroker.app.metricsport import MetricsPort, namesrv_site
-from rocketbroker.app.options import ServerOptions, or_refuse
+from rocketbroker.app.options import ServerOptions, log_ignored, or_refuse
 from rocketbroker.app.signals import stop_at_hangup
 from rocketbroker.app.steadiness import make_steady
 from rocketbroker.config import properties
-from rocketbroker.config.keyed import KeyedOptions, text_of
+from rocketbroker.config.keyed import text_of
 from rocketbroker.config.namesrv import NamesrvSettings
 from rocketbroker.files.disk import Disk
 from rocketbroker.nameserver.nameserver import NameServer
@@ -59,12 +59,7 @@ def settings_of(options: Options) -> NamesrvSettings:
 def printed(settings: NamesrvSettings) -> str:
     """The settings as C{-p} prints them: name server, server, client."""
     lines = []
-    parts: tuple[KeyedOptions, ...] = (
-        settings.options,
-        settings.server,
-        settings.client,
-    )
-    for part in parts:
+    for part in settings.parts():
         for key, name in part.keys().items():
             value = getattr(part, name)
             lines.append(f"{key}={'' if value is None else text_of(value)}\n")
@@ -138,8 +133,8 @@ class NameServerService(Service):
     def startService(self) -> None:
         """The reactor runs: begin to work."""
         super().startService()  # type: ignore[no-untyped-call]
-        for key in self.settings.unknown:
-            self._log.warn("The setting {key} is not known here.", key=key)
+        settings = self.settings
+        log_ignored(self._log, settings.unknown, settings.properties, settings.parts())
         self._reactor.callWhenRunning(self._start)
 
     def _start(self) -> None:

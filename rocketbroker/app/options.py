@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, Final, NoReturn, ParamSpec, TypeVar
 
+from twisted.logger import Logger
 from twisted.python import usage
 
+from rocketbroker.config.effects import ignored
+from rocketbroker.config.keyed import KeyedOptions
 from rocketbroker.errors import ConfigurationError, StoreError
 
 P = ParamSpec("P")
@@ -41,6 +44,28 @@ def or_refuse(function: Callable[P, T]) -> Callable[P, T]:
             refuse(str(error))
 
     return refusing
+
+
+def log_ignored(
+    log: Logger,
+    unknown: Iterable[str],
+    given: Iterable[str],
+    parts: Iterable[KeyedOptions],
+) -> None:
+    """Log which settings change nothing.
+
+    @param unknown: the keys that are not known.
+    @param given: the keys that were set.
+    @param parts: the options that they set.
+    """
+    for key in unknown:
+        log.warn("The setting {key} is not known here.", key=key)
+    keys = ignored(given, parts)
+    if keys:
+        log.warn(
+            "These settings have no effect here: {keys} (docs/settings.rst).",
+            keys=", ".join(keys),
+        )
 
 
 class ServerOptions(usage.Options):

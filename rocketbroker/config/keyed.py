@@ -4,9 +4,9 @@
 Each attribute of an options class is one key of RocketMQ's: C{listen_port} is
 C{listenPort}. A key that this rule does not produce (C{brokerIP1}) stands in the
 class's L{IRREGULAR<KeyedOptions.IRREGULAR>} table. One file feeds several classes; a
-key that two of them have sets both. Binding: the broker sheet, section 1.2, but for one
-thing: a value that does not fit a known key is an error here, and silently ignored
-there, so that an operator believes in a limit that is not in force.
+key that two of them have sets both. Binding: C{docs/facts/broker.md 1.2}, but for one
+thing: a value that does not fit a known key is an error here, and silently ignored in
+RocketMQ, so that an operator believes in a limit that is not in force.
 """
 
 from __future__ import annotations
@@ -63,8 +63,9 @@ class KeyedOptions:
     @cvar CHOICES: the allowed values of string attributes that are not free.
     @cvar CHECKS: of string attributes that are not free either: raises L{ValueError}
         with what the value must be instead.
-    @cvar ABOUT: what the attributes in use here mean, for C{--help} and documentation;
-        the others are known, kept and printed, but nothing reads them.
+    @cvar ABOUT: the meaning of each attribute that has an effect. The others are
+        known, kept and printed, but nothing reads them.
+    @cvar UNITS: the units of their values, where they have one.
     """
 
     IRREGULAR: ClassVar[Mapping[str, str]] = {}
@@ -72,6 +73,7 @@ class KeyedOptions:
     CHOICES: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     CHECKS: ClassVar[Mapping[str, Callable[[str], object]]] = {}
     ABOUT: ClassVar[Mapping[str, str]] = {}
+    UNITS: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
     def keys(cls) -> dict[str, str]:

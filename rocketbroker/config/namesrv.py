@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.config.test_namesrv -*-
-"""The settings of a name server: all keys of the name server sheet, section 2.
+"""The settings of a name server: all keys of C{docs/facts/namesrv.md 2}.
 
-The metrics keys are ours: the reference's name server has no metrics.
+The metrics keys are ours: RocketMQ's name server has no metrics.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import ClassVar, Final, Self
 import attrs
 
 from rocketbroker.config import machine
+from rocketbroker.config.addresses import check_interface
 from rocketbroker.config.keyed import (
     EXPORTERS,
     LONG,
@@ -21,7 +22,7 @@ from rocketbroker.config.keyed import (
     unknown,
 )
 from rocketbroker.config.remoting import RemotingClientOptions, RemotingServerOptions
-from rocketbroker.errors import ConfigurationError
+from rocketbroker.config.unsupported import NAME_SERVER, SERVER, check_supported
 
 #: Where a name server listens unless listenPort says otherwise.
 NAMESRV_PORT: Final = 9876
@@ -45,25 +46,30 @@ class NamesrvOptions(KeyedOptions):
         "un_register_broker_queue_capacity": POSITIVE,
     }
     CHOICES: ClassVar = {"metrics_exporter_type": EXPORTERS}
+    CHECKS: ClassVar = {"metrics_prom_exporter_host": check_interface}
     ABOUT: ClassVar = {
         "kv_config_path": "the file of key-value settings",
         "config_store_path": "where request 318 writes settings",
         "order_message_enable": "put the order settings of a topic into its route",
         "return_order_topic_config_to_broker": "answer registrations with them",
-        "scan_not_active_broker_interval": "ms between looks for silent brokers",
+        "scan_not_active_broker_interval": "time between looks for silent brokers",
         "un_register_broker_queue_capacity": "unregistrations waiting to be applied",
         "support_acting_master": "show a slave as master where its group allows it",
         "enable_all_topic_list": "answer request 206",
         "enable_topic_list": "answer requests 224, 311, 312 and 313",
-        "notify_min_broker_id_changed": "tell brokers who is the least of their group",
+        "notify_min_broker_id_changed": "tell brokers the least id of their group",
         "need_wait_for_service": "answer no routes just after the start",
-        "wait_seconds_for_service": "how long not, in seconds",
+        "wait_seconds_for_service": "for how long",
         "delete_topic_with_broker_registration": "a topic not registered is gone",
         "config_black_list": "keys that request 318 may not change",
         "metrics_exporter_type": "PROM, or DISABLE; the others export nothing",
-        "metrics_prom_exporter_port": "the port of /metrics and /healthz, 0 for none",
-        "metrics_prom_exporter_host": "its address, by default all",
+        "metrics_prom_exporter_port": "the port of /metrics and /healthz; 0: none",
+        "metrics_prom_exporter_host": "its address; empty: all",
         "metrics_label": "labels on every sample, key:value,key:value",
+    }
+    UNITS: ClassVar = {
+        "scan_not_active_broker_interval": "ms",
+        "wait_seconds_for_service": "s",
     }
 
     rocketmq_home: str | None = attrs.field(factory=machine.rocketmq_home)
@@ -111,6 +117,10 @@ class NamesrvSettings:
     unknown: Mapping[str, str]
     properties: Mapping[str, str]
 
+    def parts(self) -> tuple[KeyedOptions, ...]:
+        """The options classes' objects."""
+        return (self.options, self.server, self.client)
+
     @classmethod
     def from_properties(
         cls, properties: Mapping[str, str], path: str | None = None
@@ -123,12 +133,7 @@ class NamesrvSettings:
         """
         source = path or "settings"
         options = NamesrvOptions.from_properties(properties, source)
-        for key, wanted in (
-            ("clusterTest", options.cluster_test),
-            ("enableControllerInNamesrv", options.enable_controller_in_namesrv),
-        ):
-            if wanted:
-                raise ConfigurationError(f"{source}: {key} is not supported yet.")
+        check_supported(properties, source, (*SERVER, *NAME_SERVER))
         if path is not None:
             options = attrs.evolve(options, config_store_path=path)
         return cls(

@@ -1,8 +1,8 @@
 # -*- test-case-name: tests.config.test_remoting -*-
-"""The settings of ports and connections: the broker sheet, sections 25.3 and 25.4.
+"""The settings of ports and connections: C{docs/facts/broker.md 25.3} and C{25.4}.
 
-The reference sizes thread pools and semaphores with most of them; here they are known
-and printed, and only those in C{ABOUT} do something.
+RocketMQ sizes thread pools and semaphores with most of them; here they are known and
+printed, and only those in C{ABOUT} do something.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import ClassVar
 import attrs
 
 from rocketbroker.config import machine
+from rocketbroker.config.addresses import check_interface
 from rocketbroker.config.keyed import LONG, PORT, POSITIVE, KeyedOptions
 
 
@@ -28,11 +29,20 @@ class RemotingServerOptions(KeyedOptions):
         "bind_address": "the address to listen on",
         "listen_port": "the port to listen on, 0 for any free one",
         "server_channel_max_idle_time_seconds": "idle connections are closed after it",
-        "server_socket_snd_buf_size": "bytes; 0 leaves it to the system",
-        "server_socket_rcv_buf_size": "bytes; 0 leaves it to the system",
-        "write_buffer_high_water_mark": "bytes; a peer that lets more wait is paused",
-        "write_buffer_low_water_mark": "bytes; under it the peer is read again",
+        "server_socket_snd_buf_size": "send buffer of a connection; 0: the system's",
+        "server_socket_rcv_buf_size": "receive buffer of a connection; 0: the system's",
+        "write_buffer_high_water_mark": "a peer that lets more wait is not read",
+        "write_buffer_low_water_mark": "under it the peer is read again",
         "server_socket_backlog": "connections that wait to be accepted",
+        "server_async_semaphore_value": "most requests to clients without an answer",
+    }
+    CHECKS: ClassVar = {"bind_address": check_interface}
+    UNITS: ClassVar = {
+        "server_channel_max_idle_time_seconds": "s",
+        "server_socket_snd_buf_size": "bytes",
+        "server_socket_rcv_buf_size": "bytes",
+        "write_buffer_high_water_mark": "bytes",
+        "write_buffer_low_water_mark": "bytes",
     }
 
     bind_address: str = "0.0.0.0"
@@ -67,9 +77,17 @@ class RemotingClientOptions(KeyedOptions):
         "max_reconnect_interval_time_seconds": LONG,
     }
     ABOUT: ClassVar = {
-        "connect_timeout_millis": "ms to wait for a connection",
+        "client_async_semaphore_value": "most requests without an answer",
+        "connect_timeout_millis": "how long to wait for a connection",
         "client_channel_max_idle_time_seconds": "idle connections are closed after it",
-        "scan_available_name_srv": "whether name servers are tried now and then",
+        "write_buffer_high_water_mark": "a peer that lets more wait is not read",
+        "write_buffer_low_water_mark": "under it the peer is read again",
+    }
+    UNITS: ClassVar = {
+        "connect_timeout_millis": "ms",
+        "client_channel_max_idle_time_seconds": "s",
+        "write_buffer_high_water_mark": "bytes",
+        "write_buffer_low_water_mark": "bytes",
     }
 
     client_worker_threads: int = 4

@@ -86,7 +86,7 @@ class CommandLineTests(SynchronousTestCase):
                 ("-c", bad),
                 f"{bad}: listenPort cannot be 'many': it must be a whole number.",
             ),
-            (("-c", test), f"{test}: clusterTest is not supported yet."),
+            (("-c", test), f"{test}: clusterTest cannot be 'true': "),
             (
                 ("-c", blocked),
                 f"The key-value settings in {bad}/kv.json cannot be",

@@ -8,10 +8,40 @@ from contextlib import redirect_stderr
 from typing import Any
 
 from twisted.application.service import Service
+from twisted.logger import ILogObserver, LogEvent, Logger, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
+from zope.interface import implementer
 
-from rocketbroker.app.options import ServerOptions, or_refuse
+from rocketbroker.app.options import ServerOptions, log_ignored, or_refuse
+from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import ConfigurationError, StoreError
+
+
+class IgnoredTests(SynchronousTestCase):
+    """L{log_ignored}."""
+
+    def test_lines(self) -> None:
+        """A line for each key that is not known, and one for keys without effect."""
+        lines: list[str] = []
+
+        @implementer(ILogObserver)
+        def observe(event: LogEvent) -> None:
+            lines.append(formatEvent(event))
+
+        log = Logger(observer=observe)
+        options = BrokerOptions(forward_timeout=5, pop_polling_size=7)
+        keys = ["popPollingSize", "forwardTimeout", "regionId"]
+        log_ignored(log, ["color"], keys, [options])
+        self.assertEqual(
+            lines,
+            [
+                "The setting color is not known here.",
+                "These settings have no effect here: forwardTimeout, popPollingSize "
+                "(docs/settings.rst).",
+            ],
+        )
+        log_ignored(log, [], ["regionId"], [options])
+        self.assertEqual(len(lines), 2)
 
 
 class OptionsTests(SynchronousTestCase):

@@ -4,29 +4,8 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.config.broker_settings import BrokerSettings, addresses
+from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import ConfigurationError
-
-
-class AddressesTests(SynchronousTestCase):
-    """L{addresses}."""
-
-    def test_list(self) -> None:
-        """Entries are separated by semicolons; empty ones do not count."""
-        self.assertEqual(
-            addresses("a:1; [::1]:65535;;", "f", "k"), ("a:1", "[::1]:65535")
-        )
-        self.assertEqual(addresses(None, "f", "k"), ())
-
-    def test_bad(self) -> None:
-        """An entry that is not host:port is named."""
-        for bad in ("a", "a:", ":1", "a:x", "a:0", "a:65536", "a:" + "9" * 5000):
-            error = self.assertRaises(
-                ConfigurationError, addresses, f"b:1;{bad}", "f", "namesrvAddr"
-            )
-            self.assertTrue(
-                str(error).startswith(f"f: namesrvAddr cannot contain {bad!r}: ")
-            )
 
 
 class BrokerSettingsTests(SynchronousTestCase):
@@ -89,38 +68,6 @@ class BrokerSettingsTests(SynchronousTestCase):
             {"brokerId": "3", "brokerRole": "SYNC_MASTER"}
         )
         self.assertEqual(settings.broker.broker_id, 0)
-
-    def test_slave(self) -> None:
-        """A slave needs a number of its own, and is not there yet."""
-        self.assertEqual(
-            self.refusal(brokerRole="SLAVE"),
-            "f: brokerId cannot be 0 for a slave: it must be greater than 0.",
-        )
-        self.assertEqual(
-            self.refusal(brokerRole="SLAVE", brokerId="1"),
-            "f: brokerRole SLAVE is not supported yet.",
-        )
-
-    def test_controllers(self) -> None:
-        """The ways to choose a master are not there yet, and exclude each other."""
-        for key in ("enableControllerMode", "enableDLegerCommitLog"):
-            self.assertEqual(
-                self.refusal(**{key: "true"}), f"f: {key} is not supported yet."
-            )
-        self.assertEqual(
-            self.refusal(enableControllerMode="true", enableDLegerCommitLog="true"),
-            "f: enableControllerMode and enableDLegerCommitLog exclude each other.",
-        )
-
-    def test_rocksDB(self) -> None:
-        """What the reference keeps in RocksDB would not be found: no start without."""
-        self.assertEqual(
-            self.refusal(storeType="defaultRocksDB"),
-            "f: storeType cannot be 'defaultRocksDB': queues and tables are kept in "
-            "files, as default says, and not in RocksDB.",
-        )
-        self.assertIn("as V1 says", self.refusal(configManagerVersion="v2"))
-        BrokerSettings.from_properties({"storeType": "default"})
 
     def test_unknown(self) -> None:
         """What no part knows is kept; the address server's keys are known."""

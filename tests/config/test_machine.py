@@ -18,12 +18,17 @@ class MachineTests(SynchronousTestCase):
         address = ipaddress.IPv4Address(machine.local_address())
         self.assertFalse(address.is_unspecified)
 
+    def test_addresses(self) -> None:
+        """Each address of an interface is an IPv4 address."""
+        for text in machine.ipv4_addresses():
+            ipaddress.IPv4Address(text)
+
     def test_name(self) -> None:
         """There is a host name."""
         self.assertNotEqual(machine.host_name(), "")
 
     def test_threads(self) -> None:
-        """The reference's pool sizes follow from the number of processors."""
+        """RocketMQ's pool sizes follow from the number of processors."""
         count = machine.processors()
         self.assertGreaterEqual(count, 1)
         self.assertLessEqual(machine.few_processors(), 4)

@@ -64,11 +64,3 @@ class NamesrvSettingsTests(SynchronousTestCase):
             str(error),
             "/etc/n: listenPort cannot be '70000': it must lie between 0 and 65535.",
         )
-
-    def test_notThere(self) -> None:
-        """What is not there yet is refused."""
-        for key in ("clusterTest", "enableControllerInNamesrv"):
-            error = self.assertRaises(
-                ConfigurationError, NamesrvSettings.from_properties, {key: "true"}
-            )
-            self.assertEqual(str(error), f"settings: {key} is not supported yet.")

@@ -1,0 +1,87 @@
+# -*- test-case-name: tests.config.test_addresses -*-
+"""Addresses in settings: those of name servers, and the one that clients are told."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from rocketbroker.config.keyed import PORT
+from rocketbroker.errors import ConfigurationError
+
+#: An address or a name. A comment behind the value is part of it in a properties file.
+_HOST: Final = re.compile(r"[A-Za-z0-9_.:%-]+|\[[0-9A-Fa-f:.]+(%[A-Za-z0-9_.-]+)?\]")
+
+#: Where a server listens that listens everywhere.
+_EVERYWHERE: Final = ("", "0.0.0.0", "::", "[::]", "*")
+
+#: Names of the machine for itself.
+_LOOPBACK: Final = re.compile(r"127\.[0-9.]+|\[?::1\]?|localhost")
+
+
+def check_host(text: str) -> None:
+    """Check a host name or an address.
+
+    @raise ValueError: what it must be instead.
+    """
+    if not _HOST.fullmatch(text):
+        raise ValueError(
+            "it must be an address or a host name, without blanks and comments"
+        )
+
+
+def check_interface(text: str) -> None:
+    """Check where a port listens: a host, or nothing for everywhere.
+
+    @raise ValueError: what it must be instead.
+    """
+    if text:
+        check_host(text)
+
+
+def addresses(text: str | None, source: str, key: str) -> tuple[str, ...]:
+    """The entries of an address list: C{host:port;host:port}.
+
+    @raise ConfigurationError: an entry is something else; one sentence.
+    """
+    found = []
+    for entry in (text or "").split(";"):
+        address = entry.strip()
+        if not address:
+            continue
+        host, _, port = address.rpartition(":")
+        well_formed = _HOST.fullmatch(host) and port.isascii() and port.isdigit()
+        if not well_formed or not 0 < int(port[:9]) <= PORT[1]:
+            raise ConfigurationError(
+                f"{source}: {key} cannot contain {address!r}: each entry must be "
+                f"host:port, as in 127.0.0.1:9876;192.168.0.1:9876."
+            )
+        found.append(address)
+    return tuple(found)
+
+
+def advertised_address(
+    bind_address: str, route: str, others: Sequence[str]
+) -> tuple[str, str]:
+    """The address that clients are told where C{brokerIP1} is not set.
+
+    @param bind_address: where the broker listens.
+    @param route: the address from which the machine speaks to other networks.
+    @param others: all addresses of the machine.
+    @return: the address, and why this one; the reason goes into a log line.
+    """
+    if bind_address not in _EVERYWHERE:
+        is_bare = ":" in bind_address and not bind_address.startswith("[")
+        return f"[{bind_address}]" if is_bare else bind_address, "bindAddress"
+    rest = [each for each in others if each != route and not _LOOPBACK.fullmatch(each)]
+    if _LOOPBACK.fullmatch(route):
+        if not rest:
+            return route, "the machine has no other address"
+        route, *rest = rest
+        reason = "the first one, as there is no route to other networks"
+    else:
+        reason = "the route to other networks begins there"
+    if rest:
+        reason += f"; other addresses are {', '.join(rest)}"
+    return route, reason

@@ -1,0 +1,42 @@
+# -*- test-case-name: tests.config.test_effects -*-
+"""Which settings have an effect, and which of a file's have none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from rocketbroker.config.keyed import KeyedOptions
+from rocketbroker.config.unsupported import BROKER, NAME_SERVER, SERVER
+
+#: A port has two classes of options with this key; only the server's is read.
+PORT_KEY: Final = "listenPort"
+
+#: The keys of the settings that refuse the start.
+REFUSED_KEYS: Final = frozenset(each.key for each in (*SERVER, *BROKER, *NAME_SERVER))
+
+
+def keys_without_effect(options: type[KeyedOptions]) -> list[str]:
+    """The keys that are known and that nothing reads."""
+    return [
+        key
+        for key, name in options.keys().items()
+        if name not in options.ABOUT and key not in REFUSED_KEYS and key != PORT_KEY
+    ]
+
+
+def ignored(given: Iterable[str], parts: Iterable[KeyedOptions]) -> list[str]:
+    """The keys that were set to something other than the default, without effect.
+
+    @param given: the keys that were set.
+    @param parts: the options that they set.
+    """
+    found = []
+    for part in parts:
+        standard = type(part)()
+        names = part.keys()
+        for key in keys_without_effect(type(part)):
+            name = names[key]
+            if key in given and getattr(part, name) != getattr(standard, name):
+                found.append(key)
+    return sorted(set(found))

@@ -1,0 +1,150 @@
+# -*- test-case-name: tests.config.test_settings_page -*-
+"""C{docs/settings.rst}, made from the options themselves::
+
+python3 -m rocketbroker.config.settings_page > docs/settings.rst
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+import attrs
+
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.config.effects import keys_without_effect
+from rocketbroker.config.keyed import KeyedOptions, text_of
+from rocketbroker.config.namesrv import NamesrvOptions
+from rocketbroker.config.remoting import RemotingClientOptions, RemotingServerOptions
+from rocketbroker.config.store import StoreOptions
+from rocketbroker.config.unsupported import BROKER, NAME_SERVER, SERVER
+
+#: Defaults that depend on the machine or on other settings, by key.
+DEFAULTS: Final = {
+    "brokerName": "the host name",
+    "brokerIP1": "``bindAddress``, or the address of the route to other networks",
+    "brokerIP2": "as ``brokerIP1``",
+    "namesrvAddr": "the environment's ``NAMESRV_ADDR``",
+    "storePathRootDir": "``store`` in the home directory",
+    "storePathCommitLog": "``commitlog`` in the root directory",
+    "kvConfigPath": "``namesrv/kvConfig.json`` in the home directory",
+    "configStorePath": "``namesrv/namesrv.properties`` in the home directory",
+    "listenPort": "10911; of a name server 9876",
+    "haListenPort": "``listenPort`` + 1",
+}
+
+INTRODUCTION: Final = """\
+========
+Settings
+========
+
+.. Made from the code: python3 -m rocketbroker.config.settings_page > docs/settings.rst
+
+Settings stand in a Java ``.properties`` file, one ``key=value`` a line, with RocketMQ's
+keys: ``twistd -n rocketbroker -c broker.properties``, ``twistd -n namesrv -c
+namesrv.properties`` or ``rocketbroker standalone -c broker.properties``. A comment has
+a line of its own; behind a value it would be part of the value.
+
+A value that does not fit ends the start with one sentence and exit status 1. A key that
+is not known, and a setting without effect that is not at its default, is named in the
+log at the start. ``twistd rocketbroker -p`` prints all settings as they are in force.
+
+.. contents::
+   :local:
+"""
+
+REFUSED: Final = """\
+Settings that refuse the start
+==============================
+
+What these settings ask for is not built. A server that ignored them would lose
+messages, be open to everybody, or serve clients otherwise than they are told.
+``inSyncReplicas`` above 1 with ``brokerRole=SYNC_MASTER`` refuses the start, too, and
+so does ``fetchNamesrvAddrByAddressServer=true`` where ``namesrvAddr`` is not set.
+"""
+
+WITHOUT_EFFECT: Final = """\
+Settings without effect
+=======================
+
+These keys of RocketMQ are known, kept and printed, and change nothing here. Most of
+them size thread pools and buffers of a Java process, or belong to features that are not
+built yet (POP, timers, replicas, RocksDB).
+"""
+
+
+class Section(NamedTuple):
+    """A table of the page."""
+
+    title: str
+    options: type[KeyedOptions]
+
+
+SECTIONS: Final = (
+    Section("Broker", BrokerOptions),
+    Section("Store", StoreOptions),
+    Section("Name server", NamesrvOptions),
+    Section("Ports of both", RemotingServerOptions),
+    Section("Connections to other servers", RemotingClientOptions),
+)
+
+
+def settings_page() -> str:
+    """The page."""
+    return "\n".join(_lines()) + "\n"
+
+
+def _lines() -> Iterator[str]:
+    yield INTRODUCTION
+    for title, options in SECTIONS:
+        yield from _heading(title)
+        names = [name for name in options.keys().values() if name in options.ABOUT]
+        yield from _table(
+            ("Key", "Default", "Unit", "Meaning"),
+            [_row(options, name) for name in names],
+        )
+    yield REFUSED
+    yield from _table(
+        ("Key", "Served", "Reason"),
+        [
+            (f"``{key}``", " ".join(f"``{each}``" for each in served if each), reason)
+            for key, served, reason in (*SERVER, *BROKER, *NAME_SERVER)
+        ],
+    )
+    yield WITHOUT_EFFECT
+    for title, options in SECTIONS:
+        yield f"{title}:"
+        yield ""
+        for key in keys_without_effect(options):
+            yield f"* ``{key}``"
+        yield ""
+
+
+def _heading(title: str) -> tuple[str, str, str]:
+    return title, "=" * len(title), ""
+
+
+def _row(options: type[KeyedOptions], name: str) -> tuple[str, ...]:
+    """The cells of a setting that has an effect."""
+    key = {value: key for key, value in options.keys().items()}[name]
+    default = DEFAULTS.get(key)
+    if default is None:
+        fields = attrs.fields_dict(options)  # type: ignore[arg-type]
+        value = fields[name].default
+        assert not hasattr(value, "factory"), f"DEFAULTS must tell that of {key}"
+        default = f"``{text_of(value)}``" if value not in (None, "") else ""
+    return f"``{key}``", default, options.UNITS.get(name, ""), options.ABOUT[name]
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield ".. list-table::"
+    yield "   :header-rows: 1"
+    yield ""
+    for row in (head, *rows):
+        for number, cell in enumerate(row):
+            yield f"   {'  -' if number else '* -'} {cell}".rstrip()
+    yield ""
+
+
+if __name__ == "__main__":
+    print(settings_page(), end="")

@@ -1,0 +1,136 @@
+# -*- test-case-name: tests.config.test_unsupported -*-
+"""Settings that refuse the start, because what they ask for is not built.
+
+A setting stands here if ignoring it would lose data, open access, or change what
+clients see: the operator would believe in a copy, a lock or a limit that is not there.
+Some of the keys belong to no options class, as RocketMQ reads them with code of their
+own (C{docs/facts/security-metrics.md 3.1 and 4}). All other settings without effect are
+listed in C{docs/settings.rst}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from rocketbroker.errors import ConfigurationError
+
+
+class Unsupported(NamedTuple):
+    """A key of which only some values can be served.
+
+    @ivar key: the key in the file.
+    @ivar served: the values that do not refuse the start, in lower case.
+    @ivar reason: why the others do; the end of a sentence.
+    """
+
+    key: str
+    served: tuple[str, ...]
+    reason: str
+
+
+_OFF: Final = ("false",)
+_NO_TLS: Final = "TLS is not supported yet, and connections would not be encrypted"
+_NO_AUTH: Final = "access control is not supported yet, and everybody would have access"
+_NO_FAILOVER: Final = "taking over from other brokers is not supported yet"
+
+#: Settings of any server.
+SERVER: Final = (
+    Unsupported("aclEnable", _OFF, _NO_AUTH),
+    Unsupported("authenticationEnabled", _OFF, _NO_AUTH),
+    Unsupported("authorizationEnabled", _OFF, _NO_AUTH),
+    Unsupported("migrateAuthFromV1Enabled", _OFF, _NO_AUTH),
+    Unsupported("tls.server.mode", ("disabled",), _NO_TLS),
+    Unsupported("tlsMode", ("disabled",), _NO_TLS),
+    Unsupported("tls.enable", _OFF, _NO_TLS),
+    Unsupported("useTLS", _OFF, _NO_TLS),
+    Unsupported(
+        "socksProxyConfig",
+        ("", "{}"),
+        "connections through a SOCKS proxy are not supported, and would be direct",
+    ),
+)
+
+#: Settings of a broker, besides.
+BROKER: Final = (
+    Unsupported(
+        "brokerRole",
+        ("async_master", "sync_master"),
+        "replicas are not supported yet",
+    ),
+    Unsupported("enableControllerMode", _OFF, "controllers are not supported yet"),
+    Unsupported("enableDLegerCommitLog", _OFF, "DLedger is not supported"),
+    Unsupported("duplicationEnable", _OFF, "replicas are not supported yet"),
+    Unsupported("enableSlaveActingMaster", _OFF, _NO_FAILOVER),
+    Unsupported("enableRemoteEscape", _OFF, _NO_FAILOVER),
+    Unsupported(
+        "storeType",
+        ("default",),
+        "queues are kept in files, as default says, and not in RocksDB",
+    ),
+    Unsupported(
+        "configManagerVersion",
+        ("v1",),
+        "tables are kept in JSON files, as V1 says, and not in RocksDB",
+    ),
+    Unsupported(
+        "fetchNameSrvAddrByDnsLookup",
+        _OFF,
+        "name servers are not looked up in DNS; namesrvAddr must list them all",
+    ),
+    Unsupported(
+        "disableConsumeIfConsumerReadSlowly",
+        _OFF,
+        "slow consumers are not switched off",
+    ),
+    Unsupported("recallMessageEnable", _OFF, "recalling messages is not supported yet"),
+)
+
+#: Settings of a name server, besides.
+NAME_SERVER: Final = (
+    Unsupported("clusterTest", _OFF, "routes of other name servers are not asked for"),
+    Unsupported("enableControllerInNamesrv", _OFF, "controllers are not supported yet"),
+)
+
+
+def check_supported(
+    properties: Mapping[str, str], source: str, table: Iterable[Unsupported]
+) -> None:
+    """Refuse settings that ask for what is not built.
+
+    @param properties: the settings of a file.
+    @param source: the file's path, for the error.
+    @raise ConfigurationError: the first such setting; one sentence.
+    """
+    for key, served, reason in table:
+        text = properties.get(key, served[0]).strip()
+        if text.lower() not in served:
+            raise ConfigurationError(f"{source}: {key} cannot be {text!r}: {reason}.")
+
+
+def check_replicas(broker_role: str, in_sync_replicas: int, source: str) -> None:
+    """Refuse a master that is to wait for copies which nobody makes.
+
+    @raise ConfigurationError: one sentence.
+    """
+    if broker_role == "SYNC_MASTER" and in_sync_replicas > 1:
+        raise ConfigurationError(
+            f"{source}: inSyncReplicas cannot be {in_sync_replicas} with SYNC_MASTER: "
+            f"replicas are not supported yet, and there would be one copy only."
+        )
+
+
+def check_name_servers(
+    properties: Mapping[str, str], name_servers: str | None, source: str
+) -> None:
+    """Refuse name servers that only an address server knows.
+
+    @param name_servers: those that are set anyhow.
+    @raise ConfigurationError: one sentence.
+    """
+    key = "fetchNamesrvAddrByAddressServer"
+    if not name_servers and properties.get(key, "").strip().lower() == "true":
+        raise ConfigurationError(
+            f"{source}: {key} cannot be 'true' without namesrvAddr: address servers "
+            f"are not supported, and no client would find this broker."
+        )

@@ -1,0 +1,71 @@
+"""Settings that refuse the start."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.config.broker_settings import BrokerSettings
+from rocketbroker.config.namesrv import NamesrvSettings
+from rocketbroker.config.unsupported import BROKER, NAME_SERVER, SERVER
+from rocketbroker.errors import ConfigurationError
+
+
+class UnsupportedTests(SynchronousTestCase):
+    """What is not built is refused."""
+
+    def refusal(self, properties: dict[str, str]) -> str:
+        """Why a broker does not start with these settings."""
+        return str(
+            self.assertRaises(
+                ConfigurationError, BrokerSettings.from_properties, properties, "f"
+            )
+        )
+
+    def test_broker(self) -> None:
+        """Each key of a broker refuses all values but those that are served."""
+        others = {
+            "brokerRole": "SLAVE",
+            "storeType": "defaultRocksDB",
+            "configManagerVersion": "V2",
+            "tls.server.mode": "permissive",
+            "tlsMode": "enforcing",
+            "socksProxyConfig": '{"*": {"addr": "10.0.0.1:1080"}}',
+        }
+        for key, served, reason in (*SERVER, *BROKER):
+            text = others.get(key, "true")
+            self.assertEqual(
+                self.refusal({key: text}), f"f: {key} cannot be {text!r}: {reason}."
+            )
+            if key != "brokerRole":
+                BrokerSettings.from_properties({key: served[0]})
+
+    def test_nameServer(self) -> None:
+        """So does each key of a name server."""
+        for key, text in (
+            ("authenticationEnabled", "True"),
+            ("tls.server.mode", "enforcing"),
+            *((each.key, "true") for each in NAME_SERVER),
+        ):
+            error = self.assertRaises(
+                ConfigurationError, NamesrvSettings.from_properties, {key: text}, "f"
+            )
+            self.assertTrue(str(error).startswith(f"f: {key} cannot be {text!r}: "))
+
+    def test_replicas(self) -> None:
+        """A synchronous master waits for itself only, so no copy can be asked for."""
+        self.assertEqual(
+            self.refusal({"brokerRole": "SYNC_MASTER", "inSyncReplicas": "2"}),
+            "f: inSyncReplicas cannot be 2 with SYNC_MASTER: replicas are not "
+            "supported yet, and there would be one copy only.",
+        )
+        for role, count in (("SYNC_MASTER", "1"), ("ASYNC_MASTER", "2")):
+            BrokerSettings.from_properties(
+                {"brokerRole": role, "inSyncReplicas": count}
+            )
+
+    def test_addressServer(self) -> None:
+        """Name servers from an address server are refused unless others are set."""
+        properties = {"fetchNamesrvAddrByAddressServer": "true", "namesrvAddr": ""}
+        self.assertIn("without namesrvAddr", self.refusal(properties))
+        BrokerSettings.from_properties(properties, None, "a:1")
+        BrokerSettings.from_properties({**properties, "namesrvAddr": "a:1"})
