@@ -1,9 +1,19 @@
 # -*- test-case-name: tests.blocking -*-
 """A client on a plain socket, without Twisted and without threads of its own.
 
-For Spark executors, command lines and scripts. Nothing here opens a connection before
-it is asked something, and all of it can be pickled: a copy makes its own connections.
-An example::
+One import suffices::
+
+    from rocketbroker.blocking import connect
+
+    with connect("127.0.0.1:9876") as mq:
+        mq.send("Orders", b"hello", tag="paid", keys=["k1"], delay_level=3)
+        for message in mq.receive("Orders", group="billing", wait=5):
+            print(message.text)
+            message.ack()
+
+Nothing here opens a connection before it is used. Threads may share a C{Session}, a
+C{Client} and a C{Producer}. Spark executors and tools use the parts: clients, producers
+and pullers can be pickled, and a copy makes its own connections::
 
     client = Client(Settings("127.0.0.1:9876"))
     client.create_topic("Orders", queues=4)
@@ -15,7 +25,8 @@ An example::
             for message in messages(chunk.data):
                 print(message.queue_offset, message.properties, message.body)
 
-  - L{settings<rocketbroker.blocking.settings>}: what a client is told.
+  - L{session<rocketbroker.blocking.session>}: connect, send, receive, acknowledge.
+  - L{settings<rocketbroker.blocking.settings>}: the settings of a client.
   - L{client<rocketbroker.blocking.client>}: questions about topics, queues and offsets;
     creating topics.
   - L{messages<rocketbroker.blocking.messages>}: messages to send, and what became of
@@ -27,10 +38,57 @@ An example::
     where the group goes on.
   - L{routes<rocketbroker.blocking.routes>}: where topics are, from the name servers.
   - L{connections<rocketbroker.blocking.connections>},
-    L{connection<rocketbroker.blocking.connection>}: one connection for each server, and
-    the requests under way on it.
+    L{connection<rocketbroker.blocking.connection>}: one connection for each server and
+    thread, and the requests under way on it.
   - L{answers<rocketbroker.blocking.answers>}: reading answers, and whether another try
     may help.
   - L{machine<rocketbroker.blocking.machine>}: sockets, clocks and an identity, which
     tests replace.
+
+The names below are imported when they are first used, so that importing a module of the
+package costs no more than that module.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rocketbroker.blocking.client import Client
+    from rocketbroker.blocking.consumer import Consumer
+    from rocketbroker.blocking.messages import Message, SendResult
+    from rocketbroker.blocking.producer import Producer
+    from rocketbroker.blocking.puller import Puller
+    from rocketbroker.blocking.routes import MessageQueue
+    from rocketbroker.blocking.session import Received, Receiver, Session, connect
+    from rocketbroker.blocking.settings import Settings
+
+__all__ = [
+    "connect",
+    "Session",
+    "Receiver",
+    "Received",
+    "Client",
+    "Settings",
+    "Message",
+    "SendResult",
+    "MessageQueue",
+    "Producer",
+    "Consumer",
+    "Puller",
+]
+
+_MODULES = {
+    "connect": "session",
+    "Receiver": "session",
+    "Received": "session",
+    "SendResult": "messages",
+    "Message": "messages",
+    "MessageQueue": "routes",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(f"{__name__}.{_MODULES.get(name, name.lower())}")
+    return getattr(module, name)

@@ -1,14 +1,14 @@
 # -*- test-case-name: tests.blocking.test_consumer -*-
 """A consumer that is alone in its group: it reads all queues, or those it is given.
 
-It does not register, so it takes no part in a rebalance: who runs several gives each
-its queues.
+It does not register with the broker, so it takes no part in a rebalance: of several
+consumers in one group each has to be given queues of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, final
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias, final
 
 from rocketbroker.blocking.answers import PASSING, may_pass
 from rocketbroker.blocking.client import Client
@@ -36,6 +36,9 @@ IDLE_SECONDS: Final = 0.05
 # Where to begin in a queue for which the group has no offset.
 EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
+
+#: Messages of one queue, in order.
+FromQueue: TypeAlias = tuple[MessageQueue, list[StoredMessage]]
 
 
 @final
@@ -114,6 +117,10 @@ class Consumer:
         @raise ConnectionLost: one could not be reached, again and again.
         @raise RequestTimeout: one did not answer, again and again.
         """
+        return [message for _, some in self.poll_queues(seconds) for message in some]
+
+    def poll_queues(self, seconds: float = 1.0) -> list[FromQueue]:
+        """The next messages of all queues, with the queue of each; as L{poll}."""
         machine = self._client.settings.machine
         deadline = machine.monotonic() + seconds
         if not self.positions:
@@ -125,14 +132,14 @@ class Consumer:
             found = self._look()
             left = deadline - machine.monotonic()
             if found or left <= 0:
-                self.received += len(found)
+                self.received += sum(len(some) for _, some in found)
                 return found
             machine.sleep(min(IDLE_SECONDS, left))
 
-    def _look(self) -> list[StoredMessage]:
+    def _look(self) -> list[FromQueue]:
         """Ask all queues at once, and take what there is."""
         puller = self._puller
-        found: list[StoredMessage] = []
+        found: list[FromQueue] = []
         asked: list[tuple[MessageQueue, PendingPull]] = []
         failure: RocketbrokerError | None = None
         for queue, offset in self.positions.items():
@@ -142,9 +149,12 @@ class Consumer:
                 failure = problem
         for queue, pending in asked:
             try:
-                found += self._take(queue, puller.collect(pending))
+                some = self._take(queue, puller.collect(pending))
             except (*PASSING, BrokerError) as problem:
                 failure = problem
+            else:
+                if some:
+                    found.append((queue, some))
         if failure is None:
             self._failures = 0
         else:
@@ -186,9 +196,14 @@ class Consumer:
             found = [message for message in found if message.tags in self._wanted]
         return found
 
-    def commit(self) -> None:
-        """Say how far we are, so that the group goes on there."""
-        for queue, offset in self.positions.items():
+    def commit(self, offsets: Mapping[MessageQueue, int] | None = None) -> None:
+        """Commit where the group goes on, of each queue where that has changed.
+
+        @param offsets: where; unless given, behind all that has been received.
+        """
+        if offsets is None:
+            offsets = self.positions
+        for queue, offset in offsets.items():
             if self._committed.get(queue) != offset:
                 self._client.commit_offset(queue, self._group, offset)
                 self._committed[queue] = offset

@@ -5,6 +5,8 @@ from __future__ import annotations
 import atexit
 import pickle
 import random
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +14,7 @@ from typing import ClassVar
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.blocking import connect
 from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.consumer import Consumer
 from rocketbroker.blocking.messages import Message
@@ -19,6 +22,7 @@ from rocketbroker.blocking.producer import Producer
 from rocketbroker.blocking.puller import NOTHING_NEW, Puller, messages
 from rocketbroker.blocking.settings import Settings
 from rocketbroker.errors import (
+    ConfigurationError,
     ConnectionLost,
     MessageIllegal,
     PullOffsetMoved,
@@ -72,6 +76,21 @@ class Shared:
             with Client(Settings(cluster.names)) as client:
                 until(lambda: bool(client.masters()))
         return cls.cluster
+
+
+class ImportTests(SynchronousTestCase):
+    """What an import of the package costs."""
+
+    def test_lazy(self) -> None:
+        """Importing the package imports nothing else until a name is used."""
+        program = (
+            "import sys, rocketbroker.blocking\n"
+            "print([n for n in sys.modules if n.startswith('rocketbroker.')])"
+        )
+        found = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        )
+        self.assertEqual(found.stdout, "['rocketbroker.blocking']\n")
 
 
 class BlockingTests(SynchronousTestCase):
@@ -183,6 +202,42 @@ class BlockingTests(SynchronousTestCase):
         self.assertEqual(result.status, 0)
         self.assertTrue(until(lambda: topic in self.client.topics()))
         self.assertEqual(len(self.client.queues(topic)), 4)
+
+    def test_session(self) -> None:
+        """A session gives each message to a group, and again what it did not end."""
+        with connect(self.cluster.names) as mq:
+            for number in range(20):
+                mq.send(self.topic, f"grün {number}", tag="paid", keys=[f"k{number}"])
+            found = mq.receive(self.topic, group="session", wait=1.0)
+            texts = []
+            for message in found:
+                texts.append(message.text)
+                if message.text != "grün 7":
+                    message.ack()
+            self.assertEqual(len(set(texts)), 20)
+        with connect(self.cluster.names) as mq:
+            found = mq.receive(self.topic, group="session", wait=1.0)
+            again = {message.text for message in found}
+        self.assertIn("grün 7", again)
+        self.assertLessEqual(len(again), 5)
+
+    def test_delayed(self) -> None:
+        """A message with a delay level comes when its time has come."""
+        with connect(self.cluster.names) as mq:
+            mq.send(self.topic, b"later", delay_level=1)
+            received = mq.receive(self.topic, group="delayed", wait=10.0)
+            message = next(received)
+            self.assertEqual(message.body, b"later")
+            waited = message.message.store_ms - message.message.born_ms
+            self.assertGreaterEqual(waited, 1000)
+
+    def test_brokersAddress(self) -> None:
+        """A broker's address given for a name server's is told as that."""
+        with (
+            connect(self.cluster.address) as mq,
+            self.assertRaisesRegex(ConfigurationError, "no name server"),
+        ):
+            mq.send(self.topic, b"x")
 
     def test_consumer(self) -> None:
         """A group gets everything, goes on where it committed, and filters by tag."""

@@ -1,0 +1,66 @@
+"""Send orders, and let a group of consumers work on them.
+
+Start a broker, then this program::
+
+    rocketbroker standalone --temporary
+    python3 docs/examples/orders.py 127.0.0.1:9876
+
+It ends when no order has come for two seconds.
+"""
+
+import sys
+
+from rocketbroker.blocking import connect
+
+
+def place(mq, count):
+    """Send orders; every third is not paid."""
+    for number in range(count):
+        mq.send(
+            "Orders",
+            f"order {number}",
+            tag="open" if number % 3 == 0 else "paid",
+            keys=[f"order-{number}"],
+            properties={"shop": "Berlin"},
+        )
+    # A reminder that nobody sees before its time: delay level 2 is 5 seconds.
+    mq.send("Reminders", "check the open orders", delay_level=2)
+
+
+def bill(mq):
+    """Write invoices for paid orders; one fails the first time."""
+    billed = []
+    failed = False
+    # What is not acknowledged comes again with the next receive of the group.
+    for _ in range(2):
+        for order in mq.receive("Orders", group="billing", tags="paid", wait=2):
+            if order.text == "order 4" and not failed:
+                failed = True
+                continue
+            billed.append(order.text)
+            order.ack()
+    return billed
+
+
+def lag(mq, topic, group):
+    """How many messages a group has not yet acknowledged."""
+    behind = 0
+    for queue in mq.client.queues(topic):
+        end = mq.client.max_offset(queue)
+        behind += end - (mq.client.committed_offset(queue, group) or 0)
+    return behind
+
+
+def main(name_server="127.0.0.1:9876"):
+    """Run the example."""
+    with connect(name_server) as mq:
+        mq.client.create_topic("Orders", queues=4)
+        place(mq, 30)
+        billed = bill(mq)
+        print(f"billed {len(billed)} orders, {len(set(billed))} different ones")
+    with connect(name_server) as mq:
+        print(f"billing has {lag(mq, 'Orders', 'billing')} messages left")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
