@@ -170,7 +170,7 @@ class BrokerService(Service):
         self.broker = Broker(environment, settings, self.port)
         self.main = RemotingServer(reactor, settings.server, self.broker.main, hub)
         self.vip = RemotingServer(reactor, settings.server, self.broker.vip, hub)
-        ports = {"main": self.main.party, "vip": self.vip.party}
+        ports = {"main": self.main.group, "vip": self.vip.group}
         self.metrics = MetricsPort(
             reactor,
             options,

@@ -102,7 +102,7 @@ class NameServerService(Service):
         self.metrics = MetricsPort(
             reactor,
             settings.options,
-            namesrv_site(self.nameserver, {"main": self.server.party}),
+            namesrv_site(self.nameserver, {"main": self.server.group}),
         )
         self.port = self.server.listen()
         try:

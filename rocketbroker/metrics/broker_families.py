@@ -128,8 +128,8 @@ class BrokerFamilies:
             self._add_disk(samples)
         if options.enable_transaction_metrics:
             add_transactions(samples, self._broker.transactions)
-        for name, party in self._ports.items():
-            add_port(samples, name, party, options.enable_remoting_metrics)
+        for name, group in self._ports.items():
+            add_port(samples, name, group, options.enable_remoting_metrics)
         return samples.families()
 
     def _lags(self) -> list[Lag]:

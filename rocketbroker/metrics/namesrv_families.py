@@ -49,6 +49,6 @@ class NameServerFamilies:
             ),
         ):
             samples.counter(f"rocketbroker_namesrv_{name}_total", words, value)
-        for port, party in self._ports.items():
-            add_port(samples, port, party)
+        for port, group in self._ports.items():
+            add_port(samples, port, group)
         return samples.families()

@@ -57,7 +57,7 @@ def response_name(code: int) -> str:
 
 
 def add_port(
-    samples: Samples, port: str, party: ConnectionGroup, latencies: bool = True
+    samples: Samples, port: str, group: ConnectionGroup, latencies: bool = True
 ) -> None:
     """Add what one port counts.
 
@@ -67,15 +67,15 @@ def add_port(
     samples.gauge(
         "rocketbroker_connections",
         "connections that are open",
-        len(party.connections),
+        len(group.connections),
         port=port,
     )
     for attribute, name, words in _COUNTS:
-        value = getattr(party.counts, attribute)
+        value = getattr(group.counts, attribute)
         samples.counter(f"rocketbroker_{name}_total", words, value, port=port)
     if not latencies:
         return
-    for (request, response), found in sorted(party.table.latencies.items()):
+    for (request, response), found in sorted(group.table.latencies.items()):
         samples.histogram(
             "rocketmq_rpc_latency_milliseconds",
             "from the arrival of a request to its answer",

@@ -81,7 +81,7 @@ class _Line(ClientFactory):
 
     def buildProtocol(self, addr: IAddress | None) -> RemotingProtocol:
         """The transport is connected."""
-        return RemotingProtocol(self._client.party, self._made)
+        return RemotingProtocol(self._client.group, self._made)
 
     def _made(self, connection: StreamConnection) -> None:
         self._connector = None
@@ -89,7 +89,7 @@ class _Line(ClientFactory):
         connection.on_close(self._closed)
         requests, self._requests = self._requests, []
         for command, waiting in requests:
-            if self._client.party.outstanding.is_open(waiting):
+            if self._client.group.responses.is_open(waiting):
                 connection.request_waiting(command, waiting)
         oneways, self._oneways = self._oneways, []
         for command in oneways:
@@ -111,14 +111,14 @@ class _Line(ClientFactory):
         self._oneways.clear()
         requests, self._requests = self._requests, []
         for _, waiting in requests:
-            self._client.party.outstanding.fail(waiting, ConnectionLost(words))
+            self._client.group.responses.fail(waiting, ConnectionLost(words))
 
 
 @final
 class RemotingClient:
     """Sends requests to servers.
 
-    @ivar party: what its connections share: table, limits, counters.
+    @ivar group: what its connections share: table, limits, counters.
     @ivar oneways_dropped: requests without an answer that were not sent.
     """
 
@@ -149,7 +149,7 @@ class RemotingClient:
         self._lines: dict[str, _Line] = {}
         self._stopping = False
         self.oneways_dropped = 0
-        self.party = ConnectionGroup(
+        self.group = ConnectionGroup(
             cast(Any, reactor),
             table or ResponderTable(),
             limits or Limits.of_client(options),
@@ -173,7 +173,7 @@ class RemotingClient:
             return fail(ConnectionLost(f"stopped: {words}"))
         try:
             split_address(address)
-            waiting = self.party.outstanding.open(timeout, words)
+            waiting = self.group.responses.open(timeout, words)
         except (ConfigurationError, TooManyRequests) as error:
             return fail(error)
         self._line(address).request(command, waiting)
@@ -209,8 +209,8 @@ class RemotingClient:
         self._stopping = True
         for line in list(self._lines.values()):
             line.close()
-        self.party.outstanding.stop()
-        return self.party.when_empty()
+        self.group.responses.stop()
+        return self.group.when_empty()
 
     def _line(self, address: str) -> _Line:
         line = self._lines.get(address)

@@ -64,25 +64,25 @@ def error_response(request: Command, error: BaseException) -> Command:
 class CommandChannel(ABC):
     """The half of a connection that knows commands; the other half moves bytes.
 
-    @ivar party: what it shares with the other connections of its server or client.
+    @ivar group: what it shares with the other connections of its server or client.
     @ivar under_way: general requests whose Deferred has not fired yet.
-    @ivar last_moved: when a byte went in or out, by the party's clock.
+    @ivar last_moved: when a byte went in or out, by the group's clock.
     """
 
     _log = Logger()
 
-    def __init__(self, party: ConnectionGroup, host: str, port: int) -> None:
+    def __init__(self, group: ConnectionGroup, host: str, port: int) -> None:
         """
         @param host: the address of the other side.
         @param port: the port of the other side.
         """
-        self.party = party
+        self.group = group
         self.peer: str = address_text(host, port)
         self.peer_host: bytes = host_bytes(host, port)
         self.closed: bool = False
         self.congested: bool = False
         self.under_way = 0
-        self.last_moved = party.clock.seconds()
+        self.last_moved = group.clock.seconds()
         self._close_callbacks: list[Callable[[IConnection], None]] = []
 
     # What the half that moves bytes provides.
@@ -103,7 +103,7 @@ class CommandChannel(ABC):
 
     def break_off(self, error: RemoteProtocolError) -> None:
         """The peer broke the protocol: count it, say it, close."""
-        self.party.counts.broken += 1
+        self.group.counts.broken += 1
         self._log.info("Closed {peer}: {error}.", peer=self.peer, error=error)
         self.close()
 
@@ -119,7 +119,7 @@ class CommandChannel(ABC):
         if self.closed:
             return fail(ConnectionLost(f"the connection to {self.peer} is closed"))
         try:
-            waiting = self.party.outstanding.open(
+            waiting = self.group.responses.open(
                 timeout, f"request {int(command.code)} to {self.peer}"
             )
         except TooManyRequests as error:
@@ -133,17 +133,17 @@ class CommandChannel(ABC):
         command.flag = 0
         waiting.connection = self
         try:
-            frame = encode(command, most_bytes=self.party.limits.frame_bytes)
+            frame = encode(command, most_bytes=self.group.limits.frame_bytes)
         except LocalProtocolError as error:
-            self.party.outstanding.fail(waiting, error)
+            self.group.responses.fail(waiting, error)
             return
         self.send(frame)
 
     def oneway(self, command: Command) -> None:
         """Send a request that wants no answer."""
-        command.opaque = self.party.outstanding.next_opaque()
+        command.opaque = self.group.responses.next_opaque()
         command.flag = ONEWAY
-        self.send(encode(command, most_bytes=self.party.limits.frame_bytes))
+        self.send(encode(command, most_bytes=self.group.limits.frame_bytes))
 
     # The end.
 
@@ -157,7 +157,7 @@ class CommandChannel(ABC):
     def was_closed(self) -> None:
         """Tell everybody; C{closed} is set and nothing is in between any more."""
         callbacks, self._close_callbacks = self._close_callbacks, []
-        self.party.outstanding.lost(self)
+        self.group.responses.lost(self)
         for callback in callbacks:
             try:
                 callback(self)
@@ -178,17 +178,17 @@ class CommandChannel(ABC):
     def command_received(self, command: Command) -> None:
         """A request or a response came."""
         if command.flag & RESPONSE:
-            if not self.party.outstanding.answered(self, command):
-                self.party.counts.stray += 1
+            if not self.group.responses.answered(self, command):
+                self.group.counts.stray += 1
             return
-        started = self.party.clock.seconds()
-        responder = self.party.table.responders.get(command.code)
+        started = self.group.clock.seconds()
+        responder = self.group.table.responders.get(command.code)
         if responder is None:
             words = f" request type {command.code} not supported"
             self._respond_error(command, started, RequestCodeNotSupported(words))
             return
-        if self.under_way >= self.party.limits.under_way:
-            self.party.counts.overloaded += 1
+        if self.under_way >= self.group.limits.under_way:
+            self.group.counts.overloaded += 1
             words = f"{OVERLOAD}, {self.under_way} requests are under way"
             self._respond_error(command, started, SystemBusy(words))
             return
@@ -218,7 +218,7 @@ class CommandChannel(ABC):
         except RemoteProtocolError as protocol_error:
             self.break_off(protocol_error)
             return
-        self._respond_error(command, self.party.clock.seconds(), error)
+        self._respond_error(command, self.group.clock.seconds(), error)
 
     def _came_later(
         self, answer: Command | None, command: Command, started: float
@@ -243,7 +243,7 @@ class CommandChannel(ABC):
         failure: Failure | None = None,
     ) -> None:
         if not isinstance(error, RocketbrokerError):
-            self.party.counts.failed += 1
+            self.group.counts.failed += 1
             self._log.failure(
                 "Request {code} of {peer} failed.",
                 failure=failure,
@@ -254,15 +254,15 @@ class CommandChannel(ABC):
 
     def _respond(self, command: Command, started: float, answer: Command) -> None:
         """Send an answer; one that does not fit becomes one that says so."""
-        party = self.party
+        group = self.group
         if command.flag & ONEWAY:
             return
         answer.opaque = command.opaque
         answer.flag = RESPONSE
         try:
-            frame = encode(answer, most_bytes=party.limits.frame_bytes)
+            frame = encode(answer, most_bytes=group.limits.frame_bytes)
         except LocalProtocolError as error:
-            party.counts.failed += 1
+            group.counts.failed += 1
             self._log.error(
                 "The answer to request {code} of {peer} cannot be sent: {error}.",
                 code=command.code,
@@ -272,5 +272,5 @@ class CommandChannel(ABC):
             answer = response_to(command, SystemFailure.code, f"no answer: {error}")
             frame = encode(answer)
         self.send(frame)
-        elapsed = party.clock.seconds() - started
-        party.table.answered(command.code, int(answer.code), elapsed)
+        elapsed = group.clock.seconds() - started
+        group.table.answered(command.code, int(answer.code), elapsed)

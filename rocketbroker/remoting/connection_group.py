@@ -90,7 +90,7 @@ class Limits:
 
 
 class Member(Protocol):
-    """What a party needs of its connections."""
+    """What a group needs of its connections."""
 
     last_moved: float
     under_way: int
@@ -114,7 +114,7 @@ class ConnectionGroup:
     @ivar clock: tells the time and calls later.
     @ivar turns: what is called at the end of each turn.
     @ivar counts: what happened.
-    @ivar outstanding: our requests that wait.
+    @ivar responses: our requests that wait for responses.
     @ivar connections: all that are not gone, also those that are closed but still send.
     """
 
@@ -130,7 +130,7 @@ class ConnectionGroup:
         self.limits = limits
         self.turns = turns
         self.counts = Counts()
-        self.outstanding = ResponseTable(clock, limits.outstanding)
+        self.responses = ResponseTable(clock, limits.outstanding)
         self.connections: set[Member] = set()
         self._timer: IDelayedCall | None = None
         self._waiting: list[Deferred[None]] = []

@@ -125,7 +125,7 @@ class Hub:
         self._with_output: list[HubConnection] = []
         self._resumed: list[HubConnection] = []
         self._left_over: list[tuple[int, int]] = []
-        self._parties: list[ConnectionGroup] = []
+        self._groups: list[ConnectionGroup] = []
         self._in_turn = False
         self._scheduled: IDelayedCall | None = None
         self._reading = False
@@ -135,7 +135,7 @@ class Hub:
         self.turns.at_turn_end(callback)
 
     def adopt(
-        self, sock: socket, party: ConnectionGroup, host: str, port: int
+        self, sock: socket, group: ConnectionGroup, host: str, port: int
     ) -> HubConnection:
         """Serve a connected socket from now on.
 
@@ -144,13 +144,13 @@ class Hub:
         """
         sock.setblocking(False)
         self.now = self._reactor.seconds()
-        connection = HubConnection(self, sock, party, host, port)
+        connection = HubConnection(self, sock, group, host, port)
         descriptor = sock.fileno()
         self._connections[descriptor] = connection
         self._epoll.register(descriptor, IN)
-        if party not in self._parties:
-            self._parties.append(party)
-        party.joined(connection)
+        if group not in self._groups:
+            self._groups.append(group)
+        group.joined(connection)
         if not self._reading:
             self._reading = True
             self._reactor.addReader(self)
@@ -213,8 +213,8 @@ class Hub:
         self._in_turn = False
         self._flush()
         elapsed = self._reactor.seconds() - now
-        for party in self._parties:
-            party.table.turn_ended(elapsed)
+        for group in self._groups:
+            group.table.turn_ended(elapsed)
 
     def _go_on(self, connection: HubConnection) -> None:
         """Take the frames that a congested connection had to wait with."""
@@ -262,7 +262,7 @@ class Hub:
                 (each for each in self._connections.values() if each.partial),
                 key=lambda each: each.since,
             )
-            oldest.party.counts.unfinished += 1
+            oldest.group.counts.unfinished += 1
             self._log.warn(
                 "Closed {peer}: unfinished frames take {size} bytes, and its own is "
                 "the oldest.",

@@ -74,9 +74,9 @@ class HubConnection(CommandChannel):
     """
 
     def __init__(
-        self, hub: Turning, sock: socket, party: ConnectionGroup, host: str, port: int
+        self, hub: Turning, sock: socket, group: ConnectionGroup, host: str, port: int
     ) -> None:
-        super().__init__(party, host, port)
+        super().__init__(group, host, port)
         self.halted = False
         self.partial: bytearray | None = None
         self.wanted = 0
@@ -99,11 +99,11 @@ class HubConnection(CommandChannel):
         if not out:
             self.hub.has_output(self)
         out.append(frames)
-        party = self.party
-        party.counts.frames_out += count
+        group = self.group
+        group.counts.frames_out += count
         self.unsent = unsent = self.unsent + len(frames)
-        if unsent > party.limits.high_water and not self.congested:
-            party.counts.congestions += 1
+        if unsent > group.limits.high_water and not self.congested:
+            group.counts.congestions += 1
             self.congested = self.halted = True
 
     def flush(self) -> None:
@@ -129,7 +129,7 @@ class HubConnection(CommandChannel):
         except OSError:
             self.lost()
             return
-        self.party.counts.bytes_out += sent
+        self.group.counts.bytes_out += sent
         self.last_moved = self.hub.now
         self.unsent -= sent
         if sent < size:
@@ -152,14 +152,14 @@ class HubConnection(CommandChannel):
                 self.lost()
                 return
             self.unsent -= sent
-            self.party.counts.bytes_out += sent
+            self.group.counts.bytes_out += sent
             if sent:
                 self.last_moved = self.hub.now
             if sent < len(data):
                 self._rest = memoryview(data)[sent:]
                 break
             self._rest = None
-        if self.congested and self.unsent <= self.party.limits.low_water:
+        if self.congested and self.unsent <= self.group.limits.low_water:
             self.congested = False
             if not self.closed:
                 self.halted = False
@@ -230,7 +230,7 @@ class HubConnection(CommandChannel):
     def lost(self) -> None:
         """The peer closed it, or the network broke."""
         if not self.closed:
-            self.party.counts.lost += 1
+            self.group.counts.lost += 1
         self.abort()
 
     def _finish(self) -> None:
@@ -243,7 +243,7 @@ class HubConnection(CommandChannel):
         self._rest = None
         self._out.clear()
         self.unsent = 0
-        self.party.left(self)
+        self.group.left(self)
 
 
 def receive(connection: HubConnection) -> None:
@@ -258,7 +258,7 @@ def receive(connection: HubConnection) -> None:
     if not data:
         connection.lost()
         return
-    connection.party.counts.bytes_in += len(data)
+    connection.group.counts.bytes_in += len(data)
     partial = connection.partial
     if partial is not None:
         if len(partial) + len(data) < connection.wanted:
@@ -272,9 +272,9 @@ def receive(connection: HubConnection) -> None:
 
 def take_frames(connection: HubConnection, data: bytes) -> None:
     """Hand each whole frame to its responder; keep the rest."""
-    party = connection.party
-    hot = party.table.hot
-    most = party.limits.frame_bytes - 4
+    group = connection.group
+    hot = group.table.hot
+    most = group.limits.frame_bytes - 4
     unpack = _WORDS.unpack_from
     size = len(data)
     start = 0
@@ -302,7 +302,7 @@ def take_frames(connection: HubConnection, data: bytes) -> None:
                     connection.hot_failed(data[head - 4 : end], error)
                     continue
         connection.frame_received(data[head - 4 : end])
-    party.counts.frames_in += frames
+    group.counts.frames_in += frames
     if start < size and not connection.closed:
         keep(connection, data[start:] if start else data)
 
@@ -315,7 +315,7 @@ def keep(connection: HubConnection, rest: bytes) -> None:
     connection.wanted = 4
     if len(rest) >= 4:
         (length,) = _LENGTH.unpack_from(rest)
-        most = connection.party.limits.frame_bytes
+        most = connection.group.limits.frame_bytes
         if length < 4 or length + 4 > most:
             words = f"a frame of {length + 4} bytes, the most is {most}"
             connection.break_off(RemoteProtocolError(words))

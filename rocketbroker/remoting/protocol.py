@@ -50,10 +50,10 @@ class StreamConnection(CommandChannel):
     again.
     """
 
-    def __init__(self, party: ConnectionGroup, transport: ITCPTransport) -> None:
-        super().__init__(party, *place(transport.getPeer()))
+    def __init__(self, group: ConnectionGroup, transport: ITCPTransport) -> None:
+        super().__init__(group, *place(transport.getPeer()))
         self._transport = transport
-        self._incoming = Connection(party.limits.frame_bytes)
+        self._incoming = Connection(group.limits.frame_bytes)
         self._commands: deque[Command] = deque()
         self._error: RemoteProtocolError | None = None
         self._out: list[bytes] = []
@@ -62,17 +62,17 @@ class StreamConnection(CommandChannel):
         self._gone = False
         # Where the transport has such a mark (a plain socket's), it is ours.
         if hasattr(transport, "bufferSize"):
-            cast(Any, transport).bufferSize = party.limits.high_water
+            cast(Any, transport).bufferSize = group.limits.high_water
         cast(IConsumer, transport).registerProducer(self, True)
-        party.joined(self)
+        group.joined(self)
 
     def received(self, data: bytes) -> None:
         """Bytes came: one turn."""
         if self.closed:
             return
-        party = self.party
-        party.counts.bytes_in += len(data)
-        self.last_moved = party.clock.seconds()
+        group = self.group
+        group.counts.bytes_in += len(data)
+        self.last_moved = group.clock.seconds()
         try:
             self._commands.extend(self._incoming.receive(data))
         except RemoteProtocolError as error:
@@ -82,16 +82,16 @@ class StreamConnection(CommandChannel):
 
     def _work(self) -> None:
         """Serve what came, as long as the peer takes the answers."""
-        party = self.party
+        group = self.group
         commands = self._commands
-        high_water = party.limits.high_water
+        high_water = group.limits.high_water
         self._in_turn = True
         while commands and not self.closed and not self.congested:
-            party.counts.frames_in += 1
+            group.counts.frames_in += 1
             self.command_received(commands.popleft())
             if self._queued > high_water:
                 self._flush()
-        party.turns.end()
+        group.turns.end()
         self._in_turn = False
         if self._error is not None and not commands and not self.closed:
             self.break_off(self._error)
@@ -103,7 +103,7 @@ class StreamConnection(CommandChannel):
             return
         self._out.append(frames)
         self._queued += len(frames)
-        self.party.counts.frames_out += count
+        self.group.counts.frames_out += count
         if not self._in_turn:
             self._flush()
 
@@ -111,7 +111,7 @@ class StreamConnection(CommandChannel):
         out = self._out
         if out and not self._gone:
             data = b"".join(out)
-            self.party.counts.bytes_out += len(data)
+            self.group.counts.bytes_out += len(data)
             out.clear()
             self._queued = 0
             self._transport.write(data)
@@ -139,9 +139,9 @@ class StreamConnection(CommandChannel):
         """The transport is gone."""
         self._gone = True
         self._out.clear()
-        self.party.left(self)
+        self.group.left(self)
         if not self.closed:
-            self.party.counts.lost += 1
+            self.group.counts.lost += 1
             self.closed = True
             self.was_closed()
 
@@ -151,12 +151,12 @@ class StreamConnection(CommandChannel):
         """So much waits to be sent that the peer is not read until it reads."""
         if not self.congested and not self.closed:
             self.congested = True
-            self.party.counts.congestions += 1
+            self.group.counts.congestions += 1
             cast(Any, self._transport).pauseProducing()
 
     def resumeProducing(self) -> None:
         """All of that has been sent."""
-        self.last_moved = self.party.clock.seconds()
+        self.last_moved = self.group.clock.seconds()
         if self.congested:
             self.congested = False
             if not self.closed:
@@ -176,13 +176,13 @@ class RemotingProtocol(Protocol):
 
     def __init__(
         self,
-        party: ConnectionGroup,
+        group: ConnectionGroup,
         made: Callable[[StreamConnection], None] | None = None,
     ) -> None:
         """
         @param made: called with the connection, when it is there.
         """
-        self._party = party
+        self._group = group
         self._made = made
         self.connection: StreamConnection | None = None
 
@@ -191,7 +191,7 @@ class RemotingProtocol(Protocol):
         transport = cast(ITCPTransport, self.transport)
         if hasattr(transport, "setTcpNoDelay"):
             transport.setTcpNoDelay(True)
-        self.connection = StreamConnection(self._party, transport)
+        self.connection = StreamConnection(self._group, transport)
         if self._made is not None:
             self._made(self.connection)
 

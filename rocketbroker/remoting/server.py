@@ -49,19 +49,19 @@ class _Accepting(ServerFactory):
 
     noisy = False
 
-    def __init__(self, party: ConnectionGroup) -> None:
-        self._party = party
+    def __init__(self, group: ConnectionGroup) -> None:
+        self._group = group
 
     def buildProtocol(self, addr: IAddress | None) -> RemotingProtocol:
         """Somebody was accepted."""
-        return RemotingProtocol(self._party)
+        return RemotingProtocol(self._group)
 
 
 @final
 class RemotingServer:
     """A port.
 
-    @ivar party: what its connections share: table, limits, counters.
+    @ivar group: what its connections share: table, limits, counters.
     @ivar turns: where to register for the end of turns.
     """
 
@@ -88,7 +88,7 @@ class RemotingServer:
         self._options = options
         self._hub = hub if isinstance(hub, Hub) else None
         self.turns = hub.turns if isinstance(hub, Hub) else hub or Turns()
-        self.party = ConnectionGroup(
+        self.group = ConnectionGroup(
             cast(Any, reactor), table, limits or Limits.of_server(options), self.turns
         )
         self._listening: Listener | IListeningPort | None = None
@@ -111,7 +111,7 @@ class RemotingServer:
             tcp = cast(IReactorTCP, self._reactor)
             backlog = options.server_socket_backlog
             try:
-                listening = tcp.listenTCP(port, _Accepting(self.party), backlog, host)
+                listening = tcp.listenTCP(port, _Accepting(self.group), backlog, host)
             except CannotListenError as error:
                 raise cannot_listen(host, port, error.socketError) from error
             self._listening = listening
@@ -125,13 +125,13 @@ class RemotingServer:
                 sock.setsockopt(socket.SOL_SOCKET, option, size)
         reactor = cast(HubReactor, self._reactor)
         self._listening = Listener(
-            reactor, sock, self._accepted, self.party.counts, most_descriptors()
+            reactor, sock, self._accepted, self.group.counts, most_descriptors()
         )
         return int(sock.getsockname()[1])
 
     def _accepted(self, sock: socket.socket, host: str, port: int) -> None:
         assert self._hub is not None
-        self._hub.adopt(sock, self.party, host, port)
+        self._hub.adopt(sock, self.group, host, port)
 
     def stop(self) -> Deferred[None]:
         """Accept nobody any more, let answers under way go out, close all.
@@ -147,36 +147,36 @@ class RemotingServer:
                 gone = maybeDeferred(self._listening.stopListening)
                 gone.addErrback(self._not_stopped)
             self._wait_for_answers(0.0)
-        return self.party.when_empty()
+        return self.group.when_empty()
 
     def _not_stopped(self, failure: Failure) -> None:
         self._log.failure("Listening did not stop.", failure=failure)
 
     def _wait_for_answers(self, waited: float) -> None:
         """Close each connection when its answers are out, or the grace is over."""
-        party = self.party
+        group = self.group
         answering = False
-        for connection in list(party.connections):
+        for connection in list(group.connections):
             if connection.under_way and waited < GRACE_SECONDS:
                 answering = True
             else:
                 connection.close()
         if answering:
             waited += _LOOK_SECONDS
-            self._timer = party.clock.callLater(
+            self._timer = group.clock.callLater(
                 _LOOK_SECONDS, self._wait_for_answers, waited
             )
-        elif party.connections:
-            self._timer = party.clock.callLater(GRACE_SECONDS, self._cut_off)
-            party.when_empty().addCallback(self._stopped)
+        elif group.connections:
+            self._timer = group.clock.callLater(GRACE_SECONDS, self._cut_off)
+            group.when_empty().addCallback(self._stopped)
         else:
             self._stopped(None)
 
     def _cut_off(self) -> None:
-        for connection in list(self.party.connections):
+        for connection in list(self.group.connections):
             connection.abort()
 
     def _stopped(self, _: None) -> None:
         if self._timer is not None and self._timer.active():
             self._timer.cancel()
-        self.party.outstanding.stop()
+        self.group.responses.stop()

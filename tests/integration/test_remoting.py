@@ -100,7 +100,7 @@ class TransportTests(TestCase):
 
         self.assertEqual(await deferToThread(send_garbage), b"")
         await self.client.invoke(self.address, Command(105), 20)
-        self.assertEqual(self.server.party.counts.broken, 1)
+        self.assertEqual(self.server.group.counts.broken, 1)
 
     async def test_slowReader(self) -> None:
         """One that sends and does not read is not read, and loses nothing."""
@@ -115,7 +115,7 @@ class TransportTests(TestCase):
 
         with socket.create_connection((LOCAL, self.port), 20) as peer:
             sent = deferToThread(peer.sendall, request * 200)
-            while not self.server.party.counts.congestions:
+            while not self.server.group.counts.congestions:
                 await deferLater(reactor, 0.01)
             self.assertFalse(sent.called)
             self.assertEqual(await deferToThread(receive), wanted)
@@ -123,7 +123,7 @@ class TransportTests(TestCase):
 
     async def test_fromServer(self) -> None:
         """A server asks its client."""
-        self.client.party.table.register(
+        self.client.group.table.register(
             40, lambda connection, command: response_to(command, body=b"yes")
         )
         await self.client.invoke(self.address, Command(105), 20)

@@ -76,9 +76,9 @@ class BrokerFamiliesTests(SynchronousTestCase):
         self.broker.open()
         self.addCleanup(store.close)
         limits = Limits.of_server(RemotingServerOptions())
-        self.party = ConnectionGroup(self.clock, self.broker.main, limits, turns)
+        self.group = ConnectionGroup(self.clock, self.broker.main, limits, turns)
         self.families = BrokerFamilies(
-            self.broker, {"main": self.party}, self.wall_ms, at_once
+            self.broker, {"main": self.group}, self.wall_ms, at_once
         )
 
     def wall_ms(self) -> int:

@@ -24,12 +24,12 @@ class PortTests(SynchronousTestCase):
     def setUp(self) -> None:
         """A port without connections."""
         limits = Limits.of_server(RemotingServerOptions())
-        self.party = ConnectionGroup(Clock(), ResponderTable(), limits, Turns())
+        self.group = ConnectionGroup(Clock(), ResponderTable(), limits, Turns())
 
     def values(self, latencies: bool = True) -> dict[str, float]:
         """Name to value of all samples of port `vip`."""
         samples = Samples({})
-        add_port(samples, "vip", self.party, latencies)
+        add_port(samples, "vip", self.group, latencies)
         found = [s for family in samples.families() for s in family.samples]
         self.assertEqual({s.labels["port"] for s in found}, {"vip"})
         return {s.name: s.value for s in found}
@@ -37,7 +37,7 @@ class PortTests(SynchronousTestCase):
     def test_everyCounter(self) -> None:
         """Each counter of a port has a name of its own and shows its value."""
         for number, name in enumerate(Counts.__slots__, 1):
-            setattr(self.party.counts, name, number)
+            setattr(self.group.counts, name, number)
         values = self.values()
         self.assertEqual(values.pop("rocketbroker_connections"), 0)
         self.assertEqual(
@@ -46,7 +46,7 @@ class PortTests(SynchronousTestCase):
 
     def test_latencies(self) -> None:
         """They can be left out."""
-        self.party.table.answered(34, 0, 0.001)
+        self.group.table.answered(34, 0, 0.001)
         self.assertIn("rocketmq_rpc_latency_milliseconds_sum", self.values())
         self.assertNotIn("rocketmq_rpc_latency_milliseconds_sum", self.values(False))
 

@@ -124,7 +124,7 @@ class NameServerTests(SynchronousTestCase):
     def test_silentBrokerIsClosed(self) -> None:
         """A broker that falls silent is gone, with its connection."""
         self.register()
-        connections = self.server.party.connections
+        connections = self.server.group.connections
         self.assertEqual(len(connections), 1)
         self.network.advance(60)
         self.ask(self.client, Command(RequestCode.GET_BROKER_CLUSTER_INFO))

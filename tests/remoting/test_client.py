@@ -132,7 +132,7 @@ class ClientTests(SynchronousTestCase):
         self.client.oneway(self.address, Command(2))
         self.network.settle()
         self.assertEqual(self.codes, [1, 2])
-        self.assertEqual(len(self.client.party.outstanding), 0)
+        self.assertEqual(len(self.client.group.responses), 0)
 
     def test_onewayRefused(self) -> None:
         """One that cannot be sent is counted."""
@@ -224,4 +224,4 @@ class ClientTests(SynchronousTestCase):
         waiting = self.invoke(Command(2))
         waiting.addErrback(lambda failure: None)
         waiting.cancel()
-        self.assertEqual(len(self.client.party.outstanding), 0)
+        self.assertEqual(len(self.client.group.responses), 0)

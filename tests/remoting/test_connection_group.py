@@ -78,7 +78,7 @@ class GarbageTests(SynchronousTestCase):
                 wire.feed(piece)
             wire.commands()
             self.assertEqual(wire.connection.closed, wire.ended())
-            self.assertEqual(wire.connection.party.counts.failed, 0)
+            self.assertEqual(wire.connection.group.counts.failed, 0)
             self.assertEqual(self.flushLoggedErrors(), [])
         finally:
             wire.end()

@@ -64,7 +64,7 @@ class ConnectionContract(Case):
         )
         self.w = self.wire(table, self.limits)
         self.connection = self.w.connection
-        self.party = self.connection.party
+        self.group = self.connection.group
 
     def tearDown(self) -> None:
         """Nothing is left behind."""
@@ -118,8 +118,8 @@ class ConnectionContract(Case):
         for at in range(len(frames)):
             self.w.feed(frames[at : at + 1])
         self.assertEqual([c.opaque for c in self.w.commands()], [0, 1, 2, 3, 4])
-        self.assertEqual(self.party.counts.frames_in, 5)
-        self.assertEqual(self.party.counts.bytes_in, len(frames))
+        self.assertEqual(self.group.counts.frames_in, 5)
+        self.assertEqual(self.group.counts.bytes_in, len(frames))
 
     def test_manyInOne(self) -> None:
         """Frames that arrive together are all answered, with bytes left over."""
@@ -161,7 +161,7 @@ class ConnectionContract(Case):
         self.assertEqual((answer.code, answer.opaque), (1, 9))
         self.assertEqual(answer.remark, "ValueError: out of order")
         self.assertEqual(len(self.flushLoggedErrors(ValueError)), 1)
-        self.assertEqual(self.party.counts.failed, 1)
+        self.assertEqual(self.group.counts.failed, 1)
 
     def test_badBody(self) -> None:
         """A body that makes no sense: code 1 and why; no traceback anywhere."""
@@ -219,7 +219,7 @@ class ConnectionContract(Case):
         self.assertTrue(
             remark.startswith("[OVERLOAD]system busy, start flow control for a while")
         )
-        self.assertEqual(self.party.counts.overloaded, 1)
+        self.assertEqual(self.group.counts.overloaded, 1)
 
     def test_answerTooLarge(self) -> None:
         """An answer longer than a frame may be becomes code 1 with the reason."""
@@ -242,7 +242,7 @@ class ConnectionContract(Case):
                 order.append(len(self.seen))
                 self.connection.send(encode(Command(0, opaque=77, flag=RESPONSE)))
 
-        self.party.turns.at_turn_end(end)
+        self.group.turns.at_turn_end(end)
         answers = self.exchange(Command(ECHO, opaque=1), Command(ECHO, opaque=2))
         self.assertEqual(order, [2])
         self.assertEqual([a.opaque for a in answers], [1, 2, 77])
@@ -270,14 +270,14 @@ class ConnectionContract(Case):
         self.w.pass_time(0.2)
         self.failureResultOf(waiting, RequestTimeout)
         self.w.feed(encode(response_to(sent)))
-        self.assertEqual(self.party.counts.stray, 1)
+        self.assertEqual(self.group.counts.stray, 1)
 
     def test_requestLost(self) -> None:
         """A connection that goes away fails what waits on it."""
         waiting = self.connection.request(Command(40), 5)
         self.w.hang_up()
         self.failureResultOf(waiting, ConnectionLost)
-        self.assertEqual(self.party.counts.lost, 1)
+        self.assertEqual(self.group.counts.lost, 1)
 
     def test_requestWhenClosed(self) -> None:
         """A request over a closed connection fails at once."""
@@ -298,7 +298,7 @@ class ConnectionContract(Case):
         self.connection.oneway(Command(40))
         (sent,) = self.w.commands()
         self.assertEqual(sent.flag, ONEWAY)
-        self.assertEqual(len(self.party.outstanding), 0)
+        self.assertEqual(len(self.group.responses), 0)
 
     # The end.
 
@@ -310,7 +310,7 @@ class ConnectionContract(Case):
         self.assertTrue(self.connection.closed)
         self.assertEqual([c.opaque for c in self.w.commands()], [1])
         self.assertTrue(self.w.ended())
-        self.assertEqual(self.party.connections, set())
+        self.assertEqual(self.group.connections, set())
 
     def test_closeInResponder(self) -> None:
         """A connection closed by a responder takes no further frame."""
@@ -354,7 +354,7 @@ class ConnectionContract(Case):
         """The peer's end is the end of the connection."""
         self.w.hang_up()
         self.assertTrue(self.connection.closed)
-        self.assertEqual(self.party.connections, set())
+        self.assertEqual(self.group.connections, set())
 
     def test_lateAnswer(self) -> None:
         """An answer that comes after the end is dropped."""
@@ -371,8 +371,8 @@ class ConnectionContract(Case):
         self.assertEqual([a.opaque for a in self.w.commands()], [1])
         self.assertTrue(self.w.ended())
         self.assertTrue(self.connection.closed)
-        self.assertEqual(self.party.counts.broken, 1)
-        self.assertEqual(self.party.counts.lost, 0)
+        self.assertEqual(self.group.counts.broken, 1)
+        self.assertEqual(self.group.counts.lost, 0)
 
     def test_garbage(self) -> None:
         """What is no frame closes the connection and is counted."""
@@ -418,7 +418,7 @@ class ConnectionContract(Case):
         self.w.pass_time(1.5)
         self.assertTrue(self.connection.closed)
         self.assertTrue(self.w.ended())
-        self.assertEqual(self.party.counts.idle, 1)
+        self.assertEqual(self.group.counts.idle, 1)
 
     def test_congested(self) -> None:
         """A peer that does not read is not read, until it does."""
@@ -433,7 +433,7 @@ class ConnectionContract(Case):
         self.assertEqual([a.opaque for a in answers], [0, 1, 2, 3])
         self.assertEqual({len(a.body) for a in answers}, {300_000})
         self.assertFalse(self.connection.congested)
-        self.assertGreater(self.party.counts.congestions, 0)
+        self.assertGreater(self.group.counts.congestions, 0)
 
     def test_congestedTogether(self) -> None:
         """Requests that arrived together wait as well, and none is lost."""
@@ -452,7 +452,7 @@ class ConnectionContract(Case):
         self.w.resume()
         self.assertEqual([a.opaque for a in self.w.commands()], [0, 1, 2])
         self.assertTrue(self.w.ended())
-        self.assertEqual(self.party.counts.broken, 1)
+        self.assertEqual(self.group.counts.broken, 1)
 
     def test_closeCongested(self) -> None:
         """Closing does not lose what a slow peer has not read yet."""
@@ -470,14 +470,14 @@ class ConnectionContract(Case):
         self.w.feed(encode(Command(BIG, {"size": "600000"}, opaque=1)))
         self.connection.close()
         self.w.pass_time(121)
-        self.assertEqual(self.party.connections, set())
+        self.assertEqual(self.group.connections, set())
 
     def test_counts(self) -> None:
         """Frames and bytes are counted in both directions."""
         request = encode(Command(ECHO))
         self.w.feed(request + request)
         self.connection.send(request * 3, 3)
-        size, counts = len(self.w.taken()), self.party.counts
+        size, counts = len(self.w.taken()), self.group.counts
         self.assertEqual((counts.frames_in, counts.frames_out), (2, 5))
         self.assertEqual((counts.bytes_in, counts.bytes_out), (2 * len(request), size))
         self.assertEqual(counts.accepted, 1)

@@ -54,7 +54,7 @@ class HubTests(SynchronousTestCase):
         limits = Limits(high_water=500_000, low_water=100_000)
         self.wire = HubWire(table, limits)
         self.hub = self.wire.hub
-        self.party = self.wire.party
+        self.group = self.wire.group
         self.hub.at_turn_end(self.answer_all)
         self.readable = True
 
@@ -110,7 +110,7 @@ class HubTests(SynchronousTestCase):
         self.exchange(Command(SEND), Command(SEND), Command(PULL), Command(105))
         counted = {key: each.count for key, each in self.table.latencies.items()}
         self.assertEqual(counted, {(SEND, 0): 2, (PULL, 0): 1, (105, 0): 1})
-        self.assertEqual(self.party.counts.frames_in, 4)
+        self.assertEqual(self.group.counts.frames_in, 4)
 
     def test_hotDeclines(self) -> None:
         """What a hot responder cannot read goes to the general one."""
@@ -155,7 +155,7 @@ class HubTests(SynchronousTestCase):
         words = (4 + len(header)).to_bytes(4, "big") + len(header).to_bytes(4, "big")
         self.wire.feed(words + header)
         self.assertTrue(self.wire.ended())
-        self.assertEqual(self.party.counts.broken, 1)
+        self.assertEqual(self.group.counts.broken, 1)
 
     def test_hotHeaderBeyondFrame(self) -> None:
         """A header longer than its frame is not given to a hot responder."""
@@ -195,14 +195,14 @@ class HubTests(SynchronousTestCase):
         self.hub.doRead()
         self.assertEqual(early, [0, 0])
         self.assertEqual(len(read(peer)), 2)
-        self.assertEqual(self.party.counts.frames_out, 2)
+        self.assertEqual(self.group.counts.frames_out, 2)
         peer.close()
 
     def test_receivesOnce(self) -> None:
         """A connection that sends much does not keep a turn to itself."""
         self.wire.peer.send(encode(Command(105, body=bytes(10000), flag=ONEWAY)) * 12)
         self.hub.doRead()
-        self.assertEqual(self.party.counts.bytes_in, RECEIVE_BYTES)
+        self.assertEqual(self.group.counts.bytes_in, RECEIVE_BYTES)
         self.wire.step()
         self.assertEqual(len(self.seen), 12)
 
@@ -235,7 +235,7 @@ class HubTests(SynchronousTestCase):
         self.assertEqual(
             [(a.opaque, len(a.body)) for a in answers], list(enumerate(sizes))
         )
-        self.assertEqual(self.party.counts.frames_out, 4)
+        self.assertEqual(self.group.counts.frames_out, 4)
 
     # Congestion.
 
@@ -262,7 +262,7 @@ class HubTests(SynchronousTestCase):
         self.assertTrue(self.wire.connection.congested)
         self.wire.hang_up()
         self.assertTrue(self.wire.connection.closed)
-        self.assertEqual(self.party.connections, set())
+        self.assertEqual(self.group.connections, set())
 
     def test_othersGoOn(self) -> None:
         """One that does not read disturbs nobody else."""
@@ -302,18 +302,18 @@ class HubTests(SynchronousTestCase):
         peer.send(encode(Command(105)))
         self.wire.feed(encode(Command(105)))
         self.assertEqual(self.seen, [105])
-        self.assertEqual(self.party.connections, set())
+        self.assertEqual(self.group.connections, set())
         peer.close()
 
     def test_ourMistake(self) -> None:
         """An error of our own ends that connection only, and is logged."""
-        # A party without limits stands for whatever we did not foresee.
-        party = ConnectionGroup(
-            self.party.clock, self.table, Limits(), self.party.turns
+        # A group without limits stands for whatever we did not foresee.
+        group = ConnectionGroup(
+            self.group.clock, self.table, Limits(), self.group.turns
         )
         ours, peer = socket.socketpair()
-        connection = self.hub.adopt(ours, party, "127.0.0.1", 1)
-        party.limits = None  # type: ignore[assignment]
+        connection = self.hub.adopt(ours, group, "127.0.0.1", 1)
+        group.limits = None  # type: ignore[assignment]
         peer.send(encode(Command(105)))
         self.wire.feed(encode(Command(SEND, opaque=3)))
         self.assertEqual([a.opaque for a in self.wire.commands()], [3])
@@ -359,7 +359,7 @@ class UnfinishedTests(SynchronousTestCase):
         """A hub that keeps a thousand bytes, and three connections."""
         self.clock = MemoryReactorClock()
         self.hub = Hub(cast(Any, self.clock), 1000)
-        self.party = ConnectionGroup(
+        self.group = ConnectionGroup(
             self.clock, ResponderTable(), Limits(), self.hub.turns
         )
         self.peers: list[socket.socket] = []
@@ -369,7 +369,7 @@ class UnfinishedTests(SynchronousTestCase):
     def connect(self) -> HubConnection:
         ours, peer = socket.socketpair()
         self.peers.append(peer)
-        return self.hub.adopt(ours, self.party, "1.2.3.4", 5)
+        return self.hub.adopt(ours, self.group, "1.2.3.4", 5)
 
     def end(self) -> None:
         self.hub.shut()
@@ -395,7 +395,7 @@ class UnfinishedTests(SynchronousTestCase):
         self.assertEqual((self.hub.unfinished, self.closed()), (1000, [False] * 3))
         self.feed(2, start[200:201])
         self.assertEqual(self.closed(), [True, False, False])
-        self.assertEqual((self.hub.unfinished, self.party.counts.unfinished), (601, 1))
+        self.assertEqual((self.hub.unfinished, self.group.counts.unfinished), (601, 1))
 
     def test_finished(self) -> None:
         """What was finished, or went with its connection, does not count any more."""

@@ -32,13 +32,13 @@ class LongTurnTests(SynchronousTestCase):
 
         table = ResponderTable()
         table.register(1, dear)
-        party = ConnectionGroup(clock, table, Limits(), hub.turns)
+        group = ConnectionGroup(clock, table, Limits(), hub.turns)
         self.addCleanup(hub.shut)
         peers: list[socket.socket] = []
         for _ in range(5):
             ours, peer = socket.socketpair()
             self.addCleanup(peer.close)
-            hub.adopt(ours, party, "1.2.3.4", 5)
+            hub.adopt(ours, group, "1.2.3.4", 5)
             peer.sendall(encode(Command(1, opaque=len(peers))))
             peers.append(peer)
         for count in (2, 4, 5):

@@ -21,10 +21,10 @@ class OutstandingTests(SynchronousTestCase):
     def setUp(self) -> None:
         """At most four may wait."""
         self.clock = Clock()
-        self.outstanding = ResponseTable(self.clock, 4)
+        self.responses = ResponseTable(self.clock, 4)
 
     def open(self, timeout: float) -> Deferred[Command]:
-        return self.outstanding.open(timeout, "a request").answer
+        return self.responses.open(timeout, "a request").answer
 
     def test_oneTimer(self) -> None:
         """However many wait, there is one timer, at the earliest deadline."""
@@ -39,7 +39,7 @@ class OutstandingTests(SynchronousTestCase):
         self.failureResultOf(waiting[0], RequestTimeout)
         self.failureResultOf(waiting[2], RequestTimeout)
         self.assertEqual(self.clock.getDelayedCalls(), [])
-        self.assertEqual(self.outstanding.timeouts, 3)
+        self.assertEqual(self.responses.timeouts, 3)
 
     def test_grain(self) -> None:
         """After a look the next one is a grain later at the earliest."""
@@ -68,25 +68,25 @@ class OutstandingTests(SynchronousTestCase):
 
     def test_opaques(self) -> None:
         """Numbers are positive, wrap around, and skip those that are in use."""
-        first = self.outstanding.open(9, "a request")
+        first = self.responses.open(9, "a request")
         self.assertEqual(first.opaque, 1)
-        self.outstanding.last_opaque = 0x7FFFFFFE
-        self.assertEqual(self.outstanding.next_opaque(), 0x7FFFFFFF)
-        self.assertEqual(self.outstanding.next_opaque(), 2)
+        self.responses.last_opaque = 0x7FFFFFFE
+        self.assertEqual(self.responses.next_opaque(), 0x7FFFFFFF)
+        self.assertEqual(self.responses.next_opaque(), 2)
 
     def test_stop(self) -> None:
         """Stopping fails all and leaves no timer."""
         waiting = [self.open(1), self.open(2)]
-        self.outstanding.stop()
+        self.responses.stop()
         for each in waiting:
             self.failureResultOf(each, ConnectionLost)
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
     def test_failedOnce(self) -> None:
         """What has ended cannot end again."""
-        waiting = self.outstanding.open(1, "a request")
-        self.assertTrue(self.outstanding.is_open(waiting))
-        self.outstanding.fail(waiting, ConnectionLost("gone"))
-        self.outstanding.fail(waiting, ConnectionLost("gone again"))
-        self.assertFalse(self.outstanding.is_open(waiting))
+        waiting = self.responses.open(1, "a request")
+        self.assertTrue(self.responses.is_open(waiting))
+        self.responses.fail(waiting, ConnectionLost("gone"))
+        self.responses.fail(waiting, ConnectionLost("gone again"))
+        self.assertFalse(self.responses.is_open(waiting))
         self.failureResultOf(waiting.answer, ConnectionLost)

@@ -68,7 +68,7 @@ class ServerTests(SynchronousTestCase):
         stopped = self.server.stop()
         self.network.settle()
         self.successResultOf(stopped)
-        self.assertEqual(self.server.party.connections, set())
+        self.assertEqual(self.server.group.connections, set())
         self.failureResultOf(self.invoke(port, 1), ConnectionLost)
         self.successResultOf(self.server.stop())
 

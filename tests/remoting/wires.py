@@ -77,7 +77,7 @@ class HubWire(Wire):
     def __init__(self, table: ResponderTable, limits: Limits) -> None:
         self.reactor = MemoryReactorClock()
         self.hub = Hub(cast(Any, self.reactor))
-        self.party = ConnectionGroup(
+        self.group = ConnectionGroup(
             cast(Any, self.reactor), table, limits, self.hub.turns
         )
         self._paused = False
@@ -86,11 +86,11 @@ class HubWire(Wire):
         self.peer, self.connection = self.another()
 
     def another(self) -> tuple[socket.socket, CommandChannel]:
-        """One more connection of the same hub and party, and its peer."""
+        """One more connection of the same hub and group, and its peer."""
         ours, peer = socket.socketpair()
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8192)
         peer.setblocking(False)
-        return peer, self.hub.adopt(ours, self.party, "127.0.0.1", 5678)
+        return peer, self.hub.adopt(ours, self.group, "127.0.0.1", 5678)
 
     def step(self) -> None:
         """Turns, and what is due, until nothing happens."""
@@ -207,8 +207,8 @@ class NetworkWire(Wire):
 
     def __init__(self, table: ResponderTable, limits: Limits) -> None:
         self.network = MemoryNetwork()
-        self.party = ConnectionGroup(self.network, table, limits, Turns())
-        protocol = RemotingProtocol(self.party)
+        self.group = ConnectionGroup(self.network, table, limits, Turns())
+        protocol = RemotingProtocol(self.group)
         self._peer = _Peer()
         self.network.listenTCP(1000, _Once(protocol))
         self.network.connectTCP("127.0.0.1", 1000, _Dial(self._peer))
