@@ -173,7 +173,7 @@ class RemotingClient:
             return fail(ConnectionLost(f"stopped: {words}"))
         try:
             split_address(address)
-            waiting = self.group.responses.open(timeout, words)
+            waiting = self.group.responses.open(address, timeout, words)
         except (ConfigurationError, TooManyRequests) as error:
             return fail(error)
         self._line(address).request(command, waiting)

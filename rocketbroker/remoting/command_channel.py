@@ -120,7 +120,7 @@ class CommandChannel(ABC):
             return fail(ConnectionLost(f"the connection to {self.peer} is closed"))
         try:
             waiting = self.group.responses.open(
-                timeout, f"request {int(command.code)} to {self.peer}"
+                self, timeout, f"request {int(command.code)} to {self.peer}"
             )
         except TooManyRequests as error:
             return fail(error)

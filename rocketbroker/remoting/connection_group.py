@@ -32,6 +32,13 @@ LOW_WATER: Final = 256 * 1024
 #: answered SYSTEM_BUSY: they hold memory here and nothing else stops a peer.
 MAX_UNDER_WAY: Final = 1024
 
+#: Requests of ours that may wait for responses on one connection; one more fails with
+#: TooManyRequests. RocketMQ allows 64 (serverAsyncSemaphoreValue) for a whole port, so
+#: one consumer that is stopped delays all others. Each costs about a kilobyte, and a
+#: client that answers has a few at a time: at 10,000 replies a second this is 0.4
+#: seconds in which a client may pause.
+MAX_REQUESTS: Final = 4096
+
 #: A connection is not looked at for idleness more often than this.
 _IDLE_GRAIN_SECONDS: Final = 1.0
 
@@ -53,7 +60,7 @@ class Limits:
     @ivar high_water: unsent bytes beyond which it is not read.
     @ivar low_water: unsent bytes below which it is read again.
     @ivar under_way: general requests at once.
-    @ivar outstanding: requests of ours at once, over all connections.
+    @ivar requests: requests of ours that wait for responses at once.
     @ivar idle_seconds: how long nothing may move.
     """
 
@@ -63,17 +70,17 @@ class Limits:
     high_water: int = HIGH_WATER
     low_water: int = LOW_WATER
     under_way: int = MAX_UNDER_WAY
-    outstanding: int = 65535
+    requests: int = MAX_REQUESTS
     idle_seconds: float = 120.0
 
     @classmethod
     def of_server(cls, options: RemotingServerOptions) -> Limits:
-        """As a server's options say."""
+        """As a server's options say; serverAsyncSemaphoreValue raises C{requests}."""
         high, low = _water_marks(options)
         return cls(
             high_water=high,
             low_water=low,
-            outstanding=options.server_async_semaphore_value,
+            requests=max(MAX_REQUESTS, options.server_async_semaphore_value),
             idle_seconds=options.server_channel_max_idle_time_seconds,
         )
 
@@ -84,7 +91,7 @@ class Limits:
         return cls(
             high_water=high,
             low_water=low,
-            outstanding=options.client_async_semaphore_value,
+            requests=options.client_async_semaphore_value,
             idle_seconds=options.client_channel_max_idle_time_seconds,
         )
 
@@ -130,7 +137,7 @@ class ConnectionGroup:
         self.limits = limits
         self.turns = turns
         self.counts = Counts()
-        self.responses = ResponseTable(clock, limits.outstanding)
+        self.responses = ResponseTable(clock, limits.requests)
         self.connections: set[Member] = set()
         self._timer: IDelayedCall | None = None
         self._waiting: list[Deferred[None]] = []

@@ -1,14 +1,18 @@
 # -*- test-case-name: tests.remoting.test_response_table -*-
-"""Requests that wait for their answers, found by opaque; the remoting sheet, section 7.
+"""Requests of ours that wait for responses, found by opaque.
 
-One server or client has one table for all its connections. Time-outs cost one timer for
-all: it stands at the earliest deadline it knows, and each time it fires it looks
-through the table; never more often than each L{GRAIN_SECONDS}, so that ten thousand
-requests with ten thousand deadlines do not mean ten thousand looks.
+One server or client has one table for all its connections
+(C{docs/facts/remoting.md} 7). The number that may wait is limited for each peer, so a
+peer that answers nothing does not stop the requests to others.
+
+Time-outs cost one timer for all: it is set to the earliest known deadline, and each
+time it fires it looks through the table. It fires at most once in L{GRAIN_SECONDS}, so
+ten thousand requests with ten thousand deadlines do not mean ten thousand looks.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Final, final
 
 from twisted.internet.defer import Deferred
@@ -26,25 +30,32 @@ _MAX_OPAQUE: Final = 0x7FFFFFFF
 
 
 class TooManyRequests(RocketbrokerError):
-    """As many requests as allowed wait for answers; this one was not sent."""
+    """As many requests to one peer as allowed wait for responses; not sent."""
 
 
 @final
 class Waiting:
     """One request that waits.
 
+    @ivar peer: the one that it is counted for.
     @ivar connection: the connection it was sent over; L{None} while there is none.
     @ivar answer: fires with the response.
-    @ivar deadline: when it is given up, by the clock.
+    @ivar deadline: when it fails with a time-out, by the clock.
     @ivar words: what it is, for the error.
     """
 
-    __slots__ = ("answer", "connection", "deadline", "opaque", "words")
+    __slots__ = ("answer", "connection", "deadline", "opaque", "peer", "words")
 
     def __init__(
-        self, opaque: int, answer: Deferred[Command], deadline: float, words: str
+        self,
+        opaque: int,
+        peer: Hashable,
+        answer: Deferred[Command],
+        deadline: float,
+        words: str,
     ) -> None:
         self.opaque = opaque
+        self.peer = peer
         self.answer = answer
         self.deadline = deadline
         self.words = words
@@ -53,20 +64,22 @@ class Waiting:
 
 @final
 class ResponseTable:
-    """All requests of one server or client that wait for answers.
+    """All requests of one server or client that wait for responses.
 
-    @ivar timeouts: how many were given up.
+    @ivar timeouts: how many had no response in time.
     """
 
     def __init__(self, clock: IReactorTime, most: int) -> None:
         """
         @param clock: tells the time and calls later.
-        @param most: how many may wait at once; one more raises L{TooManyRequests}.
+        @param most: how many may wait for one peer at once; one more raises
+            L{TooManyRequests}.
         """
         self._clock = clock
         self._most = most
         self.last_opaque = 0
         self._waiting: dict[int, Waiting] = {}
+        self._counts: dict[Hashable, int] = {}
         self._timer: IDelayedCall | None = None
         self.timeouts = 0
 
@@ -81,19 +94,23 @@ class ResponseTable:
         self.last_opaque = opaque if opaque < _MAX_OPAQUE else 0
         return opaque
 
-    def open(self, timeout: float, words: str) -> Waiting:
-        """Wait for one more answer.
+    def open(self, peer: Hashable, timeout: float, words: str) -> Waiting:
+        """Wait for one more response.
 
+        @param peer: the connection, or the address of one that is not made yet.
         @param timeout: in seconds.
-        @param words: what it is that is waited for.
-        @raise TooManyRequests: if as many as allowed wait.
+        @param words: the request, for errors.
+        @raise TooManyRequests: as many as allowed wait for this peer.
         """
-        if len(self._waiting) >= self._most:
-            raise TooManyRequests(f"{self._most} requests wait for answers already")
+        count = self._counts.get(peer, 0)
+        if count >= self._most:
+            raise TooManyRequests(f"{words}: {count} others wait for its responses")
+        self._counts[peer] = count + 1
         opaque = self.next_opaque()
-        answer: Deferred[Command] = Deferred(lambda _: self._forget(opaque))
+        answer: Deferred[Command] = Deferred(lambda _: self._take(opaque))
         deadline = self._clock.seconds() + timeout
-        waiting = self._waiting[opaque] = Waiting(opaque, answer, deadline, words)
+        waiting = Waiting(opaque, peer, answer, deadline, words)
+        self._waiting[opaque] = waiting
         self._watch(deadline)
         return waiting
 
@@ -106,13 +123,13 @@ class ResponseTable:
         waiting = self._waiting.get(response.opaque)
         if waiting is None or waiting.connection is not connection:
             return False
-        del self._waiting[response.opaque]
+        self._take(response.opaque)
         waiting.answer.callback(response)
         return True
 
     def fail(self, waiting: Waiting, error: Exception) -> None:
-        """Give one up, unless something became of it already."""
-        if self._waiting.pop(waiting.opaque, None) is not None:
+        """Fail one, unless something became of it already."""
+        if self._take(waiting.opaque):
             waiting.answer.errback(error)
 
     def lost(self, connection: IConnection) -> None:
@@ -130,8 +147,17 @@ class ResponseTable:
             self._timer.cancel()
         self._timer = None
 
-    def _forget(self, opaque: int) -> None:
-        self._waiting.pop(opaque, None)
+    def _take(self, opaque: int) -> bool:
+        """Remove one; False if it is gone already."""
+        waiting = self._waiting.pop(opaque, None)
+        if waiting is None:
+            return False
+        count = self._counts[waiting.peer] - 1
+        if count:
+            self._counts[waiting.peer] = count
+        else:
+            del self._counts[waiting.peer]
+        return True
 
     def _watch(self, deadline: float) -> None:
         now = self._clock.seconds()

@@ -23,21 +23,23 @@ class LimitsTests(SynchronousTestCase):
         """A server's; the reference's 0 for water marks means ours."""
         limits = Limits.of_server(RemotingServerOptions())
         self.assertEqual((limits.high_water, limits.low_water), (HIGH_WATER, LOW_WATER))
-        self.assertEqual((limits.outstanding, limits.idle_seconds), (64, 120))
+        self.assertEqual((limits.requests, limits.idle_seconds), (4096, 120))
         limits = Limits.of_server(
             RemotingServerOptions(
                 write_buffer_high_water_mark=2000,
                 write_buffer_low_water_mark=1000,
                 server_channel_max_idle_time_seconds=7,
+                server_async_semaphore_value=5000,
             )
         )
+        self.assertEqual(limits.requests, 5000)
         self.assertEqual((limits.high_water, limits.low_water), (2000, 1000))
         self.assertEqual(limits.idle_seconds, 7)
 
     def test_ofClient(self) -> None:
         """A client's."""
         limits = Limits.of_client(RemotingClientOptions())
-        self.assertEqual((limits.outstanding, limits.idle_seconds), (65535, 120))
+        self.assertEqual((limits.requests, limits.idle_seconds), (65535, 120))
 
     def test_lowAboveHigh(self) -> None:
         """A low mark above the high one would never let anybody be read again."""

@@ -59,7 +59,7 @@ class ConnectionContract(Case):
             high_water=100_000,
             low_water=20_000,
             under_way=2,
-            outstanding=3,
+            requests=3,
             idle_seconds=120,
         )
         self.w = self.wire(table, self.limits)

@@ -15,16 +15,16 @@ from rocketbroker.remoting.response_table import (
 from rocketbroker.wire.command import Command
 
 
-class OutstandingTests(SynchronousTestCase):
+class ResponseTableTests(SynchronousTestCase):
     """On a clock."""
 
     def setUp(self) -> None:
-        """At most four may wait."""
+        """At most four may wait for a peer."""
         self.clock = Clock()
         self.responses = ResponseTable(self.clock, 4)
 
     def open(self, timeout: float) -> Deferred[Command]:
-        return self.responses.open(timeout, "a request").answer
+        return self.responses.open("a peer", timeout, "a request").answer
 
     def test_oneTimer(self) -> None:
         """However many wait, there is one timer, at the earliest deadline."""
@@ -66,9 +66,17 @@ class OutstandingTests(SynchronousTestCase):
         self.failureResultOf(waiting[0], RequestTimeout)
         self.open(1).addErrback(lambda failure: Command(0))
 
+    def test_perPeer(self) -> None:
+        """What waits for one peer leaves the others their room."""
+        for _ in range(4):
+            self.open(1).addErrback(lambda failure: None)
+        self.responses.open("another", 9, "a request")
+        error = self.assertRaises(TooManyRequests, self.open, 1)
+        self.assertEqual(str(error), "a request: 4 others wait for its responses")
+
     def test_opaques(self) -> None:
         """Numbers are positive, wrap around, and skip those that are in use."""
-        first = self.responses.open(9, "a request")
+        first = self.responses.open("a peer", 9, "a request")
         self.assertEqual(first.opaque, 1)
         self.responses.last_opaque = 0x7FFFFFFE
         self.assertEqual(self.responses.next_opaque(), 0x7FFFFFFF)
@@ -84,7 +92,7 @@ class OutstandingTests(SynchronousTestCase):
 
     def test_failedOnce(self) -> None:
         """What has ended cannot end again."""
-        waiting = self.responses.open(1, "a request")
+        waiting = self.responses.open("a peer", 1, "a request")
         self.assertTrue(self.responses.is_open(waiting))
         self.responses.fail(waiting, ConnectionLost("gone"))
         self.responses.fail(waiting, ConnectionLost("gone again"))

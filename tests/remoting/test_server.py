@@ -8,6 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.config.remoting import RemotingClientOptions, RemotingServerOptions
 from rocketbroker.errors import ConfigurationError, ConnectionLost
 from rocketbroker.remoting.client import RemotingClient
+from rocketbroker.remoting.interfaces import IConnection
 from rocketbroker.remoting.server import RemotingServer
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.testing.network import MemoryNetwork
@@ -60,6 +61,26 @@ class ServerTests(SynchronousTestCase):
         main_port, vip_port = self.server.listen(0), vip.listen(0)
         self.assertEqual(self.successResultOf(self.invoke(main_port, 1)).code, 0)
         self.assertEqual(self.successResultOf(self.invoke(vip_port, 1)).code, 3)
+
+    def test_stoppedClient(self) -> None:
+        """Requests to a client that answers none leave room for those to another."""
+        connections: list[IConnection] = []
+        self.table.register(3, lambda connection, _: connections.append(connection))
+        port = self.server.listen(0)
+        self.invoke(port, 3)
+        asked = ResponderTable()
+        asked.register(326, lambda connection, command: response_to(command))
+        self.client = RemotingClient(self.network, RemotingClientOptions(), asked)
+        self.invoke(port, 3)
+        stopped, alive = connections
+        self.network.transports[0].pauseProducing()
+        unanswered = [stopped.request(Command(326), 10) for _ in range(1000)]
+        answer = alive.request(Command(326), 10)
+        self.network.settle()
+        self.assertEqual(self.successResultOf(answer).code, 0)
+        self.assertNoResult(unanswered[-1])
+        for each in unanswered:
+            each.addErrback(lambda failure: None)
 
     def test_stop(self) -> None:
         """A stopped server has no connections and accepts none."""
