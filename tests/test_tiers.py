@@ -32,12 +32,16 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "shared_positions",
         "append_lock",
         "store_lock",
+        "file_names",
+        "flush_threshold",
         "quarantine",
+        "corruption_log",
+        "dispatched_record",
         "interfaces",
         "plugins",
         "ordered",
-        "commitlog",
         "consumequeue",
+        "commitlog",
         "index",
         "reading",
         "dispatch",
@@ -109,34 +113,9 @@ TABLE: dict[str, set[str]] = {
 
 #: Edges that go up, and circles, which are still to be cut.
 LEFT: set[str] = {
-    "store.commitlog.batch_records > store.consumequeue.queue",
-    "store.commitlog.batch_records > store.dispatch.delays",
-    "store.commitlog.encoder > store.consumequeue.queue",
-    "store.commitlog.ordinary > store.consumequeue.queue",
-    "store.commitlog.scanner > store.consumequeue.queue",
-    "store.commitlog.writer > store.consumequeue.queue",
-    "store.interfaces > store.plugins",
-    "store.interfaces > store.retention.cleaner",
-    "store.quarantine > store.commitlog.segments",
     "storetools.verify.lookup > storetools.repair.filler_records",
 }
-CIRCLES: list[set[str]] = [
-    {
-        "rocketbroker.store.commitlog.batch_records",
-        "rocketbroker.store.commitlog.encoder",
-        "rocketbroker.store.commitlog.record_crc",
-        "rocketbroker.store.commitlog.resync",
-        "rocketbroker.store.commitlog.scanner",
-        "rocketbroker.store.commitlog.writer",
-        "rocketbroker.store.consumequeue.queue",
-        "rocketbroker.store.consumequeue.table",
-        "rocketbroker.store.index.buffer",
-        "rocketbroker.store.index.service",
-        "rocketbroker.store.interfaces",
-        "rocketbroker.store.plugins",
-        "rocketbroker.store.retention.cleaner",
-    },
-]
+CIRCLES: list[set[str]] = []
 
 #: Packages that know nothing of Twisted.
 WITHOUT_TWISTED = {

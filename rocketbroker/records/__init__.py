@@ -5,6 +5,7 @@ Pure: bytes and values in, bytes and values out; time and chance are arguments.
 
   - L{record<rocketbroker.records.record>}: one record of the commit log, which is also
     what a pull brings: encode, decode, check.
+  - L{record_head<rocketbroker.records.record_head>}: its fields before the body.
   - L{checking<rocketbroker.records.checking>}: whether a stored record is whole.
   - L{batches<rocketbroker.records.batches>}: several messages in one request, and
     several in one record.

@@ -39,18 +39,12 @@ from zlib import crc32
 from rocketbroker.records import compression, hosts, ids, sysflags
 from rocketbroker.records import properties as names
 from rocketbroker.records.malformed import Malformed
-
-MAGIC_V1: Final = -626843481
-MAGIC_V2: Final = -626843477
-
-#: The filler at the end of a segment.
-MAGIC_BLANK: Final = -875286124
-
-#: Longer topics need version 2.
-MAX_V1_TOPIC_BYTES: Final = 127
-
-#: The size of a record of version 1 with IPv4 hosts, without body, topic, properties.
-LEAST_SIZE: Final = 91
+from rocketbroker.records.record_head import (
+    LEAST_SIZE,
+    MAGIC_V1,
+    MAGIC_V2,
+    MAX_V1_TOPIC_BYTES,
+)
 
 #: At most this many bytes besides the body: hosts, a topic of 32767, properties.
 MAX_OVERHEAD: Final = LEAST_SIZE + 1 + 24 + 32767 + names.MAX_BYTES

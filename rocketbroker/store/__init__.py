@@ -22,8 +22,12 @@ Beside them:
 - L{rocketbroker.store.store_lock}: the lock of the directory, and how it was left.
 - L{rocketbroker.store.running_flags}: what the store can do now, as operators read it.
 - L{rocketbroker.store.disk_usage}: how full its disks are.
+- L{rocketbroker.store.file_names}: names of the files of log and queues.
+- L{rocketbroker.store.flush_threshold}: whether a flush is worth it.
+- L{rocketbroker.store.corruption_log}: corrupt records that were found.
 - L{rocketbroker.store.quarantine}: what is taken out of a store, and kept.
 - L{rocketbroker.store.plugins}: plug-ins before the store and behind it.
+- L{rocketbroker.store.dispatched_record}: a record as the latter see it.
 - L{rocketbroker.store.log_tail}: stored messages in order, for the latter.
 - L{rocketbroker.store.ordered}: looking for a place by halves.
 """

@@ -35,12 +35,12 @@ from rocketbroker.store.consumequeue.deferred_writes import DeferredWrites
 from rocketbroker.store.consumequeue.extension import FOLDER as EXTENSIONS
 from rocketbroker.store.consumequeue.table import FOLDER as QUEUES
 from rocketbroker.store.consumequeue.table import QueueTable
+from rocketbroker.store.corruption_log import CorruptionLog
 from rocketbroker.store.disk_usage import DiskUsage, told
 from rocketbroker.store.dispatch.dispatcher import Dispatcher
 from rocketbroker.store.dispatch.queue_flush import QueueFlushing
 from rocketbroker.store.index.file import FOLDER as INDEX
 from rocketbroker.store.index.service import Index
-from rocketbroker.store.reading.checked_read import CorruptionLog
 from rocketbroker.store.reading.pull import Reading
 from rocketbroker.store.reading.time_lookup import TimeLookup
 from rocketbroker.store.recovery.clean_shutdown import NAME as ENDS
@@ -236,7 +236,7 @@ class Assembly:
             self.flushing,
             self.table,
             self.dispatcher,
-            self.index,
+            self.index.flush,
             self.checkpoint,
         )
 

@@ -14,16 +14,13 @@ Statuses: the store sheet, sections 5.2 and 16.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias, final
+from typing import Final, TypeAlias, final
 
 from zope.interface import Attribute, Interface
 
 from rocketbroker.store.disk_usage import DiskUsage
+from rocketbroker.store.dispatched_record import ILogTail
 from rocketbroker.store.running_flags import RunningFlags
-
-if TYPE_CHECKING:
-    from rocketbroker.store.plugins import DispatchedRecord
-    from rocketbroker.store.retention.cleaner import Cleaner
 
 # What became of a draft (Draft.status).
 PUT_OK: Final = 0
@@ -279,17 +276,16 @@ class KeyResult:
         self.index_position = index_position
 
 
-class ILogTail(Interface):
-    """A walk from record to record behind the dispatch; in one thread at a time."""
+class ICleaner(Interface):
+    """Removes what a store does not need any more."""
 
-    position: int = Attribute("The position behind the last record that was taken.")
-    lost_bytes: int = Attribute("How many bytes were not there any more, or broken.")
+    removed_segments: int = Attribute("How many files of the log were removed.")
+    removed_files: int = Attribute("How many files of queues and index.")
+    failures: int = Attribute("How many removals the system has refused.")
+    hanging: str = Attribute("A sentence on a file that cannot be removed; or empty.")
 
-    def take(most: int) -> list[DispatchedRecord]:
-        """I{Blocking.} The next records that are dispatched and on the disk.
-
-        @return: at most C{most}; none if there are no others yet.
-        """
+    def expire_now() -> None:
+        """Remove what has expired with the next rounds, whatever the hour is."""
 
 
 class IStore(Interface):
@@ -317,7 +313,7 @@ class IStore(Interface):
     discarded_bytes: int = Attribute("How many bytes of the log the start gave up.")
     flags: RunningFlags = Attribute("What the store can do at the moment.")
     space: DiskUsage = Attribute("How full its disks were at the last look.")
-    cleaner: Cleaner = Attribute("What removes what is old; its counts.")
+    cleaner: ICleaner = Attribute("What removes what is old; its counts.")
 
     def know_topics(is_batch: Callable[[str], bool]) -> None:
         """Learn which topics have batch queues; before L{open}.

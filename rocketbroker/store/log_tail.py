@@ -17,8 +17,7 @@ from zope.interface import classImplements
 from rocketbroker.store.commitlog.resync import Resync
 from rocketbroker.store.commitlog.scanner import Found, Scan, tag_code_of
 from rocketbroker.store.commitlog.segments import Segments
-from rocketbroker.store.interfaces import ILogTail
-from rocketbroker.store.plugins import DispatchedRecord
+from rocketbroker.store.dispatched_record import DispatchedRecord, ILogTail
 from rocketbroker.store.shared_positions import (
     DISPATCHED,
     FLUSHED,

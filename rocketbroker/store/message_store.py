@@ -24,6 +24,7 @@ from rocketbroker.store.append_lock import AppendLock, ThreadAppendLock
 from rocketbroker.store.assembly import Assembly, physical_memory
 from rocketbroker.store.consumequeue.extension import BitMaps
 from rocketbroker.store.consumequeue.queue import Queue
+from rocketbroker.store.corruption_log import CorruptionLog
 from rocketbroker.store.disk_usage import DiskUsage
 from rocketbroker.store.interfaces import (
     SERVICE_NOT_AVAILABLE,
@@ -38,7 +39,6 @@ from rocketbroker.store.interfaces import (
 )
 from rocketbroker.store.log_tail import LogTail
 from rocketbroker.store.reading.batch_pull import BatchReading
-from rocketbroker.store.reading.checked_read import CorruptionLog
 from rocketbroker.store.retention.cleaner import Cleaner
 from rocketbroker.store.running_flags import NOT_APPENDABLE, RunningFlags
 from rocketbroker.store.shared_positions import (

@@ -7,7 +7,7 @@ import os
 from typing import Final
 
 from rocketbroker.files.interfaces import IFiles
-from rocketbroker.store.commitlog.segments import beside
+from rocketbroker.store.file_names import beside
 
 GIVEN_UP: Final = "given-up"
 

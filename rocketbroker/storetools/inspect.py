@@ -19,8 +19,8 @@ from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.record import StoredMessage, decode
 from rocketbroker.store.commitlog.checkpoint import Checkpoint
 from rocketbroker.store.commitlog.scanner import MOST_OFFSET
-from rocketbroker.store.commitlog.segments import segment_name
 from rocketbroker.store.consumequeue.batch_queue import FOLDER as BATCHES
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.reader.batch_queue import BatchQueueReader
 from rocketbroker.store.reader.directory import StoreReader
 

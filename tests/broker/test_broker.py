@@ -14,7 +14,7 @@ from rocketbroker.errors import ConnectionLost
 from rocketbroker.files.blocks import BLOCK
 from rocketbroker.records.record import decode_all
 from rocketbroker.remoting.client import RemotingClient
-from rocketbroker.store.reading.checked_read import MAX_TRIES
+from rocketbroker.store.corruption_log import MAX_TRIES
 from rocketbroker.testing.threads import Threads
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import loads

@@ -11,7 +11,7 @@ from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.entries import SIZE
 from rocketbroker.records.record import StoredMessage, decode
-from rocketbroker.store.commitlog.segments import segment_name
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.storetools.repair.backup import Done
 from rocketbroker.storetools.repair.filler_records import LOST

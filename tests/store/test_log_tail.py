@@ -6,7 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
 from rocketbroker.records.hashing import tag_code
-from rocketbroker.store.interfaces import ILogTail
+from rocketbroker.store.dispatched_record import ILogTail
 from rocketbroker.store.log_tail import LogTail
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.cleanings import HOUR_MS, NOW, CleaningCase

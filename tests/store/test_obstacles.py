@@ -12,7 +12,7 @@ from rocketbroker.errors import StoreError
 from rocketbroker.files.disk import Disk
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.obstacles import ASIDE
-from rocketbroker.store.commitlog.segments import segment_name
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.message_store import Store
 from rocketbroker.store.recovery.clean_shutdown import NAME
 from rocketbroker.testing.files import MemoryDisk

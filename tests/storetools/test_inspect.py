@@ -10,7 +10,7 @@ from rocketbroker.errors import StoreError
 from rocketbroker.records.entries import SIZE
 from rocketbroker.records.queueunits import BATCH_SIZE
 from rocketbroker.records.record import StoredMessage
-from rocketbroker.store.commitlog.segments import segment_name
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.storetools import inspect
 from rocketbroker.storetools.verify.log import Verification

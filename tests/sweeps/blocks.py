@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from rocketbroker.errors import StoreError
 from rocketbroker.files.blocks import BLOCK
 from rocketbroker.records.record import StoredMessage, decode_all
+from rocketbroker.store.corruption_log import MAX_TRIES
 from rocketbroker.store.interfaces import PUT_OK, Draft, IQueue
 from rocketbroker.store.message_store import Store
-from rocketbroker.store.reading.checked_read import MAX_TRIES
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import ROOT, Wall, draft, opened
 from tests.sweeps.corpus import Corpus, Place

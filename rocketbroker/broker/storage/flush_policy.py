@@ -26,7 +26,7 @@ from twisted.internet.interfaces import IReactorTime
 
 from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.config.store import StoreOptions
-from rocketbroker.store.commitlog.flush_threshold import is_due
+from rocketbroker.store.flush_threshold import is_due
 from rocketbroker.store.interfaces import IStore
 
 

@@ -28,12 +28,9 @@ from twisted.python.failure import Failure
 
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.json_table import JsonTable
-from rocketbroker.store.interfaces import ILogTail, IStore
-from rocketbroker.store.plugins import (
-    DispatchedRecord,
-    IFollowerPlugin,
-    IRecordFollower,
-)
+from rocketbroker.store.dispatched_record import DispatchedRecord, ILogTail
+from rocketbroker.store.interfaces import IStore
+from rocketbroker.store.plugins import IFollowerPlugin, IRecordFollower
 
 #: How often one that has seen everything is looked after.
 IDLE_SECONDS: Final = 0.1

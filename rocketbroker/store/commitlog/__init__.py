@@ -6,8 +6,8 @@
   their own. L{write_backoff}: how long appends are refused after an error.
 - L{segments}: the files of the log. L{badblocks}: reading them where the disk cannot
   read all. L{preallocation}: blocks, segments and pages ahead of the writer.
-- L{flush}: how far the log may be read, and is on the disk; L{flush_threshold}: whether
-  a flush is worth it. L{checkpoint}: up to which time, and where, all is on the disk.
+- L{flush}: how far the log is on the disk. L{checkpoint}: up to which time, and where,
+  all is on the disk.
 - L{scanner}: from record to record, with all checks; L{ordinary}: many ordinary records
   at once; L{resync}: whether the log goes on behind what cannot be read.
 - L{loading}: the files, as a start finds them. L{truncate}: what stands behind the end.

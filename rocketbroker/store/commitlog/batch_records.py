@@ -28,7 +28,6 @@ from rocketbroker.store.commitlog.encoder import HOST_V4, HOST_V6, MAX_PROPERTIE
 from rocketbroker.store.commitlog.record_crc import split_room
 from rocketbroker.store.commitlog.scanner import Found
 from rocketbroker.store.consumequeue.queue import Queue
-from rocketbroker.store.dispatch.delays import SCHEDULE_TOPIC
 from rocketbroker.store.interfaces import (
     MESSAGE_ILLEGAL,
     PROPERTIES_SIZE_EXCEEDED,
@@ -152,7 +151,7 @@ def lmqs_of(topic: bytes, found: bytes) -> list[tuple[bytes, int]]:
     @param found: its properties.
     @return: nothing if they do not say it in so many words; then nobody has.
     """
-    if topic.startswith(EXEMPT_PREFIXES) or topic == SCHEDULE_TOPIC:
+    if topic.startswith(EXEMPT_PREFIXES) or topic == names.SCHEDULE_TOPIC_BYTES:
         return []
     queues = properties.find(found, _LIGHTS)
     offsets = properties.find(found, _LIGHT_OFFSETS)

@@ -41,8 +41,6 @@ from rocketbroker.records.sysflags import BORN_HOST_V6, STORE_HOST_V6
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.interfaces import Draft, Placed
 
-MAGIC_BLANK: Final = -875286124
-
 #: The last bytes of a segment, which hold at least the head of a filler.
 FILLER: Final = struct.Struct(
     ">"

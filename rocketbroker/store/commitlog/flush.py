@@ -27,9 +27,9 @@ from __future__ import annotations
 
 from typing import final
 
-from rocketbroker.store.commitlog.flush_threshold import is_due
 from rocketbroker.store.commitlog.segments import Segment
 from rocketbroker.store.commitlog.writer import MAX_RUN, CommitLog
+from rocketbroker.store.flush_threshold import is_due
 from rocketbroker.store.shared_positions import (
     COMMITTED,
     FLUSHED,

@@ -39,14 +39,11 @@ from rocketbroker.errors import StoreError
 from rocketbroker.files.blocks import UNREADABLE
 from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.files.obstacles import clear_for_file, is_no_file
-from rocketbroker.store.commitlog.encoder import FILLER, FILLER_BYTES, MAGIC_BLANK
+from rocketbroker.records.record_head import MAGIC_BLANK
+from rocketbroker.store.commitlog.encoder import FILLER, FILLER_BYTES
 from rocketbroker.store.commitlog.scanner import SMALLEST, Blank, Broken, parse
-from rocketbroker.store.commitlog.segments import (
-    Missing,
-    Segment,
-    Segments,
-    position_of_name,
-)
+from rocketbroker.store.commitlog.segments import Missing, Segment, Segments
+from rocketbroker.store.file_names import position_of_name
 from rocketbroker.store.quarantine import set_aside
 
 #: So many segments in a row are held to be missing. Where there are more, what is

@@ -23,9 +23,9 @@ from rocketbroker.records.record import (
     CRC_PROPERTY_SIZE,
     is_crc_property_right,
 )
+from rocketbroker.records.record_head import MAGIC_V1
 from rocketbroker.records.sysflags import HOST_MASK, INNER_BATCH, TRANSACTION_PREPARED
 from rocketbroker.store.commitlog.scanner import tag_code_of
-from rocketbroker.store.consumequeue.queue import MAGIC_V1
 
 #: What decides whether a record is ordinary, of its head as L{records.record} has it.
 _HEAD: Final = struct.Struct(

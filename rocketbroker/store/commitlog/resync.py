@@ -30,7 +30,8 @@ import re
 from collections.abc import Iterator
 from typing import Final, final
 
-from rocketbroker.store.commitlog.encoder import FILLER, FILLER_BYTES, MAGIC_BLANK
+from rocketbroker.records.record_head import MAGIC_BLANK
+from rocketbroker.store.commitlog.encoder import FILLER, FILLER_BYTES
 from rocketbroker.store.commitlog.scanner import SMALLEST, whole_record
 from rocketbroker.store.commitlog.segments import Segment, Segments
 

@@ -19,10 +19,10 @@ from zlib import crc32
 from rocketbroker.records.entries import SIZE as ENTRY_BYTES
 from rocketbroker.records.hashing import tag_code
 from rocketbroker.records.record import is_crc_property_right
+from rocketbroker.records.record_head import MAGIC_BLANK, MAGIC_V1, MAGIC_V2
 from rocketbroker.records.sysflags import BORN_HOST_V6, HOST_MASK, STORE_HOST_V6
-from rocketbroker.store.commitlog.encoder import HOST_V4, HOST_V6, MAGIC_BLANK
+from rocketbroker.store.commitlog.encoder import HOST_V4, HOST_V6
 from rocketbroker.store.commitlog.segments import Segment, Segments
-from rocketbroker.store.consumequeue.queue import MAGIC_V1, MAGIC_V2
 
 #: How much is read at once; a record larger than this is read by itself.
 PIECE: Final = 1 << 20

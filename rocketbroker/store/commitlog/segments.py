@@ -29,8 +29,9 @@ from zope.interface import implementer
 
 from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.store.commitlog.badblocks import BadBlocks
-from rocketbroker.store.commitlog.flush_threshold import PAGE
 from rocketbroker.store.disk_usage import told
+from rocketbroker.store.file_names import beside, segment_name
+from rocketbroker.store.flush_threshold import PAGE
 
 #: How many bytes of blocks are reserved at once, and kept reserved ahead of the writer:
 #: a second of the fastest load, and not a whole GiB for somebody's laptop.
@@ -40,18 +41,6 @@ ALLOCATION: Final = 64 << 20
 WARMED_BATCH_SIZE: Final = 1 << 20
 
 AHEAD: Final = "ahead"
-
-
-def segment_name(position: int) -> str:
-    """The name of the file that begins at a position."""
-    return f"{position:020d}"
-
-
-def position_of_name(name: str) -> int:
-    """The position that a file's name tells, -1 if it is not such a name."""
-    if len(name) == 20 and name.isascii() and name.isdigit():
-        return int(name)
-    return -1
 
 
 @final
@@ -425,8 +414,3 @@ class Segments:
                         self._files.remove(path)
                 if not self._files.list(ahead):
                     self._files.remove_dir(ahead)
-
-
-def beside(folder: str, name: str) -> str:
-    """The directory of that name that belongs to a log's."""
-    return f"{folder}.{name}"

@@ -23,6 +23,7 @@ from operator import attrgetter
 from typing import Final, final
 
 from rocketbroker.files.blocks import is_bad
+from rocketbroker.records.record_head import MAGIC_BLANK
 from rocketbroker.store.append_lock import AppendLock
 from rocketbroker.store.commitlog.batch_records import advance, measure, retreat
 from rocketbroker.store.commitlog.bufferpool import BufferPool
@@ -31,7 +32,6 @@ from rocketbroker.store.commitlog.encoder import (
     FILLER_BYTES,
     HOST_V4,
     HOST_V6,
-    MAGIC_BLANK,
     MAX_PROPERTIES,
     encode,
 )

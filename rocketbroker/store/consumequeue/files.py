@@ -15,8 +15,6 @@ from typing import Final, final
 from rocketbroker.files.blocks import UNREADABLE, around, is_bad
 from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.files.obstacles import clear_for_file, clear_for_folder
-from rocketbroker.store.commitlog.flush_threshold import is_due
-from rocketbroker.store.commitlog.segments import segment_name
 from rocketbroker.store.consumequeue.badqueues import BadQueues, lacking
 from rocketbroker.store.consumequeue.deferred_writes import (
     DeferredWrites,
@@ -24,6 +22,8 @@ from rocketbroker.store.consumequeue.deferred_writes import (
     over,
 )
 from rocketbroker.store.disk_usage import NO_ROOM
+from rocketbroker.store.file_names import segment_name
+from rocketbroker.store.flush_threshold import is_due
 
 #: What the system says where a directory is none, or a file is one.
 _IN_THE_WAY: Final = (

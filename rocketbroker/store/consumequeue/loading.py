@@ -45,9 +45,9 @@ from rocketbroker.files.blocks import around, is_bad
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.obstacles import ASIDE, clear_for_file, is_no_file
 from rocketbroker.records.entries import ENTRY, FILLED, FILLED_SIZE, SIZE
-from rocketbroker.store.commitlog.segments import position_of_name, segment_name
 from rocketbroker.store.consumequeue.files import QueueFile, QueueFiles
 from rocketbroker.store.disk_usage import NO_ROOM
+from rocketbroker.store.file_names import position_of_name, segment_name
 from rocketbroker.store.quarantine import kept_beside, set_aside
 
 #: So many missing files in a row are made again: with RocketMQ's setting 96 MB.

@@ -21,20 +21,18 @@ from zope.interface import classImplements
 
 from rocketbroker.records.entries import ENTRY, FILLED, FILLED_SIZE, SIZE
 from rocketbroker.records.queueunits import BATCH_SIZE
+from rocketbroker.records.record_head import (
+    LEAST_SIZE,
+    MAGIC_V1,
+    MAGIC_V2,
+    MAX_V1_TOPIC_BYTES,
+)
 from rocketbroker.store.consumequeue.batch_queue import BatchUnits
 from rocketbroker.store.consumequeue.extension import Extension
 from rocketbroker.store.consumequeue.files import QueueFiles
 from rocketbroker.store.interfaces import IQueue
 from rocketbroker.store.ordered import first_that
 from rocketbroker.store.shared_positions import MAX, MIN, NEXT, SharedPositions
-
-#: Bytes of a record that are not body, topic or properties, both hosts IPv4.
-RECORD_BYTES: Final = 91
-MAGIC_V1: Final = -626843481
-MAGIC_V2: Final = -626843477
-
-#: A longer topic cannot stand in a record of version 1.
-MAX_TOPIC_V1: Final = 127
 
 #: No topic may be longer (the store sheet, 3.7).
 MAX_TOPIC: Final = 255
@@ -106,7 +104,7 @@ class Queue:
         self.batch: BatchUnits | None = None
         self.extension: Extension | None = None
         self.storable = is_usable(topic) and 0 <= queue_id < 1 << 31
-        if size <= MAX_TOPIC_V1:
+        if size <= MAX_V1_TOPIC_BYTES:
             self.magic = MAGIC_V1
             self.topic_field = size.to_bytes(1, "big") + encoded
         else:
@@ -114,7 +112,7 @@ class Queue:
             self.storable = self.storable and size <= MAX_TOPIC and allow_v2
             self.topic_field = min(size, 0x7FFF).to_bytes(2, "big") + encoded
         self.usable = self.storable
-        self.record_bytes = RECORD_BYTES - 1 + len(self.topic_field)
+        self.record_bytes = LEAST_SIZE - 1 + len(self.topic_field)
         if store_host_v6:
             self.record_bytes += 12
         self.max_position = 0

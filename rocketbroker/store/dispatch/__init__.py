@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.store.dispatch -*-
 """Dispatch: from the log into the queues and the index.
 
-- L{dispatcher}: one step of it. L{delays}: the tag codes of delayed messages.
+- L{dispatcher}: one step of it, with the tag codes of delayed messages.
 - L{replaying}: many records at once, at a start.
 - L{offset_sequence}: records whose queue offset is not the next one.
 - L{queue_flush}: queues are flushed, and the checkpoint says so.

@@ -5,16 +5,21 @@ What this process has appended itself it remembers, so that nothing is read agai
 log is read only for what was there before the start, and when the dispatch has fallen
 so far behind that hints were not kept. A step writes once for each queue.
 
-The store sheet, section 13.
+In the queues of the topic of delayed messages the tag code is the time of delivery: the
+store time and the delay of the level in the properties.
+
+C{docs/facts/store.md} 7.2, 13 and 18.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from itertools import islice
 from typing import Final, final
 
 from rocketbroker.records.entries import ENTRY, FILLED_SIZE
+from rocketbroker.records.names import SCHEDULE_TOPIC_BYTES
 from rocketbroker.records.queueunits import BatchUnit
 from rocketbroker.records.sysflags import INNER_BATCH
 from rocketbroker.store.commitlog.batch_records import LMQ_MARK, lmqs_of, place_of
@@ -24,7 +29,6 @@ from rocketbroker.store.commitlog.writer import CommitLog, Hint
 from rocketbroker.store.consumequeue.batch_queue import BatchUnits
 from rocketbroker.store.consumequeue.extension import BitMaps
 from rocketbroker.store.consumequeue.queue import Queue
-from rocketbroker.store.dispatch.delays import SCHEDULE_TOPIC, delivery_ms
 from rocketbroker.store.dispatch.offset_sequence import OffsetSequence
 from rocketbroker.store.dispatch.replaying import replay
 from rocketbroker.store.interfaces import Arrival, Draft, Placed
@@ -38,6 +42,14 @@ from rocketbroker.store.shared_positions import (
 
 #: The name under which the dispatch holds running flags.
 _BY: Final = "dispatch"
+
+#: What a level without a duration of its own adds, in ms.
+UNKNOWN_LEVEL_MS: Final = 1000
+
+#: The last time that an entry can say; a rotten store time may be near it.
+LAST_MS: Final = (1 << 63) - 1
+
+_LEVEL: Final = re.compile(rb"(?:\A|\x02)DELAY\x01(\d{1,9})(?=\x02|\Z)")
 
 
 @final
@@ -151,7 +163,7 @@ class Dispatcher:
 
         @param used: how many hints were collected.
         """
-        delayed = [q for q in self._touched if q.topic_bytes == SCHEDULE_TOPIC]
+        delayed = [q for q in self._touched if q.topic_bytes == SCHEDULE_TOPIC_BYTES]
         if not delayed:
             return
         for queue in delayed:
@@ -235,7 +247,7 @@ class Dispatcher:
                 return
             self._touched.append(queue)
             queue.pending_offset = offset
-        if topic == SCHEDULE_TOPIC:
+        if topic == SCHEDULE_TOPIC_BYTES:
             code = self._code(found)
         else:
             code = tag_code_of(properties) if b"TAGS\x01" in properties else 0
@@ -334,7 +346,7 @@ class Dispatcher:
     def _code(self, found: Found) -> int:
         _, _, topic, _, _, _, ms, properties = found
         code = None
-        if topic == SCHEDULE_TOPIC:
+        if topic == SCHEDULE_TOPIC_BYTES:
             code = delivery_ms(properties, ms, self._levels)
         return tag_code_of(properties) if code is None else code
 
@@ -431,3 +443,13 @@ def collect(drafts: list[Draft], touched: list[Queue]) -> None:
             code = part[3]
             pending.append(pack(start, stop - start, code))
             queue.pending_codes.append(code)
+
+
+def delivery_ms(properties: bytes, store_ms: int, levels: list[int]) -> int | None:
+    """When a message is to be delivered; None if it is not a delayed one."""
+    found = _LEVEL.findall(properties)
+    level = int(found[-1]) if found else 0
+    if level == 0:
+        return None
+    delay_ms = levels[min(level, len(levels)) - 1] if levels else UNKNOWN_LEVEL_MS
+    return min(store_ms + delay_ms, LAST_MS)

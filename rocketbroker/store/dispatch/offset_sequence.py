@@ -36,7 +36,7 @@ from rocketbroker.store.commitlog.batch_records import place_of
 from rocketbroker.store.commitlog.scanner import SMALLEST, Found, whole_record
 from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.consumequeue.queue import Queue
-from rocketbroker.store.reading.checked_read import CorruptionLog
+from rocketbroker.store.corruption_log import CorruptionLog
 
 #: Where nothing was written.
 NOTHING: Final = bytes(SIZE)

@@ -14,6 +14,7 @@ The store sheet, sections 6 and 14.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import final
 
 from rocketbroker.store.commitlog.checkpoint import Checkpoint
@@ -21,7 +22,6 @@ from rocketbroker.store.commitlog.flush import Flushing
 from rocketbroker.store.commitlog.writer import CommitLog
 from rocketbroker.store.consumequeue.table import QueueTable
 from rocketbroker.store.dispatch.dispatcher import Dispatcher
-from rocketbroker.store.index.service import Index
 from rocketbroker.store.shared_positions import DISPATCHED, FLUSHED, SharedPositions
 
 
@@ -36,15 +36,19 @@ class QueueFlushing:
         flushing: Flushing,
         table: QueueTable,
         dispatcher: Dispatcher,
-        index: Index,
+        flush_index: Callable[[], tuple[int, int]],
         checkpoint: Checkpoint,
     ) -> None:
+        """
+        @param flush_index: puts full files of the index on the disk; gives the store
+            time and the position up to which all of it is there.
+        """
         self._positions = positions
         self._log = log
         self._flushing = flushing
         self._table = table
         self._dispatcher = dispatcher
-        self._index = index
+        self._flush_index = flush_index
         self._checkpoint = checkpoint
 
     def flush(self, least_pages: int) -> None:
@@ -61,8 +65,8 @@ class QueueFlushing:
             dispatched_ms, position = checkpoint.logics_ms, checkpoint.position
         else:
             position = min(position, self._positions.view[FLUSHED])
-        self._index.flush()
+        index_ms, index_position = self._flush_index()
         checkpoint.update(
-            (self._flushing.flushed_ms, dispatched_ms, self._index.flushed_ms),
-            (position, self._index.flushed_position),
+            (self._flushing.flushed_ms, dispatched_ms, index_ms),
+            (position, index_position),
         )

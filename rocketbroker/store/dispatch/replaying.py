@@ -8,10 +8,10 @@ queues that are known, neither delayed nor for a batch queue.
 from __future__ import annotations
 
 from rocketbroker.records.entries import ENTRY
+from rocketbroker.records.names import SCHEDULE_TOPIC_BYTES
 from rocketbroker.store.commitlog.ordinary import Lane, collect
 from rocketbroker.store.commitlog.scanner import NO_CRC, RECORD_CRC
 from rocketbroker.store.consumequeue.queue import Queue
-from rocketbroker.store.dispatch.delays import SCHEDULE_TOPIC
 
 
 def replay(
@@ -37,7 +37,7 @@ def replay(
 
     def lane_of(key: tuple[bytes, int], position: int) -> Lane | None:
         queue = known.get(key)
-        if queue is None or queue.batch or queue.topic_bytes == SCHEDULE_TOPIC:
+        if queue is None or queue.batch or queue.topic_bytes == SCHEDULE_TOPIC_BYTES:
             return None
         if position < max(queue.from_position, queue.max_position):
             return None

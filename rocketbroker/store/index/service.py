@@ -382,9 +382,10 @@ class Index:
         self._all.append(made)
         return made
 
-    def flush(self) -> None:
+    def flush(self) -> tuple[int, int]:
         """I{Blocking.} Put full files on the disk; others are built again anyway.
 
+        @return: the store time and the position up to which all of it is there.
         @raise OSError: the disk refused.
         """
         with self._keeping:
@@ -398,6 +399,7 @@ class Index:
                 position = file.end_position
             # Lower than it was, where files are built again.
             self.flushed_position = position
+            return self.flushed_ms, position
 
     # Questions.
 

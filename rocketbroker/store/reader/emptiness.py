@@ -21,8 +21,8 @@ from collections.abc import Iterator, Sequence
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.store.commitlog.checkpoint import NAME as CHECKPOINT
-from rocketbroker.store.commitlog.segments import position_of_name
 from rocketbroker.store.consumequeue.batch_queue import FOLDER as BATCHES
+from rocketbroker.store.file_names import position_of_name
 
 
 def without_log(files: IFiles, root: str, folders: Sequence[str]) -> str:

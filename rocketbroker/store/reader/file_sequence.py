@@ -15,7 +15,7 @@ from typing import final
 
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
-from rocketbroker.store.commitlog.segments import position_of_name
+from rocketbroker.store.file_names import position_of_name
 from rocketbroker.store.reader.log import size_of_files
 
 

@@ -19,11 +19,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import final
 
-from rocketbroker.store.commitlog.segments import (
-    Segment,
-    position_of_name,
-    segment_name,
-)
+from rocketbroker.store.commitlog.segments import Segment
+from rocketbroker.store.file_names import position_of_name, segment_name
 from rocketbroker.store.reader.unreadable import ReadFile, ReadFiles
 
 

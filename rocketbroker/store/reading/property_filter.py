@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, final
 
-from rocketbroker.records import record, sysflags
+from rocketbroker.records import record, record_head, sysflags
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.records.queueunits import BatchUnit
 from rocketbroker.store.commitlog.segments import Segments
@@ -132,7 +132,7 @@ class Look:
         """The properties string of a record; None if there is no such record."""
         if (
             position < self._lowest
-            or size < record.LEAST_SIZE
+            or size < record_head.LEAST_SIZE
             or position + size > self._published
         ):
             return None
@@ -141,7 +141,7 @@ class Look:
         if len(data) < min(size, _HEAD):
             return None
         said, magic = record.SIZE_AND_MAGIC.unpack_from(data)
-        if said != size or magic not in (record.MAGIC_V1, record.MAGIC_V2):
+        if said != size or magic not in (record_head.MAGIC_V1, record_head.MAGIC_V2):
             return None
         flag = record.I32.unpack_from(data, _FLAG_AT)[0]
         body_at = 88
@@ -153,7 +153,7 @@ class Look:
         if not body_at <= at < size:
             return None
         tail = data[at:] if size <= SMALL else read(position + at, size - at, cold)
-        return _behind_topic(tail, 2 if magic == record.MAGIC_V2 else 1)
+        return _behind_topic(tail, 2 if magic == record_head.MAGIC_V2 else 1)
 
 
 def _behind_topic(tail: bytes, width: int) -> bytes | None:

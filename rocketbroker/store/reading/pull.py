@@ -29,6 +29,7 @@ from rocketbroker.config.store import StoreOptions
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.store.commitlog.segments import Segment, Segments
 from rocketbroker.store.consumequeue.queue import Queue
+from rocketbroker.store.corruption_log import CorruptionLog
 from rocketbroker.store.interfaces import (
     FOUND,
     MESSAGE_WAS_REMOVING,
@@ -42,7 +43,7 @@ from rocketbroker.store.interfaces import (
     MessageFilter,
     ReadResult,
 )
-from rocketbroker.store.reading.checked_read import CheckedRead, CorruptionLog
+from rocketbroker.store.reading.checked_read import CheckedRead
 from rocketbroker.store.reading.property_filter import FilteredRead, Look
 from rocketbroker.store.shared_positions import (
     COMMITTED,

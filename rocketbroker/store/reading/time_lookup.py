@@ -16,7 +16,8 @@ from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.store.commitlog.scanner import Blank, Broken, Found, parse
 from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.consumequeue.queue import Queue
-from rocketbroker.store.reading.checked_read import CorruptionLog, given_up
+from rocketbroker.store.corruption_log import CorruptionLog
+from rocketbroker.store.reading.checked_read import given_up
 from rocketbroker.store.shared_positions import COMMITTED, MIN_POSITION, SharedPositions
 
 #: The store time of what cannot be read, and one that is later than all others.

@@ -50,6 +50,7 @@ from typing import Final, final
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.reasons import reason
 from rocketbroker.records.entries import SIZE
+from rocketbroker.records.record_head import MAGIC_V1
 from rocketbroker.store.commitlog.checkpoint import Checkpoint
 from rocketbroker.store.commitlog.loading import (
     MAX_MISSING_BEHIND,
@@ -68,11 +69,11 @@ from rocketbroker.store.commitlog.scanner import (
 )
 from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.commitlog.truncate import LogEnd
-from rocketbroker.store.consumequeue.queue import MAGIC_V1, Queue
+from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.consumequeue.table import QueueTable
+from rocketbroker.store.corruption_log import CorruptionLog
 from rocketbroker.store.dispatch.dispatcher import Dispatcher
 from rocketbroker.store.dispatch.offset_sequence import OffsetSequence, keep_places
-from rocketbroker.store.reading.checked_read import CorruptionLog
 from rocketbroker.store.recovery.clean_shutdown import CleanShutdown
 from rocketbroker.store.recovery.unentered import Unentered
 from rocketbroker.store.shared_positions import (

@@ -30,6 +30,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final, final
 
+from zope.interface import classImplements
+
 from rocketbroker.config.hours import parse_hours
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.interfaces import IFiles
@@ -39,6 +41,7 @@ from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.consumequeue.table import QueueTable
 from rocketbroker.store.disk_usage import DiskUsage
 from rocketbroker.store.index.service import Index
+from rocketbroker.store.interfaces import ICleaner
 from rocketbroker.store.shared_positions import (
     DISPATCHED,
     FLUSHED,
@@ -112,7 +115,7 @@ class Cleaner:
         self._followed = 0
 
     def expire_now(self) -> None:
-        """Remove what has expired with the next rounds, whatever the hour is."""
+        """See L{ICleaner.expire_now}."""
         self._manual = MANUAL_ROUNDS
 
     def follow_from(self, position: int) -> None:
@@ -240,3 +243,6 @@ class Cleaner:
             return queue.begin_with(lowest)
         finally:
             self._append_lock.release()
+
+
+classImplements(Cleaner, ICleaner)

@@ -57,15 +57,15 @@ from rocketbroker.records.record import (
     own_crc,
     record_size,
 )
-from rocketbroker.records.sysflags import HOST_MASK, INNER_BATCH, NEED_UNWRAP
-from rocketbroker.store.commitlog.encoder import (
-    FILLER,
-    FILLER_BYTES,
+from rocketbroker.records.record_head import (
     MAGIC_BLANK,
-    MAX_PROPERTIES,
+    MAGIC_V1,
+    MAGIC_V2,
+    MAX_V1_TOPIC_BYTES,
 )
+from rocketbroker.records.sysflags import HOST_MASK, INNER_BATCH, NEED_UNWRAP
+from rocketbroker.store.commitlog.encoder import FILLER, FILLER_BYTES, MAX_PROPERTIES
 from rocketbroker.store.commitlog.scanner import Blank, Broken, parse
-from rocketbroker.store.consumequeue.queue import MAGIC_V1, MAGIC_V2, MAX_TOPIC_V1
 from rocketbroker.storetools.repair.lostnumbers import (
     with_all_numbers,
     with_right_numbers,
@@ -408,7 +408,7 @@ def _mended(slot: Slot, data: bytes) -> bytes | None:
     if _is_of_another(slot, data):
         return None
     fixed = bytearray(data)
-    magic = MAGIC_V1 if len(slot.topic) <= MAX_TOPIC_V1 else MAGIC_V2
+    magic = MAGIC_V1 if len(slot.topic) <= MAX_V1_TOPIC_BYTES else MAGIC_V2
     fixed[:8] = struct.pack(">ii", slot.size, magic)
     fixed[12:16] = slot.queue_id.to_bytes(4, "big")
     fixed[20:36] = struct.pack(">qq", slot.queue_offset, slot.position)
@@ -474,7 +474,7 @@ def _with_lengths(slot: Slot, record: bytes) -> Iterator[bytes]:
 def _topic_of(slot: Slot) -> bytes:
     """The topic as it stands in a record, with its length."""
     length = len(slot.topic)
-    return length.to_bytes(1 if length <= MAX_TOPIC_V1 else 2, "big") + slot.topic
+    return length.to_bytes(1 if length <= MAX_V1_TOPIC_BYTES else 2, "big") + slot.topic
 
 
 def _body_of(record: bytes | bytearray) -> int:

@@ -16,8 +16,8 @@ from rocketbroker.errors import StoreError
 from rocketbroker.records.entries import SIZE
 from rocketbroker.records.queueunits import BatchUnit
 from rocketbroker.store.commitlog.scanner import Blank, Broken, parse, tag_code_of
-from rocketbroker.store.commitlog.segments import position_of_name
 from rocketbroker.store.consumequeue.batch_queue import FOLDER as BATCHES
+from rocketbroker.store.file_names import position_of_name
 from rocketbroker.store.reader.batch_queue import BatchQueueReader
 from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.storetools.repair.backup import Backup, Done

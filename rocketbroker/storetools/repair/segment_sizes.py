@@ -25,8 +25,8 @@ from typing import final
 
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
-from rocketbroker.store.commitlog.flush_threshold import PAGE
 from rocketbroker.store.commitlog.loading import MAX_MISSING, MAX_MISSING_BEHIND
+from rocketbroker.store.flush_threshold import PAGE
 from rocketbroker.store.reader.unreadable import ReadFiles
 from rocketbroker.store.recovery.clean_shutdown import CleanShutdown
 from rocketbroker.storetools.repair.backup import Backup, Done

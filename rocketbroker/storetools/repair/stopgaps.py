@@ -27,7 +27,7 @@ from typing import Final, final
 
 from rocketbroker.files.directories import make_lasting
 from rocketbroker.files.interfaces import IFiles
-from rocketbroker.store.commitlog.segments import position_of_name, segment_name
+from rocketbroker.store.file_names import position_of_name, segment_name
 from rocketbroker.storetools.repair.backup import Backup
 
 #: The directory with files that are not full yet.

@@ -30,9 +30,9 @@ from rocketbroker.records.queueunits import BATCH_SIZE
 from rocketbroker.store.commitlog.checkpoint import NAME as CHECKPOINT
 from rocketbroker.store.commitlog.checkpoint import Checkpoint
 from rocketbroker.store.commitlog.loading import MAX_MISSING_BEHIND
-from rocketbroker.store.commitlog.segments import segment_name
 from rocketbroker.store.consumequeue.batch_queue import FOLDER as BATCHES
 from rocketbroker.store.consumequeue.extension import FOLDER as EXTENSIONS
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.ordered import first_that
 from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.store.reader.file_sequence import FileSequence

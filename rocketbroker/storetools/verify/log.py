@@ -30,8 +30,8 @@ from rocketbroker.records.record import (
     CRC_PROPERTY_SIZE,
     is_crc_property_right,
 )
+from rocketbroker.records.record_head import MAGIC_BLANK
 from rocketbroker.records.sysflags import HOST_MASK, INNER_BATCH
-from rocketbroker.store.commitlog.encoder import MAGIC_BLANK
 from rocketbroker.store.commitlog.scanner import (
     NOTHING,
     SMALLEST,
@@ -40,7 +40,8 @@ from rocketbroker.store.commitlog.scanner import (
     Found,
     parse,
 )
-from rocketbroker.store.commitlog.segments import Segment, position_of_name
+from rocketbroker.store.commitlog.segments import Segment
+from rocketbroker.store.file_names import position_of_name
 from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.storetools.verify.files import FileVerification
 from rocketbroker.storetools.verify.queues import MAX_RECORD, QueueVerification

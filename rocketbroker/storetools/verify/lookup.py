@@ -12,7 +12,8 @@ from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.records.queueunits import BATCH_SIZE, BatchUnit, decode_batch
-from rocketbroker.store.commitlog.segments import Segment, position_of_name
+from rocketbroker.store.commitlog.segments import Segment
+from rocketbroker.store.file_names import position_of_name
 from rocketbroker.store.reader.batch_queue import BatchQueueReader
 from rocketbroker.store.reader.directory import ENTRY_BATCH_SIZE, StoreReader
 from rocketbroker.storetools.repair.filler_records import Slot

@@ -13,9 +13,9 @@ from __future__ import annotations
 from typing import final
 
 from rocketbroker.errors import StoreError
+from rocketbroker.records.names import SCHEDULE_TOPIC
 from rocketbroker.records.queueunits import EXTENSION_HEAD, decode_extension
 from rocketbroker.store.consumequeue.extension import FOLDER, NOWHERE, is_address
-from rocketbroker.store.dispatch.delays import SCHEDULE_TOPIC
 from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.store.reader.file_sequence import FileSequence
 
@@ -31,7 +31,7 @@ class TagCodes:
     """
 
     def __init__(self, reader: StoreReader, topic: str, queue_id: int) -> None:
-        self._is_delayed = topic.encode() == SCHEDULE_TOPIC
+        self._is_delayed = topic == SCHEDULE_TOPIC
         self._units: FileSequence | None = None
         if queue_id in reader.queues(topic, FOLDER):
             self._units = reader.row(FOLDER, topic, queue_id, 1)

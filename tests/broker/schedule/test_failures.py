@@ -15,8 +15,8 @@ from rocketbroker.files.blocks import BLOCK
 from rocketbroker.records.entries import ENTRY
 from rocketbroker.records.names import SCHEDULE_TOPIC
 from rocketbroker.store.consumequeue.queue import Queue
+from rocketbroker.store.corruption_log import MAX_TRIES
 from rocketbroker.store.interfaces import CREATE_MAPPED_FILE_FAILED, Draft
-from rocketbroker.store.reading.checked_read import MAX_TRIES
 from rocketbroker.store.shared_positions import MIN
 from rocketbroker.testing.threads import Threads
 from tests.broker.delays import SEND, DelayingCase

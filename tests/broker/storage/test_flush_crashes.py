@@ -22,7 +22,7 @@ from rocketbroker.broker.storage.store_scheduler import StoreScheduler
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.store.commitlog.checkpoint import Checkpoint
-from rocketbroker.store.commitlog.segments import segment_name
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.interfaces import PUT_OK, Draft
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import QUEUE_ENTRIES, ROOT, Wall, draft, make, placed

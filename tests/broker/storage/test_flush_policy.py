@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rocketbroker.broker.storage.store_scheduler import DISPATCH_SECONDS
-from rocketbroker.store.commitlog.flush_threshold import PAGE
+from rocketbroker.store.flush_threshold import PAGE
 from tests.broker.storage.test_store_scheduler import UpkeepCase
 
 

@@ -9,11 +9,8 @@ from zope.interface import implementer
 
 from rocketbroker.broker.storage import log_subscribers
 from rocketbroker.broker.storage.log_subscribers import LogSubscriber, LogSubscribers
-from rocketbroker.store.plugins import (
-    DispatchedRecord,
-    IFollowerPlugin,
-    IRecordFollower,
-)
+from rocketbroker.store.dispatched_record import DispatchedRecord
+from rocketbroker.store.plugins import IFollowerPlugin, IRecordFollower
 from rocketbroker.testing.threads import Threads
 from rocketbroker.wire.fastjson import loads
 from tests.broker.rig import Rig

@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.errors import StoreError
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.store.commitlog.loading import MAX_MISSING, MAX_MISSING_BEHIND
-from rocketbroker.store.commitlog.segments import segment_name
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.cleanings import NEVER, NOW, CleaningCase
 from tests.store.recovery.test_recovery import log_file

@@ -6,7 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records import properties
 from rocketbroker.records.record import decode
-from rocketbroker.store.commitlog.segments import segment_name
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.interfaces import (
     PROPERTIES_SIZE_EXCEEDED,
     PUT_OK,

@@ -8,12 +8,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
 from rocketbroker.files.interfaces import IFile
-from rocketbroker.store.commitlog.segments import (
-    Segment,
-    Segments,
-    position_of_name,
-    segment_name,
-)
+from rocketbroker.store.commitlog.segments import Segment, Segments
+from rocketbroker.store.file_names import position_of_name, segment_name
 from rocketbroker.testing.files import MemoryDisk
 
 SIZE = 8192

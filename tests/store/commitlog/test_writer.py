@@ -6,9 +6,9 @@ import errno
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.store.commitlog.segments import segment_name
 from rocketbroker.store.commitlog.write_backoff import RETRY_MS
 from rocketbroker.store.commitlog.writer import BESIDE_BODY
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.interfaces import (
     CREATE_MAPPED_FILE_FAILED,
     MESSAGE_ILLEGAL,

@@ -12,7 +12,7 @@ from rocketbroker.files.blocks import BLOCK
 from rocketbroker.files.reasons import ReadError
 from rocketbroker.records.entries import SIZE
 from rocketbroker.records.queueunits import BATCH_SIZE
-from rocketbroker.store.commitlog.segments import segment_name
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.message_store import Store
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import (

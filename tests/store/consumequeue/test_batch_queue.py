@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.records.hashing import tag_code
 from rocketbroker.records.queueunits import BATCH_SIZE, BatchUnit, decode_batch
 from rocketbroker.records.record import decode
-from rocketbroker.store.commitlog.segments import segment_name
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.interfaces import (
     MESSAGE_ILLEGAL,
     PROPERTIES_SIZE_EXCEEDED,

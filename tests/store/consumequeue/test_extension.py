@@ -9,10 +9,10 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records.entries import ENTRY
 from rocketbroker.records.hashing import tag_code
-from rocketbroker.store.commitlog.segments import segment_name
 from rocketbroker.store.consumequeue.extension import Extension, is_address
 from rocketbroker.store.consumequeue.files import QueueFiles
 from rocketbroker.store.consumequeue.loading import QueueLoading
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.message_store import Store
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import ROOT, START_MS, Wall, bodies, draft, opened, put

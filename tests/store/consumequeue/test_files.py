@@ -6,8 +6,8 @@ import errno
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.store.commitlog.segments import segment_name
 from rocketbroker.store.consumequeue.files import QueueFiles
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.testing.files import MemoryDisk
 
 SIZE = 200

@@ -9,13 +9,13 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import StoreError
 from rocketbroker.records.entries import ENTRY, FILLED
-from rocketbroker.store.commitlog.segments import segment_name
 from rocketbroker.store.consumequeue.files import QueueFiles
 from rocketbroker.store.consumequeue.loading import (
     MAX_MISSING,
     MAX_SPLIT,
     QueueLoading,
 )
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.testing.files import MemoryDisk, MemoryFile
 from tests.store.accidents import forget_ends
 from tests.store.stores import QUEUE_ENTRIES, ROOT, bodies, opened, put

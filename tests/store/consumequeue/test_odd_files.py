@@ -8,7 +8,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records.hashing import tag_code
-from rocketbroker.store.commitlog.segments import segment_name
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.message_store import Store
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.accidents import die_at_start, forget_ends

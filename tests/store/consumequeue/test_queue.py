@@ -7,10 +7,10 @@ import errno
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records.entries import ENTRY, FILLED
-from rocketbroker.store.commitlog.segments import segment_name
 from rocketbroker.store.consumequeue.files import QueueFiles
 from rocketbroker.store.consumequeue.loading import QueueLoading
 from rocketbroker.store.consumequeue.queue import Queue, is_usable
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.shared_positions import SharedPositions
 from rocketbroker.testing.files import MemoryDisk
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records.entries import ENTRY
-from rocketbroker.store.commitlog.segments import segment_name
 from rocketbroker.store.consumequeue.table import QueueTable
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.shared_positions import SharedPositions
 from rocketbroker.testing.files import MemoryDisk
 

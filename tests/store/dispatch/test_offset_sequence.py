@@ -6,7 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import StoreError
 from rocketbroker.records.entries import ENTRY, SIZE
-from rocketbroker.store.commitlog.segments import segment_name
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.interfaces import Draft
 from rocketbroker.store.message_store import Store
 from rocketbroker.store.reader.directory import StoreReader

@@ -10,7 +10,7 @@ from zope.interface import implementer
 
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
-from rocketbroker.store.commitlog.segments import segment_name
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import (

@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import StoreError
 from rocketbroker.store.commitlog.checkpoint import SIZE as CHECKPOINT_SIZE
-from rocketbroker.store.commitlog.segments import segment_name
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.storetools.repair.backup import Done
 from rocketbroker.storetools.repair.exclusive_lock import ExclusiveLock

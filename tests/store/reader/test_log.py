@@ -6,7 +6,7 @@ import os
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.store.commitlog.segments import segment_name
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.reader.log import LogFiles, size_of_files
 from rocketbroker.store.reader.unreadable import ReadFiles
 from rocketbroker.testing.files import MemoryDisk

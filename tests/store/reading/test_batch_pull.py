@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rocketbroker.records.batches import unwrap
 from rocketbroker.records.record import decode_all
-from rocketbroker.store.commitlog.segments import segment_name
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.interfaces import (
     FOUND,
     MESSAGE_WAS_REMOVING,

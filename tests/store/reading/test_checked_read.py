@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records.entries import ENTRY, SIZE
-from rocketbroker.store.commitlog.segments import segment_name
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.interfaces import (
     FOUND,
     MESSAGE_WAS_REMOVING,
@@ -14,7 +14,6 @@ from rocketbroker.store.interfaces import (
     ReadResult,
 )
 from rocketbroker.store.message_store import Store
-from rocketbroker.store.reading.checked_read import MAX_NOTED, MAX_SAID, CorruptionLog
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import (
     ROOT,
@@ -28,31 +27,6 @@ from tests.store.stores import (
 )
 
 QUEUE_FILE = f"{ROOT}/consumequeue/T/0/{segment_name(0)}"
-
-
-class RotTests(SynchronousTestCase):
-    """The count, and what is said."""
-
-    def test_once(self) -> None:
-        """A place is counted and told of once."""
-        corruption_log = CorruptionLog()
-        for _ in range(2):
-            corruption_log.note(7, "It is at 7.")
-        corruption_log.note(8, "It is at 8.")
-        self.assertEqual(corruption_log.records, 2)
-        self.assertEqual(corruption_log.said(), ["It is at 7.", "It is at 8."])
-        self.assertEqual(corruption_log.said(), [])
-
-    def test_most(self) -> None:
-        """Beyond a number of places the oldest sentences are dropped, and those known
-        are forgotten; the count goes on."""
-        corruption_log = CorruptionLog()
-        for position in range(MAX_NOTED + 1):
-            corruption_log.note(position, f"It is at {position}.")
-        self.assertEqual(corruption_log.records, MAX_NOTED + 1)
-        said = corruption_log.said()
-        self.assertEqual(len(said), MAX_SAID)
-        self.assertEqual(said[-1], f"It is at {MAX_NOTED}.")
 
 
 class CheckedReadTests(SynchronousTestCase):

@@ -8,8 +8,8 @@ import errno
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.files.blocks import BLOCK
-from rocketbroker.store.commitlog.segments import segment_name
-from rocketbroker.store.reading.checked_read import MAX_TRIES
+from rocketbroker.store.corruption_log import MAX_TRIES
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import ROOT, SEGMENT, START_MS, Wall, draft, opened, put
 

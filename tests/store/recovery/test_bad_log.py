@@ -10,11 +10,11 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.errors import StoreError
 from rocketbroker.files.blocks import BLOCK
 from rocketbroker.store.commitlog.badblocks import MAX_BAD
-from rocketbroker.store.commitlog.segments import segment_name
 from rocketbroker.store.commitlog.write_backoff import RETRY_MS
+from rocketbroker.store.corruption_log import MAX_TRIES
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.interfaces import SERVICE_NOT_AVAILABLE, Draft, MessageFilter
 from rocketbroker.store.message_store import Store
-from rocketbroker.store.reading.checked_read import MAX_TRIES
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import ROOT, SEGMENT, Wall, bodies, draft, opened, put
 

@@ -8,7 +8,7 @@ import os
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.store.commitlog.segments import segment_name
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.message_store import Store
 from rocketbroker.store.recovery.clean_shutdown import NAME, CleanShutdown
 from rocketbroker.testing.files import MemoryDisk

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records.queueunits import BATCH_SIZE, decode_batch
-from rocketbroker.store.commitlog.segments import segment_name
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.message_store import Store
 from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.store.recovery.fates import OPTION, Fate, fate_of

@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records.entries import ENTRY, FILLED, SIZE
 from rocketbroker.store.commitlog.checkpoint import MARGIN_MS
-from rocketbroker.store.commitlog.segments import segment_name
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import (
     BORN_HOST_V6,

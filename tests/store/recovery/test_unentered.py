@@ -10,10 +10,10 @@ from rocketbroker.records.entries import SIZE
 from rocketbroker.store.append_lock import ThreadAppendLock
 from rocketbroker.store.assembly import Assembly
 from rocketbroker.store.commitlog.loading import load_segments
-from rocketbroker.store.commitlog.segments import segment_name
+from rocketbroker.store.corruption_log import CorruptionLog
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.interfaces import PUT_OK
 from rocketbroker.store.message_store import Store
-from rocketbroker.store.reading.checked_read import CorruptionLog
 from rocketbroker.store.recovery.unentered import (
     BATCH_SIZE,
     MAX_ENTRIES,

@@ -6,7 +6,7 @@ import errno
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.store.commitlog.segments import segment_name
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.interfaces import (
     FOUND,
     OFFSET_TOO_SMALL,

@@ -8,7 +8,7 @@ import random
 
 from rocketbroker.files.blocks import BLOCK
 from rocketbroker.records.entries import SIZE
-from rocketbroker.store.commitlog.segments import segment_name
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.storetools.repair.backup import Backup
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.accidents import forget_ends, list_topics

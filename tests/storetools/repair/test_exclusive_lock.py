@@ -7,7 +7,7 @@ import os
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import StoreError
-from rocketbroker.store.commitlog.segments import segment_name
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.storetools.repair.exclusive_lock import ExclusiveLock
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.users import GivenUsers

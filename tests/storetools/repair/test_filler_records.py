@@ -12,12 +12,9 @@ from rocketbroker.records.checking import numbers_are_numbers
 from rocketbroker.records.names import HALF_TOPIC
 from rocketbroker.records.properties import decode as decode_properties
 from rocketbroker.records.record import CRC_PROPERTY_SIZE, decode, encode, record_size
+from rocketbroker.records.record_head import MAGIC_BLANK
 from rocketbroker.store.commitlog.batch_records import batch_of
-from rocketbroker.store.commitlog.encoder import (
-    FILLER_BYTES,
-    MAGIC_BLANK,
-    MAX_PROPERTIES,
-)
+from rocketbroker.store.commitlog.encoder import FILLER_BYTES, MAX_PROPERTIES
 from rocketbroker.store.commitlog.scanner import Blank, Found, parse
 from rocketbroker.storetools.repair.filler_records import (
     LOST,

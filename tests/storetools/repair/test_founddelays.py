@@ -7,7 +7,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.config.levels import MAX_LEVELS
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.records.names import SCHEDULE_TOPIC
-from rocketbroker.store.commitlog.segments import segment_name
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.storetools.repair.founddelays import MAX_MS, delays_in
 from rocketbroker.testing.files import MemoryDisk

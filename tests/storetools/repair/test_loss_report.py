@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import StoreError
 from rocketbroker.records.entries import SIZE
-from rocketbroker.store.commitlog.segments import segment_name
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.reader.batch_queue import BatchQueueReader
 from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.storetools.repair.backup import Done

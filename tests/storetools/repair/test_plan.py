@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 
 from rocketbroker.records.entries import ENTRY, SIZE
-from rocketbroker.store.commitlog.encoder import FILLER, MAGIC_BLANK
-from rocketbroker.store.commitlog.segments import segment_name
+from rocketbroker.records.record_head import MAGIC_BLANK
+from rocketbroker.store.commitlog.encoder import FILLER
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.storetools.repair.backup import Done
 from rocketbroker.testing.files import MemoryDisk
 from tests.records.samples import sound_size

@@ -12,8 +12,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.errors import StoreError
 from rocketbroker.records.entries import SIZE
 from rocketbroker.records.record import decode, encode, record_size
-from rocketbroker.store.commitlog.encoder import MAGIC_BLANK
-from rocketbroker.store.commitlog.segments import segment_name
+from rocketbroker.records.record_head import MAGIC_BLANK
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.interfaces import PUT_OK
 from rocketbroker.storetools.repair.backup import Done
 from rocketbroker.storetools.repair.filler_records import LOST

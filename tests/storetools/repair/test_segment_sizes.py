@@ -6,7 +6,7 @@ import json
 import os
 
 from rocketbroker.records.entries import ENTRY, SIZE
-from rocketbroker.store.commitlog.segments import segment_name
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.interfaces import PUT_OK
 from rocketbroker.storetools.repair.run import Repair
 from rocketbroker.storetools.repair.segment_sizes import SegmentSizes

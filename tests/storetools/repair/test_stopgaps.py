@@ -10,7 +10,7 @@ import os
 from rocketbroker.errors import StoreError
 from rocketbroker.records.record import decode
 from rocketbroker.store.commitlog.loading import MAX_MISSING
-from rocketbroker.store.commitlog.segments import segment_name
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.storetools.repair.filler_records import LOST
 from rocketbroker.storetools.repair.stopgaps import UNFINISHED
 from tests.store.repairs import DamagedStore, repair_of

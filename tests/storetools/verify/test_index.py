@@ -6,7 +6,7 @@ import os
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.store.commitlog.segments import segment_name
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.index.file import HEADER, INDEX_ENTRY, SLOT
 from rocketbroker.store.message_store import Store
 from rocketbroker.store.reader.directory import StoreReader

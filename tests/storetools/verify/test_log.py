@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records.entries import SIZE
 from rocketbroker.records.record import decode, decode_all, encode, record_size
-from rocketbroker.store.commitlog.segments import segment_name
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.interfaces import PUT_OK
 from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.storetools.verify.log import PIECE, Verification

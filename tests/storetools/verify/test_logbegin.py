@@ -7,7 +7,7 @@ import os
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records.entries import ENTRY, FILLED_SIZE, SIZE
-from rocketbroker.store.commitlog.segments import segment_name
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.storetools.verify.logbegin import is_begin_lost
 from rocketbroker.storetools.verify.rawqueues import raw_queues
 from rocketbroker.testing.files import MemoryDisk

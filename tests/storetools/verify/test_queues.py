@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records.entries import SIZE
 from rocketbroker.records.queueunits import BATCH_SIZE
-from rocketbroker.store.commitlog.segments import segment_name
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.interfaces import PUT_OK, Draft
 from rocketbroker.store.message_store import Store
 from rocketbroker.storetools.verify.report import Fault

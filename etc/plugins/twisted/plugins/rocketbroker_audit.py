@@ -34,11 +34,8 @@ from io import FileIO
 from twisted.plugin import IPlugin
 from zope.interface import implementer
 
-from rocketbroker.store.plugins import (
-    DispatchedRecord,
-    IFollowerPlugin,
-    IRecordFollower,
-)
+from rocketbroker.store.dispatched_record import DispatchedRecord
+from rocketbroker.store.plugins import IFollowerPlugin, IRecordFollower
 
 
 @implementer(IRecordFollower)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.store.commitlog.flush_threshold import PAGE, is_due
+from rocketbroker.store.flush_threshold import PAGE, is_due
 
 SIZE = 16 * PAGE
 

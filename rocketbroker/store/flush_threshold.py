@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.store.commitlog.test_flush_threshold -*-
+# -*- test-case-name: tests.store.test_flush_threshold -*-
 """Whether enough has come together to be committed or flushed.
 
 The settings count in pages: commitCommitLogLeastPages, flushCommitLogLeastPages,
