@@ -107,7 +107,7 @@ class ResponseTable:
             raise TooManyRequests(f"{words}: {count} others wait for its responses")
         self._counts[peer] = count + 1
         opaque = self.next_opaque()
-        answer: Deferred[Command] = Deferred(lambda _: self._take(opaque))
+        answer: Deferred[Command] = Deferred(lambda _: self._forget(opaque))
         deadline = self._clock.seconds() + timeout
         waiting = Waiting(opaque, peer, answer, deadline, words)
         self._waiting[opaque] = waiting
@@ -146,6 +146,10 @@ class ResponseTable:
         if self._timer is not None and self._timer.active():
             self._timer.cancel()
         self._timer = None
+
+    def _forget(self, opaque: int) -> None:
+        """Its caller does not want the response any more."""
+        self._take(opaque)
 
     def _take(self, opaque: int) -> bool:
         """Remove one; False if it is gone already."""
