@@ -39,7 +39,6 @@ class DelayingCase(SynchronousTestCase):
         self.rig = rig
         self.addCleanup(rig.close)
         rig.topic("T", 4)
-        rig.schedule.load()
         rig.schedule.start()
         return rig
 

@@ -1,45 +1,22 @@
-"""The data path of a broker over a store in memory, stepped by a test."""
+"""A broker over a store in memory, stepped by a test, without ports and connections."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from typing import Any
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, fail
 from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 
-from rocketbroker.broker.admin.message_queries import MessageQueries
-from rocketbroker.broker.background_work import InThread
-from rocketbroker.broker.clients.consumers import ConsumerRegistry
-from rocketbroker.broker.clients.producers import ProducerRegistry
-from rocketbroker.broker.clients.sql_filters import Filters
+from rocketbroker.broker.broker import Broker
+from rocketbroker.broker.environment import BrokerEnvironment
 from rocketbroker.broker.json_table import JsonTable
-from rocketbroker.broker.messages.delay_messages import DelayMessages
-from rocketbroker.broker.messages.lmq import Lmq
-from rocketbroker.broker.metadata.groups import GroupTable
-from rocketbroker.broker.metadata.offsets import OffsetTable
-from rocketbroker.broker.metadata.topics import TopicTable
-from rocketbroker.broker.pull.broadcast_offsets import BroadcastOffsets
-from rocketbroker.broker.pull.denied_pulls import DeniedPulls
-from rocketbroker.broker.pull.long_polling import LongPolling
-from rocketbroker.broker.pull.pull import Pulling
-from rocketbroker.broker.pull.pull_checks import PullChecks
-from rocketbroker.broker.schedule.delay_offsets import DelayOffsets
-from rocketbroker.broker.schedule.schedule_service import ScheduleService
-from rocketbroker.broker.send.append_batcher import AppendBatcher
-from rocketbroker.broker.send.dead_letters import DeadLetters
-from rocketbroker.broker.send.send import Sending
-from rocketbroker.broker.send.send_back import SendBack
-from rocketbroker.broker.storage.group_commit import GroupCommit
-from rocketbroker.broker.storage.store_scheduler import StoreScheduler
-from rocketbroker.broker.transaction.service import Transactions
-from rocketbroker.config.broker import BrokerOptions
-from rocketbroker.config.store import StoreOptions
-from rocketbroker.errors import StoreError
+from rocketbroker.config.broker_settings import BrokerSettings
+from rocketbroker.errors import ConnectionLost, StoreError
 from rocketbroker.records import record
 from rocketbroker.records.ids import UniqueKeys
-from rocketbroker.remoting.table import ResponderTable
+from rocketbroker.remoting.turns import Turns
 from rocketbroker.store.interfaces import PUT_OK, Draft
 from rocketbroker.store.message_store import Store
 from rocketbroker.testing.connections import RecordedConnection
@@ -50,6 +27,7 @@ from rocketbroker.wire.command import JSON, Command
 from rocketbroker.wire.frames import encode
 
 HOST = bytes([10, 0, 0, 1, 0, 0, 0x2A, 0x9F])
+PORT = 10911
 HOST_TEXT = "0A00000100002A9F"
 
 #: The time of day when a rig begins.
@@ -69,11 +47,25 @@ SMALL = {
 }
 
 
-class Rig:
-    """All parts of the data path, wired as the broker does it.
+class NoNameServers:
+    """A client that reaches nobody."""
 
-    Time moves when C{clock} is advanced, threads run when C{threads} is told to. Who
-    changes C{start_ms} sets the clock. Groups in C{ordered} consume in order.
+    def invoke(
+        self, address: str, command: Command, timeout: float
+    ) -> Deferred[Command]:
+        """Fail."""
+        return fail(ConnectionLost(f"nobody listens at {address}"))
+
+
+class Rig:
+    """A whole broker whose tables and store are open, but which has not started.
+
+    Time moves when C{clock} is advanced, threads run when C{threads} is told to. A test
+    that changes C{start_ms} sets the time of day.
+
+    @ivar broker: the broker; its parts are attributes of the rig, too.
+    @ivar table: the responders of its main port.
+    @ivar connection: the one that requests come from.
     """
 
     def __init__(
@@ -91,194 +83,55 @@ class Rig:
         @param start_ms: the time of day.
         """
         self.start_ms = start_ms
-        properties = {
-            **SMALL,
-            "brokerIP1": "10.0.0.1",
-            "brokerName": "broker-a",
-            "brokerClusterName": "cluster-a",
-            **settings,
-        }
-        options = BrokerOptions.from_properties(properties)
-        store_options = StoreOptions.from_properties(properties)
         self.clock = Clock()
         self.disk = disk or MemoryDisk()
         self.threads = Threads()
-        in_thread = self.threads if threads else at_once
-        self.store = Store(self.disk, store_options, self.wall_ms, HOST)
-        light = store_options.enable_lmq
-        self.topics = TopicTable(options, self.file("t"), self.wall_ms, light=light)
-        self.store.know_topics(self.topics.is_batch)
-        self.store.open()
-        self.groups = GroupTable(options, self.file("g"), self.wall_ms, light)
-        self.offsets = OffsetTable(options, self.file("o"), self.wall_ms)
-        self.consumers = ConsumerRegistry(
-            self.clock.seconds, lambda group, members: None
+        self.settings = BrokerSettings.from_properties(
+            {
+                **SMALL,
+                "brokerIP1": "10.0.0.1",
+                "brokerName": "broker-a",
+                "brokerClusterName": "cluster-a",
+                "defaultQueryMaxNum": str(MAX_UNIQUE),
+                **settings,
+            }
         )
-        self.filters = Filters(options, self.file("f"), self.wall_ms)
-        self.group_commit = GroupCommit(
-            self.clock, self.store, store_options, in_thread
-        )
-        self.long_polling = LongPolling(self.clock, self.store, options)
-        self.scheduler = StoreScheduler(
+        store = Store(self.disk, self.settings.store, self.wall_ms, HOST)
+        environment = BrokerEnvironment(
             self.clock,
-            self.store,
-            store_options,
-            self.group_commit,
-            self.long_polling.wake,
-            in_thread,
-        )
-        most = store_options.max_message_size
-        self.batcher = AppendBatcher(
-            self.store,
-            self.group_commit,
-            options,
-            most,
-            self.scheduler.appended,
-            self.clock.seconds,
-        )
-        delay_messages = DelayMessages(store_options.message_delay_level)
-        self.lights = Lmq(self.store, store_options.enable_lmq)
-        self._make_transactions(options, store_options, delay_messages, in_thread)
-        self.ordered: set[str] = set()
-        self._make_sending(delay_messages, options, most)
-        self._make_send_back(delay_messages, options, in_thread)
-        self._make_delaying(delay_messages, in_thread)
-        self._make_pulling(options, in_thread)
-        self._make_table(in_thread)
-        self.connection = RecordedConnection(b"\x0a\0\0\2", 4711)
-
-    def _make_table(self, in_thread: InThread) -> None:
-        """Who answers what."""
-        self.queries = MessageQueries(
-            self.store, self.topics, self.scheduler.dispatch, in_thread, MAX_UNIQUE
-        )
-        self.table = ResponderTable()
-        for part in (
-            self.sending,
-            self.send_back,
-            self.transactions.ends,
-            self.pulling,
-            self.queries,
-        ):
-            part.register(self.table)
-
-    def _make_pulling(self, options: BrokerOptions, in_thread: InThread) -> None:
-        """The way out."""
-        self.refusals = DeniedPulls()
-        self.checks = PullChecks(
-            self.store,
-            self.topics,
-            self.groups,
-            self.consumers,
-            self.filters,
-            self.refusals,
-            options,
-        )
-        self.broadcasts = BroadcastOffsets(
-            self.store,
-            self.topics,
-            self.consumers,
-            self.offsets,
-            options,
-            self.clock.seconds,
-        )
-        self.pulling = Pulling(
-            self.store,
-            self.checks,
-            self.offsets,
-            self.broadcasts,
-            self.long_polling,
-            options,
-            self.scheduler.dispatch,
-            in_thread,
-            self.clock.seconds,
-        )
-
-    def _make_transactions(
-        self,
-        options: BrokerOptions,
-        store_options: StoreOptions,
-        delay_messages: DelayMessages,
-        in_thread: InThread,
-    ) -> None:
-        """What half messages become."""
-        self.producers = ProducerRegistry(self.clock.seconds)
-        self.transactions = Transactions(
-            self.clock,
-            self.store,
-            options,
-            store_options,
-            self.file("transactionMetrics"),
-            self.offsets,
-            self.topics,
-            self.producers,
-            delay_messages,
-            self.lights,
-            self.batcher,
-            self.group_commit,
-            self.scheduler,
-            HOST,
             self.wall_ms,
-            in_thread,
-        )
-
-    def _make_sending(
-        self, delay_messages: DelayMessages, options: BrokerOptions, most: int
-    ) -> None:
-        """The way in."""
-        self.dead_letters = DeadLetters(
-            self.topics, self.groups, self.ordered.__contains__
-        )
-        self.sending = Sending(
-            self.store,
-            self.topics,
-            self.groups,
-            self.batcher,
-            self.dead_letters,
-            delay_messages,
-            self.lights,
-            options,
-            most,
-            HOST,
+            self.disk,
+            store,
+            self.threads if threads else at_once,
+            NoNameServers(),
+            Turns(),
             UniqueKeys(b"\x0a\0\0\1", 1, 2, self.wall_ms),
-            self.transactions.counts.prepared,
-            self.wall_ms,
+            [],
         )
-
-    def _make_send_back(
-        self, delay_messages: DelayMessages, options: BrokerOptions, in_thread: InThread
-    ) -> None:
-        """The way in for the second time."""
-        self.send_back = SendBack(
-            self.store,
-            self.topics,
-            self.groups,
-            self.batcher,
-            delay_messages,
-            self.lights,
-            self.dead_letters,
-            options,
-            in_thread,
-        )
-
-    def _make_delaying(
-        self, delay_messages: DelayMessages, in_thread: InThread
-    ) -> None:
-        """The way back of what waits."""
-        self.delay_offsets = DelayOffsets(self.file("delayOffset"), 200, self.wall_ms)
-        self.schedule = ScheduleService(
-            self.clock,
-            self.store,
-            self.delay_offsets,
-            delay_messages,
-            self.lights,
-            self.group_commit,
-            self.scheduler.appended,
-            self.sending.counter,
-            1,
-            self.wall_ms,
-            in_thread,
-        )
+        broker = self.broker = Broker(environment, self.settings, PORT)
+        broker.open()
+        self.store = store
+        self.topics = broker.topics
+        self.groups = broker.groups
+        self.offsets = broker.offsets
+        self.consumers = broker.consumers
+        self.producers = broker.producers
+        self.filters = broker.filters
+        self.group_commit = broker.group_commit
+        self.long_polling = broker.long_polling
+        self.scheduler = broker.scheduler
+        self.batcher = broker.batcher
+        self.transactions = broker.transactions
+        self.dead_letters = broker.dead_letters
+        self.sending = broker.sending
+        self.send_back = broker.send_back
+        self.schedule = broker.schedule
+        self.pull_checks = broker.pull_checks
+        self.broadcasts = broker.broadcasts
+        self.pulling = broker.pulling
+        self.statistics = broker.statistics
+        self.table = broker.main
+        self.connection = RecordedConnection(b"\x0a\0\0\2", 4711)
 
     def wall_ms(self) -> int:
         """The time of day, as far as the clock has been advanced."""
@@ -289,10 +142,11 @@ class Rig:
         return JsonTable(self.disk, f"/store/config/{name}.json", at_once)
 
     def topic(self, name: str = "T", queues: int = 4, **more: object) -> None:
-        """Make a topic."""
+        """Make a topic, whose file is written."""
         numbers = {"read_queue_nums": queues, "write_queue_nums": queues}
         values: dict[str, Any] = {**numbers, **more}
         self.topics.put([TopicConfig(topic_name=name, **values)])
+        self.threads.run()
 
     def close(self) -> None:
         """Close the store, so that its files can go, even if its disk is broken."""

@@ -132,8 +132,6 @@ class TransactionCase(SynchronousTestCase):
         rig = self.rig = Rig(settings or {}, threads, disk, start_ms)
         self.addCleanup(rig.close)
         rig.topic("T", 4)
-        rig.offsets.load()
-        rig.transactions.load()
         rig.transactions.start()
         self.party = ConnectionGroup(rig)
         self.producer = self.party.connection

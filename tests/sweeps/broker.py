@@ -56,7 +56,6 @@ class Broker:
         self.count = 0
         self.rig = Rig(SETTINGS)
         self.rig.topic("T")
-        self.rig.schedule.load()
         self.rig.schedule.start()
         self.rig.scheduler.start()
         self.note()
@@ -147,8 +146,6 @@ class Broker:
         figures, promise = self.figures, self.promise
         now = contents(self.rig)
         rig = Rig(SETTINGS, disk=disk, start_ms=self.rig.wall_ms() + 1000)
-        for table in (rig.topics, rig.groups, rig.offsets):
-            table.load()
         figures.tables += 3
         for name, content in contents(rig).items():
             if content not in (promise.tables[name], now[name]):
@@ -159,7 +156,6 @@ class Broker:
             if found.get(place) != body:
                 figures.wrong.append(f"{what}: {place} is lost")
         if self.dice.random() < DELIVERED:
-            rig.schedule.load()
             rig.schedule.start()
             for _ in range(40):
                 rig.clock.advance(0.1)

@@ -238,7 +238,7 @@ def tables() -> Iterator[tuple[str, bytes, bytes]]:
         rig.offsets.commit(f"Group{turn}", "Last", 0, 7 + turn)
         rig.offsets.save()
         rig.groups.save()
-        rig.delay_offsets.save()
+        rig.schedule.save()
     for path in sorted(rig.disk.list(f"{ROOT}/config")):
         if path.endswith(".json"):
             path = f"{ROOT}/config/{path}"

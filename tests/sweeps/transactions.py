@@ -64,8 +64,6 @@ def started(disk: MemoryDisk, start_ms: int) -> Rig:
     """A data path at work on a disk."""
     rig = Rig(SETTINGS, disk=disk, start_ms=start_ms)
     rig.topic("T", QUEUES)
-    rig.offsets.load()
-    rig.transactions.load()
     rig.transactions.start()
     rig.scheduler.start()
     return rig

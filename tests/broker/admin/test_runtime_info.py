@@ -61,7 +61,7 @@ class RuntimeInfoTests(SynchronousTestCase):
             rig.batcher.put_times,
             rig.sending,
             rig.pulling,
-            rig.checks,
+            rig.pull_checks,
         )
         RuntimeInfo(
             BrokerSettings.from_properties({**SMALL, **said}),
@@ -196,7 +196,6 @@ class RuntimeInfoTests(SynchronousTestCase):
         how far it is."""
         rig = self.rig
         rig.topic("T")
-        rig.schedule.load()
         rig.schedule.start()
         rig.ask(310, send_ext(properties="DELAY\x013\x02"), b"body")
         self.live(1)

@@ -140,7 +140,6 @@ class SinglesTests(SynchronousTestCase):
         self.rig = Rig({})
         self.addCleanup(self.rig.close)
         self.rig.topic("B", 1, attributes={"queue.type": "BatchCQ"})
-        self.rig.schedule.load()
         self.rig.schedule.start()
 
     def send(self, code: int, key: str, more: str = "", **ext: str) -> Command:

@@ -135,7 +135,6 @@ class SendTests(LightCase):
 
     def test_delayed(self) -> None:
         """One with a delay stands in light queues when it is delivered."""
-        self.rig.schedule.load()
         self.rig.schedule.start()
         self.send("%LMQ%a", b"1", "DELAY\x011\x02")
         self.assertEqual(self.pull("%LMQ%a"), [])

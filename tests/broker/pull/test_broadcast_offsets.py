@@ -273,6 +273,5 @@ class LookTests(BroadcastCase):
         self.rig.close()
         self.rig = Rig({}, disk=self.rig.disk)
         self.addCleanup(self.rig.close)
-        self.rig.offsets.load()
         self.rig.topic("T")
         self.assertEqual(self.proxy(-1, "new"), (MOVED, "2"))

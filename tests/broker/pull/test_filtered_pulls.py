@@ -135,6 +135,6 @@ class SqlTests(PullCase):
         """Routes of expressions that pulls bring are not kept; what they pull is."""
         self.sent(1, 1)
         self.pull(0, **self.wanted)
-        self.assertEqual(len(self.rig.checks._routes), 0)
-        (counts,) = self.rig.checks.counters()
+        self.assertEqual(len(self.rig.pull_checks._routes), 0)
+        (counts,) = self.rig.pull_checks.counters()
         self.assertEqual(counts.messages, 4)

@@ -189,7 +189,7 @@ class AnswerTests(PullCase):
         """What a group is given of a topic is counted."""
         self.send("a", "b")
         self.pull(0)
-        (counts,) = self.rig.checks.counters()
+        (counts,) = self.rig.pull_checks.counters()
         self.assertEqual((counts.group, counts.topic, counts.messages), ("G", "T", 4))
         self.assertEqual(counts.bytes, 2 * self.rig.store.published_position)
 
@@ -335,7 +335,7 @@ class HeldTests(PullCase):
         self.assertEqual(self.rig.answers(), [])
         self.hold(0, subscription="x" * (most + 1))
         self.assertEqual([answer.code for answer in self.rig.answers()], [NOT_FOUND])
-        self.assertEqual(len(self.rig.checks._routes), 1)
+        self.assertEqual(len(self.rig.pull_checks._routes), 1)
 
     def test_filter(self) -> None:
         """A message that is not wanted does not wake it; one that is does."""

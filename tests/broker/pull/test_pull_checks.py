@@ -125,7 +125,7 @@ class AccessTests(CheckCase):
         self.group(consume_enable=False)
         self.forbidden(2)
         noted = {("G", ANY_TOPIC): [self.rig.connection.peer]}
-        self.assertEqual(self.rig.refusals.take(), noted)
+        self.assertEqual(self.rig.broker.diagnosis.refusals.take(), noted)
         self.group(consume_enable=True)
         self.assertEqual(self.found(), [b"a"])
 
@@ -145,7 +145,7 @@ class AccessTests(CheckCase):
         self.rig.topic("T", 4, perm=2)
         self.forbidden(3)
         noted = {("G", "T"): [self.rig.connection.peer]}
-        self.assertEqual(self.rig.refusals.take(), noted)
+        self.assertEqual(self.rig.broker.diagnosis.refusals.take(), noted)
 
     def test_queue(self) -> None:
         """A queue that the topic does not have is refused."""
@@ -223,7 +223,7 @@ class OwnSubscriptionTests(CheckCase):
         """However many subscriptions clients make up, few are kept."""
         for number in range(pull_checks.MAX_ROUTES + 10):
             self.rig.hot(PULL, pull_ext(subscription=f"t{number}"))
-        self.assertLess(len(self.rig.checks._routes), pull_checks.MAX_ROUTES)
+        self.assertLess(len(self.rig.pull_checks._routes), pull_checks.MAX_ROUTES)
         self.rig.answers()
         self.assertEqual(self.found(subscription="A"), [b"a"])
 
@@ -360,7 +360,7 @@ class CountTests(CheckCase):
             rig.groups,
             rig.consumers,
             rig.filters,
-            rig.refusals,
+            rig.broker.diagnosis.refusals,
             BrokerOptions(),
             most_counted=2,
         )

@@ -19,6 +19,7 @@ from rocketbroker.testing.threads import at_once
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
+from rocketbroker.wire.fastjson import dumps
 from tests.broker.rig import UNIQUE, Rig, answered, send_ext
 
 SEND = RequestCode.SEND_MESSAGE_V2
@@ -168,7 +169,12 @@ class SentTests(SynchronousTestCase):
 
     def test_inOrder(self) -> None:
         """A group that consumes in order has given up what it sends."""
-        self.rig.ordered.add("G")
+        lock = {
+            "consumerGroup": "G",
+            "clientId": "c",
+            "mqSet": [{"topic": "T", "brokerName": "broker-a", "queueId": 0}],
+        }
+        self.rig.ask(41, {}, dumps(lock))
         self.send(0, "16")
         self.assertEqual(self.stored(), (0, 1))
 

@@ -7,9 +7,7 @@ import zlib
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.clients.producers import ProducerRegistry
-from rocketbroker.broker.send.reply import PUSH_SECONDS, Replies
-from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.broker.send.reply import PUSH_SECONDS
 from rocketbroker.errors import (
     InvalidParameter,
     MessageIllegal,
@@ -25,7 +23,7 @@ from rocketbroker.wire.headers.send import (
     ReplyMessageRequestHeader,
     SendMessageRequestHeaderV2,
 )
-from tests.broker.rig import HOST, HOST_TEXT, WALL_MS, Rig, answered, send_ext
+from tests.broker.rig import HOST_TEXT, WALL_MS, Rig, answered, send_ext
 
 TOPIC = "cluster-a_REPLY_TOPIC"
 
@@ -46,23 +44,9 @@ class ReplyTests(SynchronousTestCase):
         """A broker with these settings."""
         self.rig = rig = Rig(settings)
         self.addCleanup(rig.close)
-        self.producers = ProducerRegistry(rig.clock.seconds)
-        self.replies = Replies(
-            rig.store,
-            rig.topics,
-            rig.groups,
-            self.producers,
-            rig.batcher,
-            rig.lights,
-            rig.sending.counter,
-            BrokerOptions.from_properties({"brokerIP1": "10.0.0.1", **settings}),
-            4 << 20,
-            HOST,
-            rig.wall_ms,
-        )
-        self.replies.register(rig.table)
+        self.replies = rig.broker.replies
         self.asker = RecordedConnection(port=7)
-        self.producers.register(self.asker, "asker", "JAVA", 479, "PG")
+        self.rig.producers.register(self.asker, "asker", "JAVA", 479, "PG")
 
     def reply(
         self, body: bytes = b"pong", own: str = OWN, code: int = 325, **more: str
