@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.metrics.test_namesrv_families -*-
-"""What a name server shows. The reference's has no metrics; all names are ours."""
+"""What a name server shows. RocketMQ's has no metrics; all names are ours."""
 
 from __future__ import annotations
 
@@ -41,6 +41,11 @@ class NameServerFamilies:
             ("registrations_refused", "registrations refused", brokers.refused),
             ("brokers_expired", "brokers silent for too long", brokers.expired),
             ("brokers_lost", "brokers whose connection went", brokers.lost),
+            (
+                "scans_failed",
+                "scans for silent brokers that failed",
+                server.scan.failures,
+            ),
             ("routes_found", "routes answered", lookups.found),
             (
                 "routes_missing",

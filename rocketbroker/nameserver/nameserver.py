@@ -8,9 +8,6 @@ from typing import final
 
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.internet.interfaces import IReactorTime
-from twisted.internet.task import LoopingCall
-from twisted.logger import Logger
-from twisted.python.failure import Failure
 
 from rocketbroker.config.namesrv import NamesrvSettings
 from rocketbroker.files.interfaces import IFiles
@@ -19,6 +16,7 @@ from rocketbroker.nameserver.keyvalues import KeyValues
 from rocketbroker.nameserver.routes import Routes
 from rocketbroker.nameserver.saving import InThread
 from rocketbroker.nameserver.settings import RunningSettings
+from rocketbroker.remoting.periodic import PeriodicCall
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.routing.table import RouteTable
 
@@ -33,9 +31,8 @@ class NameServer:
     @ivar lookups: what answers from it, with its counters.
     @ivar keyvalues: key-value settings.
     @ivar settings: the settings in force.
+    @ivar scan: looks for silent brokers, and counts the times it failed.
     """
-
-    _log = Logger()
 
     def __init__(
         self,
@@ -65,8 +62,7 @@ class NameServer:
         self.lookups = Routes(self.routes, self.settings, self.keyvalues, now_ms)
         for part in (self.settings, self.keyvalues, self.brokers, self.lookups):
             part.register(self.responders)
-        self._scan = LoopingCall(self.brokers.scan)
-        self._scan.clock = clock
+        self.scan = PeriodicCall(clock, "scan for silent brokers", self.brokers.scan)
         self._scan_seconds = options.scan_not_active_broker_interval / 1000
 
     def load(self) -> None:
@@ -78,19 +74,14 @@ class NameServer:
 
     def start(self) -> None:
         """Look for silent brokers from now on."""
-        scanning = self._scan.start(self._scan_seconds, now=False)
-        scanning.addErrback(self._scan_failed)
+        self.scan.start(self._scan_seconds)
 
     def stop(self) -> Deferred[None]:
         """Stop looking.
 
         @return: fires when all changes of settings are on the disk.
         """
-        if self._scan.running:
-            self._scan.stop()
+        self.scan.stop()
         self.brokers.stop()
         parts = [self.keyvalues.stop(), self.settings.stop()]
         return gatherResults(parts).addCallback(lambda _: None)
-
-    def _scan_failed(self, failure: Failure) -> None:
-        self._log.failure("Nobody looks for silent brokers any more.", failure=failure)

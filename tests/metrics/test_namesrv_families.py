@@ -25,3 +25,4 @@ class NameServerFamiliesTests(NameServerTestCase):
         self.assertEqual(values["rocketbroker_namesrv_registrations_total"], 1)
         self.assertEqual(values["rocketbroker_namesrv_routes_found_total"], 1)
         self.assertEqual(values["rocketbroker_namesrv_routes_missing_total"], 0)
+        self.assertEqual(values["rocketbroker_namesrv_scans_failed_total"], 0)

@@ -32,12 +32,13 @@ class NameServerTests(SynchronousTestCase):
     def setUp(self) -> None:
         """A name server that listens, and two who know its address."""
         self.network = MemoryNetwork()
+        self.clock_fails = False
         settings = NamesrvSettings.from_properties({"kvConfigPath": "/ns/kv.json"})
         self.nameserver = NameServer(
             self.network,
             settings,
             MemoryDisk(),
-            lambda: int(self.network.seconds() * 1000),
+            self.now_ms,
             at_once,
             lambda address, command: None,
         )
@@ -49,6 +50,12 @@ class NameServerTests(SynchronousTestCase):
         self.nameserver.start()
         self.broker = RemotingClient(self.network, RemotingClientOptions())
         self.client = RemotingClient(self.network, RemotingClientOptions())
+
+    def now_ms(self) -> int:
+        """The time, unless the test wants it to fail."""
+        if self.clock_fails:
+            raise ZeroDivisionError
+        return int(self.network.seconds() * 1000)
 
     def ask(self, who: RemotingClient, command: Command) -> Command:
         """The response to a request."""
@@ -132,6 +139,17 @@ class NameServerTests(SynchronousTestCase):
             self.network.advance(5)
         self.assertEqual(self.nameserver.routes.groups, {})
         self.assertEqual(len(connections), 1)
+
+    def test_scanGoesOn(self) -> None:
+        """A scan that fails is counted, and silent brokers are found by a later one."""
+        self.register()
+        self.clock_fails = True
+        self.network.pump([5.0] * 2)
+        self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 2)
+        self.assertEqual(self.nameserver.scan.failures, 2)
+        self.clock_fails = False
+        self.network.pump([5.0] * 30)
+        self.assertEqual(self.nameserver.routes.groups, {})
 
     def test_stop(self) -> None:
         """A stopped name server has nothing left to do."""
