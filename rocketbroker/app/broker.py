@@ -9,6 +9,7 @@ Flags and settings: the broker sheet, section 1.
 from __future__ import annotations
 
 import os
+import resource
 import select
 import time
 from collections.abc import Callable, Sequence
@@ -19,6 +20,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
+from rocketbroker.app.descriptors import raise_descriptor_limit
 from rocketbroker.app.metricsport import MetricsPort, broker_site
 from rocketbroker.app.options import ServerOptions, log_ignored, or_refuse
 from rocketbroker.app.plugins import followers_of, wrapped
@@ -226,6 +228,7 @@ def makeService(options: Options) -> BrokerService:
             print(printed(settings, important), end="")
             raise SystemExit(0)
     make_steady(cast(Any, reactor))
+    raise_descriptor_limit(resource)
     service = BrokerService(reactor, settings)
     cast(Any, reactor).callWhenRunning(stop_at_hangup, reactor)
     return service

@@ -9,6 +9,7 @@ Flags and settings: the name server sheet, sections 1 and 2.
 from __future__ import annotations
 
 import os
+import resource
 import select
 import time
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
+from rocketbroker.app.descriptors import raise_descriptor_limit
 from rocketbroker.app.metricsport import MetricsPort, namesrv_site
 from rocketbroker.app.options import ServerOptions, log_ignored, or_refuse
 from rocketbroker.app.signals import stop_at_hangup
@@ -168,6 +170,7 @@ def makeService(options: Options) -> NameServerService:
         print(printed(settings), end="")
         raise SystemExit(0)
     make_steady(cast(Any, reactor))
+    raise_descriptor_limit(resource)
     service = NameServerService(reactor, settings)
     cast(Any, reactor).callWhenRunning(stop_at_hangup, reactor)
     return service

@@ -9,6 +9,7 @@ thrown away afterwards begins with a small log.
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import socket
 import sys
@@ -21,6 +22,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import globalLogBeginner, textFileLogObserver
 
 from rocketbroker.app.broker import BrokerService
+from rocketbroker.app.descriptors import raise_descriptor_limit
 from rocketbroker.app.namesrv import NameServerService
 from rocketbroker.app.options import refuse
 from rocketbroker.app.signals import stop_at_hangup
@@ -174,6 +176,7 @@ def run_standalone(
     from twisted.internet import reactor
 
     make_steady(cast(Any, reactor))
+    raise_descriptor_limit(resource)
     temporary = directory is None
     folder = tempfile.mkdtemp(prefix="rocketbroker-") if temporary else directory
     assert folder is not None

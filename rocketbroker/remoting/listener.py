@@ -30,14 +30,23 @@ SHARE: Final = (3, 4)
 _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
+def connections_of(most: int) -> int:
+    """How many of C{most} descriptors connections may have.
+
+    @param most: the limit of descriptors, as the system says it.
+    """
+    if most == resource.RLIM_INFINITY:
+        most = 1 << 30
+    return most * SHARE[0] // SHARE[1]
+
+
 def most_descriptors() -> int:
     """The first descriptor that is not for connections.
 
     The system gives the lowest one that is free, so the number of a new connection says
     how many are taken.
     """
-    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return most * SHARE[0] // SHARE[1]
+    return connections_of(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
 def cannot_listen(host: str, port: int, error: OSError) -> ConfigurationError:

@@ -17,6 +17,7 @@ from rocketbroker.remoting.listener import (
     PAUSE_SECONDS,
     Listener,
     cannot_listen,
+    connections_of,
     listening_socket,
     most_descriptors,
 )
@@ -111,7 +112,9 @@ class ListenerTests(SynchronousTestCase):
     def test_mostDescriptors(self) -> None:
         """Connections may have three quarters of what this process may have."""
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        self.assertEqual(most_descriptors(), soft * 3 // 4)
+        self.assertEqual(most_descriptors(), connections_of(soft))
+        self.assertEqual(connections_of(1024), 768)
+        self.assertEqual(connections_of(resource.RLIM_INFINITY), 805306368)
 
     def test_stop(self) -> None:
         """A stopped one has no reader and no socket, also after a pause."""
