@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 
-from twisted.logger import LogEvent, formatEvent, globalLogPublisher
+from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.app.descriptors import raise_descriptor_limit
@@ -33,10 +33,8 @@ class DescriptorTests(SynchronousTestCase):
 
     def raised(self, limits: Limits) -> list[str]:
         """Raise the limit; the lines of the log."""
-        events: list[LogEvent] = []
-        globalLogPublisher.addObserver(events.append)
-        self.addCleanup(globalLogPublisher.removeObserver, events.append)
-        raise_descriptor_limit(limits)
+        with capturedLogs() as events:
+            raise_descriptor_limit(limits)
         return [formatEvent(event) for event in events]
 
     def test_raised(self) -> None:

@@ -15,7 +15,8 @@ from rocketbroker.blocking.settings import Settings
 from rocketbroker.records.batches import encode_part, unwrap
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.records.queueunits import ExtensionUnit, decode_extension
-from rocketbroker.records.record import MAGIC_BLANK, decode_all
+from rocketbroker.records.record import decode_all
+from rocketbroker.records.record_head import MAGIC_BLANK
 from rocketbroker.records.sysflags import TRANSACTION_COMMIT, TRANSACTION_PREPARED
 from rocketbroker.wire.bodies.heartbeats import (
     ConsumerData,
