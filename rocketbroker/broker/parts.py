@@ -259,6 +259,7 @@ class Parts:
             self.broadcasts,
             self.long_polling,
             options,
+            self.settings.store,
             self.scheduler.dispatch,
             env.in_thread,
             env.clock.seconds,

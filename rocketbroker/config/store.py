@@ -62,6 +62,8 @@ class StoreOptions(KeyedOptions):
         "max_transfer_count_on_message_in_memory": POSITIVE,
         "max_transfer_bytes_on_message_in_disk": POSITIVE,
         "max_transfer_count_on_message_in_disk": POSITIVE,
+        "rocketbroker_max_pull_messages": (0, 1 << 16),
+        "rocketbroker_max_pull_bytes": (1, 8 << 20),
         "access_message_in_memory_max_ratio": (0, 100),
         "disk_space_enough_bytes": (0, LONG[1]),
         "os_page_cache_busy_time_out_mills": LONG,
@@ -125,6 +127,9 @@ class StoreOptions(KeyedOptions):
         "max_transfer_count_on_message_in_memory": "most messages of a pull",
         "max_transfer_bytes_on_message_in_disk": "most bytes of a pull of old messages",
         "max_transfer_count_on_message_in_disk": "most messages of a pull of old ones",
+        "rocketbroker_max_pull_messages": "most messages for a client that asks for "
+        "more than the maxTransferCount of ordinary pulls; 0: off (ours)",
+        "rocketbroker_max_pull_bytes": "most bytes for such a client (ours)",
         "access_message_in_memory_max_ratio": "memory that holds new messages",
         "ha_listen_port": "the port of replication, by default the main port + 1",
         "broker_role": "ASYNC_MASTER or SYNC_MASTER",
@@ -164,6 +169,7 @@ class StoreOptions(KeyedOptions):
                 "max_filter_message_size",
                 "max_transfer_bytes_on_message_in_memory",
                 "max_transfer_bytes_on_message_in_disk",
+                "rocketbroker_max_pull_bytes",
             ),
             "bytes",
         ),
@@ -273,6 +279,8 @@ class StoreOptions(KeyedOptions):
     max_transfer_count_on_message_in_memory: int = 32
     max_transfer_bytes_on_message_in_disk: int = 65536
     max_transfer_count_on_message_in_disk: int = 8
+    rocketbroker_max_pull_messages: int = 0
+    rocketbroker_max_pull_bytes: int = 8 << 20
     access_message_in_memory_max_ratio: int = 40
     message_index_enable: bool = True
     max_hash_slot_num: int = 5000000

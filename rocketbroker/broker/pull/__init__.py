@@ -1,9 +1,9 @@
 # -*- test-case-name: tests.broker.pull -*-
-"""Pulls: request 11 (and 361).
+"""Pulls: requests 11 and 361.
 
-- L{pull}, with L{pull_checks}: the subscription and the right to read;
-  L{pull_requests}: the request, L{pull_answers}: the answer. L{long_polling}: pulls
-  that wait.
-- L{broadcast_offsets}: where broadcasting groups go on. L{denied_pulls}: pulls that
-  were refused, for diagnostics.
+- L{pull} answers them. L{pull_checks}: the subscription and the right to read.
+  L{pull_messages}: the request, its limits, and the code of the answer.
+- L{long_polling}: pulls that wait for messages.
+- L{broadcast_offsets}: the progress of broadcasting groups.
+- L{denied_pulls}: refused pulls, for diagnostics.
 """

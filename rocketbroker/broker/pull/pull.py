@@ -28,12 +28,6 @@ from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.metadata.offsets import OffsetTable
 from rocketbroker.broker.pull.broadcast_offsets import BroadcastOffsets
 from rocketbroker.broker.pull.long_polling import HeldPull, LongPolling
-from rocketbroker.broker.pull.pull_answers import (
-    OFFSET_RESET,
-    code_of,
-    forbidden,
-    moved,
-)
 from rocketbroker.broker.pull.pull_checks import (
     COMMIT,
     MAX_KEPT_CHARACTERS,
@@ -42,9 +36,18 @@ from rocketbroker.broker.pull.pull_checks import (
     PullForbidden,
     Route,
 )
-from rocketbroker.broker.pull.pull_requests import fields_of, limits
+from rocketbroker.broker.pull.pull_messages import (
+    OFFSET_RESET,
+    code_of,
+    fields_of,
+    forbidden,
+    limits,
+    moved,
+    ordinary_messages,
+)
 from rocketbroker.broker.send.append_batcher import OVERLOAD, refuse
 from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import BrokerError, SystemBusy, SystemFailure
 from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
 from rocketbroker.store.interfaces import (
@@ -121,6 +124,7 @@ class Pulling:
         broadcasts: BroadcastOffsets,
         long_polling: LongPolling,
         options: BrokerOptions,
+        store_options: StoreOptions,
         dispatch: Callable[[], None],
         in_thread: InThread,
         seconds: Callable[[], float],
@@ -143,6 +147,7 @@ class Pulling:
         self._broadcasts = broadcasts
         self._long_polling = long_polling
         self._options = options
+        self._ordinary = ordinary_messages(store_options)
         self._dispatch = dispatch
         self._in_thread = in_thread
         self._seconds = seconds
@@ -186,13 +191,13 @@ class Pulling:
             reset = self._reset(connection, route, fields, queue)
         result = None
         if reset is None:
-            most, size = limits(fields)
+            most, size = limits(fields, self._ordinary)
             store = self._store
             if route.matches is None:
                 result = store.read_warm(queue, offset, most, size)
             elif 0 <= offset < queue.max_offset and not store.is_cold(queue, offset):
                 result = store.read(queue, offset, most, size, route.matches)
-        if result is None or result.status is not FOUND or route.slow_broker_id:
+        if result is None or result.status != FOUND or route.slow_broker_id:
             self._not_hot += 1
             pull = Pull(connection, fields, route, queue, call.opaque, None)
             if result is None:
@@ -289,7 +294,7 @@ class Pulling:
     def _read(self, pull: Pull) -> ReadResult:
         offset = pull.fields.queueOffset
         assert type(offset) is int
-        most, size = limits(pull.fields)
+        most, size = limits(pull.fields, self._ordinary)
         begin = self._seconds()
         result = self._store.read(pull.queue, offset, most, size, pull.route.matches)
         took_ms = (self._seconds() - begin) * 1000.0
@@ -332,7 +337,7 @@ class Pulling:
         code = code_of(result.status, offset)
         if result.count:
             self._general_found += 1
-        elif result.status is not OFFSET_RESET:
+        elif result.status != OFFSET_RESET:
             self.missed += 1
         self._broadcasts.pulled(
             pull.connection,

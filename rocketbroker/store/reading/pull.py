@@ -109,6 +109,10 @@ class Reading:
             options.max_transfer_count_on_message_in_disk,
             options.max_transfer_bytes_on_message_in_disk,
         )
+        self._large_limits = (
+            options.rocketbroker_max_pull_messages,
+            options.rocketbroker_max_pull_bytes,
+        )
 
     def is_cold(self, queue: Queue, offset: int) -> bool:
         """See L{rocketbroker.store.interfaces.IStore.is_cold}."""
@@ -193,9 +197,8 @@ class Reading:
             queue, offset
         )
         count_limit, bytes_limit = self._cold_limits if cold else self._hot_limits
-        if most_messages > self._hot_limits[0]:
-            # More than the reference ever gives: the caller knows what it can take.
-            count_limit, bytes_limit = most_messages, MAX_BYTES
+        if most_messages > self._hot_limits[0] and self._large_limits[0]:
+            count_limit, bytes_limit = self._large_limits
         asked = max(1, min(most_messages, count_limit))
         return cold, asked, min(max(most_bytes, LEAST_BYTES), bytes_limit, MAX_BYTES)
 
@@ -236,8 +239,12 @@ class Reading:
         first = view[slot + MIN]
         end = view[slot + MAX]
         count, size = self._hot_limits
-        if not first <= offset < end or not 0 < most_messages <= count:
+        if not first <= offset < end or most_messages < 1:
             return None
+        if most_messages > count:
+            if self._large_limits[0]:
+                return None
+            most_messages = count
         if offset < queue.trusted_from:
             return None
         if view[PUBLISHED] - view[MIN_POSITION] > self._hot_bytes and self.is_cold(

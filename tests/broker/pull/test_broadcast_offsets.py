@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from rocketbroker.broker.clients.consumers import BROADCASTING, PASSIVELY
 from rocketbroker.broker.pull import broadcast_offsets
-from rocketbroker.broker.pull.pull_requests import fields_of
+from rocketbroker.broker.pull.pull_messages import fields_of
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.wire.bodies.heartbeats import ConsumerData
 from rocketbroker.wire.command import Command
-from tests.broker.pull.test_pull import MOVED, NOT_FOUND, PULL, PullCase, bodies
+from tests.broker.pull.pulls import MOVED, NOT_FOUND, PULL, PullCase, bodies
 from tests.broker.rig import Rig, answered, pull_ext
 
 

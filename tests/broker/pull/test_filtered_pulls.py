@@ -7,7 +7,7 @@ from rocketbroker.broker.pull.long_polling import HeldPull
 from rocketbroker.store.interfaces import Arrival, MessageFilter
 from rocketbroker.wire.bodies.heartbeats import SubscriptionData
 from rocketbroker.wire.codes import RequestCode, ResponseCode
-from tests.broker.pull.test_pull import PullCase, bodies
+from tests.broker.pull.pulls import PullCase, bodies
 from tests.broker.rig import send_ext
 
 SEND = RequestCode.SEND_MESSAGE_V2

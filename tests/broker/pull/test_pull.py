@@ -4,68 +4,22 @@ from __future__ import annotations
 
 import errno
 
-from twisted.trial.unittest import SynchronousTestCase
-
-from rocketbroker.broker.pull import long_polling, pull, pull_checks, pull_requests
-from rocketbroker.records.record import decode_all
+from rocketbroker.broker.pull import long_polling, pull, pull_checks
 from rocketbroker.store.interfaces import FOUND, Arrival
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.codes import RequestCode, ResponseCode
-from rocketbroker.wire.command import Command
-from tests.broker.rig import Rig, answered, pull_ext, send_ext
+from tests.broker.pull.pulls import (
+    AGAIN,
+    MOVED,
+    NOT_FOUND,
+    PULL,
+    SEND,
+    PullCase,
+    bodies,
+)
+from tests.broker.rig import answered, pull_ext, send_ext
 
-PULL = RequestCode.PULL_MESSAGE
 LITE = RequestCode.LITE_PULL_MESSAGE
-SEND = RequestCode.SEND_MESSAGE_V2
-
-NOT_FOUND = ResponseCode.PULL_NOT_FOUND
-MOVED = ResponseCode.PULL_OFFSET_MOVED
-AGAIN = ResponseCode.PULL_RETRY_IMMEDIATELY
-
-
-def bodies(answer: Command) -> list[bytes]:
-    """The bodies of the messages in an answer."""
-    return [stored.body for stored in decode_all(answer.body)]
-
-
-class PullCase(SynchronousTestCase):
-    """Topic T, whose queue 0 gets messages."""
-
-    def setUp(self) -> None:
-        """No messages yet."""
-        self.rig = self.make()
-
-    def make(self, threads: bool = False, **settings: str) -> Rig:
-        """A data path with those settings."""
-        rig = Rig(settings, threads)
-        self.addCleanup(rig.close)
-        rig.topic("T", 4)
-        return rig
-
-    def send(self, *messages: str | bytes, tag: str = "") -> None:
-        """Send messages, each in a turn of its own."""
-        properties = f"UNIQ_KEY\x01U\x02TAGS\x01{tag}\x02" if tag else "UNIQ_KEY\x01U"
-        for message in messages:
-            body = message.encode() if isinstance(message, str) else message
-            self.rig.ask(SEND, send_ext(properties=properties), body)
-
-    def pull(self, offset: int = 0, **more: str) -> Command:
-        """Pull by both ways, which have to answer the same."""
-        ext = pull_ext(offset, **more)
-        general = answered(self.rig.begin(PULL, ext))
-        self.assertTrue(self.rig.hot(PULL, ext, opaque=77))
-        (hot,) = self.rig.answers()
-        self.assertEqual(hot.opaque, 77)
-        self.assertEqual(
-            (general.code, general.ext, general.body, general.remark),
-            (hot.code, hot.ext, hot.body, hot.remark),
-        )
-        return hot
-
-    def hold(self, offset: int = 0, opaque: int = 1, **more: str) -> None:
-        """A pull by the hot way that waits."""
-        ext = pull_ext(offset, **{"sysFlag": "6", **more})
-        self.assertTrue(self.rig.hot(PULL, ext, opaque=opaque))
 
 
 class AnswerTests(PullCase):
@@ -194,42 +148,61 @@ class AnswerTests(PullCase):
         self.assertEqual(counts.bytes, 2 * self.rig.store.published_position)
 
 
-class MoreTests(PullCase):
-    """Who asks for more than the reference's 32 messages gets them."""
+class LimitTests(PullCase):
+    """How much one pull brings."""
 
-    def setUp(self) -> None:
-        """Segments that hold a lot."""
+    def begin(self, **settings: str) -> None:
+        """A broker with those settings, and segments that hold a lot."""
         self.rig = self.make(
-            mappedFileSizeCommitLog="4194304", mappedFileSizeConsumeQueue="20000"
+            False,
+            mappedFileSizeCommitLog="4194304",
+            mappedFileSizeConsumeQueue="20000",
+            **settings,
         )
 
-    def test_stock(self) -> None:
-        """32 and no more for who asks for 32."""
+    def test_messages(self) -> None:
+        """32 messages and no more, whatever a client asks for, as RocketMQ."""
+        self.begin()
         self.send(*["x"] * 40)
-        self.assertEqual(len(bodies(self.pull(0, maxMsgNums="32"))), 32)
+        for asked in ("32", "33", "100", "2000000000"):
+            self.assertEqual(len(bodies(self.pull(0, maxMsgNums=asked))), 32)
+        self.assertEqual(len(bodies(self.pull(0, maxMsgNums="0"))), 1)
+
+    def test_operators(self) -> None:
+        """The settings lower and raise both limits; the bytes that a client names do
+        not count, as in RocketMQ."""
+        self.begin(
+            maxTransferCountOnMessageInMemory="20",
+            maxTransferBytesOnMessageInMemory="900000",
+        )
+        self.send(*[b"x" * 50_000] * 40)
+        for asked in ("32", "100"):
+            answer = self.pull(0, maxMsgNums=asked, maxMsgBytes="262144")
+            self.assertEqual(len(bodies(answer)), 17)
+        self.begin(maxTransferCountOnMessageInMemory="20")
+        self.send(*["x"] * 40)
+        for asked in ("32", "100"):
+            self.assertEqual(len(bodies(self.pull(0, maxMsgNums=asked))), 20)
 
     def test_more(self) -> None:
-        """All 40 for who asks for 100."""
+        """With rocketbrokerMaxPullMessages clients that ask for more get more."""
+        self.begin(rocketbrokerMaxPullMessages="35")
         self.send(*["x"] * 40)
-        self.assertEqual(len(bodies(self.pull(0, maxMsgNums="100"))), 40)
+        self.assertEqual(len(bodies(self.pull(0, maxMsgNums="32"))), 32)
+        self.assertEqual(len(bodies(self.pull(0, maxMsgNums="34"))), 34)
+        self.assertEqual(len(bodies(self.pull(0, maxMsgNums="100"))), 35)
 
-    def test_bytes(self) -> None:
-        """256 KiB unless it says how many bytes it takes."""
+    def test_moreBytes(self) -> None:
+        """They get as many bytes as they name, at most rocketbrokerMaxPullBytes."""
+        self.begin(
+            rocketbrokerMaxPullMessages="100", rocketbrokerMaxPullBytes="1500000"
+        )
         self.send(*[b"x" * 50_000] * 40)
-        few = bodies(self.pull(0, maxMsgNums="100"))
-        self.assertEqual(len(few), 5)
-        many = bodies(self.pull(0, maxMsgNums="100", maxMsgBytes="1000000"))
-        self.assertEqual(len(many), 19)
-
-    def test_limits(self) -> None:
-        """Both are bounded, whatever is asked."""
-        fields = pull_requests.fields_of(
-            Command(11, pull_ext(maxMsgNums="2000000", maxMsgBytes="2000000000"))
-        )
-        self.assertEqual(
-            pull_requests.limits(fields),
-            (pull_requests.MAX_MESSAGES, pull_requests.MAX_BYTES),
-        )
+        for asked, given in (("1000000", 19), ("2000000000", 29)):
+            answer = self.pull(0, maxMsgNums="100", maxMsgBytes=asked)
+            self.assertEqual(len(bodies(answer)), given)
+        self.assertEqual(len(bodies(self.pull(0, maxMsgNums="100"))), 29)
+        self.assertEqual(len(bodies(self.pull(0, maxMsgNums="32"))), 5)
 
 
 class CommitTests(PullCase):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rocketbroker.testing.connections import RecordedConnection
-from tests.broker.pull.test_pull import AGAIN, MOVED, PULL, PullCase, bodies
+from tests.broker.pull.pulls import AGAIN, MOVED, PULL, PullCase, bodies
 from tests.broker.rig import answered, pull_ext
 
 

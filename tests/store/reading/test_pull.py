@@ -133,7 +133,6 @@ class ReadTests(SynchronousTestCase):
             (-1, 32, MANY),
             (40, 32, MANY),
             (0, 0, MANY),
-            (0, 33, MANY),
             (0, 32, 200),
         ):
             found = self.store.read_warm(self.queue, offset, most, size)
@@ -182,21 +181,38 @@ class ReadTests(SynchronousTestCase):
         for asked, given in ((-5, 1), (0, 1), (1, 1), (31, 31), (32, 32)):
             self.assertEqual(self.read(0, asked).count, given)
 
-    def test_more(self) -> None:
-        """Who asks for more than the reference ever gives is held to what it said."""
-        put(self.store, self.queue, *[b"x" * 20_000] * 40)
-        self.assertEqual(self.read(0, 32).count, 13)
-        self.assertEqual(self.read(0, 33).count, 33)
-        self.assertEqual(self.read(0, 1000).count, 40)
-        self.assertEqual(self.read(0, 1000, 201_000).count, 9)
+    def test_capped(self) -> None:
+        """No caller gets more than the options allow, whatever it asks for."""
+        put(self.store, self.queue, *[b"x" * 1000] * 40)
+        self.assertEqual(self.read(0, 33).count, 32)
+        warm = self.store.read_warm(self.queue, 0, 1000, MANY)
+        assert warm is not None
+        self.assertEqual(warm.count, 32)
+        put(self.store, self.other, *[b"x" * 20_000] * 40)
+        self.assertEqual(self.store.read(self.other, 0, 1000, MANY, None).count, 13)
 
-    def test_mostMessagesSet(self) -> None:
-        """The option says from where on that is so."""
-        store = opened(max_transfer_count_on_message_in_memory=60)
+    def test_capsSet(self) -> None:
+        """The options may allow more than their defaults do."""
+        store = opened(
+            max_transfer_count_on_message_in_memory=35,
+            max_transfer_bytes_on_message_in_memory=1 << 20,
+        )
         queue = store.queue("T", 0)
         put(store, queue, *[b"x" * 20_000] * 40)
-        self.assertEqual(store.read(queue, 0, 60, MANY, None).count, 13)
-        self.assertEqual(store.read(queue, 0, 61, MANY, None).count, 40)
+        self.assertEqual(store.read(queue, 0, 1000, MANY, None).count, 35)
+
+    def test_large(self) -> None:
+        """Callers that ask for more than the caps get it where an option says so."""
+        store = opened(
+            rocketbroker_max_pull_messages=36, rocketbroker_max_pull_bytes=700_000
+        )
+        queue = store.queue("T", 0)
+        put(store, queue, *[b"x" * 20_000] * 40)
+        self.assertEqual(store.read(queue, 0, 32, MANY, None).count, 13)
+        self.assertIsNone(store.read_warm(queue, 0, 33, MANY))
+        self.assertEqual(store.read(queue, 0, 33, MANY, None).count, 33)
+        self.assertEqual(store.read(queue, 0, 1000, MANY, None).count, 34)
+        self.assertEqual(store.read(queue, 0, 1000, 201_000, None).count, 9)
 
     def test_mostBytes(self) -> None:
         """A read ends before the record that goes beyond the bytes; the first one is

@@ -1,0 +1,123 @@
+# -*- test-case-name: tests.broker.pull.test_pull -*-
+"""The messages of a pull: its request, its limits, and the code of its answer.
+
+As in RocketMQ, the broker's settings limit a pull, whatever the client asks for
+(maxTransferCountOnMessageInMemory and its like; the store applies them). With
+rocketbrokerMaxPullMessages, clients that ask for more messages than that get them, and
+their maxMsgBytes counts, which RocketMQ does not read.
+
+C{docs/facts/broker.md} 12.1, 12.3, 12.4; C{docs/facts/store.md} 16.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rocketbroker.broker.pull.pull_checks import PullForbidden
+from rocketbroker.config.store import StoreOptions
+from rocketbroker.errors import SystemFailure
+from rocketbroker.store.interfaces import (
+    FOUND,
+    MESSAGE_WAS_REMOVING,
+    NO_MATCHED_LOGIC_QUEUE,
+    NO_MATCHED_MESSAGE,
+    NO_MESSAGE_IN_QUEUE,
+    OFFSET_FOUND_NULL,
+    OFFSET_OVERFLOW_BADLY,
+    OFFSET_OVERFLOW_ONE,
+    OFFSET_TOO_SMALL,
+    IQueue,
+    ReadResult,
+)
+from rocketbroker.wire.codes import ResponseCode
+from rocketbroker.wire.command import Command
+from rocketbroker.wire.headers.pull import PullMessageRequestHeader
+from rocketbroker.wire.hot import PullFields
+
+#: Bytes of one answer, whatever the settings say: half of the largest frame.
+MAX_BYTES: Final = 8 << 20
+
+#: Required fields that a pull without a subscription, that does not wait and commits
+#: nothing, does well without.
+NOT_NEEDED: Final = frozenset(("commitOffset", "suspendTimeoutMillis", "subVersion"))
+
+#: The status of a pull whose group's offset was reset.
+OFFSET_RESET: Final = "OFFSET_RESET"
+
+_CODES: Final = {
+    FOUND: ResponseCode.SUCCESS,
+    MESSAGE_WAS_REMOVING: ResponseCode.PULL_RETRY_IMMEDIATELY,
+    NO_MATCHED_MESSAGE: ResponseCode.PULL_RETRY_IMMEDIATELY,
+    NO_MATCHED_LOGIC_QUEUE: ResponseCode.PULL_OFFSET_MOVED,
+    NO_MESSAGE_IN_QUEUE: ResponseCode.PULL_OFFSET_MOVED,
+    OFFSET_FOUND_NULL: ResponseCode.PULL_NOT_FOUND,
+    OFFSET_OVERFLOW_ONE: ResponseCode.PULL_NOT_FOUND,
+    OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_OFFSET_MOVED,
+    OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
+    OFFSET_RESET: ResponseCode.PULL_OFFSET_MOVED,
+}
+
+
+def fields_of(request: Command) -> PullFields:
+    """The fields of a request 11 or 361, whatever its serialization.
+
+    @raise SystemFailure: it has no extension fields, one that is needed is missing, or
+        a number is none.
+    """
+    if request.ext is None:
+        raise SystemFailure("the request has no header fields")
+    header = PullMessageRequestHeader.complete(request.ext, NOT_NEEDED)
+    return PullFields(
+        consumerGroup=header.consumer_group,
+        topic=header.topic,
+        queueId=header.queue_id,
+        queueOffset=header.queue_offset,
+        maxMsgNums=header.max_msg_nums,
+        sysFlag=header.sys_flag,
+        commitOffset=header.commit_offset,
+        suspendTimeoutMillis=header.suspend_timeout_millis,
+        subVersion=header.sub_version,
+        subscription=header.subscription,
+        expressionType=header.expression_type,
+        maxMsgBytes=header.max_msg_bytes,
+        requestSource=header.request_source,
+        proxyFrowardClientId=header.proxy_froward_client_id,
+    )
+
+
+def ordinary_messages(options: StoreOptions) -> int:
+    """Up to how many messages a pull is an ordinary one, whose bytes the settings
+    alone limit."""
+    if options.rocketbroker_max_pull_messages:
+        return options.max_transfer_count_on_message_in_memory
+    return (1 << 31) - 1
+
+
+def limits(fields: PullFields, ordinary: int) -> tuple[int, int]:
+    """How many messages and bytes a pull asks for; the store may give less.
+
+    @param ordinary: see L{ordinary_messages}.
+    """
+    most = fields.maxMsgNums
+    if most <= ordinary:
+        return (most if most > 0 else 1), MAX_BYTES
+    return most, min(fields.maxMsgBytes or MAX_BYTES, MAX_BYTES)
+
+
+def code_of(status: str, offset: int) -> int:
+    """The response code for what a read at C{offset} found."""
+    if status in (NO_MESSAGE_IN_QUEUE, NO_MATCHED_LOGIC_QUEUE) and offset == 0:
+        return ResponseCode.PULL_NOT_FOUND
+    return _CODES[status]
+
+
+def moved(queue: IQueue, offset: int) -> ReadResult:
+    """The result of a pull whose group is to go on at C{offset}."""
+    return ReadResult(
+        OFFSET_RESET, offset, queue.min_offset, queue.max_offset, [], 0, 0
+    )
+
+
+def forbidden(error: PullForbidden) -> Command:
+    """The answer to a pull that is not allowed."""
+    return Command(error.code, {"forbiddenType": str(error.kind)}, remark=error.remark)
