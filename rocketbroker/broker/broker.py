@@ -24,7 +24,6 @@ from rocketbroker.broker.environment import BrokerEnvironment, Server
 from rocketbroker.broker.parts import Parts
 from rocketbroker.broker.stats.rates import SAMPLE_SECONDS
 from rocketbroker.config.broker_settings import BrokerSettings
-from rocketbroker.remoting.periodic import PeriodicWork
 from rocketbroker.remoting.table import ResponderTable
 
 #: The VIP port is so far below the main port.
@@ -46,7 +45,6 @@ class Broker(Parts):
 
     @ivar main: what the main port answers.
     @ivar vip: what the VIP port answers: all but pulls (docs/facts/broker.md 6.2).
-    @ivar periodic: the work that is done again and again.
     """
 
     _log = Logger()
@@ -64,7 +62,6 @@ class Broker(Parts):
             part.register(self.main)
             part.register(self.vip)
         self.pulling.register(self.main)
-        self.periodic = PeriodicWork(env.clock)
         self._servers: list[Server] = []
 
     def open(self) -> None:

@@ -48,13 +48,17 @@ from rocketbroker.broker.storage.store_scheduler import StoreScheduler
 from rocketbroker.broker.transaction.service import Transactions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.remoting.addresses import host_bytes
+from rocketbroker.remoting.periodic import PeriodicWork
 
 #: The file of the subscribers' positions, in the folder of the tables.
 SUBSCRIBERS: Final = "dispatchFollowers.json"
 
 
 class Parts:
-    """The parts of a broker, as attributes: tests and metrics look at them."""
+    """The parts of a broker, as attributes: tests and metrics look at them.
+
+    @ivar periodic: the work that is done again and again.
+    """
 
     def __init__(
         self, env: BrokerEnvironment, settings: BrokerSettings, port: int
@@ -66,6 +70,7 @@ class Parts:
         self.port = port
         self.store = env.store
         self._environment = env
+        self.periodic = PeriodicWork(env.clock)
         self._make_tables()
         self._make_registration()
         self._make_registries()
@@ -323,7 +328,12 @@ class Parts:
             f"{options.broker_ip2}:{settings.store.ha_listen_port}",
         )
         self.registration = Registration(
-            self._environment.clock, calls, settings.name_servers, options, self.topics
+            self._environment.clock,
+            calls,
+            settings.name_servers,
+            options,
+            self.topics,
+            self.periodic,
         )
 
     def responders(self) -> list[Part]:

@@ -36,15 +36,20 @@ class Caller:
     """The broker's client, with name servers that a test plays.
 
     @ivar calls: the requests that wait.
+    @ivar error: what the next request raises.
     """
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
+        self.error: Exception | None = None
 
     def invoke(
         self, address: str, command: Command, timeout: float
     ) -> Deferred[Command]:
         """See L{rocketbroker.remoting.client.RemotingClient.invoke}."""
+        if self.error is not None:
+            error, self.error = self.error, None
+            raise error
         call = Call(address, command, timeout)
         self.calls.append(call)
         return call.answered

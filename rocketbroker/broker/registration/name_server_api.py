@@ -46,18 +46,20 @@ class Caller(Protocol):
 
 @final
 class NameServerApi:
-    """Requests to name servers, as this broker."""
+    """Requests to name servers, as this broker.
+
+    @ivar address: where clients find this broker.
+    """
 
     def __init__(
         self, client: Caller, options: BrokerOptions, address: str, ha_address: str
     ) -> None:
         """
-        @param address: where clients find this broker.
-        @param ha_address: where slaves would.
+        @param ha_address: where slaves would find it.
         """
+        self.address = address
         self._client = client
         self._options = options
-        self._address = address
         self._ha_address = ha_address
         self._seconds = options.register_broker_timeout_mills / 1000
 
@@ -75,7 +77,7 @@ class NameServerApi:
         )
         header = RegisterBrokerRequestHeader(
             broker_name=options.broker_name,
-            broker_addr=self._address,
+            broker_addr=self.address,
             cluster_name=options.broker_cluster_name,
             ha_server_addr=self._ha_address,
             broker_id=options.broker_id,
@@ -90,7 +92,7 @@ class NameServerApi:
         options = self._options
         header = UnRegisterBrokerRequestHeader(
             broker_name=options.broker_name,
-            broker_addr=self._address,
+            broker_addr=self.address,
             cluster_name=options.broker_cluster_name,
             broker_id=options.broker_id,
         )
@@ -106,7 +108,7 @@ class NameServerApi:
         options = self._options
         header = QueryDataVersionRequestHeader(
             broker_name=options.broker_name,
-            broker_addr=self._address,
+            broker_addr=self.address,
             cluster_name=options.broker_cluster_name,
             broker_id=options.broker_id,
         )

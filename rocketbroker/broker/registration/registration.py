@@ -18,13 +18,14 @@ from typing import Final, TypeAlias, final
 import attrs
 from twisted.internet.defer import Deferred, gatherResults, succeed
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
-from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from rocketbroker.broker.metadata.topics import READ, WRITE, TopicTable
 from rocketbroker.broker.registration.name_server_api import NameServerApi
 from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.remoting.periodic import PeriodicCall, PeriodicWork
+from rocketbroker.wire.bodies.routes import TopicRouteData
 from rocketbroker.wire.bodies.topics import DataVersion, KVTable, TopicConfig
 
 #: Topics to register together, and the version of the table that has them.
@@ -59,9 +60,11 @@ class Registration:
         name_servers: Sequence[str],
         options: BrokerOptions,
         topics: TopicTable,
+        periodic: PeriodicWork,
     ) -> None:
         """
         @param name_servers: their addresses; none: the broker works alone.
+        @param periodic: takes the periodic registration.
         """
         self.registered = 0
         self.failures = 0
@@ -71,15 +74,15 @@ class Registration:
         self._name_servers = tuple(name_servers)
         self._options = options
         self._topics = topics
-        self._loop = LoopingCall(self._period)
-        self._loop.clock = clock
-        self._first: IDelayedCall | None = None
+        self._periodic = periodic
+        self._call: PeriodicCall | None = None
         self._retry: IDelayedCall | None = None
         self._soon: IDelayedCall | None = None
         self._changed: dict[str, None] = {}
         self._announcing = 0
         self._waiting: list[Deferred[None]] = []
         self._running = False
+        self._namesake: str | None = None
 
     def start(self) -> Deferred[None]:
         """Register now.
@@ -92,19 +95,22 @@ class Registration:
         self._topics.watch(self._topics_changed)
         low, high = PERIOD_SECONDS
         period = self._options.register_name_server_period / 1000
-        self._first = self._clock.callLater(
-            FIRST_SECONDS, self._loop.start, min(max(period, low), high)
+        self._call = self._periodic.every(
+            "registration with name servers",
+            FIRST_SECONDS,
+            min(max(period, low), high),
+            self._period,
         )
         return self.register_all(forced=True)
 
     def stop(self) -> Deferred[None]:
         """Take this broker off the name servers; fires when they know or failed."""
         self._running = False
-        for call in (self._first, self._retry, self._soon):
+        for call in (self._retry, self._soon):
             if call is not None and call.active():
                 call.cancel()
-        if self._loop.running:
-            self._loop.stop()
+        if self._call is not None:
+            self._call.stop()
         self._changed.clear()
         self._release()
         return gather(
@@ -124,8 +130,43 @@ class Registration:
             error=failure.getErrorMessage(),
         )
 
-    def _period(self) -> None:
-        self.register_all(self._options.force_register)
+    def _period(self) -> Deferred[None]:
+        self._look_for_namesake()
+        return self.register_all(self._options.force_register)
+
+    def _look_for_namesake(self) -> None:
+        """Ask one name server for the address that it has for this broker's name."""
+        for server in self._name_servers:
+            if server not in self.unreachable:
+                asked = self._calls.route(server, self._options.broker_name)
+                asked.addCallbacks(
+                    self._namesake_found, lambda failure: None, callbackArgs=(server,)
+                )
+                return
+
+    def _namesake_found(self, route: TopicRouteData, server: str) -> None:
+        """Warn if it is that of another broker, once for each address.
+
+        Two brokers of one name and id replace one another at the name servers with each
+        registration, so that clients find now the one and now the other.
+        """
+        options = self._options
+        for data in route.broker_datas:
+            address = data.broker_addrs.get(options.broker_id)
+            if data.broker_name != options.broker_name or address is None:
+                continue
+            if address not in (self._calls.address, self._namesake):
+                self._namesake = address
+                self._log.warn(
+                    "another broker is registered as {name} with id {id} at name "
+                    "server {server}: {address}; this one is {own}. Clients find only "
+                    "one of them at a time: give each a brokerName of its own",
+                    name=options.broker_name,
+                    id=options.broker_id,
+                    server=server,
+                    address=address,
+                    own=self._calls.address,
+                )
 
     def register_all(self, forced: bool) -> Deferred[None]:
         """Send all topics to every name server, if they are to or need it.

@@ -13,14 +13,20 @@ from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.broker.registration.name_server_api import NameServerApi
 from rocketbroker.broker.registration.registration import Registration
 from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.remoting.periodic import PeriodicWork
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.threads import at_once
 from rocketbroker.wire.bodies.registration import RegisterBrokerBody
+from rocketbroker.wire.bodies.routes import BrokerData, TopicRouteData
 from rocketbroker.wire.bodies.topics import DataVersion, TopicConfig
+from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.fastjson import dumps
 from rocketbroker.wire.headers.namesrv import RegisterBrokerRequestHeader
 from tests.broker.callers import Call, Caller
 
 SERVERS = ("one:1", "two:2")
+
+ROUTE = RequestCode.GET_ROUTEINFO_BY_TOPIC
 
 
 def registered(call: Call) -> tuple[list[str], DataVersion]:
@@ -47,15 +53,15 @@ class RegistrationTests(SynchronousTestCase):
         self.topics = TopicTable(broker, file, lambda: 1000)
         calls = NameServerApi(self.caller, broker, "1.2.3.4:5", "1.2.3.4:6")
         self.registration = Registration(
-            self.clock, calls, servers, broker, self.topics
+            self.clock, calls, servers, broker, self.topics, PeriodicWork(self.clock)
         )
 
     def answer_all(self, body: bytes = b"") -> list[Call]:
-        """Answer what waits; what that was."""
+        """Answer the requests that wait; all of them but those for a route."""
         calls = self.caller.take()
         for call in calls:
             call.answer(body=body)
-        return calls
+        return [call for call in calls if call.command.code != ROUTE]
 
     def started(self) -> None:
         """Start, with both name servers answering."""
@@ -112,6 +118,46 @@ class RegistrationTests(SynchronousTestCase):
         self.assertEqual([event["server"] for event in events], ["two:2", "two:2"])
         self.clock.advance(2)
         self.assertEqual(self.codes(), [])
+
+    def test_brokenPeriod(self) -> None:
+        """An error in one period is logged, and does not end the registrations."""
+        self.make(force_register=False)
+        self.started()
+        self.caller.error = OSError("no descriptor is left")
+        self.clock.advance(10)
+        self.assertEqual(len(self.flushLoggedErrors(OSError)), 1)
+        self.clock.advance(30)
+        self.assertEqual(self.codes(), [("one:1", 105), ("one:1", 322), ("two:2", 322)])
+
+    def test_namesake(self) -> None:
+        """A broker of the same name and id at the name servers is logged once for each
+        address; this broker itself and its slaves are not."""
+        self.started()
+        told = []
+        for master in ("1.2.3.4:5", "6.6.6.6:6", "6.6.6.6:6", "7.7.7.7:7"):
+            data = BrokerData(
+                cluster="C", broker_name="b", broker_addrs={0: master, 1: "8.8.8.8:8"}
+            )
+            other = BrokerData(
+                cluster="C", broker_name="other", broker_addrs={0: "9.9.9.9:9"}
+            )
+            route = TopicRouteData(broker_datas=[other, data])
+            self.clock.advance(30)
+            asked = self.caller.calls[0]
+            self.assertEqual((asked.command.ext or {})["topic"], "b")
+            with capturedLogs() as events:
+                self.answer_all(dumps(route.to_json()))
+            told.append([event["address"] for event in events])
+        self.assertEqual(told, [[], ["6.6.6.6:6"], [], ["7.7.7.7:7"]])
+
+    def test_noRoute(self) -> None:
+        """A name server without an answer about this broker is no reason to warn."""
+        self.started()
+        self.clock.advance(10)
+        with capturedLogs() as events:
+            self.caller.calls.pop(0).answer(code=17)
+            self.answer_all()
+        self.assertEqual(events, [])
 
     def started_without_second(self) -> None:
         """Start, with the second name server failing."""
@@ -190,11 +236,11 @@ class RegistrationTests(SynchronousTestCase):
         self.make(force_register=False)
         self.started()
         self.clock.advance(10)
-        self.assertEqual(self.codes(), [("one:1", 322), ("two:2", 322)])
+        self.assertEqual(self.codes(), [("one:1", 105), ("one:1", 322), ("two:2", 322)])
         self.answer_all()
         self.assertEqual(self.codes(), [])
         self.clock.advance(30)
-        first, second = self.caller.take()
+        _, first, second = self.caller.take()
         first.answer()
         second.answer(ext={"changed": "true"})
         self.assertEqual(self.codes(), [("one:1", 103), ("two:2", 103)])
