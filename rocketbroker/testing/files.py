@@ -15,6 +15,7 @@ import random
 import tempfile
 import weakref
 from collections.abc import Callable
+from functools import lru_cache
 from typing import final
 
 from zope.interface import implementer
@@ -22,6 +23,9 @@ from zope.interface import implementer
 from rocketbroker.files.blocks import BLOCK
 from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.testing.spoiled import Spoiled
+
+#: The directory of a path. All paths are asked for theirs again and again.
+parent = lru_cache(1 << 16)(os.path.dirname)
 
 
 def _anonymous() -> int:
@@ -292,7 +296,7 @@ class MemoryDisk:
         def survivors(names: dict[str, _Node | None]) -> dict[str, _Node | None]:
             found: dict[str, _Node | None] = {}
             for path, node in sorted(names.items()):
-                if path != "/" and os.path.dirname(path) not in found:
+                if path != "/" and parent(path) not in found:
                     continue
                 if node is not None and id(node) not in replaced:
                     replaced[id(node)] = node.survivor(luck, keep_all)
@@ -312,16 +316,14 @@ class MemoryDisk:
         return left
 
     def _some_names(self, luck: random.Random) -> dict[str, _Node | None]:
+        every = {**self._names, **self._kept_names}
         folders = {
-            path: luck.random() < 0.5
-            for path in sorted(
-                {os.path.dirname(path) for path in {**self._names, **self._kept_names}}
-            )
+            path: luck.random() < 0.5 for path in sorted(set(map(parent, every)))
         }
         names: dict[str, _Node | None] = {"/": None}
         for source, lucky in ((self._kept_names, False), (self._names, True)):
             for path, node in source.items():
-                if path != "/" and folders[os.path.dirname(path)] is lucky:
+                if path != "/" and folders[parent(path)] is lucky:
                     names[path] = node
         return names
 
@@ -401,12 +403,12 @@ class MemoryDisk:
         return sorted(
             os.path.basename(name)
             for name in self._names
-            if name != "/" and os.path.dirname(name) == path
+            if name != "/" and parent(name) == path
         )
 
     def is_dir(self, path: str) -> bool:
         """See L{IFiles.is_dir}."""
-        self._permit(os.path.dirname(path), names=True)
+        self._permit(parent(path), names=True)
         return path in self._names and self._names[path] is None
 
     def make_dirs(self, path: str) -> None:
@@ -415,7 +417,7 @@ class MemoryDisk:
         missing = []
         while path not in self._names:
             missing.append(path)
-            path = os.path.dirname(path)
+            path = parent(path)
         if self._names[path] is not None:
             raise OSError(errno.EEXIST, os.strerror(errno.EEXIST), path)
         self._names.update(dict.fromkeys(missing))
@@ -434,7 +436,7 @@ class MemoryDisk:
         if self.list(path):
             raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), path)
         del self._names[path]
-        self._removed_dirs.setdefault(os.path.dirname(path), set()).add(path)
+        self._removed_dirs.setdefault(parent(path), set()).add(path)
 
     def rename(self, old: str, new: str) -> None:
         """See L{IFiles.rename}."""
@@ -460,16 +462,14 @@ class MemoryDisk:
         if not self.is_dir(path):
             raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         # What was in a directory that is gone does not come back with one of its name.
-        self._removed_dirs.get(os.path.dirname(path), set()).discard(path)
+        self._removed_dirs.get(parent(path), set()).discard(path)
         gone = tuple(f"{each}/" for each in self._removed_dirs.pop(path, ()))
         kept = {
             name: node
             for name, node in self._kept_names.items()
-            if name == "/"
-            or (os.path.dirname(name) != path and not name.startswith(gone))
+            if name == "/" or (parent(name) != path and not name.startswith(gone))
         }
-        for name in self.list(path):
-            name = os.path.join(path, name)
+        for name in (os.path.join(path, each) for each in self.list(path)):
             kept[name] = self._names[name]
         self._kept_names = kept
 
@@ -493,8 +493,8 @@ class MemoryDisk:
         return node
 
     def _parent(self, path: str) -> None:
-        parent = os.path.dirname(path)
-        if parent not in self._names:
+        folder = parent(path)
+        if folder not in self._names:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-        if self._names[parent] is not None:
+        if self._names[folder] is not None:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
