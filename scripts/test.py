@@ -1,22 +1,38 @@
 #!/usr/bin/env python3
-"""Bring every Python package needed and run the whole suite.
+"""Bring every Python package needed and run the tests, several parts at a time.
 
-    python3 scripts/test.py [--no-install] [--no-skips] [names of tests ...]
+    python3 scripts/test.py [--fast] [--heavy] [--no-install] [--no-skips]
+                            [names of tests ...]
+
+Without a name it runs all tests, but the large forms of the heavy ones. --fast leaves
+out tests/integration; --heavy runs only the heavy tests (those that import
+tests.heavy), in their large form: long hand-overs and full sweeps. With names it runs
+those packages, modules, classes or methods.
 
 --no-install uses this Python as it is; --no-skips fails when a test was skipped.
-The environment is .env in the checkout. The last line is
-`N passed, N failed, N skipped`. Standard library only.
+
+A part is a package of tests, or a class of tests/integration, or what a class says with
+its attribute C{part}; each runs in a process
+and a directory (_trial_temp-NAME) of its own. What a part says is printed when it has
+ended; until then it is in _trial_temp-NAME.log. The environment is .env in the
+checkout. The last line is `N passed, N failed, N skipped`. Standard library only.
 """
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import os
 import re
 import subprocess
 import sys
+import time
 import venv
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = ROOT / ".env"
@@ -24,8 +40,128 @@ ENVIRONMENT = ROOT / ".env"
 #: Where what is installed lies.
 INSTALLED = ("rocketbroker", "pyspark_rocketmq", "twisted_plugins")
 
-#: How many of the slowest tests are named.
+#: How many of the slowest tests and parts are named.
 MAX_SLOW = 15
+
+#: By this variable tests.heavy learns that the large forms are wanted.
+HEAVY_VARIABLE = "ROCKETBROKER_HEAVY_TESTS"
+
+#: How much of a processor a part keeps busy: parts of integration mostly wait.
+SHARE = 1.0
+SHARE_OF_INTEGRATION = 0.5
+
+#: How long the slow parts take, roughly, in seconds: they begin first. All others
+#: take a few seconds.
+SECONDS = {
+    "tests.integration.test_handover.HandOverTests": 120,
+    "tests.integration.test_transaction_handover.TransactionHandOverTests": 110,
+    "tests.integration.test_delay_handover.DelayHandOverTests": 100,
+    "tests.integration.test_repair.RepairTests": 100,
+    "tests.integration.test_queue_handover.QueueHandOverTests": 90,
+    "tests.integration.java-5.3.3": 80,
+    "tests.integration.java-4.9.8": 80,
+    "tests.integration.test_export.ExportTests": 70,
+    "tests.integration.test_java_client.BrokerComesAndGoes": 60,
+    "tests.integration.test_discrepancies.DiscrepanciesTests": 45,
+    "tests.integration.test_status.StatusTests": 45,
+    "tests.integration.test_sidebyside.SideBySideTests": 30,
+    "tests.integration.test_store_in_use.InUseTests": 30,
+    "tests.broker": 25,
+    "tests.sweeps": 20,
+    "tests.integration.test_quickstart.QuickstartTests": 18,
+    "tests.storetools.repair": 15,
+    "tests.integration.test_full_disk.FullDiskTests": 14,
+    "tests.integration.test_refusals.RefusedStarts": 10,
+    "tests.store": 10,
+    "tests": 10,
+    "tests.app": 10,
+}
+
+
+@dataclass
+class Part:
+    """What one process runs.
+
+    @ivar name: of the package or class, or what it was called for.
+    @ivar names: what trial is told.
+    """
+
+    name: str
+    names: list[str]
+
+    @property
+    def share(self) -> float:
+        """How much of a processor it keeps busy."""
+        waits = self.names[0].startswith("tests.integration")
+        return SHARE_OF_INTEGRATION if waits else SHARE
+
+    @property
+    def log(self) -> Path:
+        """The file for what it says."""
+        return ROOT / f"_trial_temp-{self.name}.log"
+
+
+@dataclass
+class Outcome:
+    """What has come of all parts.
+
+    @ivar counts: of trial's words: successes, failures, errors, skips.
+    @ivar tests: seconds and name of each test.
+    @ivar parts: seconds, seconds of processors, and name of each part.
+    @ivar failed: names of tests, or of parts that ended without counts.
+    """
+
+    counts: Counter[str] = field(default_factory=Counter)
+    tests: list[tuple[float, str]] = field(default_factory=list)
+    parts: list[tuple[float, float, str]] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+
+    def add(self, part: Part, code: int) -> None:
+        """Print what a part has said without its times, and count it."""
+        name = ""
+        failed: list[str] = []
+        lines = part.log.read_text("utf-8", "replace").splitlines()
+        for line in lines:
+            if line.startswith("====="):
+                # What follows tells the failures again.
+                name = ""
+            if timed := re.match(r"\(([\d.]+) secs\)$", line):
+                self.tests.append((float(timed[1]), name))
+                continue
+            if begun := re.match(r"(tests(?:\.\w+)+) \.\.\. ", line):
+                # What the test prints may stand between its name and its outcome.
+                name = begun[1]
+            if name and line.endswith(("[FAILURE]", "[ERROR]")):
+                failed.append(name)
+            print(line)
+        tail = "\n".join(lines[-4:])
+        found = {kind: int(n) for kind, n in re.findall(r"(\w+)=(\d+)", tail)}
+        if code and not found.get("failures") and not found.get("errors"):
+            found["errors"] = 1
+            failed.append(f"{part.name}, with exit status {code}")
+        self.counts.update(found)
+        self.failed += failed
+        part.log.unlink()
+
+    def close(self, skips_fail: bool) -> int:
+        """Print what was slow and what failed, and the counts; the exit status."""
+        print("the slowest parts, with the time of processors:")
+        for seconds, processors, name in sorted(self.parts, reverse=True)[:MAX_SLOW]:
+            print(f"  {seconds:8.2f} s  {processors:8.2f} s  {name}")
+        print("the slowest tests:")
+        for seconds, name in sorted(self.tests, reverse=True)[:MAX_SLOW]:
+            print(f"  {seconds:8.2f} s  {name}")
+        for name in self.failed:
+            print(f"failed: {name}")
+        counts = self.counts
+        failed = counts["failures"] + counts["errors"]
+        code = 1 if failed or self.failed else 0
+        if counts["skips"] and skips_fail:
+            print("tests were skipped, which --no-skips forbids")
+            code = 1
+        passed, skipped = counts["successes"], counts["skips"]
+        print(f"{passed} passed, {failed} failed, {skipped} skipped")
+        return code
 
 
 def environment(extras: str) -> Path:
@@ -47,58 +183,130 @@ def environment(extras: str) -> Path:
     return python
 
 
-def run(python: Path, names: list[str]) -> int:
-    """Run trial, pass its output on, and close with the counts; its exit status."""
+def list_tests(names: list[str]) -> None:
+    """Print the part and the id of each test; called in the environment."""
+    from twisted.trial.runner import TestLoader
+
+    def each(found: Any) -> Iterator[Any]:
+        if hasattr(found, "__iter__"):
+            for inner in found:
+                yield from each(inner)
+        else:
+            yield found
+
+    sys.path.insert(0, str(ROOT))
+    for test in each(TestLoader().loadByNames(names, recurse=True)):
+        part = test.id()
+        if found := re.match(r"(tests[.\w]*?)\.test_\w+\.[A-Z]\w*", part):
+            whole = found[0] if found[1] == "tests.integration" else found[1]
+            part = getattr(test, "part", whole)
+        print(part, test.id())
+
+
+def call(python: Path, heavy: bool) -> tuple[list[str], dict[str, str]]:
+    """How Python is called, and its variables."""
     variables = dict(os.environ)
     variables["PATH"] = f"{python.parent}{os.pathsep}{variables.get('PATH', '')}"
-    command = [str(python), "-b", "-W", "error", "-m", "twisted.trial"]
-    process = subprocess.Popen(
-        [*command, "--reporter=timing", *names],
+    if heavy:
+        variables[HEAVY_VARIABLE] = "1"
+    return [str(python), "-u", "-b", "-W", "error"], variables
+
+
+def parts_of(python: Path, names: list[str], heavy: bool) -> list[Part]:
+    """The parts, the slowest first.
+
+    @param heavy: each test is a part of its own.
+    """
+    command, variables = call(python, heavy)
+    said = subprocess.run(
+        [*command, __file__, "--list", *names],
         cwd=ROOT,
         env=variables,
         text=True,
-        errors="replace",
         stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        check=True,
     )
-    assert process.stdout is not None
-    tail: list[str] = []
-    times: list[tuple[float, str]] = []
-    name = ""
-    for line in process.stdout:
-        if timed := re.match(r"\(([\d.]+) secs\)$", line):
-            times.append((float(timed[1]), name))
+    parts: dict[str, Part] = {}
+    for line in said.stdout.splitlines():
+        part, name = line.split(" ", 1)
+        part = name if heavy else part
+        # A class that two modules know is run once.
+        names = parts.setdefault(part, Part(part, [])).names
+        if name not in names:
+            names.append(name)
+    return sorted(parts.values(), key=lambda part: -SECONDS.get(part.name, 0))
+
+
+def start(part: Part, python: Path, heavy: bool) -> int:
+    """Run trial; the number of its process."""
+    command, variables = call(python, heavy)
+    folder = f"--temp-directory=_trial_temp-{part.name}"
+    with open(part.log, "wb") as log:
+        return subprocess.Popen(
+            [*command, "-m", "twisted.trial", "--reporter=timing", folder, *part.names],
+            cwd=ROOT,
+            env=variables,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        ).pid
+
+
+def run(python: Path, names: list[str], heavy: bool) -> Outcome:
+    """Run all parts, as many at a time as keep the processors busy."""
+    outcome = Outcome()
+    waiting = parts_of(python, names, heavy)
+    running: dict[int, tuple[Part, float]] = {}
+    room = float(os.cpu_count() or 1)
+    while waiting or running:
+        busy = sum(part.share for part, _ in running.values())
+        fits = [part for part in waiting if busy + part.share <= room]
+        if fits and busy < room:
+            waiting.remove(fits[0])
+            running[start(fits[0], python, heavy)] = fits[0], time.monotonic()
             continue
-        if begun := re.match(r"(tests(?:\.\w+)+) \.\.\. ", line):
-            # What the test prints may stand between its name and its time.
-            name = begun[1]
-        print(line, end="", flush=True)
-        tail = [*tail[-9:], line]
-    code = process.wait()
-    print("the slowest:")
-    for seconds, name in sorted(times, reverse=True)[:MAX_SLOW]:
-        print(f"  {seconds:8.2f} s  {name}")
-    counts = dict.fromkeys(("successes", "failures", "errors", "skips"), 0)
-    for kind, number in re.findall(r"(\w+)=(\d+)", "".join(tail)):
-        counts[kind] = int(number)
-    failed = counts["failures"] + counts["errors"]
-    if code and not failed:
-        failed = 1
-    if counts["skips"] and "--no-skips" in sys.argv:
-        print("tests were skipped, which --no-skips forbids")
-        code = code or 1
-    print(f"{counts['successes']} passed, {failed} failed, {counts['skips']} skipped")
-    return code
+        pid, status, usage = os.wait4(-1, 0)
+        part, begun = running.pop(pid)
+        seconds = time.monotonic() - begun
+        processors = usage.ru_utime + usage.ru_stime
+        outcome.parts.append((seconds, processors, part.name))
+        print(f"== {part.name}: {seconds:.1f} s", flush=True)
+        outcome.add(part, os.waitstatus_to_exitcode(status))
+    return outcome
+
+
+def chosen(words: argparse.Namespace) -> list[str]:
+    """The names of the packages and modules of tests to run."""
+    if words.names:
+        return list(words.names)
+    if words.heavy:
+        return [
+            ".".join(path.relative_to(ROOT).with_suffix("").parts)
+            for path in sorted((ROOT / "tests").rglob("test_*.py"))
+            if "from tests.heavy import" in path.read_text("utf-8")
+        ]
+    inside = [p.parent for p in sorted((ROOT / "tests").glob("*/__init__.py"))]
+    names = [f"tests.{path.name}" for path in inside]
+    names += [f"tests.{path.stem}" for path in sorted((ROOT / "tests").glob("test_*"))]
+    if words.fast:
+        names.remove("tests.integration")
+    return names
 
 
 def main() -> int:
     """Install unless told not to, then run."""
-    words = [word for word in sys.argv[1:] if not word.startswith("--no-")]
-    if "--no-install" in sys.argv:
-        python = Path(sys.executable)
-    else:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--list", action="store_true", help=argparse.SUPPRESS)
+    for flag in ("--fast", "--heavy", "--no-install", "--no-skips"):
+        parser.add_argument(flag, action="store_true")
+    parser.add_argument("names", nargs="*")
+    words = parser.parse_args()
+    if words.list:
+        list_tests(words.names)
+        return 0
+    python = Path(sys.executable)
+    if not words.no_install:
         python = environment("spark,test")
-    return run(python, words or ["tests"])
+    return run(python, chosen(words), words.heavy).close(words.no_skips)
 
 
 if __name__ == "__main__":

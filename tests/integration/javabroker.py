@@ -9,7 +9,7 @@ from pathlib import Path
 
 from twisted.trial.unittest import SkipTest
 
-from tests.integration.javaclient import PROJECT, maven, why_not
+from tests.integration.javaclient import PROJECT, building, maven, why_not
 
 #: What it says when it is ready.
 READY_LINE = "boot success"
@@ -33,13 +33,12 @@ def jars(version: str) -> Path:
     """The folder with all that a broker consists of."""
     target = PROJECT / "target" / f"broker-{version}"
     stamp = target / "complete"
-    if (
-        not stamp.exists()
-        or stamp.stat().st_mtime < (PROJECT / "pom.xml").stat().st_mtime
-    ):
-        artifact = "-Drocketmq.artifact=rocketmq-broker"
-        maven(version, target, artifact, "dependency:copy-dependencies")
-        stamp.touch()
+    newest = (PROJECT / "pom.xml").stat().st_mtime
+    with building():
+        if not stamp.exists() or stamp.stat().st_mtime < newest:
+            artifact = "-Drocketmq.artifact=rocketmq-broker"
+            maven(version, target, artifact, "dependency:copy-dependencies")
+            stamp.touch()
     return target / "lib"
 
 

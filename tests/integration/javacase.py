@@ -73,6 +73,11 @@ class JavaCase(SynchronousTestCase):
 
     version = "5.3.3"
 
+    @property
+    def part(self) -> str:
+        """See scripts/test.py: all tests with one version share a process."""
+        return f"tests.integration.java-{self.version}"
+
     def setUp(self) -> None:
         """Those who share are there."""
         shared = Shared.of(self.version)

@@ -6,9 +6,12 @@ The Java side decides nothing; what a test asserts, it asserts in Python.
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -44,10 +47,21 @@ def build(version: str) -> str:
     sources = [*(PROJECT / "src").rglob("*.java"), PROJECT / "pom.xml"]
     stamp = target / "complete"
     newest = max(source.stat().st_mtime for source in sources)
-    if not stamp.exists() or stamp.stat().st_mtime < newest:
-        maven(version, target, "compile", "dependency:copy-dependencies")
-        stamp.touch()
+    with building():
+        if not stamp.exists() or stamp.stat().st_mtime < newest:
+            maven(version, target, "compile", "dependency:copy-dependencies")
+            stamp.touch()
     return f"{target / 'classes'}:{target / 'lib'}/*"
+
+
+@contextmanager
+def building() -> Iterator[None]:
+    """Only one process at a time calls Maven, whose repository is shared by all."""
+    target = PROJECT / "target"
+    target.mkdir(exist_ok=True)
+    with open(target / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def maven(version: str, target: Path, *words: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import shutil
@@ -23,10 +24,21 @@ READY_LINE = b"boot success"
 READY_SECONDS = 30.0
 
 
-def free_base() -> int:
-    """A port such that it and the next 19 are free on the loopback address.
+#: Nobody else is given the ports below one that is listened on.
+_claims: list[socket.socket] = []
 
-    Below the range that the kernel takes ports of outgoing connections from.
+
+@atexit.register
+def _release() -> None:
+    for claim in _claims:
+        claim.close()
+
+
+def free_base() -> int:
+    """A port such that it and the next 18 are free on the loopback address.
+
+    Below the range that the kernel takes ports of outgoing connections from. No other
+    process is given them until this one ends.
     """
     start = 12000 + (os.getpid() * 20) % 8000
     bases: list[int] = [*range(start, 20000, 20), *range(12000, start, 20)]
@@ -37,8 +49,10 @@ def free_base() -> int:
                     probe = stack.enter_context(socket.socket())
                     probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                     probe.bind(("127.0.0.1", port))
+                probe.listen()
             except OSError:
                 continue
+            _claims.append(probe.dup())
             return base
     raise RuntimeError("no free ports")
 

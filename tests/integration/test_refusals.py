@@ -14,6 +14,8 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -69,13 +71,14 @@ class RefusedStarts(SynchronousTestCase):
         path.write_text("".join(lines))
         return str(path)
 
-    def occupied(self, port: int) -> None:
-        """Somebody else listens on a port."""
-        taken = socket.socket()
-        self.addCleanup(taken.close)
-        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        taken.bind(("0.0.0.0", port))
-        taken.listen()
+    @contextmanager
+    def occupied(self, port: int) -> Iterator[None]:
+        """Another program listens on a port."""
+        with socket.socket() as taken:
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            taken.bind(("0.0.0.0", port))
+            taken.listen()
+            yield
 
     def test_flags(self) -> None:
         """An unknown flag is named."""
@@ -104,11 +107,9 @@ class RefusedStarts(SynchronousTestCase):
             ("rocketbroker", self.port + 1, {"metricsPromExporterPort": self.port + 1}),
             ("namesrv", self.port + 2, {"metricsPromExporterPort": self.port + 2}),
         ):
-            self.occupied(port)
-            said = self.start(program, "-c", self.settings(**more))
+            with self.occupied(port):
+                said = self.start(program, "-c", self.settings(**more))
             self.assertIn(str(port), said)
-            self.doCleanups()
-            self.setUp()
 
     def test_unwritable(self) -> None:
         """A store that cannot be written is named."""
