@@ -229,6 +229,20 @@ class TierTests(SynchronousTestCase):
             }
             self.assertEqual(found - {"__init__"}, set(order))
 
+    def test_architecture(self) -> None:
+        """docs/architecture.rst names all packages and rooms, in this order."""
+        text = (ROOT.parent / "docs" / "architecture.rst").read_text("utf-8")
+        for prefix, names in [("", (*TABLE,)), *ROOMS.items()]:
+            paths = {name: ROOT.joinpath(prefix, name) for name in names}
+            rooms = [
+                f"{prefix}.{name}".lstrip(".")
+                for name, path in paths.items()
+                if path.is_dir()
+            ]
+            rows = [f"\n``{room}`` " for room in rooms]
+            self.assertEqual([row for row in rows if row not in text], [])
+            self.assertEqual(sorted(rows, key=text.index), rows)
+
     def test_circles(self) -> None:
         """No modules import one another in a circle, for types neither."""
         left = [set(circle) for circle in circles(graph())]
