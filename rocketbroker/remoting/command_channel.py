@@ -43,12 +43,16 @@ from rocketbroker.remoting.connection_group import ConnectionGroup
 from rocketbroker.remoting.interfaces import IConnection
 from rocketbroker.remoting.response_table import TooManyRequests, Waiting
 from rocketbroker.wire.command import ONEWAY, RESPONSE, Command, response_to
+from rocketbroker.wire.foreign import ForeignProtocol
 from rocketbroker.wire.frames import decode, encode
 
 #: Remarks are cut here, so that no exception's words make an answer of megabytes.
 MAX_REMARK: Final = 1024
 
-#: How the reference begins the remark when a queue of requests is full.
+#: The port in C{peer_host}.
+_PORT_BYTES: Final = 4
+
+#: How RocketMQ begins the remark when a queue of requests is full.
 OVERLOAD: Final = "[OVERLOAD]system busy, start flow control for a while"
 
 
@@ -102,9 +106,15 @@ class CommandChannel(ABC):
     # What goes wrong.
 
     def break_off(self, error: RemoteProtocolError) -> None:
-        """The peer broke the protocol: count it, say it, close."""
+        """The peer broke the protocol: count it, log it, close.
+
+        A client of another protocol connects again and again: one line for its address.
+        """
         self.group.counts.broken += 1
-        self._log.info("Closed {peer}: {error}.", peer=self.peer, error=error)
+        if not isinstance(error, ForeignProtocol):
+            self._log.info("Closed {peer}: {error}.", peer=self.peer, error=error)
+        elif self.group.is_new_foreigner(self.peer_host[:-_PORT_BYTES]):
+            self._log.warn("Closed {peer}: {error}.", peer=self.peer, error=error)
         self.close()
 
     def idle(self) -> None:

@@ -39,6 +39,10 @@ MAX_UNDER_WAY: Final = 1024
 #: seconds in which a client may pause.
 MAX_REQUESTS: Final = 4096
 
+#: Addresses whose foreign protocol the log has named already. With one more they are
+#: all forgotten, and named once more: they cost memory for ever otherwise.
+MAX_FOREIGNERS: Final = 1024
+
 #: A connection is not looked at for idleness more often than this.
 _IDLE_GRAIN_SECONDS: Final = 1.0
 
@@ -140,6 +144,7 @@ class ConnectionGroup:
         self.responses = ResponseTable(clock, limits.requests)
         self.connections: set[Member] = set()
         self._timer: IDelayedCall | None = None
+        self._foreigners: set[bytes] = set()
         self._waiting: list[Deferred[None]] = []
 
     def joined(self, connection: Member) -> None:
@@ -159,6 +164,18 @@ class ConnectionGroup:
             waiting, self._waiting = self._waiting, []
             for empty in waiting:
                 empty.callback(None)
+
+    def is_new_foreigner(self, address: bytes) -> bool:
+        """Whether no peer at C{address} is known to speak another protocol; it is now.
+
+        @param address: 4 or 16 bytes.
+        """
+        if address in self._foreigners:
+            return False
+        if len(self._foreigners) >= MAX_FOREIGNERS:
+            self._foreigners.clear()
+        self._foreigners.add(address)
+        return True
 
     def when_empty(self) -> Deferred[None]:
         """Fires when there is no connection any more; at once if there is none."""

@@ -10,9 +10,9 @@ from socket import socket
 from struct import Struct
 from typing import Final, Protocol, final
 
-from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.remoting.command_channel import CommandChannel
 from rocketbroker.remoting.connection_group import ConnectionGroup
+from rocketbroker.wire.foreign import wrong_length
 
 #: Bytes received from one connection in one turn, at most.
 RECEIVE_BYTES: Final = 65536
@@ -317,8 +317,7 @@ def keep(connection: HubConnection, rest: bytes) -> None:
         (length,) = _LENGTH.unpack_from(rest)
         most = connection.group.limits.frame_bytes
         if length < 4 or length + 4 > most:
-            words = f"a frame of {length + 4} bytes, the most is {most}"
-            connection.break_off(RemoteProtocolError(words))
+            connection.break_off(wrong_length(length, most))
             return
         connection.wanted = length + 4
     connection.keep(rest)

@@ -19,6 +19,7 @@ from typing import Final, final
 
 from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.wire.command import Command
+from rocketbroker.wire.foreign import wrong_length
 from rocketbroker.wire.frames import MAX_BYTES, decode
 
 #: The first word of a frame: the length of the rest.
@@ -87,12 +88,8 @@ class Connection:
         end = len(view)
         while end - start >= 4:
             (length,) = _LENGTH.unpack_from(view, start)
-            if length < 4:
-                raise RemoteProtocolError(f"a frame of length {length}")
-            if length + 4 > self._most_bytes:
-                raise RemoteProtocolError(
-                    f"a frame of {length + 4} bytes, the most is {self._most_bytes}"
-                )
+            if length < 4 or length + 4 > self._most_bytes:
+                raise wrong_length(length, self._most_bytes)
             if end - start < length + 4:
                 self._wanted = length + 4
                 return start

@@ -4,16 +4,68 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+from twisted.internet.task import Clock
+from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.config.remoting import RemotingClientOptions, RemotingServerOptions
-from rocketbroker.remoting.connection_group import HIGH_WATER, LOW_WATER, Limits
+from rocketbroker.remoting.connection_group import (
+    HIGH_WATER,
+    LOW_WATER,
+    MAX_FOREIGNERS,
+    ConnectionGroup,
+    Limits,
+)
 from rocketbroker.remoting.interfaces import Answer, IConnection
 from rocketbroker.remoting.table import ResponderTable
+from rocketbroker.remoting.turns import Turns
 from rocketbroker.wire.command import Command, response_to
 from rocketbroker.wire.frames import MAX_BYTES, encode
 from tests.examples import examples
 from tests.remoting.wires import HubWire, NetworkWire, Wire
+
+
+class ForeignerTests(SynchronousTestCase):
+    """Clients that speak another protocol."""
+
+    def test_named(self) -> None:
+        """They are closed, and the log names the first of each address."""
+        for make in (HubWire, NetworkWire):
+            wire = make(ResponderTable(), Limits())
+            group, peer = wire.connection.group, wire.connection.peer
+            with capturedLogs() as events:
+                wire.feed(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+            self.assertTrue(wire.ended())
+            self.assertEqual(group.counts.broken, 1)
+            self.assertEqual(
+                [formatEvent(event) for event in events],
+                [
+                    f"Closed {peer}: a gRPC client: rocketbroker speaks the remoting "
+                    "protocol only; use a client of the remoting protocol."
+                ],
+            )
+            self.assertFalse(group.is_new_foreigner(wire.connection.peer_host[:-4]))
+            wire.end()
+
+    def test_again(self) -> None:
+        """Another connection from the same address is closed without a line."""
+        wire = NetworkWire(ResponderTable(), Limits())
+        wire.connection.group.is_new_foreigner(wire.connection.peer_host[:-4])
+        with capturedLogs() as events:
+            wire.feed(b"GET / HTTP/1.1\r\n\r\n")
+        self.assertTrue(wire.ended())
+        self.assertEqual(events, [])
+        wire.end()
+
+    def test_bounded(self) -> None:
+        """Each is new once; beyond the bound all are forgotten."""
+        group = ConnectionGroup(Clock(), ResponderTable(), Limits(), Turns())
+        for number in range(MAX_FOREIGNERS):
+            address = number.to_bytes(4, "big")
+            self.assertTrue(group.is_new_foreigner(address))
+            self.assertFalse(group.is_new_foreigner(address))
+        self.assertTrue(group.is_new_foreigner(b"more"))
+        self.assertTrue(group.is_new_foreigner(bytes(4)))
 
 
 class LimitsTests(SynchronousTestCase):
