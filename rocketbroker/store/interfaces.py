@@ -3,12 +3,11 @@
 
 A step is bounded and does not wait for anybody; the caller decides when and in which
 thread. Those marked I{blocking} may wait for the disk and belong in a thread, except
-before the reactor runs. Two things provide L{IStore}:
-L{rocketbroker.store.message_store.Store} over any
-L{rocketbroker.files.interfaces.IFiles}, and so the memory store of
-L{rocketbroker.testing}, which is the same over files in memory.
+before the reactor runs. L{rocketbroker.store.message_store.Store} provides
+L{IStore} over any L{rocketbroker.files.interfaces.IFiles}; the memory store of
+L{rocketbroker.testing} is the same over files in memory.
 
-Statuses: the store sheet, sections 5.2 and 16.
+Statuses: C{docs/facts/store.md} 5.2 and 16.
 """
 
 from __future__ import annotations
@@ -444,7 +443,15 @@ class IStore(Interface):
         """
 
     def delete_topic(topic: str) -> None:
-        """I{Blocking.} Remove the topic's queues; its records stay in the log."""
+        """Empty the topic's queues; its records stay in the log. What is appended from
+        now on belongs to a new topic of that name.
+
+        @raise OSError: its files can neither be moved away nor removed.
+        """
+
+    def remove_deleted() -> None:
+        """I{Blocking.} Remove files of deleted topics; after an error the next call
+        goes on."""
 
     def commit(least_pages: int = 0) -> bool:
         """With the transient store pool: let readers see what was published.

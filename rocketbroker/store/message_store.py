@@ -183,6 +183,8 @@ class Store:
         self._positions.started()
         self._is_open = True
         self.look_at_disk()
+        with contextlib.suppress(OSError):
+            self.remove_deleted()
 
     def close(self) -> None:
         """See L{IStore.close}.
@@ -407,16 +409,17 @@ class Store:
         """See L{IStore.delete_topic}."""
         self._append_lock.acquire()
         try:
+            self._table.discard(topic)
             position = self._positions.view[PUBLISHED]
             for queue in self._table.of_topic(topic):
                 queue.begin_again(position)
-            # A dispatch that has just made one of them must find it.
-            parents = self._table.remove_folder(topic)
         finally:
             self._append_lock.release()
-        with contextlib.suppress(OSError):
-            for parent in parents:
-                self._files.sync_dir(parent)
+
+    def remove_deleted(self) -> None:
+        """See L{IStore.remove_deleted}."""
+        if self._is_open:
+            self._table.remove_discarded()
 
     def flush(self) -> int:
         """See L{IStore.flush}."""

@@ -441,27 +441,27 @@ class MemoryDisk:
     def rename(self, old: str, new: str) -> None:
         """See L{IFiles.rename}."""
         self.count("rename")
+        self._parent(new)
         if self.is_dir(old):
             self._move_dir(old, new)
             return
         node = self._file(old)
-        self._parent(new)
         del self._names[old]
         self._names[new] = node
 
     def _move_dir(self, old: str, new: str) -> None:
         """Rename a directory to a name that nothing has."""
-        self._parent(new)
         assert new not in self._names, "nobody puts one in the place of another"
-        for path in [p for p in self._names if p == old or p.startswith(f"{old}/")]:
+        for path in [p for p in self._names if f"{p}/".startswith(f"{old}/")]:
             self._names[new + path[len(old) :]] = self._names.pop(path)
+        self._removed_dirs.setdefault(parent(old), set()).add(old)
 
     def sync_dir(self, path: str) -> None:
         """See L{IFiles.sync_dir}."""
         self.count("sync_dir")
         if not self.is_dir(path):
             raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-        # What was in a directory that is gone does not come back with one of its name.
+        # What was in a directory that is gone stays gone.
         self._removed_dirs.get(parent(path), set()).discard(path)
         gone = tuple(f"{each}/" for each in self._removed_dirs.pop(path, ()))
         kept = {

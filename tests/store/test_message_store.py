@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
@@ -94,10 +96,9 @@ class LifeTests(SynchronousTestCase):
         self.assertTrue(disk.image().exists(f"{ROOT}/consumequeue/T/0/{'0' * 20}"))
         self.assertFalse(disk.image().exists(f"{ROOT}/consumequeue/U"))
 
-    def test_deletedUnderLease(self) -> None:
-        """The directories of a topic that is deleted go while nobody can dispatch into
-        it: a dispatch makes one just before its file. The disk need not have it
-        meanwhile."""
+    def test_deletedUnderLock(self) -> None:
+        """The directory of a topic that is deleted is moved away while nobody can
+        append or dispatch; its files are removed later, while others can."""
         disk = MemoryDisk()
         append_lock = ThreadAppendLock()
         store = Store(disk, options(), Wall(), STORE_HOST, append_lock)
@@ -112,9 +113,35 @@ class LifeTests(SynchronousTestCase):
 
         disk.watch = watch
         store.delete_topic("T")
-        self.assertEqual(free, {"remove": False, "remove_dir": False, "sync_dir": True})
+        self.assertEqual(free, {"make_dirs": False, "rename": False})
         self.assertEqual(disk.list(f"{ROOT}/consumequeue"), [])
+        free.clear()
+        store.remove_deleted()
+        self.assertEqual(free, {"sync_dir": True, "remove": True, "remove_dir": True})
+        self.assertEqual(disk.list(f"{ROOT}/consumequeue.deleted"), [])
         self.assertFalse(disk.image().exists(f"{ROOT}/consumequeue/T"))
+
+    def test_deletedBeforeCrash(self) -> None:
+        """What a deletion has moved away before a crash is removed by the next
+        start."""
+        disk = MemoryDisk()
+        store = opened(disk)
+        put(store, store.queue("T", 0), b"one")
+        store.delete_topic("T")
+        disk.crash(keep_all=True)
+        opened(disk)
+        self.assertEqual(disk.list(f"{ROOT}/consumequeue.deleted"), [])
+
+    def test_deletedWhereItIs(self) -> None:
+        """Where a directory cannot be moved, its files are removed at once."""
+        disk = MemoryDisk()
+        store = opened(disk)
+        put(store, store.queue("T", 0), b"one")
+        disk.fail("rename", errno.EXDEV)
+        store.delete_topic("T")
+        self.assertEqual(disk.list(f"{ROOT}/consumequeue"), [])
+        put(store, store.queue("T", 0), b"two")
+        self.assertEqual(bodies(store, store.queue("T", 0)), [b"two"])
 
     def test_locked(self) -> None:
         """A second broker is told in one sentence, and changes nothing."""

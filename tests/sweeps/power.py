@@ -271,6 +271,7 @@ class Workload:
         """Delete a topic."""
         self.promise.deleted("U")
         store.delete_topic("U")
+        store.remove_deleted()
 
     def clean(self, store: Store) -> None:
         """Remove the segments that are not needed any more; the last one stays."""

@@ -183,15 +183,13 @@ class TopicAdmin:
         for known in names:
             self._topics.delete(known)
             self._offsets.forget_topic(known)
+            # In the same turn: what is sent from now on belongs to a new topic.
+            self._store.delete_topic(known)
         return (
-            self._in_thread(lambda: self._delete_queues(names))
+            self._in_thread(self._store.remove_deleted)
             .addCallback(lambda _: self._topics.kept())
             .addCallback(lambda _: response_to(request))
         )
-
-    def _delete_queues(self, names: list[str]) -> None:
-        for name in names:
-            self._store.delete_topic(name)
 
     def all_topics(self, connection: IConnection, request: Command) -> Command:
         """Request 21: the whole table."""

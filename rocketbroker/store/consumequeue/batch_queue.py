@@ -222,3 +222,8 @@ class BatchUnits:
         """Remove all files."""
         self._set_end(0)
         self.files.drop(0)
+
+    def forget(self) -> None:
+        """See L{QueueFiles.forget}."""
+        self._set_end(0)
+        self.files.forget()

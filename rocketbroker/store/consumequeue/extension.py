@@ -192,6 +192,11 @@ class Extension:
         self._end = 0
         self.files.drop(0)
 
+    def forget(self) -> None:
+        """See L{QueueFiles.forget}."""
+        self._end = 0
+        self.files.forget()
+
 
 def _last_address(read: Callable[[int, int], bytes], low: int, high: int) -> int | None:
     """The last address in the entries of a queue; None if there is none."""

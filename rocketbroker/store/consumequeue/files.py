@@ -348,6 +348,15 @@ class QueueFiles:
             # Closed when the last thread that reads it lets go of it.
             self._files.remove(file.path)
 
+    def forget(self) -> None:
+        """Have no files, as they were moved away; readers of one can still read it."""
+        if self._owed is not None:
+            self._owed.cut(0)
+        self._reading = None
+        self._flushed = 0
+        self._unnamed = self._unnamed or bool(self.all)
+        self.all = []
+
     def drop_before(self, position: int) -> int:
         """Remove the files that end at a position or before it, but never the last.
 

@@ -334,11 +334,18 @@ class Queue:
         return False
 
     def begin_again(self, position: int) -> None:
-        """Be empty, as nothing but records from a position on belongs to it."""
+        """Be empty, as nothing but records from a position on belongs to it.
+
+        Its files are moved away or removed already.
+        """
         self.from_position = position
         self.max_position = self.trusted_from = 0
         self.set_offsets(0, 0)
-        self.drop()
+        self.files.forget()
+        if self.extension is not None:
+            self.extension.forget()
+        if self.batch is not None:
+            self.batch.forget()
 
     def drop(self) -> None:
         """Remove all files."""

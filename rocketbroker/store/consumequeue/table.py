@@ -8,8 +8,8 @@ made again as another.
 
 from __future__ import annotations
 
-import contextlib
 import os
+import threading
 from collections.abc import Callable
 from typing import final
 
@@ -29,9 +29,13 @@ from rocketbroker.store.consumequeue.extension import Extension
 from rocketbroker.store.consumequeue.files import QueueFiles
 from rocketbroker.store.consumequeue.loading import QueueLoading
 from rocketbroker.store.consumequeue.queue import Queue, is_usable
+from rocketbroker.store.file_names import beside, position_of_name
 from rocketbroker.store.shared_positions import SharedPositions
 
 FOLDER = "consumequeue"
+
+#: Beside each directory of queues: those of topics that were deleted.
+DELETED = "deleted"
 
 
 @final
@@ -74,12 +78,13 @@ class QueueTable:
         self._files = files
         self._folder = os.path.join(root, FOLDER)
         self._extension_folder = os.path.join(root, EXTENSION_FOLDER)
+        self._batch_folder = os.path.join(root, BATCH_FOLDER)
+        self._parents = self._folder, self._batch_folder, self._extension_folder
         self._extension_size = extension_size
         self._extends = extends
         self._max_lmqs = max_lmqs
         self.lmq_count = 0
         self._deferred_writes = deferred_writes
-        self._batch_folder = os.path.join(root, BATCH_FOLDER)
         self._batch_file_size = -(-batch_file_size // BATCH_SIZE) * BATCH_SIZE
         self.is_batch = is_batch if is_batch is not None else self._has_batch_folder
         self._file_size = -(-file_size // SIZE) * SIZE
@@ -87,6 +92,8 @@ class QueueTable:
         self._store_host_v6 = store_host_v6
         self._allow_v2 = allow_v2
         self._queues: dict[tuple[str, int], Queue] = {}
+        #: Held by the one thread that removes discarded files.
+        self._removing = threading.Lock()
 
     def ask(self, topic: str, queue_id: int) -> Queue:
         """The handle of a queue that somebody from outside wants.
@@ -270,26 +277,48 @@ class QueueTable:
         """All handles of a topic."""
         return [queue for queue in self.all() if queue.topic == topic]
 
-    def remove_folder(self, topic: str) -> list[str]:
-        """Remove the directories of a topic whose queues have no files any more, as far
-        as the system lets us. Nobody may dispatch meanwhile.
+    def discard(self, topic: str) -> None:
+        """Move the directories of a topic out of the way, for L{remove_discarded}.
 
-        @return: the directories they were in, which are not synced.
+        That costs one rename each, however many files there are. Where the system
+        refuses it, they are removed at once.
+
+        @raise OSError: that is refused, too.
         """
-        parents = []
-        for parent in (self._folder, self._batch_folder, self._extension_folder):
+        for parent in self._parents:
             folder = os.path.join(parent, topic)
-            if is_usable(topic) and self._files.is_dir(folder):
-                parents.append(parent)
-                with contextlib.suppress(OSError):
-                    self._remove(folder)
-        return parents
+            if not is_usable(topic) or not self._files.is_dir(folder):
+                continue
+            aside = beside(parent, DELETED)
+            try:
+                self._files.make_dirs(aside)
+                names = self._files.list(aside)
+                numbers = (n for n in range(len(names) + 1) if str(n) not in names)
+                self._files.rename(folder, os.path.join(aside, str(next(numbers))))
+            except OSError:
+                self._remove(folder)
+
+    def remove_discarded(self) -> None:
+        """I{Blocking.} Remove what L{discard} has moved away, now or before a crash.
+
+        @raise OSError: the system refuses; the next call goes on.
+        """
+        with self._removing:
+            for parent in self._parents:
+                aside = beside(parent, DELETED)
+                if self._files.is_dir(aside):
+                    self._files.sync_dir(parent)
+                    for name in self._files.list(aside):
+                        self._remove(os.path.join(aside, name))
 
     def _remove(self, folder: str) -> None:
+        """Remove the files of queues from a directory, and what is empty then."""
         for name in self._files.list(folder):
             path = os.path.join(folder, name)
-            if self._files.is_dir(path) and not self._files.list(path):
-                self._files.remove_dir(path)
+            if self._files.is_dir(path):
+                self._remove(path)
+            elif position_of_name(name) >= 0:
+                self._files.remove(path)
         if not self._files.list(folder):
             self._files.remove_dir(folder)
 

@@ -20,7 +20,7 @@ from rocketbroker.errors import (
 )
 from rocketbroker.records.names import MAX_QUEUES
 from rocketbroker.store.interfaces import IQueue, IStore
-from rocketbroker.testing.threads import at_once
+from rocketbroker.testing.threads import Threads, at_once
 from rocketbroker.wire.bodies.queues import MessageQueue
 from rocketbroker.wire.bodies.topics import TopicConfig
 from rocketbroker.wire.fastjson import dumps, loads
@@ -225,6 +225,25 @@ class TopicAdminTests(SynchronousTestCase):
         self.assertIsNone(self.rig.topics.config("%RETRY%G_T"))
         self.assertEqual(self.rig.offsets.groups_of("T"), [])
         self.assertEqual(self.rig.store.queue("T", 0).max_offset, 0)
+
+    def test_deletedAndMadeAgain(self) -> None:
+        """A message that is sent to a topic of the same name before the files of the
+        deleted one are removed is kept."""
+        threads = Threads()
+        self.make(in_thread=threads)
+        self.create("T")
+        self.rig.append()
+        self.rig.scheduler.dispatch()
+        deleting = self.rig.begin(215, {"topic": "T"})
+        self.create("T")
+        self.rig.append()
+        threads.run()
+        assert isinstance(deleting, Deferred)
+        self.successResultOf(deleting)
+        self.rig.scheduler.dispatch()
+        queue = self.rig.store.queue("T", 0)
+        self.assertEqual((queue.min_offset, queue.max_offset), (0, 1))
+        self.assertEqual(queue.next_offset, 1)
 
     def test_notKept(self) -> None:
         """Who changes what cannot be written hears of it, and again when asking for the

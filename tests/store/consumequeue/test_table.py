@@ -67,13 +67,18 @@ class QueueTableTests(SynchronousTestCase):
         )
         self.table.close()
 
-    def test_removeFolder(self) -> None:
-        """Only what is empty is removed."""
+    def test_discard(self) -> None:
+        """The files of a topic's queues are moved away and then removed; what else is
+        there is kept."""
         self.disk.make_dirs(f"{FOLDER}/T/0")
         self.disk.make_dirs(f"{FOLDER}/T/1")
+        self.disk.open(f"{FOLDER}/T/0/{segment_name(0)}", create=True)
         self.disk.open(f"{FOLDER}/T/1/notes", create=True)
-        self.table.remove_folder("T")
-        self.assertEqual(self.disk.list(f"{FOLDER}/T"), ["1"])
-        self.disk.remove(f"{FOLDER}/T/1/notes")
-        self.table.remove_folder("T")
+        self.table.discard("T")
         self.assertEqual(self.disk.list(FOLDER), [])
+        self.disk.make_dirs(f"{FOLDER}/T/0")
+        self.table.discard("T")
+        self.table.remove_discarded()
+        self.assertEqual(self.disk.list(f"{FOLDER}.deleted"), ["0"])
+        self.assertEqual(self.disk.list(f"{FOLDER}.deleted/0"), ["1"])
+        self.assertEqual(self.disk.list(f"{FOLDER}.deleted/0/1"), ["notes"])
