@@ -1,13 +1,14 @@
 # -*- test-case-name: tests.files.test_jsonfile -*-
 """A small file that is replaced whole, the previous version kept as C{.bak}.
 
-The reference overwrites such files in place and keeps the old content in C{.bak}; a
-crash leaves half a file there. Here the new content goes to C{.tmp} first and is
-synced; then the old file is renamed to C{.bak} and the new one to its place, and the
-directory is synced. Whatever step a crash falls into, a complete version is in the file
-or, when the file is missing, in C{.bak}, where the reference looks too.
+RocketMQ overwrites such files in place and keeps the old content in C{.bak}; a crash
+leaves half a file there. Here the new content goes to C{.tmp} first and is synced; then
+the old file is renamed to C{.bak} and the new one to its place, and the directory is
+synced. At whichever step a crash comes, a complete version is in the file or, when the
+file is missing, in C{.bak}, where RocketMQ looks too (C{docs/facts/store.md} 1, 21).
 
-The store sheet, sections 1 and 21.
+A file that makes no sense, or that the disk cannot read, is never overwritten: saving
+keeps it aside as C{.damaged}, because a person may still read in it what is missing.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from typing import Final, final
 from rocketbroker.files.directories import make_lasting
 from rocketbroker.files.interfaces import IFiles
 
-#: What a file is called that the disk could not read.
-UNREAD: Final = ".unread"
+#: What is appended to the name of a damaged file; then a number if there is one.
+DAMAGED: Final = ".damaged"
 
 
 @final
@@ -28,14 +29,15 @@ class JsonFile:
     """One such file. It knows bytes; what they mean is the caller's.
 
     @ivar fallbacks: how often L{load} had to take C{.bak}.
+    @ivar damaged: what L{load} found damaged; L{save} keeps these files aside.
     """
 
     def __init__(self, files: IFiles, path: str) -> None:
         self._files = files
         self._path = path
         self._current_is_bad = False
-        self._is_refused = False
         self.fallbacks = 0
+        self.damaged: list[str] = []
 
     def load(self, check: Callable[[bytes], object] | None = None) -> bytes | None:
         """The content; that of C{.bak} if the file is missing, empty or unreadable.
@@ -47,26 +49,22 @@ class JsonFile:
             C{.bak}.
         @raise OSError: the disk refused C{.bak}, or the file if there is no C{.bak}.
         """
+        self.damaged = []
         wrong: OSError | ValueError | None = None
         try:
-            content = self._read(self._path)
+            content = self._read(self._path, check)
             if content:
-                if check is not None:
-                    check(content)
                 return content
         except (OSError, ValueError) as error:
             wrong = error
-            self._is_refused = isinstance(error, OSError)
         self._current_is_bad = True
-        content = self._read(self._path + ".bak")
-        if not content:
-            if wrong is not None:
-                raise wrong
-            return None
-        if check is not None:
-            check(content)
-        self.fallbacks += 1
-        return content
+        content = self._read(self._path + ".bak", check)
+        if content:
+            self.fallbacks += 1
+            return content
+        if wrong is not None:
+            raise wrong
+        return None
 
     def save(self, content: bytes) -> None:
         """Replace the content, so that a crash leaves the old or the new one.
@@ -84,18 +82,36 @@ class JsonFile:
             file.datasync()
         finally:
             file.close()
-        if self._is_refused and files.exists(self._path):
-            # The disk may read it another time.
-            files.rename(self._path, self._path + UNREAD)
-        # A bad file must not take the place of the good version in .bak.
+        for path in self.damaged:
+            self._keep_aside(path)
+        # An empty file must not take the place of the good version in .bak.
         if not self._current_is_bad and files.exists(self._path):
             files.rename(self._path, self._path + ".bak")
         files.rename(temporary, self._path)
         files.sync_dir(folder)
-        self._current_is_bad = self._is_refused = False
+        self._current_is_bad = False
+        self.damaged = []
 
-    def _read(self, path: str) -> bytes:
+    def _read(self, path: str, check: Callable[[bytes], object] | None) -> bytes:
+        """The content of a file; empty if it is missing."""
         try:
-            return self._files.read(path)
+            content = self._files.read(path)
+            if content and check is not None:
+                check(content)
         except FileNotFoundError:
             return b""
+        except (OSError, ValueError):
+            self.damaged.append(path)
+            raise
+        return content
+
+    def _keep_aside(self, path: str) -> None:
+        files = self._files
+        if not files.exists(path):
+            return
+        aside = path + DAMAGED
+        number = 1
+        while files.exists(aside):
+            number += 1
+            aside = f"{path}{DAMAGED}.{number}"
+        files.rename(path, aside)

@@ -1,13 +1,12 @@
 # -*- test-case-name: tests.nameserver.test_keyvalues -*-
-"""Key-value settings, kept in one file: section 12 of the name server sheet.
+"""Key-value settings, kept in one file (C{docs/facts/namesrv.md} 12).
 
-Used for one thing: the namespace L{ORDER_TOPIC_CONFIG} says which topics are ordered,
-and how many queues of which broker each has.
+They are used for one purpose: the namespace L{ORDER_TOPIC_CONFIG} says which topics are
+ordered, and how many queues of which broker each has.
 
-Where we differ: the reference overwrites the file in place and never reads the copy
-that it keeps; here the file is replaced whole, and the copy is read if a crash fell
-between the two renames. And a change that could not be saved is answered with
-SYSTEM_ERROR, not with success.
+Differences: RocketMQ overwrites the file in place and never reads the copy that it
+keeps. Here the file is replaced whole, and the copy is read if the file is missing or
+damaged. A change that cannot be saved is answered with SYSTEM_ERROR, not with success.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from collections.abc import Mapping
 from typing import Final, final
 
 from twisted.internet.defer import Deferred
+from twisted.logger import Logger
 
 from rocketbroker.errors import (
     ConfigurationError,
@@ -25,7 +25,7 @@ from rocketbroker.errors import (
     SystemFailure,
 )
 from rocketbroker.files.interfaces import IFiles
-from rocketbroker.files.jsonfile import JsonFile
+from rocketbroker.files.jsonfile import DAMAGED, JsonFile
 from rocketbroker.nameserver.saving import InThread, Saving
 from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
 from rocketbroker.wire.bodies.topics import KVTable
@@ -85,6 +85,8 @@ def length_of(table: Mapping[str, str]) -> int:
 class KeyValues:
     """The settings and the requests about them."""
 
+    _log = Logger()
+
     def __init__(self, files: IFiles, path: str, in_thread: InThread) -> None:
         self._files = files
         self._path = path
@@ -96,16 +98,34 @@ class KeyValues:
     def load(self) -> None:
         """Read the file, and see whether it could be written. Blocking.
 
-        @raise ConfigurationError: neither it nor its copy makes sense, or it cannot be
-            written; one sentence.
+        Where neither the file nor its copy makes sense, there are no settings, and the
+        next change keeps both files aside.
+
+        @raise ConfigurationError: the disk does not let it be read or written; one
+            sentence.
         """
+        content = None
         try:
             content = self._file.load(_tables)
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
+        except OSError as error:
             raise ConfigurationError(
-                f"The key-value settings in {self._path} cannot be read: {reason}."
+                f"The key-value settings in {self._path} cannot be read: "
+                f"{error.strerror or error}."
             ) from error
+        except ValueError as error:
+            self._log.error(
+                "The key-value settings are empty: {files} cannot be read: {error}. "
+                "The next change of them keeps the damaged content as *{aside}.",
+                files=" and ".join(self._file.damaged),
+                error=error,
+                aside=DAMAGED,
+            )
+        if self._file.fallbacks:
+            self._log.warn(
+                "The key-value settings are those of {path}.bak, one change behind: "
+                "{path} is missing or damaged.",
+                path=self._path,
+            )
         self._namespaces = {} if content is None else _tables(content)
         self._characters = sum(
             len(namespace) + length_of(table)

@@ -20,14 +20,19 @@ class JsonFileTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         """A disk with the directory of the store."""
+        self.new_disk()
+
+    def new_disk(self) -> None:
+        """An empty one."""
         self.disk = MemoryDisk()
         self.disk.make_dirs("/store/config")
         for path in ("/", "/store"):
             self.disk.sync_dir(path)
 
     def write(self, path: str, content: bytes) -> None:
-        """Put a file there as somebody else would."""
+        """Put a file there as another program would."""
         file = self.disk.open(path, create=True)
+        file.truncate(0)
         file.pwrite(content, 0)
         file.datasync()
         file.close()
@@ -50,7 +55,7 @@ class JsonFileTests(SynchronousTestCase):
         """What the disk could not read is kept by the next that is saved, under another
         name; so is the good version in .bak."""
         for old in (b"", b"{}"):
-            self.setUp()
+            self.new_disk()
             self.write(PATH, b'{"a":1}')
             if old:
                 self.write(PATH + ".bak", old)
@@ -62,11 +67,11 @@ class JsonFileTests(SynchronousTestCase):
                 self.assertRaises(OSError, file.load)
             for content in (b"1", b"2"):
                 file.save(content)
-            self.assertRaises(OSError, self.disk.read, PATH + ".unread")
+            self.assertRaises(OSError, self.disk.read, PATH + ".damaged")
             self.assertEqual(JsonFile(self.disk, PATH).load(), b"2")
             self.assertEqual(self.disk.read(PATH + ".bak"), b"1")
             self.disk.heal()
-            self.assertEqual(self.disk.read(PATH + ".unread"), b'{"a":1}')
+            self.assertEqual(self.disk.read(PATH + ".damaged"), b'{"a":1}')
 
     def test_directoryIsMade(self) -> None:
         """Saving makes the directory."""
@@ -119,6 +124,27 @@ class JsonFileTests(SynchronousTestCase):
         self.assertEqual(self.disk.read(PATH), b'{"new":1}')
         self.assertEqual(self.disk.read(PATH + ".bak"), b"{}")
 
+    def test_damagedIsKept(self) -> None:
+        """What makes no sense is kept aside, file and .bak, whatever is saved."""
+        for round in range(2):
+            self.write(PATH, b"bad %d" % round)
+            self.write(PATH + ".bak", b"old %d" % round)
+            file = JsonFile(self.disk, PATH)
+            self.assertRaises(ValueError, file.load, json.loads)
+            self.assertEqual(file.damaged, [PATH, PATH + ".bak"])
+            for content in (b"1", b"2", b"3"):
+                file.save(content)
+            self.assertEqual(file.damaged, [])
+            self.assertEqual(self.disk.read(PATH), b"3")
+            self.assertEqual(self.disk.read(PATH + ".bak"), b"2")
+        for name, content in (
+            (".damaged", b"bad 0"),
+            (".bak.damaged", b"old 0"),
+            (".damaged.2", b"bad 1"),
+            (".bak.damaged.2", b"old 1"),
+        ):
+            self.assertEqual(self.disk.read(PATH + name), content)
+
     def test_leftoverTemporary(self) -> None:
         """A longer temporary file of a crash before leaves nothing behind."""
         self.write(PATH + ".tmp", b"x" * 100)
@@ -139,7 +165,7 @@ class JsonFileTests(SynchronousTestCase):
         for call in calls:
             for after in range(2):
                 for seed in range(8):
-                    self.setUp()
+                    self.new_disk()
                     file = JsonFile(self.disk, PATH)
                     file.save(b'{"old":1}')
                     self.disk.fail(call, errno.EIO, after)

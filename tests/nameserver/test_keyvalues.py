@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 
+from twisted.logger import capturedLogs, formatEvent
+
 from rocketbroker.errors import ConfigurationError
 from rocketbroker.nameserver.keyvalues import MAX_CHARACTERS
 from rocketbroker.wire.codes import RequestCode
@@ -149,20 +151,49 @@ class FileTests(NameServerTestCase):
         self.begin()
         self.assertEqual(self.json(LIST, {"namespace": "n"}), {"table": {"k": "v"}})
 
-    def test_nonsense(self) -> None:
-        """A file of another shape is not overwritten: the start fails in words."""
+    def test_damaged(self) -> None:
+        """A file of another shape means no settings, and the log says why."""
         for content, why in (
             (b"[]", "there is no configTable"),
             (b'{"configTable":1}', "there is no configTable"),
             (b'{"configTable":{"n":1}}', "the namespace n is no table"),
         ):
             self.write(content)
+            with capturedLogs() as events:
+                self.begin()
             self.assertEqual(
-                self.refused(),
-                f"The key-value settings in {KV_PATH} cannot be read: {why}.",
+                [formatEvent(event) for event in events],
+                [
+                    f"The key-value settings are empty: {KV_PATH} cannot be read: "
+                    f"{why}. The next change of them keeps the damaged content as "
+                    "*.damaged."
+                ],
             )
+            self.assertEqual(self.refusal(LIST, {"namespace": "n"})[0], 22)
+
+    def test_damagedIsKept(self) -> None:
+        """The next changes overwrite neither the damaged file nor a damaged copy."""
+        self.write(b'{"configTable":{"n":{"k":"v"')
+        self.write(b"junk", KV_PATH + ".bak")
+        self.begin()
+        for value in ("1", "2"):
+            self.ask(PUT, {"namespace": "n", "key": "k", "value": value})
+        self.assertEqual(
+            self.files.read(KV_PATH + ".damaged"), b'{"configTable":{"n":{"k":"v"'
+        )
+        self.assertEqual(self.files.read(KV_PATH + ".bak.damaged"), b"junk")
+        self.begin()
+        self.assertEqual(self.json(LIST, {"namespace": "n"}), {"table": {"k": "2"}})
+
+    def test_fallBack(self) -> None:
+        """Where only the file is damaged, the copy is read, and the log says so."""
         self.write(b"{")
-        self.assertTrue(self.refused().startswith("The key-value settings in"))
+        self.write(b'{"configTable":{"n":{"k":"v"}}}', KV_PATH + ".bak")
+        with capturedLogs() as events:
+            self.begin()
+        (event,) = events
+        self.assertIn("one change behind", formatEvent(event))
+        self.assertEqual(self.json(LIST, {"namespace": "n"}), {"table": {"k": "v"}})
 
     def test_unwritable(self) -> None:
         """A place that cannot be written is found at the start."""
@@ -187,7 +218,7 @@ class FileTests(NameServerTestCase):
         self.assertEqual(self.files.list("/ns"), [])
 
     def test_writtenForJava(self) -> None:
-        """What is written can be read as the reference writes it."""
+        """What is written can be read as RocketMQ writes it."""
         self.write(b'{"configTable":{"ORDER_TOPIC_CONFIG":{"T1":"b1:8;b2:8"}}}')
         self.begin()
         header = {"namespace": "ORDER_TOPIC_CONFIG", "key": "T2", "value": "b1:1"}
