@@ -11,7 +11,7 @@ from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.puller import Puller, messages
 from rocketbroker.blocking.settings import Settings
 from rocketbroker.records.record import StoredMessage
-from tests.integration.test_handover import HandOver
+from tests.integration.handover import HandOver
 
 #: A broker stops and the other one starts while messages of level 2 wait.
 LEVELS = "1s 30s"

@@ -5,116 +5,29 @@ from __future__ import annotations
 import random
 import re
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from pathlib import Path
-from threading import Thread
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.blocking.client import Client
-from rocketbroker.blocking.puller import Puller, messages
-from rocketbroker.blocking.settings import Settings
-from rocketbroker.files.disk import Disk
-from rocketbroker.records.names import SCHEDULE_TOPIC
-from rocketbroker.records.record import StoredMessage
-from rocketbroker.store.reader.directory import StoreReader
-from rocketbroker.storetools import inspect
+from tests.heavy import HEAVY
 from tests.integration import corpus
-from tests.integration.corpus import Seen
-from tests.integration.javabroker import JavaBroker
-from tests.integration.javaclient import JavaClient, JavaError
-from tests.integration.servers import Cluster, environment
+from tests.integration.handover import HandOver, queue_by_queue
 
 #: So many messages each of the two brokers gets.
-COUNT = 100_000
+COUNT = 100_000 if HEAVY else 5_000
 
-#: The client that goes with a broker.
-CLIENTS = {"5.3.3": "5.3.3", "4.9.7": "4.9.8"}
-
-#: How long delayed messages wait: those of the last level to the end.
-LEVELS = "1s 10s 2h"
-LAST_LEVEL = 3
-LONGEST_DELAY = 10
-
-#: The size of the notes, of about 5 MB in the end, when a broker is killed midway.
-PART_BYTES = 1_500_000
-
-#: How long all others may take until they are delivered, in seconds, beyond which a
-#: broker has forgotten them: those that wait were there 10 s before.
-MAX_SECONDS = 60.0
-
-#: Small files, so that many begin and end on both sides.
-SETTINGS = {
-    "mappedFileSizeCommitLog": 16 << 20,
-    "mappedFileSizeConsumeQueue": 40_000,
-    "maxHashSlotNum": 50_000,
-    "maxIndexNum": 100_000,
-    "messageDelayLevel": LEVELS,
-    # A machine that has other things to do is no reason to refuse a message.
-    "waitTimeMillsInSendQueue": 20_000,
-}
-
-
-class Notes:
-    """What has been sent, and what must be seen of it.
-
-    @ivar sent: of each number, its queue, queue offset and unique key.
-    @ivar delayed: the level of each number that was sent with a delay: such a message
-        stands in no queue of its topic at once.
-    @ivar open: numbers of messages that may be there without having been acknowledged,
-        as their broker was killed.
-    """
-
-    def __init__(self) -> None:
-        self.open: set[int] = set()
-        self.sent: dict[int, tuple[int, int, str]] = {}
-        self.delayed: dict[int, int] = {}
-
-    def add(self, path: Path, delays: bool) -> None:
-        """What Java has noted of its sends."""
-        for found in path.read_text().splitlines():
-            number, queue, offset, key = found.split("\t")
-            self.sent[int(number)] = int(queue), int(offset), key
-            if delays and (level := corpus.level(int(number))):
-                self.delayed[int(number)] = level
-
-    def problems(
-        self, all_seen: Iterable[Seen], delivered: bool, twice: bool
-    ) -> list[str]:
-        """What is not as it must be with the messages of the topics.
-
-        @param delivered: whether the delayed ones must have arrived, but for those of
-            the last level, which must not.
-        @param twice: whether a delayed one may be there more than once.
-        """
-        wrong: list[str] = []
-        left = self.sent.keys() - self.delayed.keys()
-        late = {n for n, level in self.delayed.items() if level < LAST_LEVEL}
-        for seen in all_seen:
-            n = seen.number
-            if seen.line != corpus.line(n):
-                wrong.append(f"{seen} is {corpus.line(n)!r}")
-            elif n not in self.sent:
-                if n not in self.open:
-                    wrong.append(f"{seen} was not sent")
-            elif n in left:
-                left.discard(n)
-                if self.sent[n][:2] != (seen.queue, seen.offset):
-                    wrong.append(f"{seen} should be at {self.sent[n]}")
-            elif n in late:
-                late.discard(n)
-            elif self.delayed.get(n) == LAST_LEVEL:
-                wrong.append(f"{seen} has to wait")
-            elif n not in self.delayed or not twice:
-                wrong.append(f"{seen} is there twice")
-        if delivered:
-            left |= late
-        wrong.extend(f"{n} is missing" for n in sorted(left)[:10])
-        return wrong
+#: Files so small that many begin and end on both sides with few messages, too.
+SMALL = (
+    {}
+    if HEAVY
+    else {
+        "mappedFileSizeCommitLog": 1 << 21,
+        "mappedFileSizeConsumeQueue": 2_000,
+        "maxHashSlotNum": 2_500,
+        "maxIndexNum": 5_000,
+    }
+)
 
 
 def sample(start: int, until: int) -> list[int]:
@@ -122,178 +35,8 @@ def sample(start: int, until: int) -> list[int]:
     return [*random.Random(start).sample(range(start, until), 30), until - 1]
 
 
-def queue_by_queue(names: str, topics: Iterable[str]) -> Iterator[Seen]:
-    """All messages of topics, read by our client; offsets without holes."""
-    with Client(Settings(names, attempts=20)) as client:
-        for topic in topics:
-            for queue in client.queues(topic):
-                wanted, until = client.min_offset(queue), client.max_offset(queue)
-                assert wanted == 0, f"{queue} begins at {wanted}"
-                for chunk in Puller(client).read(queue, 0, until):
-                    for message in messages(chunk.data):
-                        assert message.queue_offset == wanted, f"{queue}: no {wanted}"
-                        wanted += 1
-                        yield corpus.seen(message)
-                assert wanted == until, f"{queue} ends at {wanted}, not at {until}"
-
-
-class HandOver:
-    """One directory, and those who use it one after the other."""
-
-    def __init__(self, version: str, **more: object) -> None:
-        """
-        @param version: of the Java broker.
-        @param more: settings of both.
-        """
-        settings = {**SETTINGS, **more}
-        self.cluster = cluster = Cluster(**settings)
-        self.version = version
-        self.notes = Notes()
-        self.written = 0.0
-        base = cluster.broker.port
-        self.java = JavaBroker(
-            version,
-            cluster.folder / "java",
-            {
-                "brokerClusterName": "DefaultCluster",
-                "brokerName": "broker-a",
-                "brokerId": 0,
-                "brokerIP1": "127.0.0.1",
-                "brokerIP2": "127.0.0.1",
-                "listenPort": base,
-                "haListenPort": base + 1,
-                "namesrvAddr": cluster.names,
-                "storePathRootDir": cluster.store,
-                "storePathCommitLog": cluster.store / "commitlog",
-                **settings,
-            },
-        )
-        cluster.namesrv.start()
-        self.client: JavaClient | None = None
-
-    def driver(self) -> JavaClient:
-        """The official client, with a producer called p."""
-        if self.client is None:
-            cluster = self.cluster
-            version = CLIENTS[self.version]
-            self.client = JavaClient(version, cluster.names, cluster.folder)
-            self.client("producer", name="p", group="corpus", compressOver=4096)
-        return self.client
-
-    def start_java(self) -> None:
-        """Start the Java broker, and let clients find it."""
-        self.java.start()
-        self.driver()("announce", address=self.cluster.address)
-
-    def stop(self) -> None:
-        """Leave nothing running, and no files."""
-        if self.client is not None:
-            self.client.stop()
-        self.java.stop(signal.SIGKILL)
-        self.cluster.stop()
-
-    def write(self, start: int, kill: Callable[[], object] | None = None) -> None:
-        """Send C{COUNT} messages from a number on, to the broker that is up.
-
-        @param kill: kills it, when it has acknowledged a part of them.
-        """
-        note = self.cluster.folder / f"sent-{start}"
-        words = {"from": start, "to": start + COUNT, "delays": True}
-        driver = self.driver()
-        watch = Thread(target=self._watch, args=(note, kill))
-        if kill is not None:
-            self.notes.open |= set(range(start, start + COUNT))
-            watch.start()
-        try:
-            driver("writeCorpus", name="p", broker="broker-a", note=str(note), **words)
-        except JavaError:
-            if kill is None:
-                raise
-        finally:
-            if kill is not None:
-                watch.join()
-        self.notes.add(note, delays=True)
-        self.written = time.monotonic()
-
-    def _watch(self, note: Path, kill: Callable[[], object]) -> None:
-        end = time.monotonic() + MAX_SECONDS
-        while time.monotonic() < end:
-            if note.exists() and note.stat().st_size > PART_BYTES:
-                break
-            time.sleep(0.01)
-        kill()
-
-    def read_by_java(self, topic: str, queues: int) -> Iterator[Seen]:
-        """All messages of a topic, as the official client has them."""
-        folder = self.cluster.folder / "read" / topic
-        folder.mkdir(parents=True, exist_ok=True)
-        self.driver()(
-            "readCorpus",
-            topic=topic,
-            broker="broker-a",
-            queues=queues,
-            folder=str(folder),
-        )
-        for queue in range(queues):
-            found = corpus.noted((folder / str(queue)).read_text("utf-8"))
-            for wanted, seen in enumerate(found):
-                assert seen.offset == wanted, f"{topic}/{queue}: no {wanted}"
-                yield seen
-
-    def waiting(self) -> dict[int, int]:
-        """The level of each delayed message, as the store has them; those that were
-        delivered stay there."""
-        found = {}
-        reader = StoreReader(Disk(), str(self.cluster.store))
-        try:
-            for level in range(1, LAST_LEVEL + 1):
-                for message in inspect.messages(
-                    reader, SCHEDULE_TOPIC, level - 1, 0, None
-                ):
-                    assert isinstance(message, StoredMessage), message
-                    seen = corpus.seen(message)
-                    assert seen.line == corpus.line(seen.number), seen
-                    found[seen.number] = level
-        finally:
-            reader.close()
-        return found
-
-    def faults(self) -> str:
-        """What C{rocketbroker store verify} finds wrong; empty if nothing."""
-        done = subprocess.run(
-            [sys.executable, "-m", "rocketbroker.app.command", "store", "verify"]
-            + [str(self.cluster.store), "--output", "json"],
-            capture_output=True,
-            text=True,
-            env=environment(),
-            check=False,
-        )
-        return done.stdout + done.stderr if done.returncode else ""
-
-    def wait_until_delivered(self) -> None:
-        """Let pass what delays are left, and wait for what is due then.
-
-        The number of messages alone does not tell: after a kill some come twice.
-        """
-        notes = self.notes
-        wanted = len(notes.sent)
-        wanted -= sum(level == LAST_LEVEL for level in notes.delayed.values())
-        end = time.monotonic() + MAX_SECONDS
-        count = before = -1
-        with Client(Settings(self.cluster.names, attempts=20)) as client:
-            queues = [q for topic in corpus.TOPICS for q in client.queues(topic)]
-            while (
-                count < wanted
-                or count != before
-                or time.monotonic() < self.written + LONGEST_DELAY + 1
-            ):
-                assert time.monotonic() < end, f"{count} messages of {wanted} are there"
-                time.sleep(0.5)
-                before, count = count, sum(map(client.max_offset, queues))
-
-
 class HandOverTests(SynchronousTestCase):
-    """From a Java broker to ours, and back, with 100,000 messages of each."""
+    """From a Java broker to ours, and back, with many messages of each."""
 
     def setUp(self) -> None:
         """Times are told in the log."""
@@ -312,7 +55,7 @@ class HandOverTests(SynchronousTestCase):
         @param ours: and ours.
         @param midway: send them while messages are being sent.
         """
-        over = HandOver(version)
+        over = HandOver(version, **SMALL)
         self.addCleanup(over.stop)
         over.start_java()
         for topic in corpus.TOPICS:
@@ -323,7 +66,7 @@ class HandOverTests(SynchronousTestCase):
                 address=over.cluster.address,
             )
         self.say(f"Java {version} is up")
-        over.write(0, partial(over.java.stop, java) if midway else None)
+        over.write(0, COUNT, partial(over.java.stop, java) if midway else None)
         self.say(f"it has acknowledged {len(over.notes.sent)}")
         over.java.stop(java)
         self.say("it is stopped")
@@ -341,7 +84,8 @@ class HandOverTests(SynchronousTestCase):
         self.say("ours has served all")
         self.query(over, sample(0, COUNT))
         self.say("ours has found all by key")
-        over.write(COUNT, partial(over.cluster.broker.stop, how) if midway else None)
+        kill = partial(over.cluster.broker.stop, how) if midway else None
+        over.write(COUNT, COUNT, kill)
         self.say(f"both have acknowledged {len(over.notes.sent)}")
         over.cluster.broker.stop(how)
         log = over.cluster.broker.log.read_text()
@@ -416,23 +160,25 @@ class HandOverTests(SynchronousTestCase):
         """5.3.3, both stopped cleanly."""
         self.hand_over("5.3.3", signal.SIGTERM, signal.SIGTERM)
 
-    def test_533_killed(self) -> None:
-        """5.3.3, killed; ours makes its queues and index whole for it again."""
-        self.hand_over("5.3.3", signal.SIGKILL, signal.SIGTERM)
-
-    def test_533_killedMidway(self) -> None:
-        """5.3.3, and each broker killed in the middle of writing: what was acknowledged
-        is there."""
-        self.hand_over("5.3.3", signal.SIGKILL, signal.SIGKILL, midway=True)
-
-    def test_497_clean(self) -> None:
-        """4.9.7, both stopped cleanly."""
-        self.hand_over("4.9.7", signal.SIGTERM, signal.SIGTERM)
-
     def test_497_killed(self) -> None:
         """4.9.7, and ours, both killed."""
         self.hand_over("4.9.7", signal.SIGKILL, signal.SIGKILL)
 
-    def test_497_killedOnly(self) -> None:
-        """4.9.7, killed; ours, stopped cleanly, has made all whole for it again."""
-        self.hand_over("4.9.7", signal.SIGKILL, signal.SIGTERM)
+    if HEAVY:
+
+        def test_533_killed(self) -> None:
+            """5.3.3, killed; ours makes its queues and index whole for it again."""
+            self.hand_over("5.3.3", signal.SIGKILL, signal.SIGTERM)
+
+        def test_533_killedMidway(self) -> None:
+            """5.3.3, and each broker killed in the middle of writing: what was
+            acknowledged is there."""
+            self.hand_over("5.3.3", signal.SIGKILL, signal.SIGKILL, midway=True)
+
+        def test_497_clean(self) -> None:
+            """4.9.7, both stopped cleanly."""
+            self.hand_over("4.9.7", signal.SIGTERM, signal.SIGTERM)
+
+        def test_497_killedOnly(self) -> None:
+            """4.9.7, killed; ours, stopped cleanly, has made all whole for it again."""
+            self.hand_over("4.9.7", signal.SIGKILL, signal.SIGTERM)

@@ -8,10 +8,10 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from tests.integration.asker import Asker
 from tests.integration.javacase import JavaCase, fresh, until
 from tests.integration.javaclient import JavaClient, JavaError, body_of, encoded
 from tests.integration.servers import Cluster
-from tests.integration.test_queue_handover import Asker
 
 #: How a transaction ends, as a producer of the test says.
 COMMITTED = "COMMIT_MESSAGE"

@@ -5,33 +5,23 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.blocking.connections import Connections
-from rocketbroker.blocking.settings import Settings
-from rocketbroker.records.batches import encode_part, unwrap
+from rocketbroker.records.batches import encode_part
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.records.queueunits import ExtensionUnit, decode_extension
-from rocketbroker.records.record import decode_all
 from rocketbroker.records.record_head import MAGIC_BLANK
-from rocketbroker.records.sysflags import TRANSACTION_COMMIT, TRANSACTION_PREPARED
-from rocketbroker.wire.bodies.heartbeats import (
-    ConsumerData,
-    HeartbeatData,
-    SubscriptionData,
-)
-from rocketbroker.wire.codes import RequestCode, ResponseCode
-from rocketbroker.wire.command import Command
-from rocketbroker.wire.fastjson import dumps
-from tests.integration.servers import Cluster
-from tests.integration.test_handover import HandOver
+from tests.heavy import HEAVY
+from tests.integration.asker import BATCHES, Asker
+from tests.integration.handover import HandOver
 from tests.records.samples import sound_size
 
 PLAIN, PACKS, LATE, LIGHT = "PlainOnes", "Packs", "LateOnes", "%LMQ%light"
-GROUP = "wants-threes"
+
+#: A group, and which messages it wants: each fourth one.
+GROUP, WANTED = "wants-threes", "a = 3"
 
 #: Small files, so that many begin and end on both sides.
 EXTENSION_BYTES = 4096
@@ -59,130 +49,6 @@ WAITING = 40
 #: How long what was sent may take until it is in its queues, in seconds.
 MAX_SECONDS = 20.0
 
-BATCHES = RequestCode.SEND_BATCH_MESSAGE
-
-
-class Asker:
-    """Requests to the broker that is up, on one connection."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        connections = Connections(Settings(cluster.names))
-        self.connection = connections.to(cluster.address)
-        self.close = connections.close
-
-    def __call__(self, code: int, ext: dict[str, str], body: bytes = b"") -> Command:
-        """The answer to a request."""
-        return self.connection.invoke(Command(code, ext, body), 10)
-
-    def done(self, code: int, ext: dict[str, str], body: bytes = b"") -> Command:
-        """The answer to a request that must succeed."""
-        answer = self(code, ext, body)
-        assert answer.code == ResponseCode.SUCCESS, (code, answer.code, answer.remark)
-        return answer
-
-    def subscribe(self) -> None:
-        """Be a member of the group, which wants each third message."""
-        wants = SubscriptionData(
-            topic=PLAIN, sub_string="a = 3", sub_version=7, expression_type="SQL92"
-        )
-        group = ConsumerData(group_name=GROUP, subscription_data_set=[wants])
-        data = HeartbeatData(client_id="one", consumer_data_set=[group])
-        self.done(RequestCode.HEART_BEAT, {}, dumps(data))
-
-    def create(self, topic: str, attributes: str) -> None:
-        """Make a topic with one queue."""
-        ext = {
-            "topic": topic,
-            "defaultTopic": "TBW102",
-            "readQueueNums": "1",
-            "writeQueueNums": "1",
-            "perm": "6",
-            "topicFilterType": "SINGLE_TAG",
-            "topicSysFlag": "0",
-            "order": "false",
-            "attributes": attributes,
-        }
-        self.done(RequestCode.UPDATE_AND_CREATE_TOPIC, ext)
-
-    def send(
-        self,
-        topic: str,
-        text: str,
-        body: bytes,
-        code: int = RequestCode.SEND_MESSAGE_V2,
-        flag: int = 0,
-    ) -> Command:
-        """Send a message, or by its code a batch; the answer."""
-        ext = {
-            **dict.fromkeys("hj", "0"),
-            "f": str(flag),
-            "a": "senders",
-            "b": topic,
-            "c": "TBW102",
-            "d": "4",
-            "e": "0",
-            "g": "1700000000000",
-            "i": text,
-            "k": "false",
-            "m": "true" if code == BATCHES else "false",
-        }
-        return self.done(code, ext, body)
-
-    def commit(self, topic: str, key: str, body: bytes) -> None:
-        """Send a message as a transaction that succeeds."""
-        text = f"UNIQ_KEY\x01{key}\x02TRAN_MSG\x01true\x02PGROUP\x01senders\x02"
-        half = self.send(topic, text, body, flag=TRANSACTION_PREPARED).ext or {}
-        ext = {
-            "producerGroup": "senders",
-            "tranStateTableOffset": half["queueOffset"],
-            "commitLogOffset": str(int(half["msgId"][16:], 16)),
-            "commitOrRollback": str(TRANSACTION_COMMIT),
-            "fromTransactionCheck": "false",
-            "msgId": key,
-            "transactionId": key,
-        }
-        self.done(RequestCode.END_TRANSACTION, ext)
-
-    def found(self, topic: str, key: str) -> list[bytes]:
-        """The bodies of the messages with a key."""
-        ext = {
-            "topic": topic,
-            "key": key,
-            "maxNum": "10",
-            "beginTimestamp": "0",
-            "endTimestamp": str(1 << 62),
-        }
-        answer = self(RequestCode.QUERY_MESSAGE, ext)
-        return [message.body for message in decode_all(answer.body)]
-
-    def pulled(self, topic: str, group: str, flags: int) -> Iterator[tuple[int, bytes]]:
-        """All messages of a queue, as a member of a group is given them."""
-        at = 0
-        while True:
-            ext = {
-                "consumerGroup": group,
-                "topic": topic,
-                "queueId": "0",
-                "queueOffset": str(at),
-                "maxMsgNums": "32",
-                "sysFlag": str(flags),
-                "commitOffset": "0",
-                "suspendTimeoutMillis": "0",
-                "subscription": "*",
-                "subVersion": "7",
-                "expressionType": "TAG",
-            }
-            answer = self(RequestCode.PULL_MESSAGE, ext)
-            if answer.code == ResponseCode.PULL_NOT_FOUND:
-                return
-            if answer.code != ResponseCode.PULL_RETRY_IMMEDIATELY:
-                assert answer.code == ResponseCode.SUCCESS, answer
-                for message in decode_all(answer.body):
-                    for part in unwrap(message):
-                        yield part.queue_offset, part.body
-            assert answer.ext is not None
-            at = int(answer.ext["nextBeginOffset"])
-
 
 class QueueHandOverTests(SynchronousTestCase):
     """From a Java broker to ours, and back."""
@@ -208,7 +74,7 @@ class QueueHandOverTests(SynchronousTestCase):
 
         over.cluster.broker.start()
         ask = self.asker(over)
-        ask.subscribe()
+        ask.subscribe(PLAIN, GROUP, WANTED)
         self.read(ask, COUNT)
         self.write(ask, COUNT)
         self.read(ask, 2 * COUNT)
@@ -221,7 +87,7 @@ class QueueHandOverTests(SynchronousTestCase):
 
         over.java.start()
         ask = self.asker(over)
-        ask.subscribe()
+        ask.subscribe(PLAIN, GROUP, WANTED)
         self.read(ask, 2 * COUNT)
         self.write(ask, 2 * COUNT)
         self.read(ask, 3 * COUNT)
@@ -253,7 +119,7 @@ class QueueHandOverTests(SynchronousTestCase):
 
     def write(self, ask: Asker, start: int) -> None:
         """Send messages of each kind to the broker that is up."""
-        ask.subscribe()
+        ask.subscribe(PLAIN, GROUP, WANTED)
         for n in range(start, start + COUNT):
             light = f"INNER_MULTI_DISPATCH\x01{LIGHT}\x02" if n % 2 else ""
             text = f"UNIQ_KEY\x01U{n}\x02TAGS\x01t\x02a\x01{n % 4}\x02{light}"
@@ -359,14 +225,16 @@ class QueueHandOverTests(SynchronousTestCase):
         """Between clean stops."""
         self.hand_over(signal.SIGTERM)
 
-    def test_killed(self) -> None:
-        """Between kills."""
-        self.hand_over(signal.SIGKILL)
-
-    def test_stoppedWithCrcs(self) -> None:
-        """Between clean stops, with a CRC in each record."""
-        self.with_crcs(signal.SIGTERM)
-
     def test_killedWithCrcs(self) -> None:
         """Between kills, with a CRC in each record."""
         self.with_crcs(signal.SIGKILL)
+
+    if HEAVY:
+
+        def test_killed(self) -> None:
+            """Between kills."""
+            self.hand_over(signal.SIGKILL)
+
+        def test_stoppedWithCrcs(self) -> None:
+            """Between clean stops, with a CRC in each record."""
+            self.with_crcs(signal.SIGTERM)

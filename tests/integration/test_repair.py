@@ -23,10 +23,10 @@ from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.storetools import inspect
 from rocketbroker.storetools.repair.filler_records import LOST
 from tests.integration import corpus
+from tests.integration.handover import HandOver, queue_by_queue
 from tests.integration.javacase import until
 from tests.integration.javaclient import JavaError
 from tests.integration.servers import environment
-from tests.integration.test_handover import HandOver, queue_by_queue
 
 #: So many messages the Java broker writes.
 MESSAGES = 20_000

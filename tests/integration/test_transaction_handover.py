@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.headers.send import TRANSACTION_COMMIT, TRANSACTION_ROLLBACK
-from tests.integration.test_handover import HandOver
+from tests.integration.handover import HandOver
 from tests.integration.transactional import TransactionalProducer, stored
 
 TOPIC = "Handed"
