@@ -15,6 +15,7 @@ from rocketbroker.broker.clients.consumer_notify import ConsumerNotify
 from rocketbroker.broker.clients.consumers import ConsumerRegistry
 from rocketbroker.broker.clients.heartbeats import Heartbeats
 from rocketbroker.broker.clients.producers import ProducerRegistry
+from rocketbroker.broker.clients.queue_assignment import QueueAssignment
 from rocketbroker.broker.clients.queue_locks import QueueLocks
 from rocketbroker.broker.clients.sql_filters import Filters
 from rocketbroker.broker.diagnostics.group_diagnosis import GroupDiagnosis
@@ -115,12 +116,17 @@ class Parts:
         self.consumers = ConsumerRegistry(
             seconds, self.consumer_notify.consumer_ids_changed
         )
-        route = self.name_server_api.route
+        self.routes = RouteCache(
+            seconds,
+            options.broker_name,
+            self.settings.name_servers,
+            self.name_server_api.route,
+        )
         self.diagnosis = GroupDiagnosis(
             self.consumers,
             self.topics,
             self.groups,
-            RouteCache(seconds, options.broker_name, self.settings.name_servers, route),
+            self.routes,
             seconds,
             self._environment.wall_ms,
         )
@@ -347,6 +353,14 @@ class Parts:
             self.locks,
             self.diagnosis,
             self.cleanup,
+            QueueAssignment(
+                self.settings.broker,
+                self.topics,
+                self.groups,
+                self.consumers,
+                self.request_modes,
+                self.routes.queues if self.settings.name_servers else None,
+            ),
             ConsumerInfo(
                 self.topics, self.groups, self.offsets, self.consumers, self.store
             ),

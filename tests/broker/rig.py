@@ -12,6 +12,7 @@ from twisted.python.failure import Failure
 from rocketbroker.broker.broker import Broker
 from rocketbroker.broker.environment import BrokerEnvironment
 from rocketbroker.broker.json_table import JsonTable
+from rocketbroker.broker.registration.name_server_api import Caller
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import ConnectionLost, StoreError
 from rocketbroker.records import record
@@ -74,6 +75,7 @@ class Rig:
         threads: bool = False,
         disk: MemoryDisk | None = None,
         start_ms: int = WALL_MS,
+        client: Caller | None = None,
     ) -> None:
         """
         @param settings: RocketMQ's keys.
@@ -81,6 +83,7 @@ class Rig:
             is done at once.
         @param disk: what an earlier one has left.
         @param start_ms: the time of day.
+        @param client: calls name servers; if none is given, nobody is reached.
         """
         self.start_ms = start_ms
         self.clock = Clock()
@@ -103,7 +106,7 @@ class Rig:
             self.disk,
             store,
             self.threads if threads else at_once,
-            NoNameServers(),
+            client or NoNameServers(),
             Turns(),
             UniqueKeys(b"\x0a\0\0\1", 1, 2, self.wall_ms),
             [],

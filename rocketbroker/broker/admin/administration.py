@@ -12,7 +12,6 @@ from rocketbroker.broker.admin.reset_offset import ResetOffset
 from rocketbroker.broker.admin.runtime_info import RuntimeInfo
 from rocketbroker.broker.admin.settings_requests import SettingsRequests
 from rocketbroker.broker.admin.topic_admin import TopicAdmin
-from rocketbroker.broker.clients.queue_assignment import QueueAssignment
 from rocketbroker.broker.environment import BrokerEnvironment, Part
 from rocketbroker.broker.parts import Parts
 
@@ -80,16 +79,6 @@ def about_consumers(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
             parts.scheduler.dispatch,
             environment.wall_ms,
             environment.in_thread,
-        ),
-        QueueAssignment(
-            environment.clock.seconds,
-            options,
-            parts.topics,
-            parts.groups,
-            parts.consumers,
-            parts.request_modes,
-            settings.name_servers,
-            parts.name_server_api.route,
         ),
         CloneOffsets(store, parts.topics, parts.groups, parts.offsets, parts.consumers),
         ClientRelay(

@@ -1,21 +1,20 @@
 # -*- test-case-name: tests.broker.clients.test_queue_assignment -*-
-"""Which queues a member of a group consumes, decided here: 400, and how: 401.
+"""Queues assigned to the members of a group by the broker (400), and the mode (401).
 
-Clients that leave it to the broker ask every 20 seconds. The queues are those of all
-brokers that have the topic, as name servers know them; a broker without name servers
-takes its own. All consume by pulls.
-
-Rules: the broker sheet, section 19.
+Clients that leave the allocation to the broker ask every 20 seconds. The queues are
+those of all brokers that have the topic, as name servers know them; a broker without
+name servers takes its own. All members consume by pulls. docs/facts/broker.md 19.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final, Self, TypeVar, final
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Self, final
 
 import attrs
 from twisted.internet.defer import Deferred
 
+from rocketbroker.allocation.strategies import allocate
 from rocketbroker.broker.clients.consumers import BROADCASTING, ConsumerRegistry
 from rocketbroker.broker.json_bodies import decoded, with_body
 from rocketbroker.broker.metadata.groups import GroupTable
@@ -30,30 +29,21 @@ from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (
     NoPermission,
     RequestCodeNotSupported,
-    RocketbrokerError,
     SubscriptionGroupNotExist,
     TopicNotExist,
 )
 from rocketbroker.records.names import is_lmq, is_retry_topic
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
 from rocketbroker.wire.bodies.queues import MessageQueue
-from rocketbroker.wire.bodies.routes import TopicRouteData
+from rocketbroker.wire.bodies.routes import QueueData
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command, response_to
 from rocketbroker.wire.fields import Fields
 
-#: For how long a route is taken to be right.
-ROUTE_SECONDS: Final = 30.0
-
-#: How many routes are kept: clients ask for any topic. Beyond it all are asked again.
-MAX_ROUTES: Final = 4096
-
-T = TypeVar("T")
-
 
 @attrs.frozen(kw_only=True)
 class Question:
-    """The body of request 400: who asks for its queues of which topic."""
+    """The body of request 400: a member that asks for its queues of a topic."""
 
     topic: str
     consumer_group: str
@@ -83,28 +73,23 @@ class QueueAssignment:
 
     def __init__(
         self,
-        seconds: Callable[[], float],
         options: BrokerOptions,
         topics: TopicTable,
         groups: GroupTable,
         consumers: ConsumerRegistry,
         modes: MessageRequestModes,
-        name_servers: Sequence[str],
-        ask_route: Callable[[str, str], Deferred[TopicRouteData]],
+        find_queues: Callable[[str], Awaitable[Sequence[QueueData]]] | None,
     ) -> None:
         """
-        @param seconds: monotonic time.
-        @param ask_route: asks a name server, by its address, for a topic's route.
+        @param find_queues: finds the queues of a topic at all brokers; None if there
+            are no name servers to know them.
         """
-        self._seconds = seconds
         self._options = options
         self._topics = topics
         self._groups = groups
         self._consumers = consumers
         self._modes = modes
-        self._name_servers = tuple(name_servers)
-        self._ask_route = ask_route
-        self._routes: dict[str, tuple[float, list[MessageQueue]]] = {}
+        self._find_queues = find_queues
 
     def register(self, table: IResponderTable) -> None:
         """Answer on a port."""
@@ -152,11 +137,11 @@ class QueueAssignment:
             online = self._consumers.group(group)
             found = None
             if online is not None:
-                found = shares(
+                found = allocate(
+                    question.strategy_name,
                     sorted(queues),
                     sorted(online.client_ids()),
                     question.client_id,
-                    question.strategy_name,
                 )
         else:
             found = queues or None
@@ -176,78 +161,14 @@ class QueueAssignment:
         name = self._options.broker_name
         if is_lmq(topic):
             return [MessageQueue(topic, name, 0)]
-        if not self._name_servers:
+        if self._find_queues is None:
             config = self._topics.config(topic)
             if config is None or not config.perm & READ:
                 return []
             return [MessageQueue(topic, name, n) for n in range(config.read_queue_nums)]
-        known = self._routes.get(topic)
-        if known is not None and self._seconds() - known[0] < ROUTE_SECONDS:
-            return known[1]
-        for server in self._name_servers:
-            try:
-                route = await self._ask_route(server, topic)
-            except RocketbrokerError:
-                continue
-            if len(self._routes) >= MAX_ROUTES:
-                self._routes.clear()
-            queues = queues_of(topic, route)
-            self._routes[topic] = self._seconds(), queues
-            return queues
-        # What was right is better than nothing: consumers would stand still.
-        return [] if known is None else known[1]
-
-
-def queues_of(topic: str, route: TopicRouteData) -> list[MessageQueue]:
-    """The queues of a route that can be read."""
-    return [
-        MessageQueue(topic, data.broker_name, number)
-        for data in route.queue_datas
-        if data.perm & READ
-        for number in range(data.read_queue_nums)
-    ]
-
-
-def shares(
-    queues: Sequence[MessageQueue],
-    members: Sequence[str],
-    member: str,
-    strategy: str,
-) -> list[MessageQueue] | None:
-    """The queues of one member.
-
-    @param queues: all, sorted.
-    @param members: all, sorted.
-    @return: none for who is not a member; None for an unknown strategy.
-    """
-    if strategy not in STRATEGIES:
-        return None
-    if member not in members:
-        return []
-    return STRATEGIES[strategy](queues, members.index(member), len(members))
-
-
-def averaged(queues: Sequence[T], at: int, count: int) -> list[T]:
-    """AVG: as many for each member, in one piece; the first ones get one more.
-
-    >>> [averaged("abcde", at, 2) for at in range(2)]
-    [['a', 'b', 'c'], ['d', 'e']]
-    """
-    size, more = divmod(len(queues), count)
-    begin = at * size + min(at, more)
-    return list(queues[begin : begin + size + (at < more)])
-
-
-def by_circle(queues: Sequence[T], at: int, count: int) -> list[T]:
-    """AVG_BY_CIRCLE: dealt out like cards.
-
-    >>> [by_circle("abcde", at, 2) for at in range(2)]
-    [['a', 'c', 'e'], ['b', 'd']]
-    """
-    return list(queues[at::count])
-
-
-#: The strategies that clients name.
-STRATEGIES: Final[
-    dict[str, Callable[[Sequence[MessageQueue], int, int], list[MessageQueue]]]
-] = {"AVG": averaged, "AVG_BY_CIRCLE": by_circle}
+        return [
+            MessageQueue(topic, data.broker_name, number)
+            for data in await self._find_queues(topic)
+            if data.perm & READ
+            for number in range(data.read_queue_nums)
+        ]

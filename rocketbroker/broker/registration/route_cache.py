@@ -1,9 +1,11 @@
 # -*- test-case-name: tests.broker.registration.test_route_cache -*-
-"""Whether topics that this broker does not have are on others: name servers know.
+"""The routes of topics at other brokers, as name servers know them.
 
-Clients tell every broker all that they subscribe to, so that in a cluster most brokers
-hear of topics that they do not have. Who looks for topics that nobody has asks here, as
-often as he likes: the answer is what was heard last, and is asked for anew each minute.
+Clients tell every broker all their subscriptions, so that in a cluster most brokers
+hear of topics that they do not have. The diagnosis of groups asks here whether another
+broker has such a topic, and clients that leave the allocation to the broker ask for the
+queues of all brokers. Either may ask as often as it likes: an answer holds for
+L{ANSWER_SECONDS}, as long as a client keeps a route.
 """
 
 from __future__ import annotations
@@ -14,12 +16,13 @@ from typing import Final, final
 from twisted.internet.defer import Deferred
 
 from rocketbroker.errors import RocketbrokerError, TopicNotExist
-from rocketbroker.wire.bodies.routes import TopicRouteData
+from rocketbroker.wire.bodies.routes import QueueData, TopicRouteData
 
 #: For how long an answer is taken to be right.
-ANSWER_SECONDS: Final = 60.0
+ANSWER_SECONDS: Final = 30.0
 
-#: So many questions are under way at once; the others wait until somebody asks again.
+#: So many questions of L{RouteCache.has} are under way at once; the others wait for
+#: the next call.
 MAX_ASKED: Final = 16
 
 #: So many answers are kept: topics are what clients say. Beyond it all are forgotten.
@@ -27,8 +30,25 @@ MAX_KNOWN: Final = 4096
 
 
 @final
+class _Route:
+    """The last answers about one topic.
+
+    @ivar is_there: whether the name servers know it.
+    @ivar queues: its queues, as they were when it was there for the last time.
+    @ivar at: when the last answer came.
+    """
+
+    __slots__ = ("at", "is_there", "queues")
+
+    def __init__(self, is_there: bool, queues: Sequence[QueueData], at: float) -> None:
+        self.is_there = is_there
+        self.queues = queues
+        self.at = at
+
+
+@final
 class RouteCache:
-    """What name servers say of topics."""
+    """The routes of topics, asked for when they are needed."""
 
     def __init__(
         self,
@@ -48,7 +68,7 @@ class RouteCache:
         self._broker_name = broker_name
         self._name_servers = tuple(name_servers)
         self._ask_route = ask_route
-        self._known: dict[str, tuple[bool, float]] = {}
+        self._known: dict[str, _Route] = {}
         self._asking: set[str] = set()
 
     def has(self, topic: str) -> bool | None:
@@ -59,32 +79,59 @@ class RouteCache:
         """
         if not self._name_servers:
             return False
-        known = self._known.get(topic)
-        is_old = known is None or self._seconds() - known[1] >= ANSWER_SECONDS
-        if is_old and topic not in self._asking and len(self._asking) < MAX_ASKED:
+        if (
+            not self._is_fresh(self._known.get(topic))
+            and topic not in self._asking
+            and len(self._asking) < MAX_ASKED
+        ):
             self._asking.add(topic)
             asked = Deferred.fromCoroutine(self._ask(topic))
             asked.addBoth(lambda _: self._asking.discard(topic))
-            known = self._known.get(topic)
-        return None if known is None else known[0]
+        known = self._known.get(topic)
+        if known is None:
+            return None
+        return known.is_there and any(
+            data.broker_name != self._broker_name for data in known.queues
+        )
 
     def may_appear(self, topic: str) -> bool:
         """Whether a topic that no broker is known to have may be there later."""
         return bool(self._name_servers) and self.has(topic) is not True
 
+    async def queues(self, topic: str) -> Sequence[QueueData]:
+        """The queues of a topic at all brokers.
+
+        A topic that is not known is asked for each time. While no name server has it,
+        the queues heard last are returned: without any, consumers would stand still
+        whenever a name server starts anew.
+        """
+        known = self._known.get(topic)
+        if known is None or not known.is_there or not self._is_fresh(known):
+            await self._ask(topic)
+            known = self._known.get(topic)
+        return () if known is None else known.queues
+
+    def _is_fresh(self, known: _Route | None) -> bool:
+        return known is not None and self._seconds() - known.at < ANSWER_SECONDS
+
     async def _ask(self, topic: str) -> None:
-        """Ask one name server after the other, until one answers."""
+        """Ask one name server after the other, until one knows the topic."""
+        answered = False
         for server in self._name_servers:
             try:
                 route = await self._ask_route(server, topic)
             except TopicNotExist:
-                found = False
+                answered = True
             except RocketbrokerError:
                 continue
             else:
-                names = {data.broker_name for data in route.queue_datas}
-                found = bool(names - {self._broker_name})
-            if len(self._known) >= MAX_KNOWN:
-                self._known.clear()
-            self._known[topic] = found, self._seconds()
-            return
+                self._keep(topic, True, route.queue_datas)
+                return
+        if answered:
+            known = self._known.get(topic)
+            self._keep(topic, False, () if known is None else known.queues)
+
+    def _keep(self, topic: str, is_there: bool, queues: Sequence[QueueData]) -> None:
+        if topic not in self._known and len(self._known) >= MAX_KNOWN:
+            self._known.clear()
+        self._known[topic] = _Route(is_there, queues, self._seconds())

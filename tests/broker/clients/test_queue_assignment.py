@@ -4,26 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from twisted.internet.defer import Deferred, fail, succeed
+from twisted.internet.defer import Deferred, succeed
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.clients.queue_assignment import (
-    MAX_ROUTES,
-    ROUTE_SECONDS,
-    QueueAssignment,
-    averaged,
-    by_circle,
-)
-from rocketbroker.broker.metadata.message_request_mode import (
-    MessageRequestModes,
-    RequestMode,
-)
-from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.broker.metadata.message_request_mode import RequestMode
 from rocketbroker.errors import (
     BrokerError,
     NoPermission,
     RequestCodeNotSupported,
-    RequestTimeout,
     SubscriptionGroupNotExist,
     SystemFailure,
     TopicNotExist,
@@ -31,7 +19,7 @@ from rocketbroker.errors import (
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.wire.bodies.heartbeats import ConsumerData
 from rocketbroker.wire.bodies.routes import QueueData, TopicRouteData
-from rocketbroker.wire.command import Command
+from rocketbroker.wire.command import Command, response_to
 from rocketbroker.wire.fastjson import dumps, loads
 from tests.broker.rig import Rig
 
@@ -39,33 +27,19 @@ from tests.broker.rig import Rig
 class AssignmentCase(SynchronousTestCase):
     """Topic T with two queues at each of two brokers; group G has two members."""
 
-    servers: tuple[str, ...] = ("n1", "n2")
+    servers = "n1:9876"
 
     def setUp(self) -> None:
         """A broker that name servers answer."""
-        self.asked: list[tuple[str, str]] = []
-        self.down: set[str] = set()
         self.make()
 
     def make(self, **settings: str) -> None:
         """A broker with these settings."""
-        self.rig = rig = Rig(settings)
+        self.rig = rig = Rig({"namesrvAddr": self.servers, **settings}, client=self)
         self.addCleanup(rig.close)
         rig.topic("T", queues=3)
         rig.groups.find("G")
-        options = BrokerOptions.from_properties({"brokerName": "broker-a", **settings})
-        self.modes = MessageRequestModes(options, rig.file("modes"))
-        self.assignments = QueueAssignment(
-            rig.clock.seconds,
-            options,
-            rig.topics,
-            rig.groups,
-            rig.consumers,
-            self.modes,
-            self.servers,
-            self.route,
-        )
-        self.assignments.register(rig.table)
+        self.modes = rig.broker.request_modes
         for name in ("one", "two"):
             self.join(name)
 
@@ -76,20 +50,21 @@ class AssignmentCase(SynchronousTestCase):
             RecordedConnection(), client_id, "JAVA", 479, data, False
         )
 
-    def route(self, server: str, topic: str) -> Deferred[TopicRouteData]:
-        """What name servers say."""
-        self.asked.append((server, topic))
-        if server in self.down:
-            return fail(RequestTimeout("late"))
-        if not topic.startswith("T"):
-            return fail(TopicNotExist("no"))
+    def invoke(
+        self, address: str, command: Command, timeout: float
+    ) -> Deferred[Command]:
+        """A name server's answer to the question for a route."""
+        assert command.ext is not None
+        if command.ext["topic"] != "T":
+            return succeed(response_to(command, TopicNotExist.code))
         two = {"read_queue_nums": 2, "write_queue_nums": 9}
         queues = [
             QueueData(broker_name="b", perm=6, **two),
             QueueData(broker_name="a", perm=4, **two),
             QueueData(broker_name="c", perm=2, **two),
         ]
-        return succeed(TopicRouteData(queue_datas=queues))
+        route = TopicRouteData(queue_datas=queues)
+        return succeed(response_to(command, body=dumps(route.to_json())))
 
     def send(self, code: int, value: dict[str, object]) -> Command:
         """A request with a body."""
@@ -161,38 +136,10 @@ class PullTests(AssignmentCase):
                 self.rig.ask(400, {}, body)
 
 
-class RouteTests(AssignmentCase):
-    """Where the queues come from."""
-
-    def test_kept(self) -> None:
-        """A route is asked for once in a while."""
-        self.assign()
-        self.assign("two")
-        self.assertEqual(self.asked, [("n1", "T")])
-        self.rig.clock.advance(ROUTE_SECONDS)
-        self.assign()
-        self.assertEqual(len(self.asked), 2)
-
-    def test_down(self) -> None:
-        """The next name server is asked; with none the last route holds."""
-        self.down = {"n1"}
-        first = self.assign()
-        self.assertEqual([server for server, _ in self.asked], ["n1", "n2"])
-        self.down = {"n1", "n2"}
-        self.rig.clock.advance(ROUTE_SECONDS)
-        self.assertEqual(self.assign(), first)
-
-    def test_limit(self) -> None:
-        """Routes do not pile up."""
-        for number in range(MAX_ROUTES + 1):
-            self.assign(topic=f"T{number}")
-        self.assertEqual(len(self.assignments._routes), 1)
-
-
 class AloneTests(AssignmentCase):
     """A broker without name servers."""
 
-    servers = ()
+    servers = ""
 
     def test_own(self) -> None:
         """It assigns its own queues."""
@@ -240,18 +187,3 @@ class ModeTests(AssignmentCase):
         self.assertIsNone(self.rig.groups.config("New"))
         self.assertEqual(self.set_mode(consumerGroup="New", mode="PULL").code, 0)
         self.assertIsNotNone(self.rig.groups.config("New"))
-
-
-class StrategyTests(SynchronousTestCase):
-    """How queues are shared."""
-
-    def test_everyQueueOnce(self) -> None:
-        """Whatever the numbers, each queue has one member, and shares differ by one."""
-        for share in (averaged, by_circle):
-            for queues in range(8):
-                for count in range(1, 10):
-                    found = [share(range(queues), at, count) for at in range(count)]
-                    flat = sorted(queue for part in found for queue in part)
-                    self.assertEqual(flat, list(range(queues)))
-                    sizes = [len(part) for part in found]
-                    self.assertLessEqual(max(sizes) - min(sizes), 1)

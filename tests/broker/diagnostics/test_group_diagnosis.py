@@ -268,9 +268,9 @@ class DiscrepanciesTests(SynchronousTestCase):
         """A topic that another broker has is not missing, nor one of which name servers
         have not said so; and one that comes up there is no longer."""
         self.world = World(["n:9876"])
-        self.world.others.add("RouteCache")
+        self.world.others.add("Elsewhere")
         (one,) = peers(1)
-        self.world.beat(one, {"RouteCache": "*", "Nowhere": "*"})
+        self.world.beat(one, {"Elsewhere": "*", "Nowhere": "*"})
         self.assertEqual(self.world.kinds(), [("topic-missing", "Nowhere")])
         self.world.others.add("Nowhere")
         self.world.clock.advance(ANSWER_SECONDS)

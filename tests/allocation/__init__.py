@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.allocation -*-
+"""Tests of rocketbroker.allocation."""
