@@ -18,6 +18,7 @@ from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.broker import Broker
 from rocketbroker.broker.clients.consumers import ConsumerGroup
 from rocketbroker.broker.send.append_batcher import SIZE_BOUNDS, QueueSends
+from rocketbroker.metrics.failures import add_periodic
 from rocketbroker.metrics.lag import (
     Lag,
     first_store_time,
@@ -469,6 +470,7 @@ class BrokerFamilies:
             ("pulls_cold", "pulls that waited for the disk", broker.pulling.cold_pulls),
         ):
             samples.counter(f"rocketbroker_{name}_total", words, value)
+        add_periodic(samples, broker)
         self._add_followers(samples)
 
     def _add_followers(self, samples: Samples) -> None:

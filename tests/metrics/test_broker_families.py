@@ -310,6 +310,14 @@ class BrokerFamiliesTests(SynchronousTestCase):
         self.assertEqual(self.value("rocketbroker_corrupt_records_total"), 1)
         self.assertEqual(self.value("rocketbroker_discarded_bytes_total"), 0)
 
+    def test_periodic(self) -> None:
+        """Failures of periodic work are counted, by work."""
+        self.broker.long_polling.start()
+        self.addCleanup(self.broker.long_polling.stop)
+        self.broker.long_polling.periodic.calls[0].failures = 3
+        name = "rocketbroker_periodic_failures_total"
+        self.assertEqual(self.value(name, work="check of held pulls"), 3)
+
     def test_followers(self) -> None:
         """How far each follower is behind, and how often it failed."""
         plugin = Plugin()

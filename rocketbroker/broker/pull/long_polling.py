@@ -21,11 +21,11 @@ from heapq import heapify, heappop, heappush
 from typing import Final, final
 
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
-from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.remoting.interfaces import IConnection
+from rocketbroker.remoting.periodic import PeriodicWork
 from rocketbroker.store.interfaces import (
     Arrival,
     IQueue,
@@ -110,6 +110,7 @@ class LongPolling:
     @ivar expired: how many were woken because their time was over.
     @ivar dropped: how many went with their connection.
     @ivar refused: how many were not held because there were too many.
+    @ivar periodic: the regular check; no error ends it.
     """
 
     _log = Logger()
@@ -137,18 +138,17 @@ class LongPolling:
         self._cost = 0
         self._stopped = False
         self._timer: IDelayedCall | None = None
-        self._check = LoopingCall(self.check)
-        self._check.clock = clock
+        self.periodic = PeriodicWork(clock)
 
     def start(self) -> None:
         """Begin the regular check."""
-        self._check.start(self._short_seconds or CHECK_SECONDS, now=False)
+        seconds = self._short_seconds or CHECK_SECONDS
+        self.periodic.every("check of held pulls", seconds, seconds, self.check)
 
     def stop(self) -> None:
         """Forget all held pulls, end all timers, and hold nothing any more."""
         self._stopped = True
-        if self._check.running:
-            self._check.stop()
+        self.periodic.stop()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

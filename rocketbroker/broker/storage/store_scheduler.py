@@ -22,7 +22,6 @@ from typing import Final, final
 
 from twisted.internet.defer import Deferred, DeferredList
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
-from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
@@ -30,6 +29,7 @@ from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.storage.flush_policy import FlushPolicy
 from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.config.store import StoreOptions
+from rocketbroker.remoting.periodic import PeriodicCall, PeriodicWork
 from rocketbroker.store.interfaces import Arrival, IStore
 
 #: How long entries wait for others before they are dispatched together.
@@ -71,6 +71,7 @@ class StoreScheduler:
 
     @ivar dispatches: how many dispatch steps found something.
     @ivar failures: how many steps failed.
+    @ivar periodic: the regular steps; no error ends them.
     """
 
     _log = Logger()
@@ -99,42 +100,40 @@ class StoreScheduler:
         self._dispatching = False
         self._refused = False
         self._room_at = 0.0
-        self._loops: list[tuple[LoopingCall, float]] = []
         self._running: dict[str, Deferred[None]] = {}
-        timing = self._timing = FlushPolicy(clock, store, options, group_commit)
-        if not group_commit.synchronous:
-            self._every(options.flush_interval_commit_log / 1000.0, timing.flush)
-        self._woken: LoopingCall | None = None
-        if group_commit.holds_back:
-            seconds = options.commit_interval_commit_log / 1000.0
-            loop = self._every(seconds, self._commit)
-            if options.wake_commit_when_put_message:
-                self._woken = loop
-        self._every(options.flush_interval_consume_queue / 1000.0, self._flush_queues)
-        self._every(ALLOCATE_SECONDS, self._allocate)
-        self._every(TELL_SECONDS, self._tell)
+        self._timing = FlushPolicy(clock, store, options, group_commit)
+        self._options = options
+        self._group_commit = group_commit
+        self._commits: PeriodicCall | None = None
+        self.periodic = PeriodicWork(clock)
         group_commit.on_flush(self.appended)
-
-    def _every(self, seconds: float, step: Callable[[], None]) -> LoopingCall:
-        loop = LoopingCall(step)
-        loop.clock = self._clock
-        self._loops.append((loop, seconds))
-        return loop
 
     def start(self) -> None:
         """Begin all regular work; the next segment is made now."""
-        for loop, seconds in self._loops:
-            loop.start(seconds, now=False)
+        options, timing = self._options, self._timing
+        if not self._group_commit.synchronous:
+            seconds = options.flush_interval_commit_log / 1000.0
+            self._every("flush of the commit log", seconds, timing.flush)
+        if self._group_commit.holds_back:
+            seconds = options.commit_interval_commit_log / 1000.0
+            self._commits = self._every("commit", seconds, self._commit)
+        seconds = options.flush_interval_consume_queue / 1000.0
+        self._every("flush of consume queues", seconds, self._flush_queues)
+        self._every("allocation of segments", ALLOCATE_SECONDS, self._allocate)
+        self._every("report of findings", TELL_SECONDS, self._tell)
         self._allocate()
         self.appended()
         self._index_later()
 
+    def _every(
+        self, name: str, seconds: float, step: Callable[[], None]
+    ) -> PeriodicCall:
+        return self.periodic.every(name, seconds, seconds, step)
+
     def stop(self) -> Deferred[None]:
         """End all regular work; fires when no thread works for it any more."""
         self._stopped = True
-        for loop, _ in self._loops:
-            if loop.running:
-                loop.stop()
+        self.periodic.stop()
         if self._soon is not None:
             self._soon.cancel()
             self._soon = None
@@ -190,10 +189,11 @@ class StoreScheduler:
         self._soon = None
         self._refused = False
         self._timing.appended()
-        if self._woken is not None and self._woken.running:
+        if self._commits is not None and self._options.wake_commit_when_put_message:
             # It waits its whole time again, and then everything is due; else what came
             # soon after a commit would wait for two rounds.
-            self._woken.reset()
+            self._commits.stop()
+            self._commits.start(self._options.commit_interval_commit_log / 1000.0)
         store = self._store
         if store.lacks_room() and self._clock.seconds() >= self._room_at:
             self._room_at = self._clock.seconds() + HASTE_SECONDS

@@ -119,6 +119,17 @@ class HoldingTests(SynchronousTestCase):
         self.clock.advance(0.1)
         self.assertEqual(self.woken, ["a"])
 
+    def test_checkFails(self) -> None:
+        """A check that fails is logged and counted, and the next one comes."""
+        self.long_polling.hold(self.held("a", matches=lambda code: False))
+        del self.queue.max_offset
+        self.clock.advance(CHECK_SECONDS)
+        self.assertEqual(len(self.flushLoggedErrors(AttributeError)), 1)
+        self.assertEqual(self.long_polling.periodic.calls[0].failures, 1)
+        self.queue.max_offset = 1
+        self.clock.advance(CHECK_SECONDS)
+        self.assertEqual(self.woken, ["a"])
+
     def test_checkNothingNew(self) -> None:
         """In a queue that did not move nobody is woken by the check."""
         self.long_polling.hold(self.held("a"))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterator
+from typing import Any
 
 from twisted.internet.task import Clock
 from twisted.logger import LogLevel, capturedLogs
@@ -11,10 +13,32 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.broker.storage.cleanup import LOOK_SECONDS, Cleanup
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.blocks import BLOCK
+from rocketbroker.store.message_store import Store
 from rocketbroker.store.retention.cleaner import local_hour
 from rocketbroker.store.running_flags import DISK_FULL
 from rocketbroker.testing.threads import Threads
 from tests.broker.rig import Rig
+
+
+class Failing:
+    """A store that has a mistake in its cleaning, or in its look at the disks."""
+
+    def __init__(self, store: Store, broken: str) -> None:
+        self._store = store
+        self.broken = broken
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def clean(self) -> Iterator[int]:
+        """Steps of cleaning, or the mistake."""
+        assert self.broken != "clean" or 1 // 0
+        return self._store.clean()
+
+    def look_at_disk(self) -> None:
+        """A look, or the mistake."""
+        assert self.broken != "look" or 1 // 0
+        self._store.look_at_disk()
 
 
 class CleaningTests(SynchronousTestCase):
@@ -58,7 +82,7 @@ class CleaningTests(SynchronousTestCase):
 
     def test_rounds(self) -> None:
         """The first round begins after a minute, its steps have pauses, the next one
-        comes an interval after its end; what has gone is told."""
+        begins an interval after its beginning; removed files are logged."""
         self.assertEqual(self.left(59.9), 6)
         with capturedLogs() as events:
             for seconds, left in ((0.1, 5), (0.4, 5), (0.1, 4), (0.5, 3)):
@@ -71,7 +95,7 @@ class CleaningTests(SynchronousTestCase):
             "begins at 196608.",
         )
         self.assertEqual(self.cleanup.rounds, 1)
-        self.assertEqual(self.left(19.9), 3)
+        self.assertEqual(self.left(18.9), 3)
         self.assertEqual(self.left(0.1), 2)
         self.cleanup.stop()
 
@@ -94,6 +118,18 @@ class CleaningTests(SynchronousTestCase):
         (event,) = events
         self.assertEqual(event["log_level"], LogLevel.error)
         self.assertIn("cannot be removed", event["log_format"].format(**event))
+        self.cleanup.stop()
+
+    def test_failure(self) -> None:
+        """A round that fails is logged and counted, and the next one comes."""
+        store = Failing(self.rig.store, "clean")
+        self.cleanup._store = store  # type: ignore[assignment]
+        self.assertEqual(self.left(60), 6)
+        store.broken = ""
+        self.left(19.9)
+        self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)
+        self.assertEqual(self.cleanup.periodic.calls[1].failures, 1)
+        self.assertEqual(self.left(0.1), 5)
         self.cleanup.stop()
 
     def test_stop(self) -> None:
@@ -166,6 +202,17 @@ class LookTests(SynchronousTestCase):
         self.successResultOf(done)
         self.assertEqual(self.clock.getDelayedCalls(), [])
         self.successResultOf(self.cleanup.stop())
+
+    def test_failure(self) -> None:
+        """A look that fails is logged and counted, and the next one comes."""
+        store = Failing(self.rig.store, "look")
+        self.cleanup._store = store  # type: ignore[assignment]
+        self.look()
+        self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)
+        self.assertEqual(self.cleanup.periodic.calls[0].failures, 1)
+        store.broken = ""
+        self.ballast.allocate(0, 100 * BLOCK)
+        self.assertEqual(len(self.look()), 1)
 
     def test_noAnswer(self) -> None:
         """A disk that does not answer is asked again."""

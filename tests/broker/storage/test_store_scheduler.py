@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from typing import Any
 
 from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
@@ -21,7 +22,25 @@ from rocketbroker.broker.storage.store_scheduler import (
 )
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.store.interfaces import Arrival, Draft
+from rocketbroker.store.message_store import Store
 from tests.broker.rig import HOST, Rig
+
+
+class Mistaken:
+    """A store that fails to name its findings, for the first time."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._asked = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def findings(self) -> list[str]:
+        """An error, then a finding."""
+        self._asked += 1
+        assert self._asked > 1 or 1 // 0
+        return ["Found."]
 
 
 class UpkeepCase(SynchronousTestCase):
@@ -234,6 +253,22 @@ class RegularTests(UpkeepCase):
                 self.advance(TELL_SECONDS)
         (event,) = events
         self.assertEqual(formatEvent(event), "Nothing stands at 7.")
+        self.stop()
+
+    def test_mistake(self) -> None:
+        """No error ends the regular steps: it is logged and counted, and the step
+        comes again."""
+        store = Mistaken(self.rig.store)
+        self.scheduler._store = store  # type: ignore[assignment]
+        self.scheduler.start()
+        self.advance(TELL_SECONDS)
+        self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)
+        self.assertEqual(
+            sum(call.failures for call in self.scheduler.periodic.calls), 1
+        )
+        with capturedLogs() as events:
+            self.advance(TELL_SECONDS)
+        self.assertEqual([formatEvent(event) for event in events], ["Found."])
         self.stop()
 
     def test_queues(self) -> None:
