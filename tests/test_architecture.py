@@ -32,7 +32,7 @@ def served(table: ResponderTable) -> str:
     for code, responder in sorted(table.responders.items()):
         function = getattr(responder, "__func__", responder)
         module = str(function.__module__).removeprefix("rocketbroker.")
-        rows.append(f"{code:<5}  {RequestCode(code).name:<38}  ``{module}``")
+        rows.append(f"{code:<5}  {RequestCode(code).name:<42}  ``{module}``")
     return "\n".join(rows)
 
 
