@@ -12,7 +12,7 @@ Requests: the name server sheet, sections 10.2 and 10.3.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias, TypeVar, final
+from typing import Final, TypeAlias, TypeVar, final
 
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
@@ -26,7 +26,11 @@ from rocketbroker.nameserver.keyvalues import (
 )
 from rocketbroker.nameserver.settings import RunningSettings
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
-from rocketbroker.routing.registration import MinBrokerChange, Unregistration
+from rocketbroker.routing.registration import (
+    MinBrokerChange,
+    Registration,
+    Unregistration,
+)
 from rocketbroker.routing.table import RouteTable
 from rocketbroker.wire.bodies.routes import TopicRouteData
 from rocketbroker.wire.bodies.topics import DataVersion
@@ -50,6 +54,10 @@ from rocketbroker.wire.headers.namesrv import (
 )
 
 T = TypeVar("T")
+
+#: Pairs of brokers with one name and id that the log has named; with one more they are
+#: all forgotten, and named once more.
+MAX_RIVALS: Final = 1024
 
 #: Sends a request that wants no answer to an address.
 Oneway: TypeAlias = Callable[[str, Command], None]
@@ -90,6 +98,7 @@ class Brokers:
         self._leaving: list[Unregistration] = []
         self._apply_call: IDelayedCall | None = None
         self._watched: set[IConnection] = set()
+        self._rivals: set[tuple[str, int, str, str]] = set()
         self.registered = 0
         self.refused = 0
         self.expired = 0
@@ -129,6 +138,8 @@ class Brokers:
             self.refused += 1
             raise SystemFailure("register broker failed")
         self.registered += 1
+        if result.rival is not None:
+            self._warn_of_rivals(new, result.rival)
         if connection not in self._watched:
             self._watched.add(connection)
             connection.on_close(self._closed)
@@ -143,6 +154,25 @@ class Brokers:
                 ha_server_addr=result.ha_address, master_addr=result.master_address
             ).to_ext(),
             body=b"" if ordered is None else table_body(ordered),
+        )
+
+    def _warn_of_rivals(self, new: Registration, other: str) -> None:
+        """Log once for each pair that two brokers use one name and id."""
+        low, high = sorted((new.address, other))
+        pair = (new.name, new.broker_id, low, high)
+        if pair in self._rivals:
+            return
+        if len(self._rivals) >= MAX_RIVALS:
+            self._rivals.clear()
+        self._rivals.add(pair)
+        self._log.warn(
+            "Two brokers are called {name} and have the id {broker_id}: {low} and "
+            "{high}. Clients find only one of them. Give one of them another "
+            "brokerName or brokerId.",
+            name=new.name,
+            broker_id=new.broker_id,
+            low=low,
+            high=high,
         )
 
     def query_data_version(self, connection: IConnection, request: Command) -> Command:
@@ -250,6 +280,12 @@ class Brokers:
         """Nobody is to send to a broker any more (205)."""
         header = WipeWritePermOfBrokerRequestHeader.from_ext(request.ext)
         count = self.table.wipe_write(header.broker_name)
+        self._log.info(
+            "{peer} took the write permission of broker {name!r} for {count} topics.",
+            peer=connection.peer,
+            name=header.broker_name,
+            count=count,
+        )
         answer = WipeWritePermOfBrokerResponseHeader(wipe_topic_count=count)
         return response_to(request, ext=answer.to_ext())
 
@@ -257,13 +293,26 @@ class Brokers:
         """A broker may be sent to again (327)."""
         header = AddWritePermOfBrokerRequestHeader.from_ext(request.ext)
         count = self.table.add_write(header.broker_name)
+        self._log.info(
+            "{peer} gave broker {name!r} the write permission for {count} topics.",
+            peer=connection.peer,
+            name=header.broker_name,
+            count=count,
+        )
         answer = AddWritePermOfBrokerResponseHeader(add_topic_count=count)
         return response_to(request, ext=answer.to_ext())
 
     def delete_topic(self, connection: IConnection, request: Command) -> Command:
         """A topic is gone (216), or from one cluster only."""
         header = DeleteTopicFromNamesrvRequestHeader.from_ext(request.ext)
-        self.table.delete_topic(header.topic, header.cluster_name or None)
+        cluster = header.cluster_name or None
+        self.table.delete_topic(header.topic, cluster)
+        self._log.info(
+            "{peer} deleted the routes of topic {topic!r} in {where}.",
+            peer=connection.peer,
+            topic=header.topic,
+            where="all clusters" if cluster is None else f"cluster {cluster!r}",
+        )
         return response_to(request)
 
     def register_topic(self, connection: IConnection, request: Command) -> Command:
@@ -272,6 +321,12 @@ class Brokers:
         if request.body:
             route = _read(TopicRouteData.from_json, request.body)
             self.table.add_topic(header.topic, route.queue_datas)
+            self._log.info(
+                "{peer} added routes of topic {topic!r} for {count} brokers.",
+                peer=connection.peer,
+                topic=header.topic,
+                count=len(route.queue_datas),
+            )
         return response_to(request)
 
 

@@ -182,6 +182,13 @@ class KeyValues:
             )
         self._characters += more
         self._namespaces.setdefault(namespace, table)[key] = value
+        self._log.info(
+            "{peer} set {key!r} in namespace {namespace!r} to {value!r:.200}",
+            peer=connection.peer,
+            key=key,
+            namespace=namespace,
+            value=value,
+        )
         return self._saved(request)
 
     def get(self, connection: IConnection, request: Command) -> Command:
@@ -201,6 +208,12 @@ class KeyValues:
         if table is None or header.key not in table:
             return response_to(request)
         self._characters -= len(header.key) + len(table.pop(header.key))
+        self._log.info(
+            "{peer} deleted {key!r} from namespace {namespace!r}.",
+            peer=connection.peer,
+            key=header.key,
+            namespace=header.namespace,
+        )
         return self._saved(request)
 
     def all_of(self, connection: IConnection, request: Command) -> Command:

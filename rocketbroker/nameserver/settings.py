@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Final, final
 
 from twisted.internet.defer import Deferred
+from twisted.logger import Logger
 
 from rocketbroker.config.namesrv import NamesrvOptions, NamesrvSettings
 from rocketbroker.config.properties import parse, render, written
@@ -66,6 +67,8 @@ class RunningSettings:
     @ivar options: the name server's; another object after each change.
     """
 
+    _log = Logger()
+
     def __init__(
         self, settings: NamesrvSettings, files: IFiles, in_thread: InThread
     ) -> None:
@@ -109,6 +112,11 @@ class RunningSettings:
         except (ConfigurationError, UnicodeDecodeError) as error:
             raise SystemFailure("string2Properties error") from error
         self._change(properties)
+        self._log.info(
+            "{peer} changed settings: {changes:.1000}.",
+            peer=connection.peer,
+            changes=", ".join(f"{key}={value!r}" for key, value in properties.items()),
+        )
         answer = self._saving.answer(lambda: written(self.all()), request)
         return Deferred.fromCoroutine(answer)
 

@@ -86,8 +86,10 @@ class Registered:
     @ivar master_address: for a slave, its living master.
     @ivar ha_address: where that one replicates from.
     @ivar change: whom to tell, if the least id of the group has changed.
+    @ivar rival: the address of another live broker with the same name and id.
     """
 
+    rival: str | None = None
     master_address: str | None = None
     ha_address: str | None = None
     change: MinBrokerChange | None = None

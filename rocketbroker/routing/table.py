@@ -95,19 +95,22 @@ class RouteTable:
             if number != new.broker_id:
                 del addresses[number]
         previous = addresses.get(new.broker_id)
+        rival = None
         if previous is not None and previous != new.address:  # 6
             other = self.live.get((new.cluster, previous))
+            if other or (group.cluster, previous) in self.live:
+                rival = previous
             if other and other.data_version.state_version > (
                 new.data_version.state_version
             ):
                 self.live.pop((new.cluster, new.address), None)
-                return Registered()
+                return Registered(rival=rival)
         if previous is None and len(new.topics) == 1:  # 7
             return None
         addresses[new.broker_id] = new.address  # 8
         self._take_topics(new, group, first or not previous, drop_missing)  # 9, 10
         self._take_liveness(new, now_ms)  # 11, 12
-        return self._registered(new, group, least_changed)  # 13, 14
+        return self._registered(new, group, least_changed, rival)  # 13, 14
 
     def _take_topics(
         self, new: Registration, group: Group, first: bool, drop_missing: bool
@@ -166,7 +169,7 @@ class RouteTable:
             self.filter_servers.pop(key, None)
 
     def _registered(
-        self, new: Registration, group: Group, least_changed: bool
+        self, new: Registration, group: Group, least_changed: bool, rival: str | None
     ) -> Registered:
         """Steps 13 and 14: what the broker is told, and who else."""
         master = master_ha = None
@@ -177,7 +180,12 @@ class RouteTable:
         change = None
         if least_changed:
             change = self._change(group, None, new.ha_address)
-        return Registered(master_address=master, ha_address=master_ha, change=change)
+        return Registered(
+            rival=rival,
+            master_address=master,
+            ha_address=master_ha,
+            change=change,
+        )
 
     @staticmethod
     def _change(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from twisted.internet.defer import maybeDeferred
 from twisted.internet.task import Clock
+from twisted.logger import capturedLogs, formatEvent
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -78,6 +79,12 @@ class NameServerTestCase(SynchronousTestCase):
             return error_response(request, failures[0])
         assert isinstance(result, Command)
         return result
+
+    def logged(self, code: int, ext: dict[str, str], body: bytes = b"") -> list[str]:
+        """What the log says of a request."""
+        with capturedLogs() as events:
+            self.assertEqual(self.ask(code, ext, body).code, 0)
+        return [formatEvent(event) for event in events]
 
     def json(
         self,

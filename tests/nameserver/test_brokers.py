@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from twisted.logger import capturedLogs, formatEvent
+
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.wire.bodies.routes import QueueData, TopicRouteData
 from rocketbroker.wire.bodies.topics import DataVersion
@@ -23,6 +25,31 @@ class RegisterTests(NameServerTestCase):
         self.assertEqual((response.code, response.remark), (0, None))
         self.assertEqual((response.ext, response.body), ({}, b""))
         self.assertEqual(self.nameserver.brokers.registered, 1)
+
+    def test_rivals(self) -> None:
+        """Two brokers with one name and id are a warning, once for each pair."""
+        with capturedLogs() as events:
+            for _ in range(2):
+                for host in ("h1", "h2", "h3", "h1"):
+                    self.register(brokerAddr=f"{host}:1", topics=("T1", "T2"))
+            self.register(broker_id=1)
+        lines = [formatEvent(event) for event in events]
+        self.assertEqual(
+            lines[0],
+            "Two brokers are called b1 and have the id 0: h1:1 and h2:1. Clients find "
+            "only one of them. Give one of them another brokerName or brokerId.",
+        )
+        self.assertEqual(len(lines), 3)
+
+    def test_noRivals(self) -> None:
+        """A broker whose connection has gone may come back from another address."""
+        with capturedLogs() as events:
+            self.register(brokerAddr="h1:1")
+            header = {**broker_header(), "brokerAddr": "h1:1"}
+            self.ask(UNREGISTER, header)
+            self.clock.advance(0)
+            self.register(brokerAddr="h2:1")
+        self.assertEqual(events, [])
 
     def test_slave(self) -> None:
         """A slave is told its master."""
@@ -304,6 +331,44 @@ class OperatorTests(NameServerTestCase):
             self.assertEqual((response.code, response.remark), (0, None))
         self.assertEqual(self.ask(code, {"topic": "T5"}).code, 0)
         self.assertEqual(set(self.topics()), {"T1", "T2", "T3"})
+
+    def test_logged(self) -> None:
+        """Each change is a line that says who made it."""
+        peer = self.connection.peer
+        route = dumps(TopicRouteData(queue_datas=[QueueData(broker_name="b1")]))
+        for code, ext, body, line in (
+            (
+                RequestCode.WIPE_WRITE_PERM_OF_BROKER,
+                {"brokerName": "b1"},
+                b"",
+                "took the write permission of broker 'b1' for 2 topics.",
+            ),
+            (
+                RequestCode.ADD_WRITE_PERM_OF_BROKER,
+                {"brokerName": "b1"},
+                b"",
+                "gave broker 'b1' the write permission for 2 topics.",
+            ),
+            (
+                RequestCode.REGISTER_TOPIC_IN_NAMESRV,
+                {"topic": "T3"},
+                route,
+                "added routes of topic 'T3' for 1 brokers.",
+            ),
+            (
+                RequestCode.DELETE_TOPIC_IN_NAMESRV,
+                {"topic": "T3", "clusterName": "c1"},
+                b"",
+                "deleted the routes of topic 'T3' in cluster 'c1'.",
+            ),
+            (
+                RequestCode.DELETE_TOPIC_IN_NAMESRV,
+                {"topic": "T2"},
+                b"",
+                "deleted the routes of topic 'T2' in all clusters.",
+            ),
+        ):
+            self.assertEqual(self.logged(code, ext, body), [f"{peer} {line}"])
 
     def test_addNonsense(self) -> None:
         """A body that is no route is refused in words."""

@@ -49,6 +49,19 @@ class RequestTests(NameServerTestCase):
         self.assertEqual(self.ask(DELETE, {"namespace": "n", "key": "l"}).code, 0)
         self.put(value="v" * room)
 
+    def test_logged(self) -> None:
+        """Each change is a line that says who made it; a long value is cut."""
+        peer = self.connection.peer
+        header = {"namespace": "n", "key": "k", "value": "v" * 300}
+        self.assertEqual(
+            self.logged(PUT, header),
+            [f"{peer} set 'k' in namespace 'n' to '{'v' * 199}"],
+        )
+        deleted = f"{peer} deleted 'k' from namespace 'n'."
+        self.assertEqual(self.logged(DELETE, header), [deleted])
+        self.assertEqual(self.logged(DELETE, header), [])
+        self.assertEqual(self.logged(LIST, header), [])
+
     def test_previousFile(self) -> None:
         """The file before the last change stands beside it."""
         self.put()

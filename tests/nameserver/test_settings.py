@@ -24,6 +24,18 @@ class SettingsTests(NameServerTestCase):
         """What the settings file says."""
         return parse(self.files.read(SETTINGS_PATH).decode("iso-8859-1"))
 
+    def test_logged(self) -> None:
+        """A change is a line that says who made it."""
+        peer = self.connection.peer
+        body = b"enableTopicList=false\norderMessageEnable=true\n"
+        self.assertEqual(
+            self.logged(UPDATE, {}, body),
+            [
+                f"{peer} changed settings: enableTopicList='false', "
+                "orderMessageEnable='true'."
+            ],
+        )
+
     def test_get(self) -> None:
         """All settings are shown, sorted, those of the file too."""
         self.begin(color="blue", useTLS="false", listenPort="5")

@@ -83,7 +83,7 @@ class RegistrationTests(SynchronousTestCase):
         """An older state version loses, and is told success."""
         registered(self.table, registration(address="a:1", state=3))
         result = registered(self.table, registration(address="b:1", state=2))
-        self.assertEqual(result, Registered())
+        self.assertEqual(result, Registered(rival="a:1"))
         self.assertEqual(self.table.groups["b1"].addresses, {0: "a:1"})
         self.assertNotIn(("c1", "b:1"), self.table.live)
 
