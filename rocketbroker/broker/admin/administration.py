@@ -10,7 +10,6 @@ from rocketbroker.broker.admin.group_admin import GroupAdmin
 from rocketbroker.broker.admin.message_queries import MessageQueries
 from rocketbroker.broker.admin.reset_offset import ResetOffset
 from rocketbroker.broker.admin.runtime_info import RuntimeInfo
-from rocketbroker.broker.admin.settings_requests import SettingsRequests
 from rocketbroker.broker.admin.topic_admin import TopicAdmin
 from rocketbroker.broker.environment import BrokerEnvironment, Part
 from rocketbroker.broker.parts import Parts
@@ -31,7 +30,6 @@ def administration(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
             parts.registration.announced,
         ),
         GroupAdmin(parts.groups, parts.offsets, parts.consumers, parts.producers),
-        SettingsRequests(settings, environment.wall_ms),
         RuntimeInfo(
             settings,
             store,

@@ -1,15 +1,15 @@
 # -*- test-case-name: tests.broker.admin.test_runtime_info -*-
-"""Request 28: how the broker is, in figures that are all text.
+"""The settings of a broker (request 26) and its state in figures (28), all as text.
 
-C{mqadmin brokerStatus} prints them, C{clusterList} cuts some of them up, and the
-official exporter loses all of them when a single one is missing or is written in
-another way; so every key of the reference is there. What the reference has and this
-broker does not (timers, transactions, a pool of buffers) says so by the figure that the
-reference shows when it is off.
+C{mqadmin brokerStatus} prints the figures, C{clusterList} takes some of them apart, and
+the official exporter loses all of them when a single one is missing or is written in
+another way; so every key of RocketMQ is there. For a part that this broker does not
+have, timers for instance, the figure is the one that RocketMQ shows when the part is
+switched off.
 
 The time of the oldest message is read in a thread, as it may wait for the disk.
 
-Forms: the admin sheet, section 4; the security-metrics sheet, 6.3.
+Forms: docs/facts/admin.md 2.4 and 4; docs/facts/security-metrics.md 6.3.
 """
 
 from __future__ import annotations
@@ -25,13 +25,17 @@ from rocketbroker.broker.pull.pull import MAX_COLD, Pulling
 from rocketbroker.broker.stats.broker_stats import BrokerStats
 from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.config.broker_settings import BrokerSettings
+from rocketbroker.config.properties import render
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.record import decode
 from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
 from rocketbroker.store.disk_usage import DiskRoom, DiskUsage
 from rocketbroker.store.interfaces import IStore
+from rocketbroker.wire.bodies.topics import DataVersion
 from rocketbroker.wire.codes import RequestCode
-from rocketbroker.wire.command import VERSION, Command
+from rocketbroker.wire.command import VERSION, Command, response_to
+from rocketbroker.wire.fastjson import dumps
+from rocketbroker.wire.headers.admin import GetBrokerConfigResponseHeader
 
 #: The release whose behaviour this is, as tools show it.
 VERSION_NAME: Final = "V5_3_3"
@@ -77,7 +81,7 @@ def uncommitted(store: IStore) -> dict[str, str]:
 
 @final
 class RuntimeInfo:
-    """Answers how the broker is."""
+    """Answers requests 26 and 28."""
 
     def __init__(
         self,
@@ -102,10 +106,23 @@ class RuntimeInfo:
         self._in_thread = in_thread
         self._others = others
         self._started_ms = wall_ms()
+        self._version = DataVersion(timestamp=self._started_ms)
 
     def register(self, table: IResponderTable) -> None:
         """Answer on a port."""
+        table.register(RequestCode.GET_BROKER_CONFIG, self.settings)
         table.register(RequestCode.GET_BROKER_RUNTIME_INFO, self.respond)
+
+    def settings(self, connection: IConnection, request: Command) -> Command:
+        """Request 26: all settings as lines of a properties file, sorted."""
+        header = GetBrokerConfigResponseHeader(
+            version=dumps(self._version.to_json()).decode()
+        )
+        return response_to(
+            request,
+            ext=header.to_ext(),
+            body=render(self._settings.as_properties()).encode("utf-8"),
+        )
 
     def respond(self, connection: IConnection, request: Command) -> Answer:
         """Request 28."""

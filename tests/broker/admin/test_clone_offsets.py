@@ -6,7 +6,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.admin.clone_offsets import NO_CORRECTION, CloneOffsets
+from rocketbroker.broker.admin.clone_offsets import NO_CORRECTION
 from rocketbroker.errors import SubscriptionGroupNotExist
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.testing.connections import RecordedConnection
@@ -28,10 +28,6 @@ class OffsetAdminCase(SynchronousTestCase):
         self.addCleanup(rig.close)
         for name in ("T", "U"):
             rig.topic(name, queues=2)
-        admin = CloneOffsets(
-            rig.store, rig.topics, rig.groups, rig.offsets, rig.consumers
-        )
-        admin.register(rig.table)
         for topic, queue_id, offset in (
             ("T", 0, 5),
             ("T", 1, 6),

@@ -6,8 +6,6 @@ import errno
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.admin.group_admin import GroupAdmin
-from rocketbroker.broker.clients.producers import ProducerRegistry
 from rocketbroker.errors import (
     BrokerError,
     InvalidParameter,
@@ -33,10 +31,6 @@ class GroupAdminTests(SynchronousTestCase):
         """A broker with these settings."""
         self.rig = Rig(settings)
         self.addCleanup(self.rig.close)
-        rig = self.rig
-        self.producers = ProducerRegistry(rig.clock.seconds)
-        admin = GroupAdmin(rig.groups, rig.offsets, rig.consumers, self.producers)
-        admin.register(rig.table)
 
     def create(self, value: object, code: int = 200) -> Command:
         """Request 200 or 225."""
@@ -176,7 +170,7 @@ class GroupAdminTests(SynchronousTestCase):
         """The members of a producer group; an error if there are none."""
         with self.assertRaises(SystemFailure):
             self.rig.ask(204, {"producerGroup": "P"})
-        self.producers.register(self.rig.connection, "c", "GO", 317, "P")
+        self.rig.producers.register(self.rig.connection, "c", "GO", 317, "P")
         value = loads(self.rig.ask(204, {"producerGroup": "P"}).body)
         assert isinstance(value, dict)
         self.assertEqual(value["connectionSet"][0]["language"], "GO")

@@ -6,8 +6,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.admin.reset_offset import FIRST_RESETTABLE, ResetOffset
-from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.broker.admin.reset_offset import FIRST_RESETTABLE
 from rocketbroker.errors import (
     BrokerError,
     InvalidParameter,
@@ -17,7 +16,6 @@ from rocketbroker.errors import (
 )
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.testing.connections import RecordedConnection
-from rocketbroker.testing.threads import at_once
 from rocketbroker.wire.bodies.heartbeats import ConsumerData
 from rocketbroker.wire.bodies.queues import MessageQueue
 from rocketbroker.wire.codes import RequestCode, ResponseCode
@@ -38,18 +36,6 @@ class ResetCase(SynchronousTestCase):
         self.addCleanup(rig.close)
         rig.topic("T", queues=2)
         rig.groups.find("G")
-        requests = ResetOffset(
-            rig.store,
-            BrokerOptions.from_properties({"brokerName": "broker-a", **side}),
-            rig.topics,
-            rig.groups,
-            rig.offsets,
-            rig.consumers,
-            rig.pulling,
-            rig.scheduler.dispatch,
-            at_once,
-        )
-        requests.register(rig.table)
         for _ in range(3):
             rig.clock.advance(1)
             rig.append()

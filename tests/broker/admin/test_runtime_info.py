@@ -1,4 +1,4 @@
-"""How the broker is."""
+"""Settings and state of a broker, as tools ask for them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ import errno
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.admin.runtime_info import RuntimeInfo, lasted, sized
-from rocketbroker.broker.stats.broker_stats import BrokerStats
-from rocketbroker.config.broker_settings import BrokerSettings
+from rocketbroker.config.properties import parse
 from rocketbroker.testing.threads import at_once
 from rocketbroker.wire.fastjson import loads
-from tests.broker.rig import SMALL, WALL_MS, Rig, pull_ext, send_ext
+from tests.broker.rig import WALL_MS, Rig, pull_ext, send_ext
 from tests.store.stores import options as store_options
 
 #: What C{mqadmin brokerStatus} of 5.3.3 prints of its own broker, but for disks' paths
@@ -52,27 +51,18 @@ class RuntimeInfoTests(SynchronousTestCase):
         """A rig that answers request 28."""
         rig = Rig(said, threads)
         self.addCleanup(rig.close)
-        self.others: dict[str, str] = {}
-        self.statistics = BrokerStats(
-            rig.clock.seconds,
-            rig.wall_ms,
-            rig.store,
-            rig.topics,
-            rig.batcher.put_times,
-            rig.sending,
-            rig.pulling,
-            rig.pull_checks,
-        )
-        RuntimeInfo(
-            BrokerSettings.from_properties({**SMALL, **said}),
-            rig.store,
-            self.statistics,
-            rig.group_commit,
-            rig.pulling,
-            rig.wall_ms,
-            at_once,
-            [rig.schedule.figures, lambda: self.others],
-        ).register(rig.table)
+        if threads:
+            # The figures are read at once although other reads wait.
+            RuntimeInfo(
+                rig.settings,
+                rig.store,
+                rig.statistics,
+                rig.group_commit,
+                rig.pulling,
+                rig.wall_ms,
+                at_once,
+                [],
+            ).register(rig.table)
         return rig
 
     def table(self, rig: Rig | None = None) -> dict[str, str]:
@@ -86,17 +76,17 @@ class RuntimeInfoTests(SynchronousTestCase):
         """Let time pass, as the broker does."""
         for _ in range(seconds):
             self.rig.clock.advance(1)
-            self.statistics.look()
+            self.rig.statistics.look()
 
     def test_keys(self) -> None:
-        """No key of the reference is missing, and all values are text."""
+        """No key of RocketMQ is missing, and all values are text."""
         table = self.table()
         wanted = {*KEYS_OF_5_3, *KEYS_OF_4_9, "commitLogDiskRatio_/store/commitlog"}
         self.assertEqual(wanted - set(table), set())
         self.assertEqual({type(value) for value in table.values()}, {str})
 
     def test_young(self) -> None:
-        """A broker that has done nothing yet says it as the reference does."""
+        """A broker that has done nothing yet says it as RocketMQ does."""
         table = self.table()
         for key in ("putTps", "getFoundTps", "getMissTps", "getTransferredTps"):
             self.assertEqual(table[key], "  ", key)
@@ -171,13 +161,13 @@ class RuntimeInfoTests(SynchronousTestCase):
         for queue_id in (0, 1, 1):
             rig.ask(310, send_ext(queue_id=queue_id), b"body")
         rig.ask(11, pull_ext(0))
-        self.assertEqual(self.statistics.put_tps("T"), 0.0)
+        self.assertEqual(self.rig.statistics.put_tps("T"), 0.0)
         self.live(20)
-        self.assertEqual(self.statistics.put_tps("T"), 0.1)
-        self.assertEqual(self.statistics.put_tps("U"), 0.0)
-        self.assertEqual(round(self.statistics.taken_tps("G", "T"), 6), 0.033333)
+        self.assertEqual(self.rig.statistics.put_tps("T"), 0.1)
+        self.assertEqual(self.rig.statistics.put_tps("U"), 0.0)
+        self.assertEqual(round(self.rig.statistics.taken_tps("G", "T"), 6), 0.033333)
         self.live(60)
-        self.assertEqual(self.statistics.put_tps("T"), 0.0)
+        self.assertEqual(self.rig.statistics.put_tps("T"), 0.0)
 
     def test_forgotten(self) -> None:
         """A total does not fall with a topic that is deleted."""
@@ -217,7 +207,7 @@ class RuntimeInfoTests(SynchronousTestCase):
         rig.ask(310, send_ext(), b"body")
         for put in ("1", "2"):
             rig.clock.advance(86_400)
-            self.statistics.look()
+            self.rig.statistics.look()
             table = self.table()
             self.assertEqual(table["msgPutTotalTodayMorning"], put)
             rig.ask(310, send_ext(), b"body")
@@ -292,11 +282,6 @@ class RuntimeInfoTests(SynchronousTestCase):
         self.assertEqual(table["commitLogDiskRatio"], "-1.0")
         self.assertEqual(table["commitLogDirCapacity"], "Total : 0 B, Free : 0 B.")
 
-    def test_others(self) -> None:
-        """Parts that are not always there add figures of their own."""
-        self.others = {"scheduleMessageOffset_3": "1,2"}
-        self.assertEqual(self.table()["scheduleMessageOffset_3"], "1,2")
-
     def test_defaultPath(self) -> None:
         """The log lies in the root unless it is said."""
         root = store_options().store_path_root_dir
@@ -318,3 +303,22 @@ class RuntimeInfoTests(SynchronousTestCase):
         """A time is days, hours, minutes and seconds."""
         text = "[ 1 days, 1 hours, 1 minutes, 1 seconds ]"
         self.assertEqual(lasted(90_061_999), text)
+
+
+class SettingsTests(SynchronousTestCase):
+    """Request 26."""
+
+    def test_settings(self) -> None:
+        """All keys of all parts, and those that nobody knows, as properties."""
+        settings = {"brokerName": "b", "fileReservedTime": "9", "myKey": "my value"}
+        rig = Rig(settings)
+        self.addCleanup(rig.close)
+        answer = rig.ask(26, {})
+        known = parse(answer.body.decode())
+        self.assertEqual(known["brokerName"], "b")
+        self.assertEqual(known["fileReservedTime"], "9")
+        self.assertEqual(known["listenPort"], "10911")
+        self.assertEqual(known["connectTimeoutMillis"], "3000")
+        self.assertEqual(known["myKey"], "my value")
+        assert answer.ext is not None
+        self.assertIn('"counter":0', answer.ext["version"])

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.clients.consumer_info import ConsumerInfo
-from rocketbroker.broker.clients.consumer_notify import ConsumerNotify
-from rocketbroker.broker.clients.consumers import ConsumerRegistry
-from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (
     BrokerError,
     InvalidParameter,
@@ -37,13 +33,7 @@ class ConsumerRequestTests(SynchronousTestCase):
         rig = self.rig
         rig.topic("T", queues=2)
         rig.groups.find("G")
-        self.consumers = ConsumerRegistry(
-            rig.clock.seconds, ConsumerNotify(BrokerOptions()).consumer_ids_changed
-        )
-        requests = ConsumerInfo(
-            rig.topics, rig.groups, rig.offsets, self.consumers, rig.store
-        )
-        requests.register(rig.table)
+        self.consumers = rig.consumers
 
     def query(self, **changes: str) -> int:
         """The offset that answers request 14."""
