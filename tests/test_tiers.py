@@ -14,13 +14,14 @@ BELOW_BROKER = {
     "records",
     "wire",
     "filtering",
+    "allocation",
     "routing",
+    "auth",
     "config",
     "files",
     "store",
     "remoting",
     "replication",
-    "allocation",
 }
 
 #: The rooms of store and broker, from the ground: each imports only those above it in
@@ -83,32 +84,31 @@ TABLE: dict[str, set[str]] = {
     "files": set(),
     "filtering": {"records"},
     "allocation": {"records"},
+    "auth": {"records", "wire"},
     "routing": {"records", "wire"},
     "store": {"records", "config", "files"},
     "storetools": {"store", "records", "config", "files"},
-    "blocking": {"records", "wire", "routing"},
-    "remoting": {"wire", "config"},
-    "nameserver": {"wire", "routing", "remoting", "config", "files"},
-    "replication": {"wire", "store", "remoting", "config"},
-    "client": {
-        "records",
-        "wire",
-        "filtering",
-        "allocation",
-        "routing",
-        "remoting",
-        "config",
-        "files",
-    },
+    "blocking": {"records", "wire", "routing", "config", "auth"},
+    "remoting": {"wire", "config", "auth"},
+    "nameserver": {"wire", "routing", "remoting", "config", "files", "auth"},
+    "replication": {"records", "files", "wire", "store", "remoting", "config"},
+    "controller": {"wire", "remoting", "config"},
+    "client": BELOW_BROKER - {"store", "replication"},
     "broker": BELOW_BROKER,
-    "metrics": BELOW_BROKER | {"broker", "nameserver", "client"},
-    "spark": {"records", "wire", "routing", "blocking", "store", "files", "config"},
-    "export": {"spark", "records", "blocking", "files", "config"},
+    "workers": BELOW_BROKER | {"broker"},
+    "ranges": {"records", "wire", "routing", "blocking", "config", "files", "store"},
+    "arrow": {"records", "ranges"},
+    "metrics": BELOW_BROKER | {"broker", "nameserver", "client", "controller"},
+    "spark": {"records", "wire", "routing", "blocking", "store", "files", "config"}
+    | {"ranges", "arrow"},
+    "export": {"spark", "ranges", "arrow", "records", "blocking", "files", "config"},
     "admin": BELOW_BROKER | {"blocking"},
+    "console": BELOW_BROKER | {"blocking"},
     "testing": BELOW_BROKER | {"broker", "nameserver", "client", "blocking"},
     "app": BELOW_BROKER
-    | {"broker", "nameserver", "client", "blocking", "metrics", "spark", "export"}
-    | {"admin", "storetools"},
+    | {"broker", "nameserver", "controller", "client", "workers", "blocking"}
+    | {"storetools", "ranges", "arrow", "metrics", "spark", "export", "admin"}
+    | {"console"},
 }
 
 #: Edges that go up, and circles, which are still to be cut.
@@ -124,18 +124,31 @@ WITHOUT_TWISTED = {
     "filtering",
     "allocation",
     "routing",
+    "auth",
     "config",
     "files",
     "store",
     "storetools",
     "blocking",
+    "ranges",
+    "arrow",
     "spark",
     "export",
 }
 
 #: What pure packages may not touch: the outside world and the time.
-IMPURE = {"socket", "select", "threading", "subprocess", "asyncio", "time"}
-PURE = {"records", "wire", "filtering", "allocation", "routing"}
+IMPURE = {
+    "asyncio",
+    "datetime",
+    "os",
+    "random",
+    "select",
+    "socket",
+    "subprocess",
+    "threading",
+    "time",
+}
+PURE = {"records", "wire", "filtering", "allocation", "routing", "auth"}
 
 
 def imports(path: Path) -> Iterator[str]:

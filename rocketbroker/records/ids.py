@@ -16,12 +16,11 @@ I{Unique key}, the id that users see:
     2         counter, one more for each id
     ========  =========================================================
 
-The client sheet, section 6.
+C{docs/facts/client.md} 6.
 """
 
 from __future__ import annotations
 
-import datetime
 import struct
 from collections.abc import Callable
 from typing import Final, NamedTuple, final
@@ -30,6 +29,8 @@ from rocketbroker.records import hosts
 from rocketbroker.records.malformed import Malformed
 
 _POSITION: Final = struct.Struct(">q")
+
+DAY_MS: Final = 86_400_000
 
 #: Unique keys of one process repeat only if it makes more than this many in 1 ms.
 COUNTER_SIZE: Final = 0x10000
@@ -77,10 +78,21 @@ def month_start_ms(now_ms: int, utc_offset_ms: int) -> int:
 
     @param utc_offset_ms: how much the local time is ahead of UTC.
     """
-    epoch = datetime.datetime(1970, 1, 1)
-    local = epoch + datetime.timedelta(milliseconds=now_ms + utc_offset_ms)
-    start = datetime.datetime(local.year, local.month, 1)
-    return (start - epoch) // datetime.timedelta(milliseconds=1) - utc_offset_ms
+    day = (now_ms + utc_offset_ms) // DAY_MS
+    return (day - _day_of_month(day)) * DAY_MS - utc_offset_ms
+
+
+def _day_of_month(day: int) -> int:
+    """The day of the month, from 0, of a day counted from 1970-01-01.
+
+    Years begin with March here, so the leap day is the last day of a year, and of the
+    400 years after which the calendar repeats.
+    """
+    of_era = (day + 719_468) % 146_097
+    year = (of_era - of_era // 1460 + of_era // 36_524 - of_era // 146_096) // 365
+    of_year = of_era - (365 * year + year // 4 - year // 100)
+    month = (5 * of_year + 2) // 153
+    return of_year - (153 * month + 2) // 5
 
 
 @final
@@ -130,7 +142,7 @@ class UniqueKeys:
 
     def _enter_month(self, now_ms: int) -> None:
         self._month_start_ms = month_start_ms(now_ms, self._utc_offset_ms)
-        in_next = self._month_start_ms + 32 * 86_400_000
+        in_next = self._month_start_ms + 32 * DAY_MS
         self._month_end_ms = month_start_ms(in_next, self._utc_offset_ms)
 
 

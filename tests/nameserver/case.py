@@ -30,6 +30,12 @@ from rocketbroker.wire.headers.header import Header
 KV_PATH = "/ns/kvConfig.json"
 SETTINGS_PATH = "/ns/namesrv.properties"
 
+#: Every request of C{docs/facts/namesrv.md} 10.
+CODES = frozenset(
+    (100, 101, 102, 103, 104, 105, 106, 205, 206, 216, 217, 219, 224, 304)
+    + (311, 312, 313, 318, 319, 322, 327, 901, 904)
+)
+
 
 class NameServerTestCase(SynchronousTestCase):
     """One name server, and ways to ask it."""

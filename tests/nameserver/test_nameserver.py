@@ -17,13 +17,7 @@ from rocketbroker.wire.bodies.routes import TopicRouteData
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import loads
-from tests.nameserver.case import broker_header, registration_body
-
-#: Every request of the name server sheet, section 10.
-CODES = frozenset(
-    (100, 101, 102, 103, 104, 105, 106, 205, 206, 216, 217, 219, 224, 304)
-    + (311, 312, 313, 318, 319, 322, 327, 901, 904)
-)
+from tests.nameserver.case import CODES, broker_header, registration_body
 
 
 class NameServerTests(SynchronousTestCase):

@@ -20,8 +20,7 @@ from rocketbroker.wire.bodies.topics import DataVersion
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.fastjson import dumps
 from tests.examples import examples
-from tests.nameserver.case import NameServerTestCase, registration_body
-from tests.nameserver.test_nameserver import CODES
+from tests.nameserver.case import CODES, NameServerTestCase, registration_body
 
 #: Fields that some request reads, and one that none does.
 FIELDS = (

@@ -22,6 +22,24 @@ def ms(*parts: int) -> int:
     return int(moment.timestamp() * 1000)
 
 
+class MonthTests(SynchronousTestCase):
+    """When a month began."""
+
+    @examples()
+    @given(
+        st.datetimes(datetime.datetime(1970, 1, 2), datetime.datetime(2400, 1, 1)),
+        st.integers(-14, 14),
+    )
+    def test_asDatetime(self, moment: datetime.datetime, hours: int) -> None:
+        """As the standard library has it, leap years included."""
+        moment = moment.replace(tzinfo=datetime.UTC)
+        zone = datetime.timezone(datetime.timedelta(hours=hours))
+        local = moment.astimezone(zone)
+        start = datetime.datetime(local.year, local.month, 1, tzinfo=zone)
+        found = ids.month_start_ms(int(moment.timestamp()) * 1000, hours * 3_600_000)
+        self.assertEqual(found, int(start.timestamp()) * 1000)
+
+
 class OffsetIdTests(SynchronousTestCase):
     """Where a message is stored, as text."""
 
