@@ -2,25 +2,33 @@
 """A table of the broker and its file.
 
 Writing a file waits for the disk, and making the text of ten thousand topics takes a
-third of a second, so both happen in a thread; how many changes came meanwhile does not
-matter, the next write has them all. Two writes of the same file
-never overlap. Shapes of the files: the broker sheet, section 26.
+third of a second, so both happen in a thread. The next write has all changes that came
+meanwhile; two writes of the same file never overlap.
+
+C{docs/facts/broker.md} 26 has the shapes of the files.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import final
+from typing import Final, final
 
 from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from rocketbroker.broker.background_work import InThread
-from rocketbroker.errors import RemoteProtocolError, SystemFailure
+from rocketbroker.errors import (
+    ConfigurationError,
+    RemoteProtocolError,
+    SystemFailure,
+)
 from rocketbroker.files.interfaces import IFiles
-from rocketbroker.files.jsonfile import JsonFile
+from rocketbroker.files.jsonfile import DAMAGED, JsonFile
 from rocketbroker.wire.fastjson import dumps, loads
+
+#: Ends the name of the copy that is one write older.
+BACKUP: Final = ".bak"
 
 
 @final
@@ -32,6 +40,8 @@ class JsonTable:
     @ivar failures: how many failed.
     @ivar failed: whether the last one did, so that the file is behind the table.
     @ivar reason: why the last one that failed did.
+    @ivar problem: a sentence about a file that could not be read at the start; empty
+        if it could.
     """
 
     _log = Logger()
@@ -42,6 +52,8 @@ class JsonTable:
         self.failures = 0
         self.failed = False
         self.reason = ""
+        self.problem = ""
+        self._files = files
         self._file = JsonFile(files, path)
         self._in_thread = in_thread
         self._writing = False
@@ -50,24 +62,56 @@ class JsonTable:
         self._next_waiting: list[Deferred[None]] = []
 
     def load(self) -> dict[object, object] | None:
-        """I{Blocking.} What the file says, or its old copy if it makes no sense.
+        """I{Blocking.} The table in the file, or in its old copy if it is damaged.
 
-        An unreadable file is no reason to refuse to start: it is said, and the broker
-        starts without what it held.
+        A table that cannot be read is no reason to refuse the start: it is logged, the
+        broker starts without it, and the damaged files are kept aside.
 
-        @return: the JSON object; None if there is none that can be read.
+        @return: the JSON object; None if there is none.
         """
         try:
-            content = self._file.load(table_of)
+            return self._read()
         except (OSError, ValueError) as error:
-            self._log.warn(
-                "{path} and its old copy cannot be read; starting without: {error}",
-                path=self.path,
-                error=error,
+            self.problem = (
+                f"{self.path} could not be read at the start ({error}), nor could its "
+                f"copy {BACKUP}, so the broker runs without its content; the damaged "
+                f"files are kept as *{DAMAGED}."
             )
+            self._log.error("{problem}", problem=self.problem)
             return None
+
+    def load_required(self, content: str) -> dict[object, object] | None:
+        """I{Blocking.} The same of a table whose loss would hide messages.
+
+        @param content: of the table, for the error.
+        @raise ConfigurationError: there is a file, but neither it nor its old copy can
+            be read; one sentence.
+        """
+        try:
+            value = self._read()
+            if value is None and self._files.exists(self.path):
+                raise ValueError("it is empty")
+        except (OSError, ValueError) as error:
+            raise ConfigurationError(
+                f"{self.path} cannot be read ({error}), nor can its copy {BACKUP}: "
+                f"restore {self.path} from a backup, or move both files away to start "
+                f"without {content}."
+            ) from error
+        return value
+
+    def _read(self) -> dict[object, object] | None:
+        """
+        @raise OSError: the disk refuses the file and its old copy.
+        @raise ValueError: they are damaged.
+        """
+        content = self._file.load(table_of)
         if self._file.fallbacks:
-            self._log.warn("{path} cannot be read; its old copy is", path=self.path)
+            self._log.warn(
+                "{path} cannot be read; its copy {backup} is used, which is one write "
+                "older",
+                path=self.path,
+                backup=BACKUP,
+            )
         return None if content is None else table_of(content)
 
     def save_soon(self, encode: Callable[[], object]) -> Deferred[None]:

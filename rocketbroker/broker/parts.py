@@ -59,6 +59,7 @@ class Parts:
     """The parts of a broker, as attributes: tests and metrics look at them.
 
     @ivar periodic: the work that is done again and again.
+    @ivar files: the files of all tables; their C{problem} belongs to the health.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class Parts:
         self.store = env.store
         self._environment = env
         self.periodic = PeriodicWork(env.clock)
+        self.files: list[JsonTable] = []
         self._make_tables()
         self._make_registration()
         self._make_registries()
@@ -83,7 +85,9 @@ class Parts:
     def _file(self, name: str) -> JsonTable:
         """The file of a table."""
         path = f"{self.settings.store.store_path_root_dir}/config/{name}"
-        return JsonTable(self._environment.files, path, self._environment.in_thread)
+        table = JsonTable(self._environment.files, path, self._environment.in_thread)
+        self.files.append(table)
+        return table
 
     def _make_tables(self) -> None:
         """The tables that are kept beside the messages."""

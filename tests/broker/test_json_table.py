@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from twisted.logger import capturedLogs
+from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.json_table import JsonTable
+from rocketbroker.errors import ConfigurationError
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.threads import Threads, at_once
 
@@ -50,12 +51,41 @@ class LoadTests(SynchronousTestCase):
             self.assertEqual(len(events), 1)
 
     def test_neither(self) -> None:
-        """The broker starts without a table that cannot be read at all, and says so."""
-        self.write(PATH, b"{")
-        self.write(PATH + ".bak", b"{")
+        """The broker starts without a table that cannot be read at all, and names the
+        problem; the damaged files are not overwritten by the next writes."""
+        self.write(PATH, b"{1")
+        self.write(PATH + ".bak", b"{2")
+        table = JsonTable(self.disk, PATH, at_once)
         with capturedLogs() as events:
-            self.assertIsNone(self.load())
-        self.assertEqual(events[0]["path"], PATH)
+            self.assertIsNone(table.load())
+        self.assertEqual([formatEvent(event) for event in events], [table.problem])
+        self.assertIn(f"{PATH} could not be read at the start", table.problem)
+        for _ in range(3):
+            table.save_soon(dict)
+        self.assertEqual(self.disk.read(PATH + ".damaged"), b"{1")
+        self.assertEqual(self.disk.read(PATH + ".bak.damaged"), b"{2")
+
+    def test_required(self) -> None:
+        """A table whose loss would hide messages refuses the start, and says what to
+        do; without any file it is empty, and the old copy will do."""
+        table = JsonTable(self.disk, PATH, at_once)
+        self.assertIsNone(table.load_required("topics"))
+        for wrong, backup in ((b"{", b"{"), (b"{", b""), (b"", b"")):
+            for path, content in ((PATH, wrong), (PATH + ".bak", backup)):
+                self.disk.open(path, create=True).truncate(0)
+                self.write(path, content)
+            error = self.assertRaises(
+                ConfigurationError,
+                JsonTable(self.disk, PATH, at_once).load_required,
+                "topics",
+            )
+            self.assertIn("restore /store/config/topics.json from a", str(error))
+            self.assertEqual(self.disk.read(PATH), wrong)
+        self.write(PATH + ".bak", b'{"a":1}')
+        with capturedLogs() as events:
+            table = JsonTable(self.disk, PATH, at_once)
+            self.assertEqual(table.load_required("topics"), {"a": 1})
+        self.assertEqual((len(events), table.problem), (1, ""))
 
 
 class SaveTests(SynchronousTestCase):

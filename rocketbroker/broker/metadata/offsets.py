@@ -63,8 +63,11 @@ class OffsetTable:
         self.resets: pending_resets.Resets = {}
 
     def load(self) -> None:
-        """I{Blocking.} Read the file."""
-        value = self._file.load()
+        """I{Blocking.} Read the file.
+
+        @raise ConfigurationError: there is one that cannot be read.
+        """
+        value = self._file.load_required("the offsets of all consumer groups")
         if value is None:
             return
         self._offsets = loaded_offsets(value.get("offsetTable"))

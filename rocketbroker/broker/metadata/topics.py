@@ -96,8 +96,11 @@ class TopicTable:
         self._watchers: list[Callable[[list[str]], None]] = []
 
     def load(self) -> None:
-        """I{Blocking.} Merge the file over the built-in topics."""
-        value = self._file.load()
+        """I{Blocking.} Merge the file over the built-in topics.
+
+        @raise ConfigurationError: there is one that cannot be read.
+        """
+        value = self._file.load_required("all topics but those that sends create")
         if value is None:
             return
         table = value.get("topicConfigTable")

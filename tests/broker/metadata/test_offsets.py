@@ -10,6 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.broker.metadata.offsets import NONE, OffsetTable
 from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.errors import ConfigurationError
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.threads import at_once
@@ -63,6 +64,13 @@ class OffsetTableTests(SynchronousTestCase):
         again = self.table()
         self.assertEqual(again.query("%LMQ%g", "%LMQ%t", 0), 5)
         self.assertEqual(again.query("G", "T", 3), 7)
+
+    def test_damaged(self) -> None:
+        """A damaged file refuses the start: without it all groups lose their places."""
+        self.disk.make_dirs("/store/config")
+        self.disk.open(PATH, create=True).pwrite(b'{"offsetTable":', 0)
+        error = self.assertRaises(ConfigurationError, self.table)
+        self.assertIn("start without the offsets of all consumer groups.", str(error))
 
     def test_version(self) -> None:
         """The version moves every so many commits."""

@@ -10,6 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.errors import ConfigurationError
 from rocketbroker.records.names import MAX_QUEUES
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.threads import at_once
@@ -48,6 +49,14 @@ class TopicTableTests(SynchronousTestCase):
         self.assertIs(topics.create_for_send("T0", "TBW102", 4), made[0])
         topics.put([TopicConfig(topic_name="T99")])
         self.assertIsNotNone(topics.create_for_send("T99", "TBW102", 4))
+
+    def test_damaged(self) -> None:
+        """A damaged file refuses the start: without its topics nobody could read their
+        messages."""
+        self.disk.make_dirs("/store/config")
+        self.disk.open(PATH, create=True).pwrite(b'{"topicConfigTable":', 0)
+        error = self.assertRaises(ConfigurationError, self.table)
+        self.assertIn(f"restore {PATH} from a backup", str(error))
 
     def test_mostQueues(self) -> None:
         """No topic has more queues than one may have, whatever file or group says."""
