@@ -29,8 +29,8 @@ and pullers can be pickled, and a copy makes its own connections::
   - L{settings<rocketbroker.blocking.settings>}: the settings of a client.
   - L{client<rocketbroker.blocking.client>}: questions about topics, queues and offsets;
     creating topics.
-  - L{messages<rocketbroker.blocking.messages>}: messages to send, and what became of
-    them.
+  - L{messages<rocketbroker.blocking.messages>}: messages to send, and results of
+    sends.
   - L{producer<rocketbroker.blocking.producer>}: sending one, many, batches.
   - L{puller<rocketbroker.blocking.puller>}: one pull, or a range with several pulls in
     flight; decoding what came.

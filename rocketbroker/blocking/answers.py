@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.blocking.test_client -*-
-"""Reading answers, and what they are worth trying again for.
+"""Reading answers, and whether another try may help.
 
 The typed headers read as Java does: a number that is missing or is none becomes 0.
 From an answer that would be an offset, and a client that goes on at offset 0 because

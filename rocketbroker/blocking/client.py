@@ -42,7 +42,7 @@ class Client:
     Threads may share it; each has connections of its own. It can be pickled: a copy
     makes its own connections.
 
-    @ivar settings: what it was told.
+    @ivar settings: its settings.
     @ivar connections: its connections.
     @ivar routes: its routes.
     """
@@ -83,7 +83,7 @@ class Client:
         """Ask the master of a queue, and again if that may help.
 
         @return: the successful answer.
-        @raise BrokerError: it said no.
+        @raise BrokerError: it refused the request.
         @raise ConnectionLost: it could not be reached, as often as it was tried.
         @raise RequestTimeout: it did not answer in time, as often as it was tried.
         """
@@ -152,7 +152,7 @@ class Client:
         return number(answer, "offset")
 
     def commit_offset(self, queue: MessageQueue, group: str, offset: int) -> None:
-        """Say where a group goes on."""
+        """Commit the offset where a group goes on."""
         header = UpdateConsumerOffsetRequestHeader(
             consumer_group=group,
             topic=queue.topic,

@@ -1,18 +1,18 @@
 # -*- test-case-name: tests.blocking.test_connection -*-
 """One server, and the requests under way to it.
 
-There is no thread that reads: whoever collects an answer reads until it is there, and
-keeps the answers of others for them. So several requests may be in flight, which hides
+There is no thread that reads: collecting an answer reads until it is there, and keeps
+the other answers that come for later. So several requests may be in flight, which hides
 the way there and back, and each is collected when its turn comes.
 
-A write costs more than all else of a small request, so who sends many lets them be held
-until someone waits for an answer that is not there: then all go out at once.
+A write costs more than all else of a small request, so many requests can be held until
+an answer is waited for that is not there: then all go out at once.
 
 While we send, we read too: a server that is busy sending to us stops reading from us,
 and two that both only send would wait for each other for ever.
 
-What the server asks of us (consumer ids changed, check a transaction) is not for such a
-client: requests that want an answer are refused, the others dropped.
+Requests of the server (consumer ids changed, check of a transaction) are not for such a
+client: those that want an answer are refused, the others dropped.
 
 A connection belongs to one thread; another thread may close it.
 """
@@ -31,7 +31,7 @@ from rocketbroker.wire.frames import MAX_BYTES, encode
 #: How long a connection may take to be made.
 CONNECT_SECONDS: Final = 3.0
 
-#: A server that asks and asks, and does not read what it is told, is told no more.
+#: How many refusals may wait to be sent; more requests of the server are dropped.
 MAX_REFUSALS: Final = 100
 
 #: No more than this is held; it is also what one write moves well.
@@ -48,8 +48,8 @@ class ServerConnection:
     @ivar address: C{host:port}.
     @ivar connects: how many connections have been made.
     @ivar requests: how many requests have been sent.
-    @ivar dropped: how many answers nobody waited for any more, and requests of the
-        server.
+    @ivar dropped: how many answers came too late, and how many requests the server
+        sent.
     """
 
     def __init__(

@@ -113,7 +113,7 @@ class Consumer:
         """The next messages of all queues; of each queue in order.
 
         @param seconds: how long to wait for some; then there are none.
-        @raise BrokerError: a broker said no.
+        @raise BrokerError: a broker refused the request.
         @raise ConnectionLost: one could not be reached, again and again.
         @raise RequestTimeout: one did not answer, again and again.
         """
@@ -176,7 +176,7 @@ class Consumer:
     def _take(self, queue: MessageQueue, pulled: Pulled) -> list[StoredMessage]:
         """Go on in a queue.
 
-        An offset that is not there any more goes to where the broker says.
+        Where the offset does not exist any more, go to the one that the broker names.
         """
         start = self.positions[queue]
         if pulled.status != FOUND and pulled.status != OFFSET_MOVED:

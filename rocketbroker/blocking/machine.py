@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.blocking.test_machine -*-
-"""What a client needs of the machine it runs on: sockets, clocks, an identity.
+"""The machine that a client runs on: sockets, clocks, an identity.
 
 A L{Machine} is given to everything here, so that tests need neither; it travels to
 executors as it is.
@@ -78,7 +78,7 @@ class Machine(Protocol):
         """Do nothing for that long."""
 
     def identity(self) -> Identity:
-        """Who we are; asked once for each producer."""
+        """The identity of this process; asked for once by each producer."""
 
 
 def split_address(address: str) -> tuple[str, int]:

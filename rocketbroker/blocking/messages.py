@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.blocking.test_messages -*-
-"""Messages to send, and what became of them."""
+"""Messages to send, and the results of sends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rocketbroker.records import names, properties
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.properties import DELAY
 
-#: The longest body unless the producer is told otherwise: what brokers take.
+#: The longest body unless the producer has another limit: that of brokers.
 MAX_BODY_BYTES: Final = 4 * 1024 * 1024
 
 
@@ -151,7 +151,7 @@ def check_topic(topic: str) -> None:
 
 
 class SendResult(NamedTuple):
-    """What became of a send, of one message or of a batch.
+    """The result of a send, of one message or of a batch.
 
     @ivar status: 0; or 10, 11, 12: stored, but not as safely as the broker is set up
         to make it (not on the disk in time; no slave; not on a slave in time).

@@ -132,7 +132,7 @@ class Producer:
 
         @param queue: where to; it is then not tried elsewhere.
         @raise MessageIllegal: it cannot be sent, or the broker refuses it.
-        @raise BrokerError: the last broker tried said no.
+        @raise BrokerError: the last broker tried refused the request.
         @raise ConnectionLost: the last broker tried could not be reached, or got lost:
             the message may be stored.
         @raise RequestTimeout: the last broker tried did not answer: the same.

@@ -213,7 +213,7 @@ class Puller:
 
         @param most: how many messages at most.
         @param suspend: how many seconds the broker may wait for a message.
-        @raise BrokerError: the broker said no.
+        @raise BrokerError: the broker refused the request.
         @raise ConnectionLost: it could not be reached, or got lost.
         @raise RequestTimeout: it did not answer.
         """
@@ -272,11 +272,11 @@ class Puller:
     ) -> Generator[Chunk, None, None]:
         """All messages from C{start} up to, and without, C{until}, in order.
 
-        Failures that may pass are tried again, as often as the settings say. Who
-        stops early closes it, so that nobody waits for what is under way.
+        Failures that may pass are tried again, as often as the settings say. A
+        caller that stops early closes it, so that pulls under way are forgotten.
 
         @raise PullOffsetMoved: some of them are not there: too old, or not yet stored.
-        @raise BrokerError: the broker said no.
+        @raise BrokerError: the broker refused the request.
         @raise ConnectionLost: it could not be reached, or got lost, again and again.
         @raise RequestTimeout: it did not answer, again and again.
         @raise RemoteProtocolError: it sent something else.

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.blocking.test_routes -*-
-"""Where topics are, as the name servers say.
+"""Routes of topics, from the name servers.
 
 One name server answers at a time; when it does not, the next one is asked, and stays.
 A route is kept for a while, and asked for again at once when it turns out to be wrong.
@@ -142,7 +142,7 @@ class Routes:
         """Ask a name server; those that do not answer are passed over.
 
         @return: its successful answer.
-        @raise BrokerError: it said no.
+        @raise BrokerError: it refused the request.
         @raise ConfigurationError: the address is not a name server's.
         @raise RequestTimeout: none answered in time.
         @raise ConnectionLost: none could be reached.

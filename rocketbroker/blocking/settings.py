@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.blocking.test_routes -*-
-"""What a client is told."""
+"""The settings of a client."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def name_server_list(text: str) -> tuple[str, ...]:
 
 @attrs.frozen
 class Settings:
-    """What a client is told; it travels to executors.
+    """The settings of a client; they travel to executors.
 
     @ivar name_servers: C{host:port}, separated by semicolons.
     @ivar seconds: how long a request may take.
