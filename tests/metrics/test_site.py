@@ -11,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.error import ConnectionDone
 from twisted.internet.testing import StringTransport
+from twisted.logger import capturedLogs, formatEvent
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -31,8 +32,10 @@ class SiteTests(SynchronousTestCase):
     reason: str | None = None
     prepared: Deferred[None] | None = None
 
-    def get(self, path: str, **headers: str) -> tuple[bytes, bytes]:
-        """Head and body of the answer to a GET."""
+    def get(
+        self, path: str, method: str = "GET", **headers: str
+    ) -> tuple[bytes, bytes]:
+        """Head and body of the answer to a request."""
         site = metrics_site(
             families, lambda: self.prepared or succeed(None), lambda: self.reason
         )
@@ -42,7 +45,7 @@ class SiteTests(SynchronousTestCase):
         assert channel is not None
         transport = StringTransport()
         channel.makeConnection(transport)
-        lines = [f"GET {path} HTTP/1.0", "Host: x"]
+        lines = [f"{method} {path} HTTP/1.0", "Host: x"]
         lines += [f"{k.replace('_', '-')}: {v}" for k, v in headers.items()]
         channel.dataReceived(("\r\n".join(lines) + "\r\n\r\n").encode())
         if "leave" in headers:
@@ -98,6 +101,16 @@ class SiteTests(SynchronousTestCase):
         head, body = self.get("/healthz")
         self.assertIn(b"503", head)
         self.assertEqual(body, b"disk full: /store\n")
+
+    def test_head(self) -> None:
+        """A probe with HEAD gets the status alone, and nothing is logged."""
+        for reason, status in ((None, b"200 OK"), ("disk full", b"503")):
+            self.reason = reason
+            with capturedLogs() as events:
+                head, body = self.get("/healthz", "HEAD")
+            self.assertIn(status, head)
+            self.assertEqual(body, b"")
+            self.assertEqual([formatEvent(event) for event in events], [])
 
     def test_failed(self) -> None:
         """A scrape that cannot be prepared is an error of the server, and logged."""
