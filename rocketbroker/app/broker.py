@@ -15,22 +15,24 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final, TypeVar, cast, final
 
-from twisted.application.service import Service
 from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
 from rocketbroker.app.descriptors import raise_descriptor_limit
-from rocketbroker.app.metricsport import MetricsPort, broker_site
+from rocketbroker.app.logs import LoggedService
+from rocketbroker.app.metricsport import PORT_KEY, MetricsPort, broker_site
 from rocketbroker.app.options import ServerOptions, log_ignored, or_refuse
 from rocketbroker.app.plugins import followers_of, wrapped
-from rocketbroker.app.signals import stop_at_hangup
+from rocketbroker.app.signals import handle_signals
 from rocketbroker.app.steadiness import make_steady
 from rocketbroker.broker.broker import Broker
 from rocketbroker.broker.environment import BrokerEnvironment
-from rocketbroker.config import properties
+from rocketbroker.config.addresses import check_host
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.keyed import text_of
+from rocketbroker.config.properties import read
+from rocketbroker.errors import ConfigurationError
 from rocketbroker.files.disk import Disk
 from rocketbroker.records.ids import UniqueKeys
 from rocketbroker.remoting.addresses import host_bytes, packed_address
@@ -75,7 +77,10 @@ def wall_ms() -> int:
 class Options(ServerOptions):
     """The command line of a broker."""
 
-    synopsis = "[-c FILE] [-n HOST:PORT;HOST:PORT] [-p | -m]"
+    synopsis = "[-c FILE] [-n HOST:PORT;HOST:PORT] [--advertise HOST] [-p | -m]"
+    optParameters: ClassVar[Sequence[Sequence[Any]]] = [
+        ["advertise", None, None, "The address that clients are told (brokerIP1)."],
+    ]
     optFlags: ClassVar[Sequence[Sequence[Any]]] = [
         ["printImportantConfig", "m", "Print the important settings and exit."],
     ]
@@ -87,12 +92,25 @@ def settings_of(options: Options) -> BrokerSettings:
     @raise ConfigurationError: one sentence.
     """
     path = options["configFile"]
-    if path is None:
-        return BrokerSettings.from_properties({}, name_servers=options["namesrvAddr"])
-    path = os.path.abspath(path)
-    return BrokerSettings.from_properties(
-        properties.read(path), path, options["namesrvAddr"]
-    )
+    properties = {}
+    if path is not None:
+        path = os.path.abspath(path)
+        properties = read(path)
+    if options["advertise"] is not None:
+        properties["brokerIP1"] = advertised(options["advertise"])
+    return BrokerSettings.from_properties(properties, path, options["namesrvAddr"])
+
+
+def advertised(host: str) -> str:
+    """The value of C{--advertise}.
+
+    @raise ConfigurationError: it is no address; one sentence.
+    """
+    try:
+        check_host(host)
+    except ValueError as error:
+        raise ConfigurationError(f"--advertise cannot be {host!r}: {error}.") from error
+    return host
 
 
 def printed(settings: BrokerSettings, important: bool) -> str:
@@ -118,13 +136,14 @@ def log_settings(log: Logger, settings: BrokerSettings) -> None:
 
 
 @final
-class BrokerService(Service):
+class BrokerService(LoggedService):
     """A broker on a reactor.
 
     @ivar broker: the broker; its parts are what metrics count.
     @ivar port: where it listens.
     @ivar store: its store.
     @ivar metrics: the port of /metrics.
+    @ivar recovery: what the start of the store did, for the log.
     @ivar ready: fires when name servers know it, or could not be reached.
     """
 
@@ -176,9 +195,10 @@ class BrokerService(Service):
         self.metrics = MetricsPort(
             reactor,
             options,
+            PORT_KEY in settings.given,
             broker_site(self.broker, ports, wall_ms, self._in_thread),
         )
-        self.broker.open()
+        self.recovery = self._open()
         try:
             self.broker.listen(self.main, self.vip)
             self.metrics.listen()
@@ -187,6 +207,22 @@ class BrokerService(Service):
                 server.stop()
             store.close()
             raise
+
+    def _open(self) -> dict[str, Any]:
+        """Open the store; what recovery did, for the log."""
+        root = self.settings.store.store_path_root_dir
+        is_clean = not os.path.exists(os.path.join(root, "abort"))
+        begin = time.monotonic()
+        self.broker.open()
+        return {
+            "root": root,
+            "how": "a clean stop" if is_clean else "a crash",
+            "messages": self.store.recovered_records,
+            "begin": self.store.min_position,
+            "end": self.store.published_position,
+            "discarded": self.store.discarded_bytes,
+            "seconds": round(time.monotonic() - begin, 3),
+        }
 
     def _in_thread(self, function: Callable[[], T], /) -> Deferred[T]:
         """Run C{function} in the reactor's thread pool."""
@@ -197,6 +233,12 @@ class BrokerService(Service):
         """The reactor runs: begin to work."""
         super().startService()  # type: ignore[no-untyped-call]
         log_settings(self._log, self.settings)
+        self._log.info(
+            "Opened the store {root} after {how} in {seconds} s: the log begins at "
+            "{begin} and ends at {end}; {messages} messages were read, {discarded} "
+            "bytes were discarded.",
+            **self.recovery,
+        )
         for sentence in self.store.report:
             self._log.warn("Recovery: {sentence}", sentence=sentence)
         self._reactor.callWhenRunning(self._start)
@@ -227,8 +269,11 @@ def makeService(options: Options) -> BrokerService:
         if options[flag]:
             print(printed(settings, important), end="")
             raise SystemExit(0)
+    log = options.open_log()
     make_steady(cast(Any, reactor))
     raise_descriptor_limit(resource)
     service = BrokerService(reactor, settings)
-    cast(Any, reactor).callWhenRunning(stop_at_hangup, reactor)
+    service.log = log
+    output = log.output if log is not None else None
+    cast(Any, reactor).callWhenRunning(handle_signals, reactor, output)
     return service

@@ -62,32 +62,70 @@ def command() -> None:
 
 @command.command()
 @click.option(
-    "--dir", "directory", metavar="DIR", help="Where the store lies. [default: ~/store]"
+    "--dir",
+    "directory",
+    metavar="DIR",
+    help="Where the store lies. [default: storePathRootDir, or ~/store]",
 )
 @click.option("--temporary", is_flag=True, help="A store that is removed at the end.")
 @click.option("--namesrv-port", default=9876, show_default=True, metavar="PORT")
-@click.option("--port", default=10911, show_default=True, metavar="PORT")
-@click.option("--metrics-port", default=5557, show_default=True, metavar="PORT")
+@click.option(
+    "--port", type=int, metavar="PORT", help="[default: listenPort, or 10911]"
+)
+@click.option(
+    "--metrics-port",
+    type=int,
+    metavar="PORT",
+    help="0 for none. [default: metricsPromExporterPort, or 5557]",
+)
 @click.option("-c", "--config", metavar="FILE", help="Settings of a RocketMQ broker.")
+@click.option(
+    "--advertise",
+    metavar="HOST",
+    help="The address that clients are told. [default: brokerIP1]",
+)
+@click.option("--log-file", metavar="FILE", help="[default: standard error]")
+@click.option("--log-level", default="info", show_default=True, metavar="LEVEL")
+@click.option("--log-format", default="text", show_default=True, metavar="text|json")
+@click.option("--log-rotate-bytes", default=128 << 20, show_default=True, metavar="N")
+@click.option("--log-keep", default=10, show_default=True, metavar="N")
 def standalone(
     directory: str | None,
     temporary: bool,
     namesrv_port: int,
-    port: int,
-    metrics_port: int,
+    port: int | None,
+    metrics_port: int | None,
     config: str | None,
+    advertise: str | None,
+    log_file: str | None,
+    log_level: str,
+    log_format: str,
+    log_rotate_bytes: int,
+    log_keep: int,
 ) -> None:
     """Run a name server and a broker in this process.
 
-    Port 0 is any free one. Stops on SIGINT, SIGTERM and SIGHUP.
+    Flags win over the settings file. Port 0 is any free one. Stops on SIGINT and
+    SIGTERM; SIGHUP opens the log file again, or stops if there is none.
     """
     if directory is not None and temporary:
         raise click.UsageError("--dir and --temporary exclude each other")
-    if directory is None and not temporary:
-        directory = os.path.join(os.path.expanduser("~"), "store")
-    from rocketbroker.app.standalone import run_standalone
+    from rocketbroker.app.logs import LogOptions
+    from rocketbroker.app.standalone import Flags, run_standalone
 
-    sys.exit(run_standalone(directory, namesrv_port, port, metrics_port, config))
+    flags = Flags(
+        directory=directory,
+        is_temporary=temporary,
+        namesrv_port=namesrv_port,
+        port=port,
+        metrics_port=metrics_port,
+        config=config,
+        advertise=advertise,
+    )
+    log = LogOptions.from_texts(
+        log_file, log_level, log_format, log_rotate_bytes, log_keep
+    )
+    sys.exit(run_standalone(flags, log))
 
 
 @command.group()

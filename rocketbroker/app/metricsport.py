@@ -15,6 +15,7 @@ from twisted.internet.defer import Deferred, maybeDeferred, succeed
 from twisted.internet.error import CannotListenError
 from twisted.internet.interfaces import IAddress, IListeningPort, IReactorTCP
 from twisted.internet.protocol import ServerFactory
+from twisted.logger import Logger
 
 from rocketbroker.errors import ConfigurationError
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 #: The exporter that this port is.
 PROMETHEUS: Final = "PROM"
+
+#: The key of its port.
+PORT_KEY: Final = "metricsPromExporterPort"
 
 
 class MetricsOptions(Protocol):
@@ -50,6 +54,10 @@ class SiteLater(ServerFactory[Any]):
 
     noisy = False
 
+    def logPrefix(self) -> str:
+        """The name of the port in Twisted's log lines."""
+        return "Metrics"
+
     def __init__(self, make_site: Callable[[], Any]) -> None:
         self._make_site = make_site
         self._site: Any = None
@@ -72,22 +80,30 @@ class SiteLater(ServerFactory[Any]):
 class MetricsPort:
     """Listens if the settings say so."""
 
+    _log = Logger()
+
     def __init__(
         self,
         reactor: IReactorTCP,
         options: MetricsOptions,
+        is_required: bool,
         make_site: Callable[[], Any],
     ) -> None:
+        """
+        @param is_required: whether the port was asked for, so that the server does not
+            start without it.
+        """
         self._reactor = reactor
         self._options = options
+        self._is_required = is_required
         self._make_site = make_site
         self._listening: IListeningPort | None = None
 
     def listen(self) -> int:
         """Accept scrapes; also before the reactor runs.
 
-        @return: the port, 0 if metrics are off.
-        @raise ConfigurationError: one sentence, if the port cannot be had.
+        @return: the port, 0 if metrics are off or the port of the defaults is taken.
+        @raise ConfigurationError: one sentence, if a port that was asked for is taken.
         """
         options = self._options
         port = options.metrics_prom_exporter_port
@@ -99,11 +115,17 @@ class MetricsPort:
                 port, SiteLater(self._make_site), interface=host
             )
         except CannotListenError as error:
-            raise ConfigurationError(
+            sentence = (
                 f"The metrics port {host or '*'}:{port} cannot be had: "
                 f"{error.socketError.strerror or error.socketError} "
                 "(metricsPromExporterPort; 0 switches metrics off)."
-            ) from error
+            )
+            if self._is_required:
+                raise ConfigurationError(sentence) from error
+            self._log.warn(
+                "There are no metrics and no /healthz: {sentence}", sentence=sentence
+            )
+            return 0
         return port
 
     def stop(self) -> Deferred[None]:

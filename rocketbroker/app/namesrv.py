@@ -15,15 +15,15 @@ import time
 from collections.abc import Callable
 from typing import Any, cast, final
 
-from twisted.application.service import Service
 from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
 from rocketbroker.app.descriptors import raise_descriptor_limit
-from rocketbroker.app.metricsport import MetricsPort, namesrv_site
+from rocketbroker.app.logs import LoggedService
+from rocketbroker.app.metricsport import PORT_KEY, MetricsPort, namesrv_site
 from rocketbroker.app.options import ServerOptions, log_ignored, or_refuse
-from rocketbroker.app.signals import stop_at_hangup
+from rocketbroker.app.signals import handle_signals
 from rocketbroker.app.steadiness import make_steady
 from rocketbroker.config import properties
 from rocketbroker.config.keyed import text_of
@@ -69,7 +69,7 @@ def printed(settings: NamesrvSettings) -> str:
 
 
 @final
-class NameServerService(Service):
+class NameServerService(LoggedService):
     """A name server on a reactor.
 
     @ivar nameserver: its parts are what metrics count.
@@ -104,6 +104,7 @@ class NameServerService(Service):
         self.metrics = MetricsPort(
             reactor,
             settings.options,
+            PORT_KEY in settings.properties,
             namesrv_site(self.nameserver, {"main": self.server.group}),
         )
         self.port = self.server.listen()
@@ -169,8 +170,11 @@ def makeService(options: Options) -> NameServerService:
     if options["printConfigItem"]:
         print(printed(settings), end="")
         raise SystemExit(0)
+    log = options.open_log()
     make_steady(cast(Any, reactor))
     raise_descriptor_limit(resource)
     service = NameServerService(reactor, settings)
-    cast(Any, reactor).callWhenRunning(stop_at_hangup, reactor)
+    service.log = log
+    output = log.output if log is not None else None
+    cast(Any, reactor).callWhenRunning(handle_signals, reactor, output)
     return service

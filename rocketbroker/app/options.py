@@ -9,19 +9,25 @@ one sentence on standard error and exit status 1.
 from __future__ import annotations
 
 import functools
+import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, NoReturn, ParamSpec, TypeVar
 
+import attrs
 from twisted.logger import Logger
 from twisted.python import usage
 
+from rocketbroker.app.logs import KEEP_FILES, ROTATE_BYTES, Log, LogOptions
 from rocketbroker.config.effects import ignored
 from rocketbroker.config.keyed import KeyedOptions
 from rocketbroker.errors import ConfigurationError, StoreError
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+#: Where a daemon's log goes unless it is told otherwise, as twistd has it.
+LOG_FILE: Final = "twistd.log"
 
 #: Where twistd writes its process id unless it is told otherwise.
 PID_FILE: Final = "twistd.pid"
@@ -74,6 +80,11 @@ class ServerOptions(usage.Options):
     optParameters: ClassVar[Sequence[Sequence[Any]]] = [
         ["configFile", "c", None, "The settings, a .properties file."],
         ["namesrvAddr", "n", None, "Name servers, host:port;host:port."],
+        ["log-file", None, None, "The log file, instead of twistd's --logfile."],
+        ["log-level", None, "info", "debug, info, warn, error or critical."],
+        ["log-format", None, "text", "text or json."],
+        ["log-rotate-bytes", None, ROTATE_BYTES, "Rotate a file so large; 0: never."],
+        ["log-keep", None, KEEP_FILES, "How many old log files to keep."],
     ]
     optFlags: ClassVar[Sequence[Sequence[Any]]] = [
         ["printConfigItem", "p", "Print all settings and exit."],
@@ -94,6 +105,37 @@ class ServerOptions(usage.Options):
         """Take nothing but flags."""
         if args:
             raise usage.UsageError(f"{args[0]!r} is not a flag")
+
+    def open_log(self) -> Log | None:
+        """Open the log; None where twistd's C{--syslog} or C{--logger} take it.
+
+        @raise ConfigurationError: flags that make no sense, or a file that cannot be
+            opened; one sentence.
+        """
+        options = LogOptions.from_texts(
+            self["log-file"],
+            self["log-level"],
+            self["log-format"],
+            self["log-rotate-bytes"],
+            self["log-keep"],
+        )
+        parent: Mapping[str, Any] = self.parent or {}
+        others = [key for key in ("logfile", "syslog", "logger") if parent.get(key)]
+        if options.file is not None and others:
+            raise ConfigurationError(
+                f"--log-file and twistd's --{others[0]} exclude each other."
+            )
+        if "syslog" in others or "logger" in others:
+            return None
+        file = parent.get("logfile")
+        if options.file is None and file != "-" and (file or not self._foreground()):
+            options = attrs.evolve(options, file=os.path.abspath(file or LOG_FILE))
+        if options.file is None and not self._foreground():
+            raise ConfigurationError("A daemon has no standard output to log to.")
+        return options.open(sys.stdout)
+
+    def _foreground(self) -> bool:
+        return self.parent is None or bool(self.parent["nodaemon"])
 
     def postOptions(self) -> None:
         """Two servers in the foreground may share a working directory."""

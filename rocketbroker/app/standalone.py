@@ -1,8 +1,8 @@
 # -*- test-case-name: tests.app.test_standalone -*-
 """A name server and a broker in one process: for development, tests, a laptop.
 
-What a settings file says goes to both. Some settings have another default here than for
-a broker of its own: its address is that of this machine for itself, and what is to be
+The keys of a settings file go to both; flags win over them. The file is a broker's, so
+its C{listenPort}, its address and its metrics port are the broker's. What is to be
 thrown away afterwards begins with a small log.
 """
 
@@ -14,29 +14,36 @@ import shutil
 import socket
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, TextIO, cast, final
 
 import attrs
 from twisted.application.service import MultiService
 from twisted.internet.defer import Deferred
-from twisted.logger import globalLogBeginner, textFileLogObserver
+from twisted.logger import globalLogBeginner
 
-from rocketbroker.app.broker import BrokerService
+from rocketbroker.app.broker import BrokerService, advertised
 from rocketbroker.app.descriptors import raise_descriptor_limit
+from rocketbroker.app.logs import Log, LogOptions
 from rocketbroker.app.namesrv import NameServerService
 from rocketbroker.app.options import refuse
-from rocketbroker.app.signals import stop_at_hangup
+from rocketbroker.app.signals import handle_signals
 from rocketbroker.app.steadiness import make_steady
 from rocketbroker.broker.broker import VIP_DISTANCE
 from rocketbroker.config import properties
+from rocketbroker.config.addresses import advertised_address
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.keyed import unknown
-from rocketbroker.config.namesrv import NamesrvOptions, NamesrvSettings
+from rocketbroker.config.namesrv import (
+    NAMESRV_PORT,
+    NamesrvOptions,
+    NamesrvSettings,
+)
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import ConfigurationError, StoreError
 
-#: The address that clients on this machine are told.
+#: The address of this machine for itself.
 LOOPBACK: Final = "127.0.0.1"
 
 #: The segment size of a store that is thrown away afterwards: a whole one would take a
@@ -64,6 +71,48 @@ def free_port(host: str) -> int:
     raise ConfigurationError(f"{host} has no free port for a broker.")
 
 
+@attrs.frozen(kw_only=True)
+class Flags:
+    """The command line; None leaves it to the settings file.
+
+    @ivar directory: the store's.
+    @ivar is_temporary: the store is removed at the end, wherever the file wants it.
+    @ivar namesrv_port: the name server's port, 0 for any that is free.
+    @ivar port: the broker's, 0 likewise.
+    @ivar metrics_port: the port of the broker's metrics, 0 for none.
+    @ivar config: the path of the settings file.
+    @ivar advertise: the address that clients are told.
+    """
+
+    directory: str | None = None
+    is_temporary: bool = False
+    namesrv_port: int = NAMESRV_PORT
+    port: int | None = None
+    metrics_port: int | None = None
+    config: str | None = None
+    advertise: str | None = None
+
+
+def merged(given: Mapping[str, str], flags: Flags) -> dict[str, str]:
+    """The broker's settings: those of the file, with the flags in their place.
+
+    @raise ConfigurationError: a flag makes no sense; one sentence.
+    """
+    settings = dict(given)
+    if flags.is_temporary:
+        settings.pop("storePathCommitLog", None)
+        settings.setdefault("mappedFileSizeCommitLog", str(TEMPORARY_SEGMENT))
+    if flags.directory is not None:
+        settings["storePathRootDir"] = os.path.abspath(flags.directory)
+    if flags.port is not None:
+        settings["listenPort"] = str(flags.port)
+    if flags.metrics_port is not None:
+        settings["metricsPromExporterPort"] = str(flags.metrics_port)
+    if flags.advertise is not None:
+        settings["brokerIP1"] = advertised(flags.advertise)
+    return settings
+
+
 @final
 class Standalone:
     """Both servers on one reactor.
@@ -72,35 +121,34 @@ class Standalone:
     @ivar broker: the broker.
     """
 
-    def __init__(
-        self,
-        reactor: Any,
-        said: dict[str, str],
-        directory: str,
-        namesrv_port: int,
-        port: int,
-        metrics_port: int,
-        config: str | None,
-    ) -> None:
+    def __init__(self, reactor: Any, given: Mapping[str, str], flags: Flags) -> None:
         """
         Open the store and listen.
 
         @param reactor: the reactor, not running yet.
-        @param said: what the settings file says.
-        @param directory: the store's.
-        @param namesrv_port: the name server's port, 0 for any that is free.
-        @param port: the broker's, 0 likewise.
-        @param metrics_port: the port of the broker's metrics, 0 for none.
-        @param config: the path of the settings file.
+        @param given: what the settings file says.
         @raise ConfigurationError: one sentence.
         @raise StoreError: one sentence.
         """
+        path = None if flags.config is None else os.path.abspath(flags.config)
+        settings = merged(given, flags)
+        # Checked before the name server listens.
+        checked = BrokerSettings.from_properties(settings, path)
+        self._host = advertised_address(checked.server.bind_address, LOOPBACK, ())[0]
+        folder = os.path.join(checked.store.store_path_root_dir, "namesrv")
         own = {
-            "kvConfigPath": os.path.join(directory, "namesrv", "kvConfig.json"),
-            "configStorePath": os.path.join(directory, "namesrv", "namesrv.properties"),
+            "kvConfigPath": os.path.join(folder, "kvConfig.json"),
+            "configStorePath": os.path.join(folder, "namesrv.properties"),
+            **given,
         }
-        only = {"listenPort": str(namesrv_port), "metricsPromExporterPort": "0"}
-        names = NamesrvSettings.from_properties({**own, **said, **only}, config)
+        names = NamesrvSettings.from_properties(
+            {
+                **own,
+                "listenPort": str(flags.namesrv_port),
+                "metricsPromExporterPort": "0",
+            },
+            path,
+        )
         self.namesrv = NameServerService(
             reactor,
             attrs.evolve(
@@ -112,43 +160,43 @@ class Standalone:
                 unknown=unknown(names.unknown, (BrokerOptions, StoreOptions)),
             ),
         )
-        said = {
-            "brokerIP1": LOOPBACK,
-            "brokerIP2": LOOPBACK,
-            **said,
-            "storePathRootDir": directory,
-            "metricsPromExporterPort": str(metrics_port),
-        }
         try:
-            port = port or free_port(names.server.bind_address)
-            self.broker = self._broker(reactor, said, port, config)
+            if not checked.server.listen_port:
+                port = free_port(checked.server.bind_address)
+                settings["listenPort"] = str(port)
+            # The environment's name servers are not meant: this process has its own.
+            others = checked.name_servers if "namesrvAddr" in given else ()
+            self.broker = self._broker(reactor, settings, others, path)
         except BaseException:
             self.namesrv.abandon()
             raise
         self.services = MultiService()  # type: ignore[no-untyped-call]
         # Services stop in the opposite order: the broker still finds the name server.
         for service in (self.namesrv, self.broker):
-            service.setServiceParent(self.services)  # type: ignore[no-untyped-call]
+            service.setServiceParent(self.services)
 
     def _broker(
-        self, reactor: Any, said: dict[str, str], port: int, config: str | None
+        self,
+        reactor: Any,
+        settings: dict[str, str],
+        others: Sequence[str],
+        path: str | None,
     ) -> BrokerService:
-        """The broker, which registers with the name server."""
-        settings = BrokerSettings.from_properties(
-            {**said, "listenPort": str(port)},
-            config,
-            f"{LOOPBACK}:{self.namesrv.port}",
+        """The broker, which registers with this name server, and with others."""
+        own = f"{self._host}:{self.namesrv.port}"
+        names = [own, *(other for other in others if other != own)]
+        built = BrokerSettings.from_properties(settings, path, ";".join(names))
+        return BrokerService(
+            reactor,
+            attrs.evolve(built, unknown=unknown(built.unknown, (NamesrvOptions,))),
         )
-        own = attrs.evolve(
-            settings, unknown=unknown(settings.unknown, (NamesrvOptions,))
-        )
-        return BrokerService(reactor, own)
 
     def ready_line(self) -> str:
         """What a script that starts this waits for."""
+        told = self.broker.settings.broker.broker_ip1
         return (
-            f"ready: name server {LOOPBACK}:{self.namesrv.port}, "
-            f"broker {LOOPBACK}:{self.broker.port}"
+            f"ready: name server {self._host}:{self.namesrv.port}, "
+            f"broker {told}:{self.broker.port}"
         )
 
     async def stop(self) -> None:
@@ -157,61 +205,40 @@ class Standalone:
         await self.namesrv.stopService()
 
 
-def run_standalone(
-    directory: str | None,
-    namesrv_port: int = 9876,
-    port: int = 10911,
-    metrics_port: int = 5557,
-    config: str | None = None,
-) -> int:
+def run_standalone(flags: Flags, log_options: LogOptions) -> int:
     """Run both servers until a signal ends the process.
 
-    @param directory: the store's; None for one that is removed at the end.
-    @param namesrv_port: the name server's port, 0 for any that is free.
-    @param port: the broker's, 0 likewise.
-    @param metrics_port: the port of the broker's metrics, 0 for none.
-    @param config: a settings file for both.
     @return: the exit status.
     """
     from twisted.internet import reactor
 
     make_steady(cast(Any, reactor))
     raise_descriptor_limit(resource)
-    temporary = directory is None
-    folder = tempfile.mkdtemp(prefix="rocketbroker-") if temporary else directory
-    assert folder is not None
+    folder = None
     try:
-        said = {} if config is None else properties.read(config)
-        if temporary:
-            said.setdefault("mappedFileSizeCommitLog", str(TEMPORARY_SEGMENT))
-        standalone = Standalone(
-            reactor,
-            said,
-            os.path.abspath(folder),
-            namesrv_port,
-            port,
-            metrics_port,
-            None if config is None else os.path.abspath(config),
-        )
-        cast(Any, reactor).callWhenRunning(stop_at_hangup, reactor)
-        run(reactor, standalone, sys.stdout, sys.stderr)
+        given = {} if flags.config is None else properties.read(flags.config)
+        if flags.is_temporary:
+            folder = tempfile.mkdtemp(prefix="rocketbroker-")
+            flags = attrs.evolve(flags, directory=folder)
+        log = log_options.open(sys.stderr)
+        standalone = Standalone(reactor, given, flags)
+        cast(Any, reactor).callWhenRunning(handle_signals, reactor, log.output)
+        run(reactor, standalone, sys.stdout, log)
     except (ConfigurationError, StoreError) as error:
         refuse(str(error))
     finally:
-        if temporary:
+        if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
     return 0
 
 
-def run(reactor: Any, standalone: Standalone, out: TextIO, log: TextIO) -> None:
+def run(reactor: Any, standalone: Standalone, out: TextIO, log: Log) -> None:
     """Run the reactor with both servers until it is stopped.
 
     @param out: gets the ready line.
     @param log: gets the log.
     """
-    globalLogBeginner.beginLoggingTo(
-        [textFileLogObserver(log)], redirectStandardIO=False
-    )
+    globalLogBeginner.beginLoggingTo([log.observer], redirectStandardIO=False)
     standalone.broker.ready.addCallback(
         lambda _: print(standalone.ready_line(), file=out, flush=True)
     )

@@ -55,6 +55,15 @@ class SettingsTests(SynchronousTestCase):
         with self.assertRaises(ConfigurationError):
             self.settings("-n", "nonsense")
 
+    def test_advertise(self) -> None:
+        """The flag wins over the file; it must be an address or a name."""
+        path = self.file("brokerIP1=10.0.0.1")
+        settings = self.settings("-c", path, "--advertise", "b.example")
+        self.assertEqual(settings.broker.broker_ip1, "b.example")
+        self.assertEqual(settings.address_reason, "brokerIP1")
+        with self.assertRaises(ConfigurationError):
+            self.settings("--advertise", "a b")
+
     def test_printed(self) -> None:
         """-p prints all settings but the identity, -m the important ones."""
         lines = printed(self.settings("-n", "a:1"), important=False).splitlines()

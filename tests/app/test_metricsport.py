@@ -9,6 +9,7 @@ from twisted.internet.address import IPv4Address
 from twisted.internet.error import CannotListenError
 from twisted.internet.protocol import Factory, Protocol
 from twisted.internet.testing import MemoryReactor
+from twisted.logger import LogLevel, capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.app.metricsport import MetricsPort, SiteLater
@@ -48,7 +49,7 @@ class MetricsPortTests(SynchronousTestCase):
     def test_on(self) -> None:
         """It listens on the port, at the address of the settings."""
         settings = Settings(metrics_prom_exporter_host="127.0.0.1")
-        port = MetricsPort(self.reactor, settings, self.make)
+        port = MetricsPort(self.reactor, settings, True, self.make)
         self.assertEqual(port.listen(), 5557)
         ((number, _, _, interface),) = self.reactor.tcpServers
         self.assertEqual((number, interface), (5557, "127.0.0.1"))
@@ -60,17 +61,27 @@ class MetricsPortTests(SynchronousTestCase):
             Settings(metrics_prom_exporter_port=0),
             Settings(metrics_exporter_type="DISABLE"),
         ):
-            port = MetricsPort(self.reactor, settings, self.make)
+            port = MetricsPort(self.reactor, settings, True, self.make)
             self.assertEqual(port.listen(), 0)
             self.successResultOf(port.stop())
         self.assertEqual(self.reactor.tcpServers, [])
 
     def test_taken(self) -> None:
         """A port in use is one sentence that names it and what to do."""
-        port = MetricsPort(Taken(), Settings(), self.make)
+        port = MetricsPort(Taken(), Settings(), True, self.make)
         error = self.assertRaises(ConfigurationError, port.listen)
         self.assertIn("5557 cannot be had: Address already in use", str(error))
         self.assertNotIn("\n", str(error))
+
+    def test_takenUnasked(self) -> None:
+        """Where the port was not asked for, the server does without, and says so."""
+        port = MetricsPort(Taken(), Settings(), False, self.make)
+        with capturedLogs() as events:
+            self.assertEqual(port.listen(), 0)
+        (event,) = events
+        self.assertEqual(event["log_level"], LogLevel.warn)
+        self.assertIn("*:5557 cannot be had: Address already", formatEvent(event))
+        self.successResultOf(port.stop())
 
     def test_late(self) -> None:
         """The site is made with the first connection, once, and stopped at the end."""

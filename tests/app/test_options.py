@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from contextlib import redirect_stderr
 from typing import Any
@@ -12,6 +13,7 @@ from twisted.logger import ILogObserver, LogEvent, Logger, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface import implementer
 
+from rocketbroker.app.logs import Log
 from rocketbroker.app.options import ServerOptions, log_ignored, or_refuse
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import ConfigurationError, StoreError
@@ -96,6 +98,61 @@ class OptionsTests(SynchronousTestCase):
             options.parent = parent
             options.parseOptions([])
             self.assertEqual(parent["pidfile"], kept)
+
+
+class LogTests(SynchronousTestCase):
+    """Where the log goes, among twistd's own flags."""
+
+    def opened(self, parent: dict[str, object] | None, *args: str) -> Log | None:
+        """The log of a command line."""
+        options = ServerOptions()
+        mine: Any = parent
+        options.parent = mine
+        options.parseOptions(args)
+        log = options.open_log()
+        if log is not None and log.output is not None:
+            self.addCleanup(log.output.close)
+        return log
+
+    def parent(self, **words: object) -> dict[str, object]:
+        """twistd's flags."""
+        return {"nodaemon": True, "pidfile": "p", "logfile": None, **words}
+
+    def path(self, log: Log | None) -> str | None:
+        """Where a log is written."""
+        assert log is not None
+        return log.output.path if log.output is not None else None
+
+    def test_places(self) -> None:
+        """A file of ours, a file of twistd's, or standard output in the foreground."""
+        ours, theirs = (os.path.abspath(self.mktemp()) for _ in range(2))
+        for args, words, path in (
+            (["--log-file", ours], {}, ours),
+            ([], {"logfile": theirs}, theirs),
+            ([], {"logfile": "-"}, None),
+            ([], {}, None),
+            ([], {"nodaemon": False}, os.path.abspath("twistd.log")),
+        ):
+            log = self.opened(self.parent(**words), *args)
+            self.assertEqual(self.path(log), path)
+
+    def test_both(self) -> None:
+        """Two places are refused."""
+        for flag in ("logfile", "syslog", "logger"):
+            parent = self.parent(**{flag: "x"})
+            error = self.assertRaises(
+                ConfigurationError, self.opened, parent, "--log-file", "y"
+            )
+            self.assertEqual(
+                str(error), f"--log-file and twistd's --{flag} exclude each other."
+            )
+
+    def test_others(self) -> None:
+        """twistd's other places stay twistd's; a daemon has no standard output."""
+        self.assertIs(self.opened(self.parent(syslog=True)), None)
+        self.assertIs(self.opened(self.parent(logger="a.b")), None)
+        parent = self.parent(nodaemon=False, logfile="-")
+        self.assertRaises(ConfigurationError, self.opened, parent)
 
 
 class RefuseTests(SynchronousTestCase):

@@ -6,11 +6,22 @@ import io
 import socket
 from contextlib import redirect_stderr
 from pathlib import Path
+from typing import ClassVar
 
+import attrs
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.app.standalone import LOOPBACK, free_port, run_standalone
+from rocketbroker.app.logs import LogOptions
+from rocketbroker.app.standalone import (
+    LOOPBACK,
+    TEMPORARY_SEGMENT,
+    Flags,
+    free_port,
+    merged,
+    run_standalone,
+)
 from rocketbroker.broker.broker import VIP_DISTANCE
+from rocketbroker.errors import ConfigurationError
 
 
 class PortTests(SynchronousTestCase):
@@ -24,14 +35,76 @@ class PortTests(SynchronousTestCase):
                 sock.bind((LOOPBACK, each))
 
 
+class MergedTests(SynchronousTestCase):
+    """Flags and the settings file."""
+
+    given: ClassVar = {
+        "listenPort": "1",
+        "metricsPromExporterPort": "2",
+        "storePathRootDir": "/a",
+        "storePathCommitLog": "/b",
+        "brokerIP1": "10.0.0.1",
+        "namesrvAddr": "a:1",
+        "flushDiskType": "SYNC_FLUSH",
+    }
+
+    def test_file(self) -> None:
+        """Without flags each key of the file counts."""
+        self.assertEqual(merged(self.given, Flags()), self.given)
+
+    def test_flags(self) -> None:
+        """Flags win, 0 among them."""
+        flags = Flags(directory="/d", port=0, metrics_port=0, advertise="b.example")
+        self.assertEqual(
+            merged(self.given, flags),
+            {
+                **self.given,
+                "listenPort": "0",
+                "metricsPromExporterPort": "0",
+                "storePathRootDir": "/d",
+                "brokerIP1": "b.example",
+            },
+        )
+
+    def test_temporary(self) -> None:
+        """What is thrown away lies in one directory, with a small log."""
+        flags = Flags(directory="/tmp/x", is_temporary=True)
+        settings = merged(self.given, flags)
+        self.assertNotIn("storePathCommitLog", settings)
+        self.assertEqual(settings["storePathRootDir"], "/tmp/x")
+        self.assertEqual(settings["mappedFileSizeCommitLog"], str(TEMPORARY_SEGMENT))
+        own = {"mappedFileSizeCommitLog": "4096"}
+        self.assertEqual(
+            merged(own, attrs.evolve(flags, directory=None)),
+            own,
+        )
+
+    def test_advertise(self) -> None:
+        """An address that is none is refused."""
+        error = self.assertRaises(
+            ConfigurationError, merged, {}, Flags(advertise="10.0.0.1 # mine")
+        )
+        self.assertTrue(
+            str(error).startswith("--advertise cannot be '10.0.0.1 # mine'")
+        )
+
+
 class RefusalTests(SynchronousTestCase):
     """What is wrong is found before the reactor runs."""
 
     def refused(self, config: str, directory: str | None) -> str:
         """What is said on standard error before exit status 1."""
         said = io.StringIO()
+        flags = Flags(
+            directory=directory,
+            is_temporary=directory is None,
+            namesrv_port=0,
+            port=0,
+            metrics_port=0,
+            config=config,
+        )
         with redirect_stderr(said), self.assertRaises(SystemExit) as caught:
-            run_standalone(directory, 0, 0, 0, config)
+            run_standalone(flags, LogOptions())
         self.assertEqual(caught.exception.code, 1)
         self.assertEqual(said.getvalue().count("\n"), 1, said.getvalue())
         return said.getvalue()
