@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 from twisted.internet.defer import Deferred, fail
 from twisted.internet.task import Clock
+from twisted.logger import capturedLogs, formatEvent
 from twisted.python.failure import Failure
 
 from rocketbroker.broker.broker import Broker
@@ -277,3 +279,10 @@ def pull_ext(
         "expressionType": "TAG",
         **more,
     }
+
+
+def logged(step: Callable[[], object]) -> list[str]:
+    """The lines of the log that a step writes."""
+    with capturedLogs() as events:
+        step()
+    return [formatEvent(event) for event in events]

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import Final, final
 
+from twisted.logger import Logger
+
 from rocketbroker.broker.clients.consumers import ConsumerRegistry
 from rocketbroker.broker.json_bodies import with_body
 from rocketbroker.broker.metadata.groups import GroupTable
@@ -33,6 +35,8 @@ NO_CORRECTION: Final = (1 << 63) - 1
 @final
 class CloneOffsets:
     """Answers requests 308 and 314."""
+
+    _log = Logger()
 
     def __init__(
         self,
@@ -68,11 +72,18 @@ class CloneOffsets:
         online = self._consumers.group(source)
         if online is not None and online.subscriptions and not header.offline:
             names = [name for name in names if name in online.subscriptions]
+        names = [name for name in names if self._topics.config(name) is not None]
         for name in names:
-            if self._topics.config(name) is None:
-                continue
             for queue_id, offset in self._offsets.queues(source, name).items():
                 self._offsets.commit(target, name, queue_id, offset)
+        self._log.info(
+            "{peer} copied the offsets of group {source!r:.300} to group "
+            "{group!r:.300} in the topics {topics:.1000}",
+            peer=connection.peer,
+            source=source,
+            group=target,
+            topics=", ".join(names) or "(none)",
+        )
         return response_to(request)
 
     def correction(self, connection: IConnection, request: Command) -> Command:

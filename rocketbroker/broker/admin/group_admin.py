@@ -10,7 +10,9 @@ from __future__ import annotations
 from typing import final
 
 from twisted.internet.defer import Deferred
+from twisted.logger import Logger
 
+from rocketbroker.broker.admin.changes import differences
 from rocketbroker.broker.clients.consumers import ConsumerRegistry, Member
 from rocketbroker.broker.clients.producers import ProducerRegistry
 from rocketbroker.broker.json_bodies import decoded, with_body
@@ -40,6 +42,8 @@ from rocketbroker.wire.headers.admin import (
 @final
 class GroupAdmin:
     """Answers what tools ask about groups and clients."""
+
+    _log = Logger()
 
     def __init__(
         self,
@@ -73,20 +77,36 @@ class GroupAdmin:
     ) -> Deferred[Command | None]:
         """Request 200: make or change a group."""
         config = decoded(request, SubscriptionGroupConfig.from_json)
-        return self._store(request, [config])
+        return self._store(connection, request, [config])
 
     def create_list(
         self, connection: IConnection, request: Command
     ) -> Deferred[Command | None]:
         """Request 225: make or change several groups, all or none."""
-        return self._store(request, decoded(request, group_list))
+        return self._store(connection, request, decoded(request, group_list))
 
     def _store(
-        self, request: Command, configs: list[SubscriptionGroupConfig]
+        self,
+        connection: IConnection,
+        request: Command,
+        configs: list[SubscriptionGroupConfig],
     ) -> Deferred[Command | None]:
         for config in configs:
             check_group(config)
+        known = [self._groups.config(config.group_name) for config in configs]
         self._groups.put(configs)
+        for before, config in zip(known, configs, strict=True):
+            if before == config:
+                continue
+            self._log.info(
+                "{peer} {verb} group {group!r}: {changes}",
+                peer=connection.peer,
+                verb="created" if before is None else "changed",
+                group=config.group_name,
+                changes=differences(
+                    {} if before is None else before.to_json(), config.to_json()
+                ),
+            )
         return self._groups.kept().addCallback(lambda _: response_to(request))
 
     def all_groups(self, connection: IConnection, request: Command) -> Command:
@@ -109,6 +129,12 @@ class GroupAdmin:
         self._groups.delete(header.group_name)
         if header.clean_offset:
             self._offsets.forget_group(header.group_name)
+        self._log.info(
+            "{peer} deleted group {group!r:.300}{offsets}",
+            peer=connection.peer,
+            group=header.group_name,
+            offsets=" and its offsets" if header.clean_offset else "",
+        )
         return self._groups.kept().addCallback(lambda _: response_to(request))
 
     def all_offsets(self, connection: IConnection, request: Command) -> Command:

@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final, final
 
+from twisted.logger import Logger
+
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.clients.consumers import ConsumerRegistry, Member
 from rocketbroker.broker.json_bodies import with_body
@@ -48,6 +50,8 @@ C_LIKE: Final = "CPP"
 @final
 class ResetOffset:
     """Answers request 222."""
+
+    _log = Logger()
 
     def __init__(
         self,
@@ -85,20 +89,44 @@ class ResetOffset:
         if topic is None:
             raise TopicNotExist(f"Topic {header.topic} does not exist")
         if not self._options.use_server_side_reset_offset:
-            return self._ask_members(request, header, topic.write_queue_nums)
+            return self._ask_members(
+                connection, request, header, topic.write_queue_nums
+            )
         if self._groups.config(header.group) is None:
             raise SubscriptionGroupNotExist(f"Group {header.group} does not exist")
-        return self._reset_here(request, header, topic.read_queue_nums)
+        return self._reset_here(connection, request, header, topic.read_queue_nums)
 
     def _queues(self, topic: str, numbers: Iterable[int]) -> list[IQueue]:
         """Handles, which are made in the reactor's thread alone, with all that came."""
         self._dispatch()
         return [self._store.queue(topic, number) for number in numbers]
 
+    def _log_change(
+        self,
+        connection: IConnection,
+        header: ResetOffsetRequestHeader,
+        queues: list[IQueue],
+        found: list[int],
+    ) -> None:
+        pairs = zip(queues, found, strict=True)
+        offsets = [f"{queue.queue_id}: {offset}" for queue, offset in pairs]
+        self._log.info(
+            "{peer} reset the offsets of group {group!r:.300} in topic {topic!r}: "
+            "{offsets:.1000}",
+            peer=connection.peer,
+            group=header.group,
+            topic=header.topic,
+            offsets=", ".join(offsets),
+        )
+
     def _reset_here(
-        self, request: Command, header: ResetOffsetRequestHeader, count: int
+        self,
+        connection: IConnection,
+        request: Command,
+        header: ResetOffsetRequestHeader,
+        count: int,
     ) -> Answer:
-        """By what the next pulls are answered."""
+        """By the answers to the next pulls."""
         one = header.queue_id >= 0
         if one and header.queue_id >= count:
             raise InvalidParameter(
@@ -111,6 +139,7 @@ class ResetOffset:
         def reset(found: list[int]) -> Command:
             for queue, offset in zip(queues, found, strict=True):
                 self._pulling.reset(header.group, queue, offset)
+            self._log_change(connection, header, queues, found)
             return with_body(request, {"offsetTable": self._table(queues, found)})
 
         if one and header.offset is not None and header.offset != NONE:
@@ -134,9 +163,13 @@ class ResetOffset:
         }
 
     def _ask_members(
-        self, request: Command, header: ResetOffsetRequestHeader, count: int
+        self,
+        connection: IConnection,
+        request: Command,
+        header: ResetOffsetRequestHeader,
+        count: int,
     ) -> Answer:
-        """By what the members do: request 220 to each of them."""
+        """By the members themselves: request 220 to each of them."""
         group = header.group
         queues = self._queues(header.topic, range(count))
         committed = [
@@ -151,6 +184,7 @@ class ResetOffset:
                 # Nobody is sent forwards, over messages that he has not seen.
                 found = list(map(min, found, committed))
             self._tell(request, header, self._table(queues, found))
+            self._log_change(connection, header, queues, found)
             return with_body(request, {"offsetTable": self._table(queues, found)})
 
         return self._in_thread(

@@ -13,7 +13,9 @@ from typing import Final, final
 
 import attrs
 from twisted.internet.defer import Deferred, gatherResults
+from twisted.logger import Logger
 
+from rocketbroker.broker.admin.changes import differences
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.json_bodies import decoded, with_body
 from rocketbroker.broker.metadata.offsets import OffsetTable
@@ -53,6 +55,8 @@ ANNOUNCE_SECONDS: Final = 3.0
 @final
 class TopicAdmin:
     """Answers what tools and clients ask about topics."""
+
+    _log = Logger()
 
     def __init__(
         self,
@@ -108,7 +112,7 @@ class TopicAdmin:
         config = self._checked(wanted, parsed(header.attributes))
         if config is None:
             return self._topics.kept().addCallback(lambda _: response_to(request))
-        self._topics.put([config])
+        self._put(connection, [config])
         return self._settled().addCallback(lambda _: response_to(request))
 
     def create_list(
@@ -126,7 +130,7 @@ class TopicAdmin:
                 configs.append(config)
         if not configs:
             return self._topics.kept().addCallback(lambda _: response_to(request))
-        self._topics.put(configs)
+        self._put(connection, configs)
         return self._settled().addCallback(lambda _: response_to(request))
 
     def _checked(
@@ -153,6 +157,21 @@ class TopicAdmin:
         )
         config = attrs.evolve(wanted, attributes=attributes)
         return None if config == current else config
+
+    def _put(self, connection: IConnection, configs: list[TopicConfig]) -> None:
+        """Store new and changed topics, and log each."""
+        known = [self._topics.config(config.topic_name) for config in configs]
+        self._topics.put(configs)
+        for before, config in zip(known, configs, strict=True):
+            self._log.info(
+                "{peer} {verb} topic {topic!r}: {changes}",
+                peer=connection.peer,
+                verb="created" if before is None else "changed",
+                topic=config.topic_name,
+                changes=differences(
+                    {} if before is None else before.to_json(), config.to_json()
+                ),
+            )
 
     def _settled(self) -> Deferred[None]:
         announced = self._announced(ANNOUNCE_SECONDS)
@@ -181,6 +200,10 @@ class TopicAdmin:
             if known == name or self._topics.config(known) is not None
         ]
         for known in names:
+            if self._topics.config(known) is not None:
+                self._log.info(
+                    "{peer} deleted topic {topic!r}", peer=connection.peer, topic=known
+                )
             self._topics.delete(known)
             self._offsets.forget_topic(known)
             # In the same turn: what is sent from now on belongs to a new topic.

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Set
 from typing import Final, TypeAlias, final
 
+from twisted.logger import Logger
+
 from rocketbroker.broker.clients.subscription_digest import wants_of
 from rocketbroker.remoting.interfaces import IConnection
 from rocketbroker.wire.bodies.heartbeats import ConsumerData, SubscriptionData
@@ -60,6 +62,40 @@ class Member:
         self.seen = seen
         self.wants: bytes | None = None
         self.told_again = False
+
+
+def log_join(log: Logger, kind: str, group: str, member: Member, count: int) -> None:
+    """Log that a client has joined a group.
+
+    @param kind: C{"consumer"} or C{"producer"}.
+    @param count: how many members the group has now.
+    """
+    log.info(
+        "{client!r:.300} at {peer} ({language}) joined {kind} group {group!r:.300}, "
+        "members now: {count}",
+        client=member.client_id,
+        peer=member.connection.peer,
+        language=member.language,
+        kind=kind,
+        group=group,
+        count=count,
+    )
+
+
+def log_leave(
+    log: Logger, kind: str, group: str, member: Member, count: int, reason: str
+) -> None:
+    """Log that a client has left a group, and why; see L{log_join}."""
+    log.info(
+        "{client!r:.300} at {peer} left {kind} group {group!r:.300}, members now: "
+        "{count}; {reason}",
+        client=member.client_id,
+        peer=member.connection.peer,
+        kind=kind,
+        group=group,
+        count=count,
+        reason=reason,
+    )
 
 
 @final
@@ -137,6 +173,8 @@ class ConsumerRegistry:
         somebody has emptied it.
     @ivar broadcasting: the groups of push consumers that broadcast.
     """
+
+    _log = Logger()
 
     def __init__(self, seconds: Callable[[], float], changed: Changed) -> None:
         """
@@ -255,6 +293,7 @@ class ConsumerRegistry:
             connection.on_close(self._closed)
         else:
             groups.add(group.name)
+        log_join(self._log, "consumer", group.name, joined, len(group.members))
         return member is None
 
     def retry_topic_made(self, name: str) -> None:
@@ -280,16 +319,25 @@ class ConsumerRegistry:
 
     def unregister(self, connection: IConnection, name: str, notify: bool) -> None:
         """A member says that it leaves."""
-        self._leave(connection, name, notify)
+        self._remove(connection, name, notify, "it unregistered")
+
+    def _remove(
+        self, connection: IConnection, name: str, notify: bool, reason: str
+    ) -> None:
+        self._leave(connection, name, notify, reason)
         groups = self._groups_of.get(connection)
         if groups is not None:
             groups.discard(name)
 
-    def _leave(self, connection: IConnection, name: str, notify: bool) -> None:
+    def _leave(
+        self, connection: IConnection, name: str, notify: bool, reason: str
+    ) -> None:
         group = self._groups.get(name)
-        if group is None or group.members.pop(connection, None) is None:
+        member = None if group is None else group.members.pop(connection, None)
+        if group is None or member is None:
             return
         self.touched.add(name)
+        log_leave(self._log, "consumer", name, member, len(group.members), reason)
         if not group.members:
             del self._groups[name]
             self.broadcasting.discard(name)
@@ -298,7 +346,7 @@ class ConsumerRegistry:
 
     def _closed(self, connection: IConnection) -> None:
         for name in sorted(self._groups_of.pop(connection, ())):
-            self._leave(connection, name, notify=True)
+            self._leave(connection, name, True, "its connection was closed")
 
     def scan(self, most_silent: float) -> None:
         """Remove and close members that have been silent for too long.
@@ -310,7 +358,8 @@ class ConsumerRegistry:
             for member in list(group.members.values()):
                 if member.seen < oldest:
                     self.expired += 1
-                    self.unregister(member.connection, group.name, notify=False)
+                    reason = f"it was silent for {most_silent:.0f} s"
+                    self._remove(member.connection, group.name, False, reason)
                     member.connection.close()
 
     def _tell(self, group: ConsumerGroup) -> None:

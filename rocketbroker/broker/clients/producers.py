@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Set
 from typing import final
 
-from rocketbroker.broker.clients.consumers import Member
+from twisted.logger import Logger
+
+from rocketbroker.broker.clients.consumers import Member, log_join, log_leave
 from rocketbroker.remoting.interfaces import IConnection
 
 
@@ -19,6 +21,8 @@ class ProducerRegistry:
 
     @ivar expired: how many members went silent and were removed.
     """
+
+    _log = Logger()
 
     def __init__(self, seconds: Callable[[], float]) -> None:
         """
@@ -62,7 +66,9 @@ class ProducerRegistry:
         if member is not None and member.client_id == client_id:
             member.seen = now
             return
-        members[connection] = Member(connection, client_id, language, version, now)
+        joined = Member(connection, client_id, language, version, now)
+        members[connection] = joined
+        log_join(self._log, "producer", group, joined, len(members))
         self._clients.setdefault(client_id, {})[connection] = None
         if member is not None:
             self._forget(member)
@@ -75,16 +81,20 @@ class ProducerRegistry:
 
     def unregister(self, connection: IConnection, group: str) -> None:
         """A member says that it leaves."""
-        self._leave(connection, group)
+        self._remove(connection, group, "it unregistered")
+
+    def _remove(self, connection: IConnection, group: str, reason: str) -> None:
+        self._leave(connection, group, reason)
         groups = self._groups_of.get(connection)
         if groups is not None:
             groups.discard(group)
 
-    def _leave(self, connection: IConnection, group: str) -> None:
+    def _leave(self, connection: IConnection, group: str, reason: str) -> None:
         members = self._groups.get(group)
         member = None if members is None else members.pop(connection, None)
         if members is None or member is None:
             return
+        log_leave(self._log, "producer", group, member, len(members), reason)
         if not members:
             del self._groups[group]
         self._forget(member)
@@ -102,7 +112,7 @@ class ProducerRegistry:
 
     def _closed(self, connection: IConnection) -> None:
         for group in self._groups_of.pop(connection, ()):
-            self._leave(connection, group)
+            self._leave(connection, group, "its connection was closed")
 
     def scan(self, most_silent: float) -> None:
         """Remove and close members that have been silent for too long.
@@ -114,5 +124,6 @@ class ProducerRegistry:
             for member in self.members(group):
                 if member.seen < oldest:
                     self.expired += 1
-                    self.unregister(member.connection, group)
+                    reason = f"it was silent for {most_silent:.0f} s"
+                    self._remove(member.connection, group, reason)
                     member.connection.close()

@@ -13,6 +13,7 @@ from typing import Self, final
 
 import attrs
 from twisted.internet.defer import Deferred
+from twisted.logger import Logger
 
 from rocketbroker.allocation.strategies import allocate
 from rocketbroker.broker.clients.consumers import BROADCASTING, ConsumerRegistry
@@ -71,6 +72,8 @@ class Question:
 class QueueAssignment:
     """Answers requests 400 and 401."""
 
+    _log = Logger()
+
     def __init__(
         self,
         options: BrokerOptions,
@@ -117,6 +120,14 @@ class QueueAssignment:
                 f"consuming by pop is not supported; group[{mode.consumer_group}] goes "
                 f"on consuming topic[{mode.topic}] by pull"
             )
+        self._log.info(
+            "{peer} set the request mode of group {group!r} in topic {topic!r} to "
+            "{mode}",
+            peer=connection.peer,
+            group=mode.consumer_group,
+            topic=mode.topic,
+            mode=mode.mode,
+        )
         return self._modes.put(mode).addCallback(lambda _: response_to(request))
 
     def assign(

@@ -12,7 +12,7 @@ from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.wire.bodies.heartbeats import ConsumerData, SubscriptionData
 from rocketbroker.wire.fastjson import loads
-from tests.broker.rig import Rig
+from tests.broker.rig import Rig, logged
 
 
 class OffsetAdminCase(SynchronousTestCase):
@@ -55,6 +55,12 @@ class CloneTests(OffsetAdminCase):
     def test_all(self) -> None:
         """All topics that there are."""
         self.assertEqual(self.clone(), {"T": {0: 5, 1: 6}, "U": {0: 7}})
+
+    def test_logged(self) -> None:
+        """A copy is one line of the log, with the address it came from."""
+        (line,) = logged(self.clone)
+        self.assertIn("10.0.0.2:4711 copied the offsets of group 'G' to ", line)
+        self.assertTrue(line.endswith(" in the topics T, U"), line)
 
     def test_online(self) -> None:
         """Of a group that is online only what it subscribes to, unless told."""

@@ -17,7 +17,7 @@ from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.bodies.heartbeats import ConsumerData, SubscriptionData
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import dumps, loads
-from tests.broker.rig import Rig
+from tests.broker.rig import Rig, logged
 
 
 class GroupAdminTests(SynchronousTestCase):
@@ -42,6 +42,22 @@ class GroupAdminTests(SynchronousTestCase):
             config = SubscriptionGroupConfig(group_name="G", retry_max_times=times)
             self.assertEqual(self.create(config.to_json()).code, 0)
             self.assertEqual(self.rig.groups.config("G"), config)
+
+    def test_logged(self) -> None:
+        """Each change is one line of the log, with the address it came from."""
+        config = SubscriptionGroupConfig(group_name="G", retry_max_times=3)
+        (line,) = logged(lambda: self.create(config.to_json()))
+        self.assertIn("10.0.0.2:4711 created group 'G': ", line)
+        self.assertIn("retryMaxTimes=3", line)
+        self.assertEqual(logged(lambda: self.create(config.to_json())), [])
+        config = SubscriptionGroupConfig(group_name="G", retry_max_times=5)
+        (line,) = logged(lambda: self.create(config.to_json()))
+        self.assertEqual(
+            line, "10.0.0.2:4711 changed group 'G': retryMaxTimes=5 (was 3)"
+        )
+        fields = {"groupName": "G", "cleanOffset": "true"}
+        (line,) = logged(lambda: self.rig.ask(207, fields))
+        self.assertEqual(line, "10.0.0.2:4711 deleted group 'G' and its offsets")
 
     def test_createRefused(self) -> None:
         """No name, a name that no topic could carry, attributes, no body."""

@@ -21,7 +21,7 @@ from rocketbroker.wire.bodies.queues import MessageQueue
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import loads
-from tests.broker.rig import WALL_MS, Rig, answered, pull_ext
+from tests.broker.rig import WALL_MS, Rig, answered, logged, pull_ext
 
 
 class ResetCase(SynchronousTestCase):
@@ -80,6 +80,14 @@ class ServerSideTests(ResetCase):
         self.assertEqual(answer.remark, "OFFSET_RESET")
         self.assertEqual(self.ask(timestamp="-1"), {0: 3, 1: 0})
         self.assertEqual(self.ask(timestamp="0"), {0: 0, 1: 0})
+
+    def test_logged(self) -> None:
+        """A reset is one line of the log, with the address it came from."""
+        (line,) = logged(self.ask)
+        self.assertEqual(
+            line,
+            "127.0.0.1:50000 reset the offsets of group 'G' in topic 'T': 0: 1, 1: 0",
+        )
 
     def test_oneQueue(self) -> None:
         """One queue alone, by time or to an offset."""

@@ -24,7 +24,7 @@ from rocketbroker.testing.threads import Threads, at_once
 from rocketbroker.wire.bodies.queues import MessageQueue
 from rocketbroker.wire.bodies.topics import TopicConfig
 from rocketbroker.wire.fastjson import dumps, loads
-from tests.broker.rig import Rig
+from tests.broker.rig import Rig, logged
 
 T = TypeVar("T")
 
@@ -141,6 +141,18 @@ class TopicAdminTests(SynchronousTestCase):
                 attributes={"message.type": "FIFO"},
             ),
         )
+
+    def test_logged(self) -> None:
+        """Each change is one line of the log, with the address it came from."""
+        (line,) = logged(lambda: self.create("T", perm="4"))
+        self.assertIn("10.0.0.2:4711 created topic 'T': ", line)
+        self.assertIn("perm=4", line)
+        (line,) = logged(lambda: self.create("T", perm="6"))
+        self.assertEqual(line, "10.0.0.2:4711 changed topic 'T': perm=6 (was 4)")
+        self.assertEqual(logged(lambda: self.create("T", perm="6")), [])
+        (line,) = logged(lambda: self.rig.ask(215, {"topic": "T"}))
+        self.assertEqual(line, "10.0.0.2:4711 deleted topic 'T'")
+        self.assertEqual(logged(lambda: self.rig.ask(215, {"topic": "T"})), [])
 
     def test_change(self) -> None:
         """A topic that is there is changed, and keeps its attributes."""

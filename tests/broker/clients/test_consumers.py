@@ -11,6 +11,7 @@ from rocketbroker.broker.clients.consumers import ConsumerGroup, ConsumerRegistr
 from rocketbroker.remoting.interfaces import IConnection
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.wire.bodies.heartbeats import ConsumerData, SubscriptionData
+from tests.broker.rig import logged
 
 
 def subscription(topic: str, version: int = 1, text: str = "*") -> SubscriptionData:
@@ -67,6 +68,28 @@ class ConsumerRegistryTests(SynchronousTestCase):
         assert group is not None
         self.assertEqual(group.client_ids(), ["a", "b"])
         self.assertEqual(group.consume_from_where, "CONSUME_FROM_LAST_OFFSET")
+
+    def test_logged(self) -> None:
+        """The log says who comes and goes, and why; not who is there still."""
+        one = "'a' at 127.0.0.1:1"
+        lines = logged(lambda: self.beat(self.one, client="a"))
+        lines += logged(lambda: self.beat(self.one, client="a"))
+        self.beat(self.two)
+        lines += logged(self.one.close)
+        lines += logged(lambda: self.registry.unregister(self.two, "G", True))
+        self.clock.advance(10)
+        self.beat(RecordedConnection(port=3), client="a")
+        self.clock.advance(121)
+        lines += logged(lambda: self.registry.scan(120.0))
+        self.assertEqual(
+            [line.replace("consumer group 'G', members now: ", "") for line in lines],
+            [
+                f"{one} (JAVA) joined 1",
+                f"{one} left 1; its connection was closed",
+                "'c' at 127.0.0.1:2 left 0; it unregistered",
+                "'a' at 127.0.0.1:3 left 0; it was silent for 120 s",
+            ],
+        )
 
     def test_retryTopicMade(self) -> None:
         """When the retry topic of a new group is there, its members are told; each is

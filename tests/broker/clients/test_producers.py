@@ -7,6 +7,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.clients.producers import ProducerRegistry
 from rocketbroker.testing.connections import RecordedConnection
+from tests.broker.rig import logged
 
 
 class ProducerRegistryTests(SynchronousTestCase):
@@ -33,6 +34,19 @@ class ProducerRegistryTests(SynchronousTestCase):
         self.assertEqual(self.clients(), ["c"])
         self.assertEqual(self.registry.names(), ["P"])
         self.assertEqual(self.clients("Q"), [])
+
+    def test_logged(self) -> None:
+        """The log says who comes and goes, and why; not who is there still."""
+        lines = logged(lambda: self.beat(self.one))
+        lines += logged(lambda: self.beat(self.one))
+        lines += logged(lambda: self.registry.unregister(self.one, "P"))
+        self.assertEqual(
+            [line.split("producer group 'P', members now: ") for line in lines],
+            [
+                ["'c' at 127.0.0.1:1 (JAVA) joined ", "1"],
+                ["'c' at 127.0.0.1:1 left ", "0; it unregistered"],
+            ],
+        )
 
     def test_unregister(self) -> None:
         """Who leaves is gone; the last one takes the group along."""

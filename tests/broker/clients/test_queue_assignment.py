@@ -21,7 +21,7 @@ from rocketbroker.wire.bodies.heartbeats import ConsumerData
 from rocketbroker.wire.bodies.routes import QueueData, TopicRouteData
 from rocketbroker.wire.command import Command, response_to
 from rocketbroker.wire.fastjson import dumps, loads
-from tests.broker.rig import Rig
+from tests.broker.rig import Rig, logged
 
 
 class AssignmentCase(SynchronousTestCase):
@@ -153,7 +153,9 @@ class ModeTests(AssignmentCase):
 
     def test_pull(self) -> None:
         """That they are to pull is taken, and kept."""
-        self.assertEqual(self.set_mode(mode="PULL").code, 0)
+        (line,) = logged(lambda: self.set_mode(mode="PULL"))
+        wanted = "10.0.0.2:4711 set the request mode of group 'G' in topic 'T' to PULL"
+        self.assertEqual(line, wanted)
         table: Any = self.modes.to_json()["messageRequestModeMap"]
         self.assertEqual(table["T"]["G"]["mode"], "PULL")
 
