@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -163,12 +164,12 @@ def imports(path: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def modules() -> Iterator[tuple[str, Path, set[str]]]:
+@cache
+def modules() -> list[tuple[str, Path, set[str]]]:
     """C{(package, file, imported names)} of each module of ours."""
-    for path in sorted(ROOT.rglob("*.py")):
-        inside = path.relative_to(ROOT).parts
-        if len(inside) > 1:
-            yield inside[0], path, set(imports(path))
+    paths = sorted(ROOT.rglob("*.py"))
+    inside = [(path, path.relative_to(ROOT).parts) for path in paths]
+    return [(parts[0], p, set(imports(p))) for p, parts in inside if len(parts) > 1]
 
 
 def graph() -> dict[str, set[str]]:
