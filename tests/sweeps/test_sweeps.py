@@ -1,10 +1,14 @@
-"""The sweeps, some of their cases; C{scripts/sweep.py} has all."""
+"""The sweeps, some of their cases; all, as by C{scripts/sweep.py}, in the heavy set."""
 
 from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from tests.heavy import HEAVY
 from tests.sweeps import blocks, broker, power, rot, torn, transactions
+
+#: How many workloads lose their power.
+WORKLOADS = 150
 
 
 class SweepTests(SynchronousTestCase):
@@ -13,7 +17,7 @@ class SweepTests(SynchronousTestCase):
     def test_torn(self) -> None:
         """Torn files: what is whole is handed out, and nothing else."""
         figures = torn.Figures()
-        torn.sweep(figures, step=61)
+        torn.sweep(figures, step=1 if HEAVY else 61)
         self.assertEqual(figures.wrong, [])
         self.assertTrue(sum(figures.cases.values()) > 300)
 
@@ -21,7 +25,7 @@ class SweepTests(SynchronousTestCase):
         """Turned bits: nothing wrong is handed out, and nothing else is lost."""
         figures = rot.Figures()
         for clean in (True, False):
-            rot.sweep(figures, clean, step=41)
+            rot.sweep(figures, clean, step=1 if HEAVY else 41)
         self.assertEqual(figures.wrong, [])
         self.assertTrue(figures.counted > 50)
 
@@ -29,27 +33,30 @@ class SweepTests(SynchronousTestCase):
         """Blocks that cannot be read: nothing else is lost, and stores go on."""
         figures = blocks.Figures()
         for clean in (True, False):
-            blocks.sweep(figures, clean, step=7)
+            blocks.sweep(figures, clean, step=1 if HEAVY else 7)
         self.assertEqual(figures.wrong, [])
         self.assertTrue(figures.cases > 12)
 
     def test_power(self) -> None:
         """Power losses: what was flushed is there."""
         figures = power.Figures()
-        power.sweep(figures, range(6), power.STEPS, rate=0.2)
+        seeds, rate = (WORKLOADS, 1.0) if HEAVY else (6, 0.2)
+        power.sweep(figures, range(seeds), power.STEPS, rate)
         self.assertEqual(figures.wrong, [])
         self.assertTrue(sum(figures.images.values()) > 200)
 
     def test_broker(self) -> None:
         """Power losses of a broker: what was answered is there."""
         figures = power.Figures()
-        broker.sweep(figures, range(2), power.STEPS, rate=0.2)
+        seeds, rate = (WORKLOADS // 5, 0.5) if HEAVY else (2, 0.2)
+        broker.sweep(figures, range(seeds), power.STEPS, rate)
         self.assertEqual(figures.wrong, [])
         self.assertTrue(sum(figures.images.values()) > 50)
 
     def test_transactions(self) -> None:
         """Power losses in the middle of transactions: each ends as was decided."""
         figures = transactions.Figures()
-        transactions.sweep(figures, range(3), power.STEPS, rate=0.2)
+        seeds, rate = (WORKLOADS // 3, 0.5) if HEAVY else (3, 0.2)
+        transactions.sweep(figures, range(seeds), power.STEPS, rate)
         self.assertEqual(figures.wrong, [])
         self.assertTrue(figures.asked > 300)
