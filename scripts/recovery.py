@@ -170,7 +170,8 @@ class Runs:
             "storePathRootDir": cluster.store,
             "storePathCommitLog": cluster.store / "commitlog",
         }
-        broker = JavaBroker("5.3.3", cluster.folder / "java", settings)
+        home = cluster.folder / "java"
+        broker = JavaBroker("5.3.3", home, settings, ["-XX:+UseG1GC"])
         try:
             copy(self._root, cluster.store)
             cluster.namesrv.start()

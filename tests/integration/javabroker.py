@@ -5,11 +5,12 @@ from __future__ import annotations
 import signal
 import subprocess
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from twisted.trial.unittest import SkipTest
 
-from tests.integration.javaclient import PROJECT, building, maven, why_not
+from tests.integration.javaclient import PROJECT, QUICK, building, maven, why_not
 
 #: What it says when it is ready.
 READY_LINE = "boot success"
@@ -48,12 +49,22 @@ class JavaBroker:
     @ivar home: where its logs are.
     """
 
-    def __init__(self, version: str, folder: Path, settings: dict[str, object]) -> None:
+    def __init__(
+        self,
+        version: str,
+        folder: Path,
+        settings: dict[str, object],
+        options: Iterable[str] = QUICK,
+    ) -> None:
+        """
+        @param options: of Java.
+        """
         reason = why_not()
         if reason is not None:
             raise SkipTest(reason)
         self.home = folder
         self._jars = jars(version)
+        self._options = options
         self._file = folder / "broker.conf"
         (folder / "conf").mkdir(parents=True)
         all_of_them = {**settings, "rocketmqHome": folder}
@@ -77,7 +88,7 @@ class JavaBroker:
                     "java",
                     "-Xms512m",
                     "-Xmx512m",
-                    "-XX:+UseG1GC",
+                    *self._options,
                     *OPEN,
                     f"-Drocketmq.home.dir={self.home}",
                     f"-Duser.home={self.home}",

@@ -9,6 +9,7 @@ where the code is one that says more than that something failed.
 from __future__ import annotations
 
 import re
+import signal
 import socket
 import tempfile
 import time
@@ -335,6 +336,6 @@ class Pair:
 
     def stop(self) -> None:
         """Stop all and remove everything."""
-        self._java.stop()
+        self._java.stop(signal.SIGKILL)
         self._names.stop()
         self.cluster.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import tempfile
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from tests.integration.javabroker import JavaBroker
-from tests.integration.javaclient import build, why_not
+from tests.integration.javaclient import QUICK, build, why_not
 from tests.integration.servers import Cluster, free_base
 
 #: The client whose tool is used, and the broker that it goes with.
@@ -28,6 +29,7 @@ def status(version: str, address: str, folder: Path) -> dict[str, str]:
     quiet.write_text('<configuration><root level="OFF"/></configuration>')
     command = [
         "java",
+        *QUICK,
         "-Xmx256m",
         f"-Duser.home={folder}",
         f"-Drocketmq.home.dir={folder}",
@@ -92,7 +94,7 @@ class StatusTests(SynchronousTestCase):
                 "storePathCommitLog": store / "commitlog",
             },
         )
-        self.addCleanup(java.stop)
+        self.addCleanup(java.stop, signal.SIGKILL)
         java.start()
         wanted = status(version, f"127.0.0.1:{port + 10}", cluster.folder)
         found = status(version, cluster.address, cluster.folder)

@@ -10,6 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.headers.send import TRANSACTION_COMMIT, TRANSACTION_ROLLBACK
+from tests.heavy import HEAVY
 from tests.integration.handover import HandOver
 from tests.integration.transactional import TransactionalProducer, stored
 
@@ -132,10 +133,6 @@ class TransactionHandOverTests(SynchronousTestCase):
                 break
         self.producer.serve(SECONDS)
 
-    def test_stopped(self) -> None:
-        """Between clean stops of 5.3.3 and ours."""
-        self.hand_over("5.3.3", signal.SIGTERM)
-
     def test_stoppedOld(self) -> None:
         """Between clean stops of 4.9.7 and ours."""
         self.hand_over("4.9.7", signal.SIGTERM)
@@ -143,3 +140,9 @@ class TransactionHandOverTests(SynchronousTestCase):
     def test_killed(self) -> None:
         """Between kills of 5.3.3 and ours."""
         self.hand_over("5.3.3", signal.SIGKILL)
+
+    if HEAVY:
+
+        def test_stopped(self) -> None:
+            """Between clean stops of 5.3.3 and ours."""
+            self.hand_over("5.3.3", signal.SIGTERM)
