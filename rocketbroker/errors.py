@@ -6,7 +6,7 @@ becomes the response to the request that caused it. L{RemoteProtocolError} means
 peer broke the protocol: its connection is closed. L{LocalProtocolError} means that we
 were about to.
 
-Codes: the remoting sheet, section 19.
+Codes: C{docs/facts/remoting.md} 19.
 """
 
 from __future__ import annotations

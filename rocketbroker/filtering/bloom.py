@@ -3,10 +3,10 @@
 
 Each pair of group and topic has C{k} positions in a map of C{m} bits. When a message is
 stored, the positions of all filters that match are set; later a filter whose positions
-are not all set has not matched. The numbers have to be the reference's, as the maps are
-in files (the store sheet, section 8).
+are not all set has not matched. The numbers have to be RocketMQ's, as the maps are
+in files (C{docs/facts/store.md} 8).
 
-The broker sheet, section 13.3.
+C{docs/facts/broker.md} 13.3.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ stronger than the word before it::
 
 It makes closures, one for each node, that take the properties and return a value; of
 each it is known what kind of value. A chain of AND, or of OR, is one closure with a
-loop. What is strange is so in the reference, and clients' expressions depend on it:
+loop. What is strange is so in RocketMQ, and clients' expressions depend on it:
 
   - NOT binds stronger than any comparison: C{NOT a = 5} is C{(NOT a) = 5}.
   - Behind a whole expression anything is ignored: C{a = 007} is C{a = 0}. A C{NOT} is
@@ -17,7 +17,7 @@ loop. What is strange is so in the reference, and clients' expressions depend on
     C{=} with the absent one on its right is false.
   - A property where a condition is wanted is false if it is there.
 
-The broker sheet, sections 13.4 and 13.5.
+C{docs/facts/broker.md} 13.4 and 13.5.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ MAX_CHARACTERS: Final = 64 << 10
 #: here and at each message.
 MAX_DEPTH: Final = 60
 
-#: How many compiled expressions, and errors, are kept, as the reference does.
+#: How many compiled expressions, and errors, are kept, as RocketMQ does.
 MAX_KEPT: Final = 100
 
 _OR, _AND, _EQUALITY, _COMPARISON, _UNARY = range(1, 6)
@@ -335,7 +335,7 @@ def _decimal(text: str) -> Operand:
 def _float(text: str) -> Operand:
     number = float(text)
     if not 0 < number < float("inf"):
-        # The reference means a number too small for a double, and refuses 0.0, too.
+        # RocketMQ means a number too small for a double, and refuses 0.0, too.
         raise SubscriptionParseFailed(f"{text[:50]} is too small or too large")
     return _literal(Kind.DOUBLE, number)
 

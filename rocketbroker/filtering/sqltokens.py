@@ -17,7 +17,7 @@
 Blanks and comments (C{-- to the end of the line}, C{/* ... */}) separate. What the
 parser does not ask for is not looked at: behind a whole expression anything may stand.
 
-The broker sheet, section 13.4.
+C{docs/facts/broker.md} 13.4.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ operand it is known beforehand what it can be. A string beside a number is read 
 number of I{that} type, as Java's C{valueOf} does; one that cannot be makes the whole
 expression match nothing, whatever stands beside it.
 
-The broker sheet, section 13.5.
+C{docs/facts/broker.md} 13.5.
 """
 
 from __future__ import annotations

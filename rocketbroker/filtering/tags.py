@@ -5,7 +5,7 @@ The broker sees only the 32-bit hash of a message's tag, and passes a message wh
 happens to have the hash of a wanted one; the consumer then compares the tags
 themselves. So the broker may pass too much, and never too little.
 
-The broker sheet, section 13.1; the client sheet, section 16.
+C{docs/facts/broker.md} 13.1; C{docs/facts/client.md} 16.
 """
 
 from __future__ import annotations

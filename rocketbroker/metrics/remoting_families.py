@@ -1,8 +1,8 @@
 # -*- test-case-name: tests.metrics.test_remoting_families -*-
 """What the ports of a server count.
 
-The names that begin with rocketmq_ are the reference's (the security-metrics sheet,
-section 5); those that begin with rocketbroker_ are ours.
+The names that begin with rocketmq_ are RocketMQ's (C{docs/facts/security-metrics.md}
+5); those that begin with rocketbroker_ are ours.
 """
 
 from __future__ import annotations

@@ -12,6 +12,6 @@
 
 The table itself is pure and stands in L{rocketbroker.routing}. Everything here runs in
 the reactor's thread, so a request sees the table between two others, never within one.
-Requests: the name server sheet, section 10. Not there: the cluster test mode and the
+Requests: C{docs/facts/namesrv.md} 10. Not there: the cluster test mode and the
 controller in the same process.
 """

@@ -4,9 +4,9 @@
 Who goes, of its own will or because its connection or its voice is gone, waits until
 the end of the turn: then all who went meanwhile are taken out of the table at once,
 because each time every topic is looked at. So a success does not yet mean that the
-route is gone, as in the reference.
+route is gone, as in RocketMQ.
 
-Requests: the name server sheet, sections 10.2 and 10.3.
+Requests: C{docs/facts/namesrv.md} 10.2 and 10.3.
 """
 
 from __future__ import annotations

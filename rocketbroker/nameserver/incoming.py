@@ -5,7 +5,7 @@
   - Before: topics only.
   - No body at all: no topics, version zero.
 
-The name server sheet, sections 10.2, 11.3 and 11.4.
+C{docs/facts/namesrv.md} 10.2, 11.3 and 11.4.
 """
 
 from __future__ import annotations

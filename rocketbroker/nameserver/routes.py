@@ -1,8 +1,8 @@
 # -*- test-case-name: tests.nameserver.test_routes -*-
 """What clients and operators ask: routes, clusters, lists of topics.
 
-Requests: the name server sheet, section 10.1; the two forms of a route's JSON: the
-remoting sheet, sections 16.2 and 16.6.
+Requests: C{docs/facts/namesrv.md} 10.1; the two forms of a route's JSON:
+C{docs/facts/remoting.md} 16.2 and 16.6.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from rocketbroker.wire.headers.namesrv import (
 #: The ordinal of V4_9_4: from it on clients read standard JSON.
 STANDARD_JSON_VERSION: Final = 401
 
-#: Where the reference sends whoever looks for a topic that is nowhere.
+#: Where RocketMQ sends whoever looks for a topic that is nowhere.
 _FAQ: Final = (
     "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
 )

@@ -1,9 +1,9 @@
 # -*- test-case-name: tests.nameserver.test_settings -*-
 """Settings asked for and changed while the name server runs (requests 318 and 319).
 
-Section 15 of the name server sheet, with two differences. Only what is in L{CHANGEABLE}
+C{docs/facts/namesrv.md} 15, with two differences. Only what is in L{CHANGEABLE}
 can be changed from afar, so that nobody moves a file or a port through the network; and
-a value that does not fit is refused, where the reference ignores it and says success.
+a value that does not fit is refused, where RocketMQ ignores it and says success.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ CHANGEABLE_NOW: Final = (
     "waitSecondsForService",
 )
 
-#: Keys that are written down, for the next start or for the reference.
+#: Keys that are written down, for the next start or for RocketMQ.
 AT_NEXT_START: Final = (
     "clientRequestThreadPoolNums",
     "clientRequestThreadPoolQueueCapacity",

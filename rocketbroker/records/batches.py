@@ -17,7 +17,7 @@ it apart. Both have the same form, part after part:
     properties                  i16 + n
     ==========================  ========  ==============================
 
-The store sheet, sections 4.4 and 4.5; the client sheet, sections 9 and 10.
+C{docs/facts/store.md} 4.4 and 4.5; C{docs/facts/client.md} 9 and 10.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ put into a large integer, 64 bits for each row, and the sum C{31 * h + unit} is 
 all rows by one operation: first of neighbouring characters, then of pairs, then of
 fours. A row of 8 such characters costs 40 ns, where a hash by itself costs 400.
 
-The store sheet, section 12.2; L{rocketbroker.records.hashing} for one key.
+C{docs/facts/store.md} 12.2; L{rocketbroker.records.hashing} for one key.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.records.test_compression -*-
 """Bodies made small by the producer and large again by the consumer.
 
-The broker never looks inside. Formats: the client sheet, section 11. What follows the
+The broker never looks inside. Formats: C{docs/facts/client.md} 11. What follows the
 end of the compressed stream is passed over, as the Java client does.
 """
 

@@ -9,7 +9,7 @@
     12      tag code               i64
     ======  =====================  =====
 
-The store sheet, section 7.
+C{docs/facts/store.md} 7.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ characters. For ASCII, a number written in base 31 is the same sum, but for digi
 digits, and C{int(digits, 31)} sums each at once. As C{int} is quadratic in the length
 and limited by the interpreter, long strings go in pieces.
 
-The store sheet, sections 7.2 and 12.2; DESIGN 3.
+C{docs/facts/store.md} 7.2 and 12.2.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.records.test_names -*-
 """Names of topics and groups: what they mean and which are allowed.
 
-The broker sheet, sections 11.2 to 11.6; the client sheet, section 25.
+C{docs/facts/broker.md} 11.2 to 11.6; C{docs/facts/client.md} 25.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def has_illegal_characters(name: str) -> bool:
 
 
 def topic_problem(topic: str) -> str | None:
-    """Why clients may not use that topic, in the reference's words, or None."""
+    """Why clients may not use that topic, in RocketMQ's words, or None."""
     if not topic.strip():
         return "The specified topic is blank."
     if has_illegal_characters(topic):

@@ -3,8 +3,8 @@
 
 An entry is C{name 0x01 value 0x02}. The last 0x02 may be missing (4.9 leaves it out);
 an entry without a name or without a value does not exist; of two equal names the last
-counts, on which outer batches depend. The store sheet, section 3.5; the client sheet,
-section 7.
+counts, on which outer batches depend. C{docs/facts/store.md} 3.5;
+C{docs/facts/client.md} 7.
 """
 
 from __future__ import annotations

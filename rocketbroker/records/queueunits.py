@@ -29,7 +29,7 @@ Of an extension, which is as long as its first field says:
     20      bit map
     ======  ============================  =====
 
-The store sheet, sections 8 and 9.1.
+C{docs/facts/store.md} 8 and 9.1.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@
 Offsets are those of two IPv4 hosts; bits of the system flag say otherwise. The topic's
 length has 8 bits in version 1 and 16 in version 2, which the magic tells apart.
 
-The store sheet, sections 3 and 15.6.
+C{docs/facts/store.md} 3 and 15.6.
 """
 
 from __future__ import annotations

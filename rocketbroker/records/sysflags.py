@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.records.test_sysflags -*-
 """The bits of a message's system flag, and of a pull's.
 
-The store sheet, section 3.3; the client sheet, section 8.
+C{docs/facts/store.md} 3.3; C{docs/facts/client.md} 8.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.remoting.test_addresses -*-
 """Addresses as RocketMQ writes them: text in tables and logs, bytes in records.
 
-The remoting sheet, section 9: the text is that of Java's socket addresses, so an IPv6
+C{docs/facts/remoting.md} 9: the text is that of Java's socket addresses, so an IPv6
 address is eight groups in brackets, without leading zeros and without C{::}. A host and
 its port are split at the last colon (section 7).
 """

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.remoting.test_client -*-
-"""Requests to servers, over one connection per address; the remoting sheet, section 7.
+"""Requests to servers, over one connection per address; C{docs/facts/remoting.md} 7.
 
 A connection is made when the first request to its address needs it, and again after it
 was lost. The time that takes counts against the requests that wait for it. Requests

@@ -2,7 +2,7 @@
 """What a connection does with commands, however its bytes travel.
 
 Requests go to their responders and come back as responses; responses go to those who
-wait for them. The rules are those of the remoting sheet, section 6:
+wait for them. The rules are those of C{docs/facts/remoting.md} 6:
 
   - a code that nobody answers: REQUEST_CODE_NOT_SUPPORTED, the code in the remark;
   - a BrokerError: its code and remark; any other failure: SYSTEM_ERROR, with the class

@@ -3,7 +3,7 @@
 
 The table of responders, the requests that wait for answers, limits, counters, and the
 watch on idle connections: those on which nothing moved in either direction for the
-whole period are closed (the remoting sheet, section 9; there is no ping).
+whole period are closed (C{docs/facts/remoting.md} 9; there is no ping).
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import Final, final
 
-#: Upper bounds, in milliseconds, of the histogram rocketmq_rpc_latency; the
-#: security-metrics sheet, section 5.3. What is longer goes into one more bucket.
+#: Upper bounds, in milliseconds, of the histogram rocketmq_rpc_latency;
+#: C{docs/facts/security-metrics.md} 5.3. What is longer goes into one more bucket.
 LATENCY_BOUNDS_MS: Final = (1, 3, 5, 7, 10, 100, 1000, 2000, 3000)
 
 

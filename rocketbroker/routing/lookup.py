@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.routing.test_lookup -*-
-"""Questions to the route table: sections 8, 9 and 10 of the name server sheet.
+"""Questions to the route table: C{docs/facts/namesrv.md} 8, 9 and 10.
 
 Answers are copies: what a responder does with them does not change the table.
 """

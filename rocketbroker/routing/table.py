@@ -2,8 +2,8 @@
 """The name server's tables: which broker has which topic, and who is alive.
 
 There is no clock, lock or connection here: the time is an argument, callers take turns,
-and a channel is whatever the caller knows a connection by. Sections 4 to 7 of the name
-server sheet, with the quirks that brokers or operators can see:
+and a channel is whatever the caller knows a connection by. C{docs/facts/namesrv.md} 4
+to 7, with the quirks that brokers or operators can see:
 
   - The cluster's set of names and an empty group stay behind when a registration is
     refused.
@@ -287,7 +287,7 @@ class RouteTable:
     def of_channel(self, channel: object) -> BrokerKey | None:
         """The first live broker whose last registration came by C{channel}.
 
-        Only the first, as in the reference: of several brokers in one process that lost
+        Only the first, as in RocketMQ: of several brokers in one process that lost
         their common connection the others stay until they come back or expire.
         """
         for key, live in self.live.items():

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.routing.test_zones -*-
-"""Routes for clients that stay in their zone: section 13 of the name server sheet."""
+"""Routes for clients that stay in their zone: C{docs/facts/namesrv.md} 13."""
 
 from __future__ import annotations
 

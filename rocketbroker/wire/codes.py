@@ -1,8 +1,8 @@
 # -*- test-case-name: tests.wire.test_codes -*-
 """Request and response codes by name, and the languages of clients.
 
-Source: the remoting sheet, sections 4.3, 18, 19 and 23. A number that no reference
-server answers has its name all the same: tools show it.
+Source: C{docs/facts/remoting.md} 4.3, 18, 19 and 23. A code that no server
+answers has its name all the same: tools show it.
 
 Codes of ours begin at 31001: RocketMQ's end at 3010 and go on at 200050, and the binary
 header has 16 bits for them.

@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.wire.test_command -*-
 """One request or response, independent of how its header is written.
 
-Flags and fields: the remoting sheet, section 4.
+Flags and fields: C{docs/facts/remoting.md} 4.
 """
 
 from __future__ import annotations

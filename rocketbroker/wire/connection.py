@@ -7,9 +7,9 @@ grows in place. So each byte is kept at most once, however many reads a frame ta
 joining what is held on each read would move a frame of n bytes n / 2 times over when it
 comes byte by byte.
 
-The first mistake is the last: after it nothing can be trusted, least of all where the
-next frame begins, so the connection stays poisoned and the caller closes it, as the
-reference does.
+After the first mistake nothing can be trusted, least of all the place where the next
+frame begins. So the connection takes nothing more, and the caller closes it, as
+RocketMQ does.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Connection:
     """The receiving side of one connection.
 
     @ivar before_error: once C{receive} has raised: the commands that came whole before
-        the mistake in the same bytes. The reference still serves them.
+        the mistake in the same bytes. RocketMQ still serves them.
     """
 
     __slots__ = ("_error", "_held", "_most_bytes", "_wanted", "before_error")

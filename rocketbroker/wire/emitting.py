@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.wire.test_emitting -*-
-"""Values as text in the form of the reference's JSON library, byte for byte.
+"""Values as text in the form of RocketMQ's JSON library, byte for byte.
 
-Two forms (the remoting sheet, sections 2, 16.2 and 16.6):
+Two forms (C{docs/facts/remoting.md} 2, 16.2 and 16.6):
 
   - L{dumps}: integer keys without quotes, objects as keys, raw UTF-8. The form of files
     and nearly all bodies. It has no white space: the Go client takes brokers' addresses

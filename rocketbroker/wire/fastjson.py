@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.wire.test_fastjson -*-
-"""The dialect of JSON of the reference's bodies and files, in and out.
+"""The dialect of JSON of RocketMQ's bodies and files, in and out.
 
 How it is read stands in L{rocketbroker.wire.reading}, how it is written in
 L{rocketbroker.wire.emitting}.

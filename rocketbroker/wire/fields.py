@@ -1,10 +1,10 @@
 # -*- test-case-name: tests.wire.test_fields -*-
-"""Members of a JSON object as typed values, as leniently as the reference reads them.
+"""Members of a JSON object as typed values, as leniently as RocketMQ reads them.
 
 Its JSON library converts: a number may stand in quotes, a long may be 1.7E12, an enum
 may be its ordinal. A member that is missing and one that is null are the same, the
 default. An exact name wins; else case, C{_} and C{-} in names are overlooked. What
-cannot be converted is refused (the remoting sheet, section 16.3).
+cannot be converted is refused (C{docs/facts/remoting.md} 16.3).
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class Fields:
 
 
 def loose_name(name: str) -> str:
-    """A name without what the reference overlooks."""
+    """A name without what RocketMQ overlooks."""
     return name.replace("_", "").replace("-", "").lower()
 
 

@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.wire.test_frames -*-
 """Commands as frames, and back, in both header serializations.
 
-A frame (the remoting sheet, sections 1 to 3)::
+A frame (C{docs/facts/remoting.md} 1 to 3)::
 
     int32   length of all that follows
     uint8   serialization of the header: 0 JSON, 1 binary
@@ -30,7 +30,7 @@ from rocketbroker.wire.emitting import quoted
 from rocketbroker.wire.fields import integer_of
 from rocketbroker.wire.reading import loads
 
-#: The longest frame, its first word included: the reference's default. A peer that gets
+#: The longest frame, its first word included: RocketMQ's default. A peer that gets
 #: a longer one closes the connection.
 MAX_BYTES: Final = 16 * 1024 * 1024
 
@@ -295,7 +295,7 @@ def _encode_binary(command: Command) -> bytes:
 def _decode_binary(payload: bytes, length: int) -> Command:
     """A command with its body, which begins where the header's reader stops.
 
-    The reference checks lengths against the header's and does not skip to its end;
+    RocketMQ checks lengths against the header's and does not skip to its end;
     what runs past the end of the frame is an error.
 
     @param length: the length of the header, at most that of the rest of C{payload}.

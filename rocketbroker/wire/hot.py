@@ -3,14 +3,14 @@
 
 A typed decoder takes 0.7 us for a header of a send, a general one and the conversion of
 its fields five times that; a template takes 0.3 us for an answer, a general encoder ten
-times that. Only what such a decoder reads the same way as the reference is read here;
+times that. Only what such a decoder reads the same way as RocketMQ is read here;
 for all else L{read_send} raises one of L{NOT_READ}, L{read_pull} returns None, and the
-request goes the general way, where every leniency of the reference is known.
+request goes the general way, where every leniency of RocketMQ is known.
 
 Numbers of the protocol have 32 or 64 bits; what does not fit goes the general way too,
 so that nothing behind this module meets one that cannot be packed.
 
-Fields: the remoting sheet, sections 2, 5 and 20.
+Fields: C{docs/facts/remoting.md} 2, 5 and 20.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # -*- test-case-name: tests.wire.test_reading -*-
-"""The dialect of JSON that the reference's JSON library takes, as Python values.
+"""The dialect of JSON that RocketMQ's JSON library takes, as Python values.
 
-Bodies and files of the reference are not JSON: integer keys stand without quotes, and
-keys may be objects (the remoting sheet, section 16). On input its library takes more:
+Bodies and files of RocketMQ are not JSON: integer keys stand without quotes, and
+keys may be objects (C{docs/facts/remoting.md} 16). On input its library takes more:
 single quotes, bare identifiers as keys, comments, commas before a closing bracket.
 L{loads} takes all of these; what is strict JSON takes the short way through msgspec.
 The other direction is L{rocketbroker.wire.emitting}.
@@ -105,7 +105,7 @@ def _frozen(value: object) -> object:
     return value
 
 
-#: How much of a peer's text may be in the reference's dialect: a third of a second of
+#: How much of a peer's text may be in RocketMQ's dialect: a third of a second of
 #: reading. The largest such body is a registration of some thousand static topics.
 MAX_LENIENT_BODY: Final = 1 << 20
 

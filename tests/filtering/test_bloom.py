@@ -8,7 +8,7 @@ from rocketbroker.filtering.bloom import BloomFilter, add, may_match, murmur3_lo
 
 
 class BloomFilterTests(SynchronousTestCase):
-    """With the numbers of the reference."""
+    """With the numbers of RocketMQ."""
 
     def test_form(self) -> None:
         """20 % and 32 groups give 3 positions in 112 bits."""
@@ -17,7 +17,7 @@ class BloomFilterTests(SynchronousTestCase):
         self.assertEqual(len(bloom.empty()), 14)
 
     def test_positions(self) -> None:
-        """The reference's, for two groups."""
+        """RocketMQ's, for two groups."""
         bloom = BloomFilter()
         self.assertEqual(bloom.positions("CG", "T"), [0, 73, 34])
         self.assertEqual(bloom.positions("CID_demo", "TopicTest"), [34, 108, 73])

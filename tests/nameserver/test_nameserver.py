@@ -75,7 +75,7 @@ class NameServerTests(SynchronousTestCase):
         )
 
     def test_codes(self) -> None:
-        """Every request of the sheet has its responder, and no other has one."""
+        """Every request of a name server has its responder, and no other has one."""
         self.assertEqual(set(self.nameserver.responders.responders), CODES)
 
     def test_life(self) -> None:

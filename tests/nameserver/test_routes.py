@@ -44,7 +44,7 @@ class RouteTests(NameServerTestCase):
         )
 
     def test_ownForm(self) -> None:
-        """An older one gets the form of the reference's library."""
+        """An older one gets the form of RocketMQ's library."""
         self.register()
         self.register(broker_id=1)
         self.assertEqual(

@@ -44,7 +44,7 @@ class OffsetIdTests(SynchronousTestCase):
     """Where a message is stored, as text."""
 
     def test_vectors(self) -> None:
-        """Both families, as the sheets have them."""
+        """Both families, as C{docs/facts} has them."""
         for address, position, text in (
             ("10.0.0.1", 123456, "0A00000100002A9F000000000001E240"),
             ("10.0.0.2", 4096, "0A00000200002A9F0000000000001000"),

@@ -16,7 +16,7 @@ class NameTests(SynchronousTestCase):
             self.assertIsNone(names.topic_problem(topic))
 
     def test_refusedTopics(self) -> None:
-        """Each refusal says why, in the reference's words."""
+        """Each refusal says why, in RocketMQ's words."""
         for topic, word in (
             ("", "blank"),
             (" \t", "blank"),

@@ -18,7 +18,7 @@ class PropertiesTests(SynchronousTestCase):
     """Names and values to bytes and back."""
 
     def test_vector(self) -> None:
-        """One entry as the reference writes it."""
+        """One entry as RocketMQ writes it."""
         data = bytes.fromhex("54414753016102")
         self.assertEqual(properties.encode({"TAGS": "a"}), data)
         self.assertEqual(properties.decode(data), {"TAGS": "a"})

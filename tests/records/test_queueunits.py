@@ -18,7 +18,7 @@ class BatchTests(SynchronousTestCase):
     """Units of 46 bytes."""
 
     def test_layout(self) -> None:
-        """All fields stand where the reference has them."""
+        """All fields stand where RocketMQ has them."""
         unit = BatchUnit(4096, 300, -7, 1_700_000_000_000, 12, 32)
         data = unit.encode()
         self.assertEqual(
@@ -54,7 +54,7 @@ class ExtensionTests(SynchronousTestCase):
     """Units of 20 bytes and more."""
 
     def test_layout(self) -> None:
-        """All fields stand where the reference has them."""
+        """All fields stand where RocketMQ has them."""
         data = encode_extension(2598919, 1_700_000_000_000, b"\x01\x80")
         self.assertEqual(data.hex(), "0016000000000027a8070000018bcfe5680000020180")
         unit = ExtensionUnit(2598919, 1_700_000_000_000, b"\x01\x80")

@@ -32,7 +32,7 @@ class EncodeTests(SynchronousTestCase):
     """Records to bytes."""
 
     def test_vector(self) -> None:
-        """The sheet's example, byte for byte."""
+        """The example of C{docs/facts}, byte for byte."""
         self.assertEqual(example(), VECTOR)
 
     def test_size(self) -> None:
@@ -82,7 +82,7 @@ class DecodeTests(SynchronousTestCase):
     """Bytes to messages."""
 
     def test_vector(self) -> None:
-        """The sheet's example has the sheet's values."""
+        """The example of C{docs/facts} has the values given there."""
         message = record.decode(VECTOR)
         self.assertEqual(message.topic, "T")
         self.assertEqual((message.queue_id, message.queue_offset), (3, 7))

@@ -72,7 +72,7 @@ class LimitsTests(SynchronousTestCase):
     """From options."""
 
     def test_ofServer(self) -> None:
-        """A server's; the reference's 0 for water marks means ours."""
+        """A server's; RocketMQ's 0 for water marks means ours."""
         limits = Limits.of_server(RemotingServerOptions())
         self.assertEqual((limits.high_water, limits.low_water), (HIGH_WATER, LOW_WATER))
         self.assertEqual((limits.requests, limits.idle_seconds), (4096, 120))

@@ -80,7 +80,7 @@ class RoundTripTests(SynchronousTestCase):
 
 
 class SampleTests(SynchronousTestCase):
-    """Bodies and files as the fact sheets have them."""
+    """Bodies and files as C{docs/facts} has them."""
 
     def test_samples(self) -> None:
         """Each is read, and written as it was, byte for byte."""

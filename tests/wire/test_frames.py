@@ -39,7 +39,7 @@ SEND = Command(
     opaque=1,
     version=0,
 )
-#: The samples of the sheet, sections 1 to 3.
+#: The samples of C{docs/facts/remoting.md} 1 to 3.
 ROUTE_JSON = pack(">ii", 0x80, 0x7A) + (
     b'{"code":105,"extFields":{"topic":"T1"},"flag":0,"language":"JAVA","opaque":7,'
     b'"serializeTypeCurrentRPC":"JSON","version":0}xx'
@@ -77,10 +77,10 @@ def binary_header(remark: bytes, ext: bytes, ext_size: int | None = None) -> byt
 
 
 class SampleTests(SynchronousTestCase):
-    """The samples of the fact sheet."""
+    """The samples of C{docs/facts/remoting.md}."""
 
     def test_encode(self) -> None:
-        """Frames are written as the reference writes them."""
+        """Frames are written as RocketMQ writes them."""
         self.assertEqual(encode(ROUTE), ROUTE_JSON)
         self.assertEqual(encode(ROUTE, BINARY), ROUTE_BINARY)
         self.assertEqual(encode(REMARK, BINARY), REMARK_BINARY)
@@ -187,7 +187,7 @@ class JsonTests(SynchronousTestCase):
         self.assertEqual((command.remark, command.ext), ("", {}))
 
     def test_dialect(self) -> None:
-        """What only the reference's library takes is taken."""
+        """What only RocketMQ's library takes is taken."""
         command = self.read("{'code':10,extFields:{1:'a',},/* b */'flag':2}")
         self.assertEqual((command.code, command.ext, command.flag), (10, {"1": "a"}, 2))
 

@@ -97,7 +97,7 @@ class SendTests(SynchronousTestCase):
         self.assertTrue(read.extFields.m)
 
     def test_onlyRequired(self) -> None:
-        """What a header may lack has the value that the reference assumes."""
+        """What a header may lack has the value that RocketMQ assumes."""
         few = {key: SEND[key] for key in "befgh"}
         read = send_of(header(310, dict(few)))
         assert read is not None
@@ -105,7 +105,7 @@ class SendTests(SynchronousTestCase):
         self.assertFalse(read.extFields.m)
 
     def test_leftToOthers(self) -> None:
-        """What is not read as the reference reads it is left to the general way."""
+        """What is not read as RocketMQ reads it is left to the general way."""
         wrong: list[dict[str, object]] = [
             {"e": "00000003"},
             {"e": " 3"},
@@ -171,7 +171,7 @@ class PullTests(SynchronousTestCase):
             self.assertEqual(read.extFields.queueOffset, offset)
 
     def test_leftToOthers(self) -> None:
-        """What is not read as the reference reads it is left to the general way."""
+        """What is not read as RocketMQ reads it is left to the general way."""
         for text in ("", "-1", " 1", "1_0", "\u0661", "9" * 19, None, 1 << 63, "x"):
             read = read_pull(header(11, {**PULL, "queueOffset": text}))
             self.assertIsNone(read, text)

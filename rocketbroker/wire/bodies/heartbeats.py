@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.wire.bodies.test_heartbeats -*-
 """What a client says about itself: the bodies of 34 and 46.
 
-Shapes: the client's sheet, sections 15 and 16; the broker's sheet, section 15.
+Shapes: C{docs/facts/client.md} 15 and 16; C{docs/facts/broker.md} 15.
 """
 
 from __future__ import annotations

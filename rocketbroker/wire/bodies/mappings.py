@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.wire.bodies.test_mappings -*-
 """Static topics: which logical queue is which queue of a broker.
 
-Shapes: the name server's sheet, section 11.1.
+Shapes: C{docs/facts/namesrv.md} 11.1.
 """
 
 from __future__ import annotations

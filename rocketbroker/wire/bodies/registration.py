@@ -8,7 +8,7 @@ The compressed form is one zlib stream (level 9) over::
     int32 length, JSON array of filter servers
     int32 count of mappings, each: int32 length, JSON      (from version 413 on)
 
-Shapes: the name server's sheet, sections 11.3 and 11.4.
+Shapes: C{docs/facts/namesrv.md} 11.3 and 11.4.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.wire.bodies.test_routes -*-
 """Who has a topic, and where: answers of name servers.
 
-Shapes: the name server's sheet, section 11. C{dumps} writes the reference's own form of
+Shapes: C{docs/facts/namesrv.md} 11. C{dumps} writes RocketMQ's own form of
 them, C{dumps_standard} the standard one.
 """
 

@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.wire.bodies.test_topics -*-
 """Topics and their versions as bodies and files, and two small tables.
 
-Shapes: the name server's sheet, section 11; the broker's sheet, section 26.
+Shapes: C{docs/facts/namesrv.md} 11; C{docs/facts/broker.md} 26.
 """
 
 from __future__ import annotations

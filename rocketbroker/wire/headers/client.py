@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.wire.headers.test_headers -*-
 """Headers between a client and its broker beside messages: 34, 35, 38, 40 to 42.
 
-Fields: the remoting sheet, section 20.
+Fields: C{docs/facts/remoting.md} 20.
 """
 
 from __future__ import annotations

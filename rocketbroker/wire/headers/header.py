@@ -12,7 +12,7 @@ uses C{complete}; Java mostly fails on the null and answers SYSTEM_ERROR, too.
 Two kinds of header are stricter, as in Java, and raise what becomes SYSTEM_ERROR: the
 "fast" ones, whose numbers must parse, and the two that check a value.
 
-The texts of values and the rules of reading: the remoting sheet, section 5.
+The texts of values and the rules of reading: C{docs/facts/remoting.md} 5.
 """
 
 from __future__ import annotations

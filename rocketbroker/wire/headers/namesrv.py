@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.wire.headers.test_headers -*-
 """Headers to name servers and between brokers: 100 to 105, 205 to 224, 322 to 908.
 
-Fields: the remoting sheet, section 20.
+Fields: C{docs/facts/remoting.md} 20.
 """
 
 from __future__ import annotations

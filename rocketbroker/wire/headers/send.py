@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.wire.headers.test_headers -*-
 """Headers of sending: 10, 310, 320, 36, 37, 39, 323 to 326, 370.
 
-Fields: the remoting sheet, sections 5.1 and 20.
+Fields: C{docs/facts/remoting.md} 5.1 and 20.
 """
 
 from __future__ import annotations

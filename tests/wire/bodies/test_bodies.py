@@ -75,7 +75,7 @@ READERS: Final[tuple[Reader, ...]] = (
     MessageQueue.from_json,
 )
 
-#: Members that the reference adds for people, or that no body of ours keeps.
+#: Members that RocketMQ adds for people, or that no body of ours keeps.
 UNUSED: Final = {"groupTopicMap", "pullOffsetTable", "resetOffsetTable"}
 
 
@@ -164,7 +164,7 @@ class CapturedTests(SynchronousTestCase):
         self.assertEqual(seen, {False, True})
 
     def test_ownForm(self) -> None:
-        """Bodies with integer keys are written with the reference's very bytes."""
+        """Bodies with integer keys are written with RocketMQ's very bytes."""
         checked = 0
         for vector in vectors():
             body = decode(vector.frame[4:]).body

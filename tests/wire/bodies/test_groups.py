@@ -22,7 +22,7 @@ class GroupTests(SynchronousTestCase):
     """The settings of one group."""
 
     def test_sample(self) -> None:
-        """A new group is written as the sheet has it."""
+        """A new group is written as C{docs/facts} has it."""
         config = SubscriptionGroupConfig(group_name="G1")
         self.assertEqual(dumps(config), GROUP)
         self.assertEqual(SubscriptionGroupConfig.from_json(loads(GROUP)), config)

@@ -43,7 +43,7 @@ class HeartbeatTests(SynchronousTestCase):
     """Heartbeats of several clients."""
 
     def test_java(self) -> None:
-        """Java's heartbeat is read and written as the sheet has it."""
+        """Java's heartbeat is read and written as C{docs/facts} has it."""
         self.assertEqual(HeartbeatData.from_json(loads(HEARTBEAT)), BODY)
         self.assertEqual(dumps(BODY), HEARTBEAT)
 

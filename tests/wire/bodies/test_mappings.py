@@ -12,7 +12,7 @@ class MappingTests(SynchronousTestCase):
     """In and out."""
 
     def test_sample(self) -> None:
-        """It is read and written as the sheet has it."""
+        """It is read and written as C{docs/facts} has it."""
         text = (
             b'{"bname":"b1","currIdMap":{0:0,3:1},"dirty":false,"epoch":123,'
             b'"scope":"__global__","topic":"T1","totalQueues":8}'

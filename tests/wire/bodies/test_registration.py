@@ -27,7 +27,7 @@ BODY = RegisterBrokerBody(
     ),
     filter_server_list=[],
 )
-#: The sample of the sheet, but for the end, which it abbreviates.
+#: The sample of C{docs/facts/namesrv.md} 11.4, whose end is abbreviated there.
 PLAIN = (
     bytes.fromhex(
         "0000002c7b22636f756e746572223a302c22737461746556657273696f6e223a302c"
@@ -42,7 +42,7 @@ class RegistrationTests(SynchronousTestCase):
     """In and out."""
 
     def test_plain(self) -> None:
-        """The plain form is the JSON of the sheet."""
+        """The plain form is the JSON of the sample."""
         data = BODY.encode()
         self.assertTrue(
             data.startswith(
@@ -74,7 +74,7 @@ class RegistrationTests(SynchronousTestCase):
         self.assertEqual(RegisterBrokerBody.decode(data, True, 479), BODY)
 
     def test_compressedSample(self) -> None:
-        """The compressed form is, before compression, the sheet's bytes."""
+        """The compressed form is, before compression, the bytes of the sample."""
         wrapper = TopicConfigAndMappingSerializeWrapper(
             topic_config_table={"T1": CONFIG},
             data_version=DataVersion(timestamp=1),

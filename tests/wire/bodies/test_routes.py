@@ -40,13 +40,13 @@ class RouteTests(SynchronousTestCase):
     """Both forms of a route."""
 
     def test_own(self) -> None:
-        """The reference's own form is read and written as the sheet has it."""
+        """RocketMQ's own form is read and written as C{docs/facts} has it."""
         route = TopicRouteData(queue_datas=[QUEUES], broker_datas=[BROKER])
         self.assertEqual(TopicRouteData.from_json(loads(ROUTE)), route)
         self.assertEqual(dumps(route), ROUTE.encode())
 
     def test_standard(self) -> None:
-        """The standard form is read and written as the sheet has it."""
+        """The standard form is read and written as C{docs/facts} has it."""
         route = TopicRouteData.from_json(loads(STANDARD))
         self.assertEqual(dumps_standard(route), STANDARD.encode())
         self.assertEqual(route.broker_datas[0].zone_name, "z\u4e2d")
@@ -72,7 +72,7 @@ class ClusterTests(SynchronousTestCase):
     """Clusters and member groups."""
 
     def test_cluster(self) -> None:
-        """Cluster info is read and written as the sheet has it."""
+        """Cluster info is read and written as C{docs/facts} has it."""
         text = (
             b'{"brokerAddrTable":{"b1":{"brokerAddrs":{0:"10.0.0.1:10911"},'
             b'"brokerName":"b1","cluster":"c1","enableActingMaster":false}},'
@@ -84,7 +84,7 @@ class ClusterTests(SynchronousTestCase):
         self.assertEqual(dumps(info), text)
 
     def test_memberGroup(self) -> None:
-        """A member group is read and written as the sheet has it."""
+        """A member group is read and written as C{docs/facts} has it."""
         text = (
             b'{"brokerMemberGroup":{"brokerAddrs":{0:"x:1"},"brokerName":"b1",'
             b'"cluster":"c1"}}'

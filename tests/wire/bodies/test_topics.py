@@ -33,7 +33,7 @@ class DataVersionTests(SynchronousTestCase):
     """Versions of tables."""
 
     def test_sample(self) -> None:
-        """It is read and written as the sheet has it."""
+        """It is read and written as C{docs/facts} has it."""
         version = DataVersion.from_json(loads(VERSION))
         self.assertEqual(version, DataVersion(timestamp=1700000000000, counter=1))
         self.assertEqual(dumps(version), VERSION)
@@ -61,7 +61,7 @@ class TopicConfigTests(SynchronousTestCase):
     """One topic."""
 
     def test_sample(self) -> None:
-        """It is read and written as the sheet has it."""
+        """It is read and written as C{docs/facts} has it."""
         self.assertEqual(TopicConfig.from_json(loads(TOPIC)), CONFIG)
         self.assertEqual(dumps(CONFIG), TOPIC)
 
@@ -93,7 +93,7 @@ class WrapperTests(SynchronousTestCase):
     """Tables of topics."""
 
     def test_plain(self) -> None:
-        """C{topics.json} is read and written as the sheet has it."""
+        """C{topics.json} is read and written as C{docs/facts} has it."""
         text = (
             b'{"dataVersion":' + VERSION + b',"topicConfigTable":{"T1":' + TOPIC + b"}}"
         )
@@ -144,7 +144,7 @@ class TableTests(SynchronousTestCase):
         self.assertEqual(dumps(TopicList(topic_list=["T1"])), b'{"topicList":["T1"]}')
 
     def test_kvTable(self) -> None:
-        """A table of strings is read and written as the sheet has it."""
+        """A table of strings is read and written as C{docs/facts} has it."""
         text = b'{"table":{"T1":"b1:8"}}'
         self.assertEqual(KVTable.from_json(loads(text)), KVTable(table={"T1": "b1:8"}))
         self.assertEqual(dumps(KVTable(table={"T1": "b1:8"})), text)

@@ -1,4 +1,4 @@
-"""Tests of the typed headers: all of them against the table of the remoting sheet."""
+"""All typed headers against the table of C{docs/facts/remoting.md} 20."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ MODULES: tuple[ModuleType, ...] = (
     send,
 )
 
-#: Section 20 of the sheet: the fields in order, each with its type (S string, I and L
-#: integers, B boolean, T boundary type) and C{!} if it is required; C{+rpc} and
+#: C{docs/facts/remoting.md} 20: the fields in order, each with its type (S string, I
+#: and L integers, B boolean, T boundary type) and C{!} if it is required; C{+rpc} and
 #: C{+topic} are the inherited ones.
 TABLE = """
 SendMessageRequestHeader producerGroup:S! topic:S! defaultTopic:S!
@@ -180,7 +180,7 @@ def classes() -> dict[str, type[Header]]:
 
 
 class TableTests(SynchronousTestCase):
-    """Every header against the sheet."""
+    """Every header against the table."""
 
     def test_complete(self) -> None:
         """All headers of the table are there, and no other."""
