@@ -32,7 +32,6 @@ from rocketbroker.files.disk import Disk
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.jsonfile import JsonFile
 from rocketbroker.files.users import Processes
-from rocketbroker.store.recovery.fates import OPTION
 from rocketbroker.storetools.repair.backup import Done
 from rocketbroker.storetools.repair.run import Keeping, Repair
 from rocketbroker.wire import fastjson
@@ -135,20 +134,12 @@ class Walks:
 @click.command("repair")
 @DIRECTORY
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-@click.option(
-    "--give-up-missing",
-    is_flag=True,
-    help="Files of the log that are missing will not come back.",
-)
-@click.option(OPTION, is_flag=True, help="Queues without a directory are lost.")
 @CONFIG
 @OUTPUT
 @COMMIT_LOG
 def store_repair(
     directory: str,
     dry_run: bool,
-    give_up_missing: bool,
-    restore_queues: bool,
     config: str | None,
     output: str,
     commit_log: str | None,
@@ -164,10 +155,8 @@ def store_repair(
     Messages whose body is lost keep their place, without a body and with the
     property ROCKETBROKER_LOST_BYTES. Queues and index are made again from the log.
     While files of the log are missing nothing is changed, as they may be on a disk that
-    is not mounted. With --give-up-missing new ones take their places, in which messages
-    are that queues know, without bodies; without the first ones the log begins later.
-    Where a queue without a directory may be lost, or its topic was deleted and made
-    again, nothing is done; with --restore-queues it is made again.
+    is not mounted; a broker goes on without them. Where neither the files nor the
+    settings (-c) tell how long a file of the log is, the repair refuses.
     Queues of a topic that was deleted come back while its messages are in the log, as
     after any crash: no client sees them, unless the topic is made again, which then
     goes on behind them. To be rid of them delete the topic once more (mqadmin
@@ -201,8 +190,6 @@ def store_repair(
         walks.walked,
         walks.sized,
         lambda keeping: repair_json(files, root, keeping),
-        give_up_missing,
-        restore_queues,
     )
     repair.run(dry_run)
     rows.add("summary", summary_of(repair, dry_run))

@@ -29,7 +29,6 @@ from rocketbroker.store.commitlog.preallocation import Preallocation
 from rocketbroker.store.commitlog.scanner import BODY_CRC, NO_CRC, RECORD_CRC
 from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.commitlog.writer import CommitLog
-from rocketbroker.store.consumequeue.badqueues import BadQueues
 from rocketbroker.store.consumequeue.batch_queue import FOLDER as BATCHES
 from rocketbroker.store.consumequeue.deferred_writes import DeferredWrites
 from rocketbroker.store.consumequeue.extension import FOLDER as EXTENSIONS
@@ -41,11 +40,12 @@ from rocketbroker.store.dispatch.dispatcher import Dispatcher
 from rocketbroker.store.dispatch.queue_flush import QueueFlushing
 from rocketbroker.store.index.file import FOLDER as INDEX
 from rocketbroker.store.index.service import Index
+from rocketbroker.store.quarantine import QueueQuarantine
 from rocketbroker.store.reading.pull import Reading
 from rocketbroker.store.reading.time_lookup import TimeLookup
 from rocketbroker.store.recovery.clean_shutdown import NAME as ENDS
 from rocketbroker.store.recovery.clean_shutdown import CleanShutdown
-from rocketbroker.store.recovery.known_topics import listed_topics
+from rocketbroker.store.recovery.outcome import RecoveryOutcome, Trust
 from rocketbroker.store.recovery.recovery import Recovery
 from rocketbroker.store.retention.cleaner import Cleaner, local_hour
 from rocketbroker.store.running_flags import RunningFlags
@@ -66,7 +66,10 @@ def _crcs_to_check(options: StoreOptions) -> int:
 
 @final
 class Assembly:
-    """What a store consists of, on files that are there already or are made."""
+    """What a store consists of, on files that are there already or are made.
+
+    @ivar outcome: that of the recovery.
+    """
 
     def __init__(
         self,
@@ -87,6 +90,7 @@ class Assembly:
         """
         root = options.store_path_root_dir
         queues = os.path.join(root, QUEUES)
+        self.outcome = RecoveryOutcome(False, Trust.NONE)
         self._files = files
         self._said = self._clear(root)
         make_lasting(files, queues)
@@ -106,7 +110,7 @@ class Assembly:
             self.flags,
             self._own_bytes,
         )
-        self._bad = BadQueues(files, corruption_log.count)
+        self._quarantine = QueueQuarantine(files, corruption_log.count)
         self.table = self._make_table(len(store_host) == HOST_V6, is_batch)
         self.pool = self._make_pool()
         self.log = CommitLog(
@@ -187,7 +191,7 @@ class Assembly:
             options.max_lmq_consume_queue_num,
             DeferredWrites(self.flags, self._told),
             is_batch,
-            self._bad,
+            self._quarantine,
         )
 
     def _make_pool(self) -> BufferPool | None:
@@ -295,18 +299,18 @@ class Assembly:
             self._corruption_log,
             self.clean_shutdown,
             doubt,
+            clean,
             zeroed,
-            partial(listed_topics, self._files, self._options.store_path_root_dir),
         )
         recovery.report += self._said
-        recovery.run(clean)
-        recovery.report += self._bad.said
-        self._bad.is_starting = False
-        self._bad.doubt = partial(self._doubt_queues, doubt)
+        self.outcome = recovery.run()
+        recovery.report += self._quarantine.report
+        self._quarantine.is_starting = False
+        self._quarantine.distrust = partial(self._doubt_queues, doubt)
         if recovery.begins_late:
             self.cleaner.follow_from(self._positions.view[MIN_POSITION])
         self.dispatcher.multi_dispatch = self._options.enable_multi_dispatch
-        if recovery.records:
+        if self.outcome.records:
             ms = recovery.last_store_ms
             self.flushing.restored(ms)
             self.dispatcher.dispatched_ms = ms

@@ -12,6 +12,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, final
 
+import attrs
 from zope.interface import classImplements
 
 from rocketbroker.config.store import StoreOptions
@@ -39,6 +40,7 @@ from rocketbroker.store.interfaces import (
 )
 from rocketbroker.store.log_tail import LogTail
 from rocketbroker.store.reading.batch_pull import BatchReading
+from rocketbroker.store.recovery.outcome import RecoveryOutcome, Trust
 from rocketbroker.store.retention.cleaner import Cleaner
 from rocketbroker.store.running_flags import NOT_APPENDABLE, RunningFlags
 from rocketbroker.store.shared_positions import (
@@ -60,8 +62,7 @@ class Store:
     """A store in one directory.
 
     @ivar report: sentences about what the start found wrong, and what it gave up.
-    @ivar discarded_bytes: how many bytes that was.
-    @ivar recovered_records: how many records the start has read.
+    @ivar recovered: the outcome of the recovery.
     @ivar corruption_log: the rotten records found since the start, and by it.
     @ivar flags: what it can do at the moment.
     @ivar space: how full its disks are.
@@ -101,8 +102,7 @@ class Store:
         self._is_open = False
         self._was_open = False
         self.report: list[str] = []
-        self.discarded_bytes = 0
-        self.recovered_records = 0
+        self.recovered = RecoveryOutcome(False, Trust.NONE)
         self.corruption_log = CorruptionLog()
 
     # Opening and closing.
@@ -164,7 +164,10 @@ class Store:
         self.flags = parts.flags
         self.space = parts.space
         owner = self._owner
+        begun_ms = self._wall_ms()
         recovery = parts.recover(owner.was_left_cleanly(), owner.doubt, owner.is_zeroed)
+        seconds = max(0, self._wall_ms() - begun_ms) / 1000
+        self.recovered = attrs.evolve(parts.outcome, seconds=seconds)
         self.report += owner.said + recovery.report + self._index.report
         self.report += self.corruption_log.said()
         if not self._positions.is_shared:
@@ -172,8 +175,6 @@ class Store:
                 f"{self._root} is full: the numbers that readers in other processes "
                 "see are not there, so they check every record."
             )
-        self.discarded_bytes = recovery.discarded_bytes
-        self.recovered_records = recovery.records
         self._flushing.flush()
         with contextlib.suppress(OSError):
             # On a full disk the checkpoint stays as it was; it is tried again.
@@ -261,6 +262,11 @@ class Store:
     def appended_bytes(self) -> int:
         """See L{IStore}."""
         return self._log.appended_bytes
+
+    @property
+    def discarded_bytes(self) -> int:
+        """See L{IStore}."""
+        return self.recovered.cut_bytes
 
     @property
     def corrupt_records(self) -> int:

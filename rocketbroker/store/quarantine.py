@@ -1,12 +1,21 @@
 # -*- test-case-name: tests.store.commitlog.test_loading -*-
-"""Files that are taken out of a store, and kept."""
+"""Files that are taken out of a store, and kept.
+
+A file of a queue that the disk cannot read is bad as a whole: all that stands in it can
+be made again from the log. A start that comes upon one sets it aside, puts an empty one
+in its place, and makes the queues again. While a broker runs, readers are refused what
+stands in it, as to pass over its entries would be to lose messages; the next start then
+makes the queues again.
+"""
 
 from __future__ import annotations
 
 import os
-from typing import Final
+from collections.abc import Callable
+from typing import Final, final
 
-from rocketbroker.files.interfaces import IFiles
+from rocketbroker.files.interfaces import IFile, IFiles
+from rocketbroker.files.reasons import ReadError, located, reason
 from rocketbroker.store.file_names import beside
 
 GIVEN_UP: Final = "given-up"
@@ -37,3 +46,68 @@ def kept_beside(path: str) -> str:
     folder, number = os.path.split(os.path.dirname(path))
     parent, topic = os.path.split(folder)
     return os.path.join(beside(parent, GIVEN_UP), topic, number)
+
+
+@final
+class QueueQuarantine:
+    """The files of queues of one store that the disk cannot read.
+
+    @ivar distrust: called before a file is set aside: no queue is to be trusted, by
+        this start or the next.
+    @ivar is_starting: whether the queues can be made again now.
+    @ivar report: sentences about what a start has set aside.
+    @ivar replaced: the paths of files that were set aside.
+    """
+
+    def __init__(self, files: IFiles, count: Callable[[str], None]) -> None:
+        """
+        @param count: told, in a sentence, of each file found while the broker runs.
+        """
+        self._files = files
+        self._count = count
+        self._refused: set[str] = set()
+        self.distrust: Callable[[], None] = lambda: None
+        self.is_starting = True
+        self.report: list[str] = []
+        self.replaced: set[str] = set()
+
+    def refused(self, path: str, error: OSError, at: int) -> ReadError:
+        """The error for a reader of a file, which is counted once.
+
+        @param at: which byte could not be read.
+        """
+        found = located(error, path, at)
+        if path not in self._refused:
+            self._refused.add(path)
+            self._count(
+                f"A consume queue cannot be read: {reason(found)}. Its readers are "
+                "refused; the next start makes it again from the log."
+            )
+            self.distrust()
+        return found
+
+    def replace(self, path: str, size: int, error: OSError) -> IFile:
+        """I{Blocking.} Set a file aside.
+
+        @return: an empty one of a size, in its place.
+        @raise OSError: the disk refused, or cannot read the new one either.
+        """
+        if path in self.replaced:
+            raise error
+        self.distrust()
+        self.replaced.add(path)
+        try:
+            kept = set_aside(self._files, path, kept_beside(path))
+        except OSError as other:
+            # The directory of all queues may be a file system of its own.
+            self._files.remove(path)
+            kept = f"removed, as it cannot be kept elsewhere: {other.strerror}"
+        file = self._files.open(path, create=True)
+        file.truncate(size)
+        if self.is_starting:
+            why = reason(located(error, path, 0))
+            self.report.append(
+                f"A consume queue cannot be read: {why}. The file is now {kept}; what "
+                "stood there is made again from the log."
+            )
+        return file

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 
 from rocketbroker.errors import StoreError
 from rocketbroker.store.recovery.clean_shutdown import NAME
@@ -16,22 +15,6 @@ def forget_ends(disk: MemoryDisk) -> None:
     """Somebody else has stopped the store cleanly, as a broker of RocketMQ's: nothing
     says where its queues ended."""
     disk.remove(f"{ROOT}/{NAME}")
-
-
-def list_topics(disk: MemoryDisk, *topics: str, changes: int = 0) -> None:
-    """The broker knows these topics, and no others.
-
-    @param changes: how often a topic was made, changed or deleted.
-    """
-    disk.make_dirs(f"{ROOT}/config")
-    version = {"timestamp": 1_700_000_000_000, "counter": changes}
-    table = {
-        "dataVersion": version,
-        "topicConfigTable": {topic: {} for topic in topics},
-    }
-    file = disk.open(f"{ROOT}/config/topics.json", create=True)
-    file.truncate(0)
-    file.pwrite(json.dumps(table).encode(), 0)
 
 
 def lose_folder(disk: MemoryDisk, folder: str) -> None:

@@ -32,8 +32,6 @@ def repair_of(
     others: Callable[[Keeping | None], list[Done]] = lambda keeping: [],
     users: GivenUsers | None = None,
     given: StoreOptions | None = None,
-    give_up: bool = False,
-    restores: bool = False,
 ) -> Repair:
     """A repair of a small store.
 
@@ -48,8 +46,6 @@ def repair_of(
         lambda done: None,
         lambda size: None,
         others,
-        give_up,
-        restores,
     )
 
 
@@ -113,15 +109,13 @@ class DamagedStore(SmallStore):
         self.store.close()
         self.told: list[Done] = []
 
-    def repair(
-        self, dry: bool = False, left: int | None = 0, give_up: bool = False
-    ) -> Repair:
+    def repair(self, dry: bool = False, left: int | None = 0) -> Repair:
         """Repair it.
 
         @param left: how many faults are to be left; None: whatever there are.
         """
         self.told.clear()
-        repair = repair_of(self.disk, self.told.append, give_up=give_up)
+        repair = repair_of(self.disk, self.told.append)
         repair.run(dry)
         if left is not None:
             self.assertEqual(repair.left, left, [each.text for each in self.told])

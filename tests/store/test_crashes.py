@@ -243,7 +243,7 @@ class CrashTests(SynchronousTestCase):
             store.close()
             self.assertFalse(script.disk.exists(f"{ROOT}/abort"))
             store = opened(script.disk, script.wall)
-            self.assertEqual(store.recovered_records, 0)
+            self.assertEqual(store.recovered.records, 0)
             for number in range(3):
                 queue = store.queue("T", number)
                 self.assertTrue(len(bodies(store, queue)) <= queue.next_offset)

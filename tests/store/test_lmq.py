@@ -172,7 +172,7 @@ class StopTests(LightCase):
         self.store.close()
         self.start()
         self.assertEqual(self.store.report, [])
-        self.assertEqual(self.store.recovered_records, 0)
+        self.assertEqual(self.store.recovered.records, 0)
         self.check()
 
     def test_crash(self) -> None:

@@ -9,13 +9,13 @@ The store sheet, section 2.
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import Final, final
 
-from rocketbroker.files.blocks import UNREADABLE, around, is_bad
+from rocketbroker.files.blocks import UNREADABLE, is_bad
 from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.files.obstacles import clear_for_file, clear_for_folder
-from rocketbroker.store.consumequeue.badqueues import BadQueues, lacking
 from rocketbroker.store.consumequeue.deferred_writes import (
     DeferredWrites,
     OwedWrites,
@@ -24,6 +24,7 @@ from rocketbroker.store.consumequeue.deferred_writes import (
 from rocketbroker.store.disk_usage import NO_ROOM
 from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.flush_threshold import is_due
+from rocketbroker.store.quarantine import QueueQuarantine
 
 #: What the system says where a directory is none, or a file is one.
 _IN_THE_WAY: Final = (
@@ -42,7 +43,7 @@ class QueueFile:
     has thousands of queues, and a process not as many descriptors.
     """
 
-    __slots__ = ("_file", "_files", "lacks", "path", "rewrite", "start", "unsynced")
+    __slots__ = ("_file", "_files", "is_lost", "path", "rewrite", "start", "unsynced")
 
     def __init__(
         self, files: IFiles, start: int, path: str, file: IFile | None = None
@@ -52,8 +53,9 @@ class QueueFile:
         self.start = start
         self.path = path
         self.unsynced = False
-        #: What of it is not there, as it could not be read.
-        self.lacks: list[tuple[int, int]] = []
+        #: Whether it replaces one that could not be written while the broker runs, and
+        #: whose entries are therefore missing.
+        self.is_lost = False
         #: Whether a sync has failed: the system may take what it has not written for
         #: written, and the next sync would succeed without it.
         self.rewrite = False
@@ -66,29 +68,10 @@ class QueueFile:
             file = self._file = self._files.open(self.path)
         return file
 
-    def become(self, file: IFile, lacks: list[tuple[int, int]]) -> None:
-        """Be a copy; who reads the file before it now still can."""
+    def become(self, file: IFile) -> None:
+        """Be another file; who reads the one before it now still can."""
         self._file = file
-        self.lacks = lacks
         self.unsynced = True
-
-    def check(self, at: int, size: int) -> None:
-        """See that it has some bytes.
-
-        @raise OSError: they could not be read.
-        """
-        for start, end in self.lacks:
-            if start < at + size and at < end:
-                raise lacking(self.path, start)
-
-    def fill(self, at: int, size: int) -> None:
-        """Some bytes were written."""
-        behind = at + size
-        left: list[tuple[int, int]] = []
-        for start, end in self.lacks:
-            parts = (start, min(end, at)), (max(start, behind), end)
-            left += [part for part in parts if part[0] < part[1]]
-        self.lacks = left
 
     def rest(self) -> None:
         """Let go of the file; who reads it now still can."""
@@ -131,11 +114,11 @@ class QueueFiles:
     """
 
     __slots__ = (
-        "_bad",
         "_deferred_writes",
         "_files",
         "_flushed",
         "_owed",
+        "_quarantine",
         "_reading",
         "_unnamed",
         "all",
@@ -151,15 +134,15 @@ class QueueFiles:
         size: int,
         setting: str = "mappedFileSizeConsumeQueue",
         deferred_writes: DeferredWrites | None = None,
-        bad: BadQueues | None = None,
+        quarantine: QueueQuarantine | None = None,
     ) -> None:
         """
         @param setting: what says the size.
         @param deferred_writes: counts what the disk has no room for; without it that
             is an error.
-        @param bad: knows what to do where the disk cannot read; the same.
+        @param quarantine: takes the files that the disk cannot read; the same.
         """
-        self._bad = bad
+        self._quarantine = quarantine
         self._deferred_writes = deferred_writes
         self._owed: OwedWrites | None = None
         self._files = files
@@ -203,27 +186,27 @@ class QueueFiles:
         if size > left:
             size = left
         try:
-            if found.lacks:
-                found.check(at, size)
+            if found.is_lost:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
             return found.file.pread(size, at)
         except FileNotFoundError:
             # It was removed between being found and being opened.
             return b""
         except OSError as error:
-            bad = self._bad
-            if bad is None or error.errno not in UNREADABLE:
+            quarantine = self._quarantine
+            if quarantine is None or error.errno not in UNREADABLE:
                 raise
-            if not bad.is_starting:
-                raise bad.refused(found.path, found.file, size, at) from error
-            if found.path not in bad.replaced:
-                self._replace(found, bad)
-            # A copy may be bad, too: then nothing is there, as far as a start knows.
-            return around(found.file, size, at)
+            if not quarantine.is_starting:
+                raise quarantine.refused(found.path, error, at) from error
+            self._replace(found, quarantine, error)
+            return found.file.pread(size, at)
 
-    def _replace(self, found: QueueFile, bad: BadQueues) -> None:
-        """Put a copy in the place of a file, some of which cannot be read."""
-        copy, lacks = bad.replace(found.path, found.file, self.size)
-        found.become(copy, [] if bad.is_starting else lacks)
+    def _replace(
+        self, found: QueueFile, quarantine: QueueQuarantine, error: OSError
+    ) -> None:
+        """Put an empty file in the place of one that cannot be read or written."""
+        found.become(quarantine.replace(found.path, self.size, error))
+        found.is_lost = not quarantine.is_starting
         self._unnamed = True
 
     def _turn_to(self, found: QueueFile) -> None:
@@ -272,15 +255,13 @@ class QueueFiles:
         """Write into one file."""
         try:
             found.file.pwrite(content, at)
-        except OSError:
-            bad = self._bad
-            if bad is None or not is_bad(found.file, len(content), at):
+        except OSError as error:
+            quarantine = self._quarantine
+            if quarantine is None or not is_bad(found.file, len(content), at):
                 raise
-            self._replace(found, bad)
+            self._replace(found, quarantine, error)
             found.file.pwrite(content, at)
         found.unsynced = True
-        if found.lacks:
-            found.fill(at, len(content))
 
     def _add(self, start: int) -> QueueFile:
         if self.all and self.all[-1].start + self.size != start:
@@ -320,15 +301,12 @@ class QueueFiles:
             last = self.all[-1]
             try:
                 last.file.truncate(position - last.start)
-            except OSError:
+            except OSError as error:
                 at = position - last.start
-                if self._bad is None or not is_bad(last.file, 1, at):
+                if self._quarantine is None or not is_bad(last.file, 1, at):
                     raise
-                self._replace(last, self._bad)
-                last.file.truncate(position - last.start)
+                self._replace(last, self._quarantine, error)
             last.file.truncate(self.size)
-            if last.lacks:
-                last.fill(position - last.start, self.size)
             last.unsynced = True
 
     def drop(self, keep: int) -> None:

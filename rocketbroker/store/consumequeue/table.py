@@ -20,7 +20,6 @@ from rocketbroker.files.obstacles import ASIDE, clear_for_folder
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.records.names import is_lmq
 from rocketbroker.records.queueunits import BATCH_SIZE
-from rocketbroker.store.consumequeue.badqueues import BadQueues
 from rocketbroker.store.consumequeue.batch_queue import FOLDER as BATCH_FOLDER
 from rocketbroker.store.consumequeue.batch_queue import BatchUnits
 from rocketbroker.store.consumequeue.deferred_writes import DeferredWrites
@@ -30,6 +29,7 @@ from rocketbroker.store.consumequeue.files import QueueFiles
 from rocketbroker.store.consumequeue.loading import QueueLoading
 from rocketbroker.store.consumequeue.queue import Queue, is_usable
 from rocketbroker.store.file_names import beside, position_of_name
+from rocketbroker.store.quarantine import QueueQuarantine
 from rocketbroker.store.shared_positions import SharedPositions
 
 FOLDER = "consumequeue"
@@ -60,7 +60,7 @@ class QueueTable:
         max_lmqs: int,
         deferred_writes: DeferredWrites | None = None,
         is_batch: Callable[[str], bool] | None = None,
-        bad: BadQueues | None = None,
+        quarantine: QueueQuarantine | None = None,
     ) -> None:
         """
         @param file_size: rounded up to whole entries.
@@ -71,10 +71,9 @@ class QueueTable:
         @param deferred_writes: counts what the disk has no room for; without it that
             is an error.
         @param is_batch: None: those topics that have a directory for such queues.
-        @param bad: knows what to do where the disk cannot read; the same as of
-            C{deferred_writes}.
+        @param quarantine: takes the files that the disk cannot read; the same.
         """
-        self._bad = bad
+        self._quarantine = quarantine
         self._files = files
         self._folder = os.path.join(root, FOLDER)
         self._extension_folder = os.path.join(root, EXTENSION_FOLDER)
@@ -135,7 +134,7 @@ class QueueTable:
                     folder,
                     self._file_size,
                     deferred_writes=self._deferred_writes,
-                    bad=self._bad,
+                    quarantine=self._quarantine,
                 ),
                 self._store_host_v6,
                 self._allow_v2,
@@ -161,7 +160,7 @@ class QueueTable:
             self._batch_file_size,
             "mapperFileSizeBatchConsumeQueue",
             self._deferred_writes,
-            self._bad,
+            self._quarantine,
         )
         return BatchUnits(self._positions, queue.slot, files)
 
@@ -184,7 +183,7 @@ class QueueTable:
                 self._extension_size,
                 "mappedFileSizeConsumeQueueExt",
                 self._deferred_writes,
-                self._bad,
+                self._quarantine,
             )
         )
 
@@ -203,6 +202,11 @@ class QueueTable:
         if not is_usable(text) or queue_id < 0:
             return None
         return self.get(text, queue_id)
+
+    @property
+    def replaced(self) -> int:
+        """How many files were replaced, as the disk could not read them."""
+        return len(self._quarantine.replaced) if self._quarantine is not None else 0
 
     def all(self) -> list[Queue]:
         """All handles."""
@@ -228,8 +232,8 @@ class QueueTable:
         @return: sentences about what was not right.
         @raise StoreError: they were made for another size.
         """
-        if self._bad is not None:
-            self._bad.doubt = doubt
+        if self._quarantine is not None:
+            self._quarantine.distrust = doubt
         loading = QueueLoading(self._files, clean, doubt)
         queues = self._find(self._folder, False, loading.said, doubt)
         others = self._find(self._batch_folder, True, loading.said, doubt)

@@ -1,21 +1,15 @@
 # -*- test-case-name: tests.store.recovery.test_clean_shutdown -*-
 """Where each queue began and ended when the store was stopped.
 
-After a clean stop the queues are believed as they stand. One that has lost its last
+After a clean stop the queues are trusted as they stand. One that has lost its last
 entries since, in a copy that was not complete or on a bad disk, looks like one that
 ended earlier: nothing in RocketMQ's files tells. So a clean stop writes down where each
-queue ended, in the file C{rocketbroker.ends}, which the next start reads and removes.
-If it says more than what stands in a queue, the queues are made again from the log. So
-they are when the first files of one are gone, though the log begins where it did; and
-where it begins with the first record of all, though nobody has written anything down.
-Where the log began and ended tells what is missing of its files.
+queue began and ended, in the file C{rocketbroker.ends}, which the next start reads and
+removes. If it says more than what stands in a queue, all queues are made again from the
+log. Where the log began and ended tells which of its files are missing.
 
-It counts only as long as nobody else has written to the store: then the log has not
-grown since. (Else L{rocketbroker.store.recovery.unentered} looks.) A queue that has no
-directory any more is made again, too, but for one of a topic that the broker does not
-know any more. A broker of RocketMQ's may also have deleted the topic meanwhile and
-made it again. Then its table of topics has another version than it had when the store
-was stopped, and nothing is known of a queue without entries.
+What it says of queues counts only as long as no other broker has appended since: then
+the log has not grown.
 """
 
 from __future__ import annotations
@@ -28,9 +22,7 @@ from typing import Final, final
 
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.entries import SIZE
-from rocketbroker.records.names import is_lmq
 from rocketbroker.store.consumequeue.queue import Queue
-from rocketbroker.store.recovery.known_topics import topics_version
 
 NAME: Final = "rocketbroker.ends"
 
@@ -44,16 +36,13 @@ class CleanShutdown:
 
     @ivar first: where the log began by what it says; -1 if nothing is known.
     @ivar published: where the log ended by what it says; the same.
-    @ivar is_undeleted: whether no topic can have been deleted since.
     """
 
     def __init__(self, files: IFiles, root: str) -> None:
         self._files = files
-        self._root = root
         self._path = os.path.join(root, NAME)
         self.first = -1
         self.published = -1
-        self.is_undeleted = False
         self._ends: dict[tuple[str, int], int] = {}
         self._begins: dict[tuple[str, int], int] = {}
 
@@ -66,18 +55,17 @@ class CleanShutdown:
         """
         ends = [[each.topic, each.queue_id, each.max_offset] for each in queues]
         begins = [[each.topic, each.queue_id, _begin(each)] for each in queues]
-        said = {
+        content = {
             "first": first,
             "published": published,
             "queues": ends,
             "begins": begins,
-            "topics": topics_version(self._files, self._root),
         }
-        content = json.dumps(said).encode()
+        data = json.dumps(content).encode()
         file = self._files.open(self._path, create=True)
         try:
             file.truncate(0)
-            file.pwrite(content, 0)
+            file.pwrite(data, 0)
             file.datasync()
         finally:
             file.close()
@@ -87,14 +75,12 @@ class CleanShutdown:
         if not self._files.exists(self._path):
             return
         with contextlib.suppress(*_SENSELESS):
-            said = json.loads(self._files.read(self._path))
-            published = int(said["published"])
-            self._ends = {(str(t), int(q)): int(end) for t, q, end in said["queues"]}
+            content = json.loads(self._files.read(self._path))
+            published = int(content["published"])
+            self._ends = {(str(t), int(q)): int(end) for t, q, end in content["queues"]}
             self.published = published
-            self.first = int(said["first"])
-            version = topics_version(self._files, self._root)
-            self.is_undeleted = said.get("topics") == version
-            begins = said.get("begins", ())
+            self.first = int(content["first"])
+            begins = content.get("begins", ())
             self._begins = {(str(t), int(q)): int(begin) for t, q, begin in begins}
 
     def forget(self) -> None:
@@ -106,18 +92,12 @@ class CleanShutdown:
         """Where a queue ended by what it says; 0 if it did not know it."""
         return self._ends.get((topic, queue_id), 0)
 
-    def queues(self, listed: frozenset[str] | None) -> list[tuple[bytes, int]]:
-        """Those that had a message by what it says; a name may be no topic's.
-
-        @param listed: the topics that the broker knows, none of them light queues; None
-            if that is not known.
-        """
+    def queues(self) -> list[tuple[bytes, int]]:
+        """The queues that had a message by what it says; a name may be no topic's."""
         return [
             (topic.encode("utf-8", "surrogatepass"), queue_id)
             for (topic, queue_id), end in self._ends.items()
-            if end > 0
-            and queue_id < 1 << 31
-            and (listed is None or topic in listed or is_lmq(topic))
+            if end > 0 and queue_id < 1 << 31
         ]
 
     def _begin_of(self, queue: Queue, first: int) -> int:
@@ -140,9 +120,6 @@ class CleanShutdown:
             what = ""
             end = self.end_of(queue.topic, queue.queue_id)
             begin = self._begin_of(queue, first)
-            if not (queue.max_offset or self.is_undeleted or is_lmq(queue.topic)):
-                # Its topic may have been deleted and made again.
-                continue
             if queue.max_offset < end and published <= self.published:
                 what = f"ends at offset {queue.max_offset}; it ended at {end}"
             elif begin < _begin(queue):

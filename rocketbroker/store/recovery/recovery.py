@@ -1,56 +1,62 @@
 # -*- test-case-name: tests.store.recovery.test_recovery -*-
-"""From whatever a stop has left to a store that can go on.
+"""The recovery of a store: from the files that a stop has left to a store that serves.
 
-After a clean stop the queues are complete up to the end D of the last record that
-stands in one of them; the log is read from there, usually to find nothing. After any
-other stop the queues are believed only for what lies before the last segment that began
-before the checkpoint: their entries from there on are made again from the log, which is
-read with all checks. It ends where no record is and nothing whole follows: a torn tail
-(L{rocketbroker.store.commitlog.truncate}).
+A recovery is a row of phases. Each does one thing and names the next one:
 
-Where whole records follow (L{rocketbroker.store.commitlog.resync}), it was rot, or a
-block that the disk lost or cannot read, and the log goes on behind it: these were
-acknowledged like any other. What was there keeps its place in its queue and is not
-handed out; so is a record that says another place than is its own
-(L{rocketbroker.store.dispatch.offset_sequence}).
+    ======  ==================================================  =====================
+    phase   what it does                                        next
+    ======  ==================================================  =====================
+    LOAD    opens the files of log and queues, reads checkpoint  START; DONE without
+            and C{rocketbroker.ends}                             a log
+    START   decides how far the queues are trusted, and where    SCAN
+            the scan of the log starts
+    SCAN    enters each record from there on into its queue      TAIL; START if the
+                                                                 queues proved wrong
+    TAIL    discards what stands behind the last record          QUEUES
+    QUEUES  sets the ends of the queues and the shared           DONE
+            positions
+    ======  ==================================================  =====================
 
-Where this differs from the reference, on purpose:
+(The index is loaded afterwards, by L{rocketbroker.store.index.service}.)
 
-  - Records I{at} D are dispatched too, not only those beyond it: the reference loses
-    one.
+What START decides is a L{Trust}, which only ever goes down:
+
+    ============  =====================================================================
+    trust         the scan starts
+    ============  =====================================================================
+    ALL           at the end of the last record that has an entry: the stop was clean
+    BEFORE_START  at the last segment that begins before the checkpoint
+    NONE          at the first segment: all queues are made again. So it is where a file
+                  of a queue is missing, has a wrong length or cannot be read, where
+                  C{rocketbroker.ends} knows entries that are gone, and where the
+                  records before one are missing in its queue.
+    ============  =====================================================================
+
+A corrupt record that others follow does not end the log: its place in its queue is
+kept, and it is not handed out. RocketMQ ends its log there. Other differences:
+
+  - Records I{at} the end of the queues are entered too, not only those beyond it;
+    RocketMQ loses one.
   - An entry of size 0 is never kept, and entries filled in are told by their size.
-  - Entries are written where the record says that it stands in its queue, so holes that
-    a crash tore into a queue file are mended, and nothing is entered twice.
-  - What no queue leads to, though it should, is entered again
-    (L{rocketbroker.store.recovery.unentered}).
-  - When the records before one are missing in its queue, everything is built again from
-    the first segment, so a queue whose files were lost comes back.
-  - It does not end at a rotten record that others follow; the reference loses these.
   - With C{forceVerifyPropCRC} a record without a CRC of its own counts by that of its
-    body; for the reference the log ends there, with all that was written before the
-    setting.
-  - A short file of the log is extended; the reference refuses to start. One that is too
-    long was made with another setting: we too. Missing files keep their places
-    (L{rocketbroker.store.commitlog.loading}).
-  - Where files of a queue have a wrong length, or are missing between others, all
-    queues are made again (L{rocketbroker.store.consumequeue.loading}).
-  - A whole segment of records behind the end is set aside, not deleted.
-  - What was given up is overwritten with zeros, so that the next start need not ask
-    whether whole records behind a rotten one are older than the log.
+    body; for RocketMQ the log ends there.
+  - A short file of the log is extended; RocketMQ refuses to start. Missing files keep
+    their places (L{rocketbroker.store.commitlog.loading}).
+  - A whole segment of records behind the end is set aside, not deleted, and discarded
+    bytes are overwritten with zeros, so that they cannot come back.
 
-The store sheet, section 15, and its traps 9, 12 and 13.
+docs/facts/store.md 15, and its traps 9, 12 and 13.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import Final, final
+from enum import Enum, auto
+from typing import final
 
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.reasons import reason
 from rocketbroker.records.entries import SIZE
-from rocketbroker.records.record_head import MAGIC_V1
 from rocketbroker.store.commitlog.checkpoint import Checkpoint
 from rocketbroker.store.commitlog.loading import (
     MAX_MISSING_BEHIND,
@@ -58,15 +64,7 @@ from rocketbroker.store.commitlog.loading import (
     is_stand_in,
     load_segments,
 )
-from rocketbroker.store.commitlog.resync import Resync
-from rocketbroker.store.commitlog.scanner import (
-    NOTHING,
-    Blank,
-    Broken,
-    Found,
-    Scan,
-    parse,
-)
+from rocketbroker.store.commitlog.scanner import Blank, Broken, Found, Scan, parse
 from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.commitlog.truncate import LogEnd
 from rocketbroker.store.consumequeue.queue import Queue
@@ -75,7 +73,8 @@ from rocketbroker.store.corruption_log import CorruptionLog
 from rocketbroker.store.dispatch.dispatcher import Dispatcher
 from rocketbroker.store.dispatch.offset_sequence import OffsetSequence, keep_places
 from rocketbroker.store.recovery.clean_shutdown import CleanShutdown
-from rocketbroker.store.recovery.unentered import Unentered
+from rocketbroker.store.recovery.log_scan import LogScan
+from rocketbroker.store.recovery.outcome import RecoveryOutcome, Trust
 from rocketbroker.store.shared_positions import (
     COMMITTED,
     DISPATCHED,
@@ -86,19 +85,26 @@ from rocketbroker.store.shared_positions import (
     SharedPositions,
 )
 
-#: So many entries are collected before they are written.
-ENTRY_BATCH_SIZE: Final = 50_000
 
-_MAGIC_V1: Final = MAGIC_V1.to_bytes(4, "big", signed=True)
+class Phase(Enum):
+    """The phases; see the module."""
+
+    LOAD = auto()
+    START = auto()
+    SCAN = auto()
+    TAIL = auto()
+    QUEUES = auto()
+    DONE = auto()
 
 
 @final
 class Recovery:
-    """One start.
+    """One recovery.
 
     @ivar report: a sentence for each thing that was not right.
-    @ivar zeroed: whether zeros alone stand behind the log's end.
+    @ivar zeroed: whether only zeros stand behind the log's end.
     @ivar begins_late: whether segments are missing before the first.
+    @ivar last_store_ms: the store time of the last record read; 0 if none was.
     """
 
     def __init__(
@@ -106,156 +112,112 @@ class Recovery:
         files: IFiles,
         segments: Segments,
         table: QueueTable,
-        words: SharedPositions,
+        positions: SharedPositions,
         checkpoint: Checkpoint,
         dispatcher: Dispatcher,
         check_crc: int,
-        rot: CorruptionLog,
-        ends: CleanShutdown,
-        doubt: Callable[[], None],
+        corruption: CorruptionLog,
+        clean_shutdown: CleanShutdown,
+        mark_unclean: Callable[[], None],
+        clean: bool,
         zeroed: bool,
-        listed: Callable[[], frozenset[str] | None],
     ) -> None:
         """
-        @param check_crc: which CRCs of a record are looked at; see L{scanning.parse}.
-        @param doubt: called after a clean stop, before anything is changed.
-        @param zeroed: whether zeros alone stood behind the log's end when somebody
-            last began to write there.
-        @param listed: tells the topics that the broker knows.
+        @param check_crc: which CRCs of a record are checked; see L{parse}.
+        @param mark_unclean: lets the next start take the last stop for an unclean one;
+            called before anything is changed.
+        @param clean: whether the last stop was clean.
+        @param zeroed: whether only zeros stood behind the log's end when a process last
+            began to write there.
         """
         self._files = files
         self._segments = segments
         self._table = table
-        self._words = words
+        self._positions = positions
         self._checkpoint = checkpoint
         self._dispatcher = dispatcher
         self._check_crc = check_crc
-        self._held: Found | None = None
-        self._collected = 0
-        self._rot = rot
-        self._ends = ends
-        self._doubt = doubt
-        self._listed = listed
-        self.zeroed = zeroed
-        self._believed = True
-        self._misplaced = OffsetSequence(segments, rot)
-        self._clean = False
-        self._looked: Unentered | None = None
-        self._missing_bytes = 0
+        self._corruption = corruption
+        self._clean_shutdown = clean_shutdown
+        self._mark_unclean = mark_unclean
+        self._clean = clean
+        self._trust = Trust.ALL if clean else Trust.BEFORE_START
+        self._sequence = OffsetSequence(segments, corruption)
+        self._scan: Scan | None = None
+        self._start = 0
+        self._end = 0
         self._known_end = 0
-        self._ended = 0
+        self._records = 0
+        self._cut = 0, -1
+        self.zeroed = zeroed
         self.begins_late = False
-        self.report: list[str] = []
-        self.records = 0
-        self.discarded_bytes = 0
         self.last_store_ms = 0
+        self.report: list[str] = []
 
-    def run(self, clean: bool) -> None:
-        """Set all numbers of the store right.
+    def run(self) -> RecoveryOutcome:
+        """I{Blocking.} Go through the phases.
 
-        @param clean: whether the last stop was a clean one.
+        @raise OSError: the disk refused.
+        @raise StoreError: the files were made with other settings.
         """
+        phases: dict[Phase, Callable[[], Phase]] = {
+            Phase.LOAD: self._load,
+            Phase.START: self._find_start,
+            Phase.SCAN: self._scan_log,
+            Phase.TAIL: self._cut_tail,
+            Phase.QUEUES: self._set_queues,
+        }
+        phase = Phase.LOAD
+        while phase is not Phase.DONE:
+            phase = phases[phase]()
+        self._clean_shutdown.forget()
+        return RecoveryOutcome(
+            self._clean,
+            self._trust,
+            self._start,
+            self._end,
+            self._records,
+            *self._cut,
+        )
+
+    def _distrust(self) -> None:
+        """Make all queues again: now or, if this start is killed, by the next one."""
+        if self._trust is not Trust.NONE:
+            self._trust = Trust.NONE
+            self._sequence.doubts = True
+            self._mark_unclean()
+            self._checkpoint.doubt()
+
+    # LOAD
+
+    def _load(self) -> Phase:
         segments = self._segments
         self.report += load_segments(self._files, segments)
-        self._load_marks()
-        self.report += self._table.load(clean, partial(self._disbelieve, clean))
-        if not self._believed:
-            self.report.append("All queues are made again.")
-        if self._table.lmq_count:
-            # Whether messages are still to get into them or not.
-            self._dispatcher.multi_dispatch = True
-        if not segments.all:
-            self._ends.forget()
-            self._empty()
-            return
-        view = self._words.view
-        first = segments.all[0].start
-        view[MIN_POSITION] = first
-        self._miss(clean)
-        if clean:
-            # What is changed now, and not finished, the next start must not believe.
-            self._doubt()
-        start = self._bound_clean() if clean and self._believed else -1
-        if start < 0 or not self._believed:
-            start = self._start_of_unclean() if self._believed else first
-            # It has to see where queues begin before they are cut.
-            unentered = self._unentered() if start > first else None
-            self._bound(start, cut=True)
-            if unentered is not None and self._believed:
-                start = self._enter_again(unentered, start)
-            if start > first and not self._believed:
-                start = first
-                self._bound(start, cut=True)
-        self._dispatcher.offset_sequence = self._misplaced
-        believed = self._believed
-        scan = self._scan(start, start > first)
-        gaps = self._misplaced.gaps or self._dispatcher.gaps
-        if start > first and (gaps or self._believed is not believed):
-            self.report.append(
-                f"Queue entries before position {start} are missing; they are made "
-                f"again from position {first}."
-            )
-            self._disbelieve(clean)
-            start = first
-            self._bound(start, cut=True)
-            scan = self._scan(start, False)
-        if self._looked is not None:
-            self.report += self._looked.doubts(start)
-        self._dispatcher.offset_sequence = None
-        if self._known_end > segments.all[-1].end:
-            self.report += extend(segments, scan.position, self._known_end)
-            if not scan.broken:
-                scan.position = segments.all[-1].end
-        self._cut(scan)
-        self._finish(start, scan.position)
-        self._ends.forget()
-
-    def _load_marks(self) -> None:
-        """Read what an earlier process has written down; without it all is checked."""
-        for load in (self._checkpoint.load, self._ends.load):
+        for load in (self._checkpoint.load, self._clean_shutdown.load):
             try:
                 load()
             except OSError as error:
                 self.report.append(
                     f"What the last stop left is not known: {reason(error)}."
                 )
-
-    def _disbelieve(self, clean: bool) -> None:
-        """Make all queues again: now or, if this start is killed, by the next one."""
-        if self._believed:
-            self._believed = False
-            self._misplaced.doubts = True
-            if clean:
-                self._doubt()
-            self._checkpoint.doubt()
-
-    def _miss(self, clean: bool) -> None:
-        """See which segments are missing before and behind those that are there."""
-        segments, ends = self._segments, self._ends
-        first = segments.all[0].start
-        if clean and 0 <= ends.first < first:
-            self.begins_late = True
-            self.report.append(
-                f"The log began at position {ends.first} when the store was stopped; "
-                f"now its files begin at {first}."
-            )
-        known = ends.published if clean else 0
-        several = len(segments.folders) + len(segments.read_only) > 1
-        last = segments.all[-1]
-        if several or (clean and known <= last.start):
-            self._bound(1 << 62, cut=False)
-            limit = last.end + MAX_MISSING_BEHIND * segments.size
-            said = sorted(p for p in self._table.last_positions() if p < limit)
-            # Where there is one directory, one entry is more likely to be rotten.
-            known = max(known, [-1, -1, *said][-1 if several else -2] + 1)
-        self._known_end = known
-        if clean and known > last.end:
-            # Of the entries that lead there the numbers count.
-            self._disbelieve(clean)
-        self._missing_bytes = segments.size * sum(map(is_stand_in, segments.all))
+        self.report += self._table.load(self._clean, self._distrust)
+        if self._trust is Trust.NONE:
+            self.report.append("All queues are made again.")
+        if self._table.lmq_count:
+            # Whether messages are still to get into them or not.
+            self._dispatcher.multi_dispatch = True
+        if not segments.all:
+            self._empty()
+            return Phase.DONE
+        self._positions.view[MIN_POSITION] = segments.all[0].start
+        self._find_missing()
+        if self._clean:
+            # What is changed now, and not finished, the next start must not believe.
+            self._mark_unclean()
+        return Phase.START
 
     def _empty(self) -> None:
-        """No log: queues make no sense."""
+        """There is no log: queues make no sense."""
         self.zeroed = True
         for queue in self._table.all():
             if queue.has_files:
@@ -266,24 +228,75 @@ class Recovery:
                 queue.drop()
         self._segments.roll()
 
-    # The queues.
+    def _find_missing(self) -> None:
+        """See which segments are missing before and behind those that are there."""
+        segments, known = self._segments, self._clean_shutdown
+        first = segments.all[0].start
+        if self._clean and 0 <= known.first < first:
+            self.begins_late = True
+            self.report.append(
+                f"The log began at position {known.first} when the store was stopped; "
+                f"now its files begin at {first}."
+            )
+        end = known.published if self._clean else 0
+        several = len(segments.folders) + len(segments.read_only) > 1
+        last = segments.all[-1]
+        if several or (self._clean and end <= last.start):
+            self._bound(1 << 62, cut=False)
+            limit = last.end + MAX_MISSING_BEHIND * segments.size
+            leads = sorted(p for p in self._table.last_positions() if p < limit)
+            # Where there is one directory, one entry is more likely to be corrupt.
+            end = max(end, [-1, -1, *leads][-1 if several else -2] + 1)
+        self._known_end = end
+        if self._clean and end > last.end:
+            # Of the entries that lead there the numbers count.
+            self._distrust()
 
-    def _bound_clean(self) -> int:
-        """Believe the queues.
+    # START
 
-        @return: where the records begin that are in none; -1 if they do not fit the
-            log.
-        """
+    def _find_start(self) -> Phase:
+        trust = None
+        while trust is not self._trust:
+            # Each look at the queues may find that they are not to be trusted so far.
+            trust = self._trust
+            if trust is Trust.ALL:
+                self._start = self._start_of_clean()
+                continue
+            self._start = self._segments.all[0].start
+            if trust is Trust.BEFORE_START:
+                self._start = self._start_by_checkpoint()
+            self._bound(self._start, cut=True)
+        return Phase.SCAN
+
+    def _start_of_clean(self) -> int:
+        """The end of the last record that has an entry, if the queues fit the log; else
+        they are trusted less."""
         self._bound(self._segments.all[-1].end, cut=False)
-        self._clean = True
         last: Queue | None = None
         for queue in self._table.all():
             if last is None or queue.max_position > last.max_position:
                 last = queue
         first = self._segments.all[0].start
-        if last is None or last.max_position <= first:
+        known = self._clean_shutdown
+        end = first if last is None else last.max_position
+        if last is not None and end > first and not self._fits(last):
+            self._trust = Trust.BEFORE_START
             return first
-        position, size = last.last_place()
+        if end <= known.published:
+            for topic, queue_id in known.queues():
+                # One that has lost its directory has no handle yet.
+                self._table.get_by_bytes(topic, queue_id)
+        missing = known.missing(first, end, self._table.all()) if end > first else ""
+        if missing:
+            self.report.append(missing)
+            self._distrust()
+        return max(end, first)
+
+    def _fits(self, queue: Queue) -> bool:
+        """Whether the record of a queue's last entry is whole, or is known to have
+        been when the store was stopped."""
+        position, size = queue.last_place()
+        end = queue.max_position
         try:
             found = self._parse(position)
             if b"\0" in found[7]:
@@ -291,44 +304,16 @@ class Recovery:
             if found[1] != size:
                 raise Broken(f"its entry says {size} bytes")
         except (Blank, Broken) as error:
-            end = last.max_position
-            said = (
-                f"The last record of {last.topic}/{last.queue_id}, at position "
+            text = (
+                f"The last record of {queue.topic}/{queue.queue_id}, at position "
                 f"{position}, cannot be read: {error}. "
             )
-            if self._ends.published != end or not self._is_written(end - 1):
-                self.report.append(said + "All is checked.")
-                return -1
+            if self._clean_shutdown.published != end or not self._is_written(end - 1):
+                self.report.append(text + "All is checked.")
+                return False
             # The log ended there, and the record's end was written: it is not torn.
-            self._rot.note(position, said + "Its place is kept.")
-        if last.max_position <= self._ends.published:
-            for topic, queue_id in self._ends.queues(self._listed()):
-                # One that has lost its directory has no handle yet.
-                self._table.get_by_bytes(topic, queue_id)
-        queues = self._table.all()
-        missing = self._ends.missing(first, last.max_position, queues)
-        if missing:
-            self.report.append(missing)
-            self._disbelieve(True)
-            return -1
-        if last.max_position <= self._ends.published and self._ends.is_undeleted:
-            return last.max_position
-        return self._enter_again(self._unentered(), last.max_position)
-
-    def _unentered(self) -> Unentered:
-        return Unentered(self._segments, self._table, self._listed())
-
-    def _enter_again(self, unentered: Unentered, end: int) -> int:
-        """Where the queues end, or what they should have before that begins."""
-        unentered.look(end)
-        self._looked = unentered
-        self.report += unentered.said()
-        if unentered.position < 0:
-            return end
-        # For the next start, if this one is killed.
-        self._checkpoint.doubt()
-        self._bound(unentered.position, cut=True)
-        return unentered.position
+            self._corruption.note(position, text + "Its place is kept.")
+        return True
 
     def _is_written(self, position: int) -> bool:
         """Whether something stands at a position, or may, as it cannot be read."""
@@ -350,7 +335,7 @@ class Recovery:
             raise Broken(refused)
         return parse(data, 0, position, self._check_crc)
 
-    def _start_of_unclean(self) -> int:
+    def _start_by_checkpoint(self) -> int:
         """The start of the last segment that began before the checkpoint."""
         for segment in reversed(self._segments.all):
             try:
@@ -368,131 +353,89 @@ class Recovery:
         @param cut: remove what follows; of others than batch queues at the end, as it
             says till then what stood where.
         """
-        self._clean = False
         self._dispatcher.gaps = 0
         lowest = self._segments.all[0].start
         for queue in self._table.all():
             queue.bound(before, lowest, cut and queue.batch is not None)
 
-    # The log.
+    # SCAN
 
-    def _scan(self, start: int, again: bool) -> Scan:
-        """Enter all records from a position on; they end where the scan stands.
-
-        @param again: whether more of the log can be scanned.
-        """
-        self.records = self._collected = 0
-        self.last_store_ms = 0
-        misplaced = self._misplaced
-        misplaced.begin()
-        misplaced.lost_bytes = self._missing_bytes
-        end = self._segments.all[-1].end
-        while True:
-            scan = Scan(self._segments, start, end, self._check_crc, self._take)
-            self._take_all(scan)
-            start = self._behind(scan)
-            if start < 0:
-                break
-        misplaced.end(again)
-        return scan
-
-    def _behind(self, scan: Scan) -> int:
-        """Where the log goes on behind what is broken; -1 if it ends there."""
-        position = scan.position
-        if not scan.broken or (self._clean and scan.broken == NOTHING):
-            return -1
-        since_ms = 0 if self.zeroed else self.last_store_ms
-        look = Resync(self._segments, since_ms)
-        behind = look.next_whole(position, far=scan.is_refused)
-        if behind > 0:
-            if scan.is_refused:
-                self._rot.lose(position, behind)
-            self._misplaced.lost_bytes += behind - position
-            self._rot.note(
-                position,
-                f"No record can be read at position {position}: {scan.broken}. The "
-                f"log goes on at {behind}; the {behind - position} bytes before are "
-                "passed over.",
+    def _scan_log(self) -> Phase:
+        first, trust = self._segments.all[0].start, self._trust
+        replaced = self._table.replaced
+        sequence = self._dispatcher.offset_sequence = self._sequence
+        sequence.begin()
+        stand_ins = sum(map(is_stand_in, self._segments.all))
+        sequence.lost_bytes = self._segments.size * stand_ins
+        scan = LogScan(
+            self._segments,
+            self._dispatcher,
+            self._check_crc,
+            sequence,
+            self._corruption,
+        )
+        self._scan = scan.run(self._start, trust is Trust.ALL, self.zeroed)
+        sequence.end(self._start > first)
+        self._dispatcher.offset_sequence = None
+        self._records, self.last_store_ms = scan.records, scan.last_store_ms
+        gaps = sequence.gaps or self._dispatcher.gaps
+        if self._start > first and (gaps or self._trust is not trust):
+            self.report.append(
+                f"Queue entries before position {self._start} are missing; they are "
+                f"made again from position {first}."
             )
-        return behind
+            self._distrust()
+            return Phase.START
+        # What was entered into a file before it was replaced is not in it any more.
+        return Phase.TAIL if self._table.replaced == replaced else Phase.START
 
-    def _take_all(self, scan: Scan) -> None:
-        """Enter the records of a scan, up to where it breaks."""
-        self._held = None
-        for found in scan:
-            self._release()
-            self._held = found
-            self.records += 1
-        held = self._held
-        if held is not None and scan.broken == NOTHING and b"\0" in held[7]:
-            # No CRC covers the properties. Where the last record has zeros in them, and
-            # more zeros follow it, its end was not written.
-            scan.position = held[0]
-            scan.broken = "its end was not written"
-            self.records -= 1
-            self._held = None
-        self._release()
-        self._dispatcher.enter()
+    # TAIL
 
-    def _release(self) -> None:
-        """Another record follows the one that was held back, or may."""
-        if self._held is not None:
-            self._dispatcher.add(self._held)
-            self.last_store_ms = self._held[6]
-            self._held = None
-            self._count(1)
-
-    def _count(self, collected: int) -> None:
-        self._collected += collected
-        if self._collected >= ENTRY_BATCH_SIZE:
-            self._dispatcher.enter()
-            self._collected = 0
-
-    def _take(self, data: bytes, at: int, start: int) -> int:
-        """Enter what needs no closer look."""
-        if not data.startswith(_MAGIC_V1, at + 4):
-            return at
-        self._release()
-        at, count, store_ms = self._dispatcher.replay(data, at, start, self._check_crc)
-        if count:
-            self.last_store_ms = store_ms
-            self.records += count
-            self._count(count)
-        return at
-
-    def _cut(self, scan: Scan) -> None:
-        """Give up what stands behind the end; see L{LogEnd}."""
-        self._ended = scan.position
+    def _cut_tail(self) -> Phase:
+        """Discard what stands behind the end; see L{LogEnd}."""
+        scan = self._scan
+        assert scan is not None
+        if self._known_end > self._segments.all[-1].end:
+            self.report += extend(self._segments, scan.position, self._known_end)
+            if not scan.broken:
+                scan.position = self._segments.all[-1].end
         log_end = LogEnd(self._files, self._segments, self.zeroed)
-        scan.position = log_end.cut(scan, self._clean)
+        self._end = log_end.cut(scan, self._trust is Trust.ALL)
         if scan.is_refused:
-            self._rot.lose(self._ended, scan.position)
+            self._corruption.lose(scan.position, self._end)
         self.zeroed = log_end.zeroed
         self.report += log_end.report
-        self.discarded_bytes += log_end.discarded_bytes
+        if log_end.discarded_bytes:
+            self._cut = log_end.discarded_bytes, scan.position
+        return Phase.QUEUES
 
-    def _keep_number(self, queue: Queue, end: int) -> None:
-        """Let an empty queue, all of whose records are gone, go on where it was.
+    # QUEUES
 
-        @param end: where the log ends.
-        """
+    def _set_queues(self) -> Phase:
+        view, end = self._positions.view, self._end
+        for queue in self._table.all():
+            if self._trust is not Trust.ALL:
+                self._set_end(queue)
+            view[queue.slot + NEXT] = queue.trusted_from = queue.max_offset
+        view[PUBLISHED] = view[COMMITTED] = view[DISPATCHED] = end
+        view[FLUSHED] = self._start
+        return Phase.DONE
+
+    def _set_end(self, queue: Queue) -> None:
+        """Let the files of a queue end where it ends."""
+        queue.doubt_names()
+        if queue.batch is None:
+            keep_places(queue, self._end)
+            self._keep_number(queue)
+            queue.files.cut(queue.max_offset * SIZE)
+
+    def _keep_number(self, queue: Queue) -> None:
+        """Let an empty queue, all of whose records are gone, go on where it was."""
+        assert self._scan is not None
         files = queue.files.all
         number = files[0].start // SIZE if files else 0
-        if self._ends.published in (self._ended, end):
-            number = max(number, self._ends.end_of(queue.topic, queue.queue_id))
+        known = self._clean_shutdown
+        if known.published in (self._scan.position, self._end):
+            number = max(number, known.end_of(queue.topic, queue.queue_id))
         if queue.min_offset == queue.max_offset < number:
             queue.go_on_at(number)
-
-    def _finish(self, start: int, end: int) -> None:
-        view = self._words.view
-        for queue in self._table.all():
-            if not self._clean:
-                queue.doubt_names()
-            if not self._clean and queue.batch is None:
-                keep_places(queue, end)
-                self._keep_number(queue, end)
-                queue.files.cut(queue.max_offset * SIZE)
-            view[queue.slot + NEXT] = queue.trusted_from = queue.max_offset
-        view[PUBLISHED] = view[COMMITTED] = end
-        view[FLUSHED] = start
-        view[DISPATCHED] = end

@@ -2,48 +2,44 @@
 """What takes the place of records that cannot be read any more.
 
 Nothing in the log can be taken out: all positions behind it would be wrong. So a region
-without a good record is filled with records that say what was there, and that both the
-reference and we step over or hand out as they are:
+without a good record is filled with records that say what was there, and that both
+RocketMQ and we step over or hand out as they are:
 
-  - Where a queue's entry still tells which message stood there, and only numbers of the
-    record's head, its topic, or the numbers in its properties at which the reference
-    ends its log are wrong, which the entry knows, they are set right, and nothing is
-    lost.
+  - Where a queue's entry still tells which message stood there, and only what the entry
+    knows of the record's head, or its topic, is wrong, that is set right, and nothing
+    is lost.
   - Else the message keeps its place in its queue, since offsets must be dense, as a
     message without a body, with the properties it had if they can be read, and the
     property L{LOST}. A consumer sees that something was there. So it does in the light
-    queues that know it. One that waited for its
-    time, and that does not say any more where it was to go, goes nowhere: the
-    reference tries such a message for ever, and all behind it wait, but one for
-    half messages it drops.
+    queues that know it. A delayed message that does not say any more where it was to go
+    goes nowhere: RocketMQ tries such a message for ever, and all behind it wait, but
+    one for half messages it drops.
   - The rest becomes dead records: of the type rolled back, which no dispatch enters
     anywhere; their bodies are the bytes that are there.
   - Up to the end of a segment a filler does, and none is without one: behind a record
-    that ends with its segment the reference ends its log, after a crash.
+    that ends with its segment RocketMQ ends its log, after a crash.
 
 In a log whose records have a CRC of their own (C{enabledAppendPropCRC}) those that are
-put there have one, too: with C{forceVerifyPropCRC} the reference ends its log before a
+put there have one, too: with C{forceVerifyPropCRC} RocketMQ ends its log before a
 record that has none.
 
-The store sheet, sections 3, 7, 13 and 18.
+docs/facts/store.md 3, 7, 13 and 18.
 """
 
 from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias, final
 
+from rocketbroker.records.checking import numbers_are_numbers
 from rocketbroker.records.entries import FILLED_SIZE
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.names import HALF_TOPIC, SCHEDULE_TOPIC
 from rocketbroker.records.properties import (
-    DELAY,
-    INNER_BASE,
     INNER_MULTI_DISPATCH,
     INNER_MULTI_QUEUE_OFFSET,
-    INNER_NUM,
     REAL_QUEUE_ID,
     REAL_TOPIC,
     joined,
@@ -63,13 +59,9 @@ from rocketbroker.records.record_head import (
     MAGIC_V2,
     MAX_V1_TOPIC_BYTES,
 )
-from rocketbroker.records.sysflags import HOST_MASK, INNER_BATCH, NEED_UNWRAP
+from rocketbroker.records.sysflags import INNER_BATCH, NEED_UNWRAP
 from rocketbroker.store.commitlog.encoder import FILLER, FILLER_BYTES, MAX_PROPERTIES
 from rocketbroker.store.commitlog.scanner import Blank, Broken, parse
-from rocketbroker.storetools.repair.lostnumbers import (
-    with_all_numbers,
-    with_right_numbers,
-)
 
 #: Positions and offsets below this are such as there may be; those of rubbish are
 #: larger, as a rule: 256 TiB, and as many messages.
@@ -115,13 +107,11 @@ class Slot:
     """A record as its queue knows it.
 
     @ivar messages: how many messages it is: a batch queue may know it as several.
-    @ivar lights: the light queues in which it stands, too, and its offset in each.
-    @ivar is_batch: whether a batch queue knows it.
+    @ivar lmqs: the light queues in which it stands, too, and its offset in each.
     """
 
     __slots__ = (
-        "is_batch",
-        "lights",
+        "lmqs",
         "messages",
         "position",
         "queue_id",
@@ -138,7 +128,6 @@ class Slot:
         queue_id: int,
         queue_offset: int,
         messages: int = 1,
-        is_batch: bool = False,
     ) -> None:
         self.position = position
         self.size = size
@@ -146,8 +135,7 @@ class Slot:
         self.queue_id = queue_id
         self.queue_offset = queue_offset
         self.messages = messages
-        self.is_batch = is_batch
-        self.lights: Sequence[tuple[bytes, int]] = ()
+        self.lmqs: Sequence[tuple[bytes, int]] = ()
 
 
 @final
@@ -206,10 +194,6 @@ class Filling:
             self.dead.append((at, end))
         else:
             self._bury(at, end)
-
-    def would_mend(self, slot: Slot) -> bool:
-        """Whether a record is whole but for numbers that its queue knows."""
-        return _mended(slot, self._read(slot.position, slot.size)) is not None
 
     def correct(self, slot: Slot) -> None:
         """Set right the numbers of a record that is otherwise whole, if that does."""
@@ -324,10 +308,10 @@ class Filling:
             properties = _NOWHERE
         if (
             says_where
-            and slot.lights
+            and slot.lmqs
             and INNER_MULTI_QUEUE_OFFSET.encode() not in properties
         ):
-            properties = _in_lights(properties, slot.lights)
+            properties = _in_lmqs(properties, slot.lmqs)
         if seal_bytes and properties and not properties.endswith(b"\x02"):
             properties += b"\x02"
         room -= seal_bytes
@@ -370,6 +354,8 @@ class Filling:
         try:
             parse(data, 0, slot.position, False)
             message = decode(data)
+            if not numbers_are_numbers(slot.topic, message.property_bytes):
+                raise Malformed("a number in its properties is none")
         except (Broken, Blank, Malformed):
             return StoredMessage(
                 "", 0, 0, 0, 0, b"", 0, 0, 0,
@@ -379,10 +365,10 @@ class Filling:
         return message
 
 
-def _in_lights(properties: bytes, lights: Sequence[tuple[bytes, int]]) -> bytes:
+def _in_lmqs(properties: bytes, lmqs: Sequence[tuple[bytes, int]]) -> bytes:
     """Properties that say in which light queues a message stands, and where."""
-    names = b",".join(name for name, _ in lights)
-    offsets = ",".join(str(offset) for _, offset in lights)
+    names = b",".join(name for name, _ in lmqs)
+    offsets = ",".join(str(offset) for _, offset in lmqs)
     own = b"%b\x01%b\x02" % (INNER_MULTI_DISPATCH.encode(), names)
     own += f"{INNER_MULTI_QUEUE_OFFSET}\x01{offsets}\x02".encode()
     return joined(properties, own)
@@ -412,14 +398,16 @@ def _mended(slot: Slot, data: bytes) -> bytes | None:
     fixed[:8] = struct.pack(">ii", slot.size, magic)
     fixed[12:16] = slot.queue_id.to_bytes(4, "big")
     fixed[20:36] = struct.pack(">qq", slot.queue_offset, slot.position)
-    for record in _with_lengths(slot, bytes(fixed)):
-        try:
-            found = parse(record, 0, slot.position, True)
-        except (Broken, Blank):
-            continue
-        if found[1] == slot.size and found[2] == slot.topic:
-            return _with_numbers(slot, record, slot.size - len(found[7]))
-    return None
+    record = bytes(fixed)
+    try:
+        found = parse(record, 0, slot.position, True)
+    except (Broken, Blank):
+        return None
+    if (found[1], len(found[2])) != (slot.size, len(slot.topic)):
+        return None
+    end = slot.size - len(found[7]) - 2
+    record = record[: end - len(slot.topic)] + slot.topic + record[end:]
+    return record if numbers_are_numbers(slot.topic, found[7]) else None
 
 
 def _is_of_another(slot: Slot, data: bytes) -> bool:
@@ -436,60 +424,3 @@ def _is_of_another(slot: Slot, data: bytes) -> bool:
         and 0 <= position < MAX_LIKELY
         and 0 <= queue_offset < MAX_LIKELY
     )
-
-
-def _with_numbers(slot: Slot, record: bytes, start: int) -> bytes | None:
-    """A record with the numbers in its properties that its queue knows, where the
-    reference would not find them; None if they cannot be put back.
-
-    @param start: where the properties begin.
-    """
-    known = {INNER_NUM: slot.messages, INNER_BASE: slot.queue_offset}
-    if slot.topic == _WAITING:
-        known = {DELAY: slot.queue_id + 1}
-    record = with_right_numbers(record, start, slot.topic, known)
-    flags = int.from_bytes(record[36:40], "big")
-    if slot.is_batch and flags & INNER_BATCH:
-        return with_all_numbers(record, start, known)
-    return record
-
-
-def _with_lengths(slot: Slot, record: bytes) -> Iterator[bytes]:
-    """A record with all the lengths that it may have: those that it says; others of
-    the body; or others behind that, and the topic, where the CRC of the body tells
-    whether it ends there."""
-    yield record
-    body = _body_of(record)
-    for length in _body_lengths(slot, record):
-        yield record[: body - 4] + length.to_bytes(4, "big") + record[body:]
-    length = int.from_bytes(record[body - 4 : body], "big", signed=True)
-    topic = body + length
-    end = topic + len(_topic_of(slot)) + 2
-    left = slot.size - end
-    if length > 0 and 0 <= left <= MAX_PROPERTIES:
-        said = _topic_of(slot) + left.to_bytes(2, "big")
-        yield record[:topic] + said + record[end:]
-
-
-def _topic_of(slot: Slot) -> bytes:
-    """The topic as it stands in a record, with its length."""
-    length = len(slot.topic)
-    return length.to_bytes(1 if length <= MAX_V1_TOPIC_BYTES else 2, "big") + slot.topic
-
-
-def _body_of(record: bytes | bytearray) -> int:
-    """Where the body of a record begins."""
-    return 88 + 12 * (record[39] & HOST_MASK).bit_count()
-
-
-def _body_lengths(slot: Slot, record: bytes | bytearray) -> Iterator[int]:
-    """How long the body may be by what follows it: the topic, and as many bytes of
-    properties as are left."""
-    head = _topic_of(slot)
-    body = _body_of(record)
-    at = record.find(head, body)
-    while at >= 0:
-        end = at + len(head) + 2
-        if int.from_bytes(record[end - 2 : end], "big") == slot.size - end:
-            yield at - body
-        at = record.find(head, at + 1)

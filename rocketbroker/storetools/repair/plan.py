@@ -3,7 +3,7 @@
 
 For each region without a good record, all that is known of what stood there is asked:
 queues and batch queues, also what these hold beyond what can be read of them; the
-record's own head; the queue offsets that are missing behind it.
+record's own head.
 """
 
 from __future__ import annotations
@@ -16,10 +16,8 @@ from typing import Final, final
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.properties import CRC32
-from rocketbroker.records.queueunits import BatchUnit
 from rocketbroker.records.record import CRC_PROPERTY_SIZE
 from rocketbroker.records.sysflags import INNER_BATCH
-from rocketbroker.store.commitlog.batch_records import batch_of
 from rocketbroker.store.commitlog.scanner import SMALLEST, Blank, Broken, parse
 from rocketbroker.store.consumequeue.batch_queue import FOLDER as BATCHES
 from rocketbroker.store.consumequeue.queue import is_usable
@@ -31,19 +29,14 @@ from rocketbroker.storetools.verify.lookup import (
     entries_between,
     queues_in,
     segment_at,
-    slots_of_batches,
+    units_between,
     written_from,
-    wrong_units,
 )
 from rocketbroker.storetools.verify.queues import MAX_RECORD, SHARED_PREFIX
 from rocketbroker.storetools.verify.report import Fault
 
 #: How the CRC of a record begins, as its last property.
 _CRC: Final = CRC32.encode() + b"\x01"
-
-#: So many missing offsets are tried for a record that no queue knows: it was followed
-#: soon by the next one of its queue, or it was the last.
-MAX_TRIED: Final = 1000
 
 
 @final
@@ -69,8 +62,7 @@ class Plan:
         """
         @param store_ms: the store time of records whose own cannot be read, and that no
             record follows.
-        @param new: from where to where files are that were just made, and where nothing
-            was written at the ends of others.
+        @param new: from where to where nothing was written at the ends of files.
         """
         self._reader = reader
         self._faults = faults
@@ -87,7 +79,6 @@ class Plan:
         if reader.is_clean and last > max((end for _, end in regions), default=0):
             self._lost_end()
         self._misplaced()
-        self._unsaid()
         filling = self.filling
         mended = {slot.position for slot in filling.mended}
         for fault in faults:
@@ -145,11 +136,7 @@ class Plan:
 
     def _fill(self, start: int, end: int) -> None:
         segment = segment_at(self._reader, start)
-        ends_early = end < segment.end and is_filler(self._read(end, 8))
-        if ends_early and any(self._slots(end, segment.end)):
-            # The filler is of a file that was copied over this one.
-            end = segment.end
-        known = list(self._slots(start, end) or self._missing(start, end))
+        known = self._slots(start, end)
         slots = [each for each in known if each.position + each.size <= end]
         is_last = segment is self._reader.segments[-1] and end == segment.end
         if is_last and not is_filler(self._read(start, 8)):
@@ -157,8 +144,6 @@ class Plan:
             end = max((each.position + each.size for each in slots), default=start)
             if end < segment.end:
                 self.rest = end, written_from(self._reader, end)
-        elif end < segment.end:
-            slots += _cut(known, slots, start, end)
         self.filling.fill(start, end, slots, end == segment.end)
 
     def _lost_end(self) -> None:
@@ -185,7 +170,7 @@ class Plan:
         """The records that queues know in a region."""
         reader = self._reader
         found = []
-        lights: dict[int, list[tuple[bytes, int]]] = {}
+        lmqs: dict[int, list[tuple[bytes, int]]] = {}
         for topic in reader.topics():
             for queue_id in reader.queues(topic):
                 where = reader, topic, queue_id, start, end
@@ -196,35 +181,19 @@ class Plan:
                     if topic.startswith(SHARED_PREFIX):
                         # Another topic's record, which may become shorter.
                         self.damaged.add((topic, queue_id))
-                        lights.setdefault(position, []).append((name, offset))
+                        lmqs.setdefault(position, []).append((name, offset))
                         continue
                     found.append(Slot(position, size, name, queue_id, offset))
         for topic, queue_id in self._batches:
-            found += slots_of_batches(reader, topic, queue_id, start, end)
+            for unit in units_between(reader, topic, queue_id, start, end):
+                place = topic.encode(), queue_id, unit.base, unit.messages
+                found.append(Slot(unit.position, unit.size, *place))
         for slot in found:
-            slot.lights = lights.get(slot.position, ())
+            slot.lmqs = lmqs.get(slot.position, ())
         if not found:
             # The queue has lost it too; perhaps the record itself can be read.
             found += self._own_slot(start, end)
         return found
-
-    def _missing(self, start: int, end: int) -> Iterator[Slot]:
-        """The record of a region that no queue knows: the first offset that is missing
-        behind it and makes it whole again, as its CRC tells."""
-        tried = 0
-        for fault in self._faults:
-            first, behind = fault.offsets
-            if fault.kind != "order" or behind - first != 1 or fault.position < end:
-                continue
-            assert fault.queue is not None
-            topic, queue_id = fault.queue
-            slot = Slot(start, end - start, topic.encode(), queue_id, first)
-            if self.filling.would_mend(slot):
-                yield slot
-                return
-            tried += 1
-            if tried == MAX_TRIED:
-                return
 
     def _own_slot(self, start: int, end: int) -> Iterator[Slot]:
         data = self._read(start, min(end - start, 64 << 20))
@@ -272,33 +241,6 @@ class Plan:
                 slot = Slot(position, size, topic.encode(), queue_id, offset)
                 self.filling.correct(slot)
 
-    def _unsaid(self) -> None:
-        """Batches that are whole, but do not say any more where they stand, while the
-        unit that leads there agrees with all else that they say."""
-        seen = {position for position, _ in self.filling.patches}
-        for (topic, queue_id), unit in wrong_units(self._reader, self._faults):
-            data = b"" if unit.position in seen else self._record(unit.position)
-            if len(data) != unit.size:
-                continue
-            found = parse(data, 0, unit.position, True)
-            said = found[2], *found[3:5], found[6]
-            if said != (topic.encode(), queue_id, unit.base, unit.store_ms):
-                continue
-            if found[5] & INNER_BATCH and batch_of(found[7]) is None:
-                where = unit.position, unit.size, topic.encode(), queue_id
-                self.filling.correct(Slot(*where, unit.base, unit.messages, True))
-
-    def lost_units(self) -> list[tuple[tuple[str, int], BatchUnit]]:
-        """The units of batch queues that were wrong, with their queues, but those whose
-        batches are replaced."""
-        filling = self.filling
-        told = {each.position for each in filling.emptied + filling.buried}
-        return [
-            (queue, unit)
-            for queue, unit in wrong_units(self._reader, self._faults)
-            if unit.position not in told
-        ]
-
     def _has(self, position: int, size: int) -> bool:
         """Whether a part of the log is in one of its files."""
         return any(
@@ -326,26 +268,3 @@ class Plan:
         except (Broken, Blank, StoreError):
             return None
         return found[2].decode("utf-8", "replace"), found[3], found[4]
-
-
-def _cut(
-    known: Sequence[Slot], inside: Sequence[Slot], start: int, end: int
-) -> list[Slot]:
-    """Of the records that begin behind all that are inside of a region, the first that
-    reaches beyond it, as far as that goes: what has taken the place of its end is a
-    record or a filler itself, as in a file that was copied over another one."""
-    behind = max((each.position + each.size for each in inside), default=start)
-    found = [
-        Slot(
-            each.position,
-            end - each.position,
-            each.topic,
-            each.queue_id,
-            each.queue_offset,
-            each.messages,
-            each.is_batch,
-        )
-        for each in known
-        if behind <= each.position < end < each.position + each.size
-    ]
-    return sorted(found, key=lambda each: each.position)[:1]

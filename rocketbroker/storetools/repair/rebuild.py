@@ -20,6 +20,14 @@ from rocketbroker.store.recovery.clean_shutdown import NAME as ENDS
 from rocketbroker.store.recovery.clean_shutdown import CleanShutdown
 from rocketbroker.storetools.repair.backup import Backup, Done
 
+#: The room on the disk that a repair needs and that cannot be known before: the
+#: positions that processes share, the checkpoint, a queue that had no files, blocks of
+#: directories.
+RESERVE: Final = 16 << 20
+
+#: So long is a line in the list of changes, about.
+LINE: Final = 256
+
 #: Queues of a topic are in one of these.
 QUEUE_FOLDERS: Final = ("consumequeue", "consumequeue_ext", BATCHES)
 

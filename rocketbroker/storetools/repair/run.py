@@ -14,7 +14,6 @@ repair that was interrupted can be run again: the store then looks as after a cr
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable, Set
 from typing import TypeAlias, final
@@ -34,13 +33,10 @@ from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.store.recovery.clean_shutdown import NAME as ENDS
 from rocketbroker.storetools.repair.backup import Backup, Done
 from rocketbroker.storetools.repair.exclusive_lock import ExclusiveLock, log_folders
-from rocketbroker.storetools.repair.founddelays import delays_in
-from rocketbroker.storetools.repair.loss_report import LossReport, name_of, other_tags
+from rocketbroker.storetools.repair.loss_report import LossReport, name_of
 from rocketbroker.storetools.repair.plan import Plan
-from rocketbroker.storetools.repair.rebuild import Rebuild, wrong_ends
-from rocketbroker.storetools.repair.repairroom import RESERVE, room_of_patches
+from rocketbroker.storetools.repair.rebuild import LINE, RESERVE, Rebuild, wrong_ends
 from rocketbroker.storetools.repair.segment_sizes import SegmentSizes
-from rocketbroker.storetools.repair.stopgaps import StopGaps
 from rocketbroker.storetools.verify.check import Check
 from rocketbroker.storetools.verify.log import Verification, is_filler
 from rocketbroker.storetools.verify.lookup import (
@@ -75,18 +71,14 @@ class Repair:
         progress: Callable[[int], None],
         sized: Callable[[int], None],
         others: Callable[[Keeping | None], list[Done]],
-        give_up: bool,
-        restores: bool = False,
     ) -> None:
         """
         @param users: who uses files now.
-        @param options: paths, and delay levels of which no entry tells; sizes are those
-            of the files, but that of the log's if it is not 0.
+        @param options: paths and delay levels; sizes are those of the files, but that
+            of the log's if it is not 0.
         @param progress: is given the bytes walked so far.
         @param sized: is given, before each walk, how long it is.
         @param others: repairs what is not the store's, or with None only says what.
-        @param give_up: whether files of the log that are missing are gone for good.
-        @param restores: whether queues are lost where nothing tells it.
         """
         self._files = files
         self._users = users
@@ -97,9 +89,6 @@ class Repair:
         self._progress = progress
         self._sized = sized
         self._others = others
-        self._give_up = give_up
-        self._restores = restores
-        self._gaps = StopGaps(files, 0)
         self._copies: Backup | None = None
         self._has_other_index = False
         self._log_size = 0
@@ -133,8 +122,6 @@ class Repair:
                 raise
             raise StoreError(f"{error} {self._changed()}") from error
         finally:
-            with contextlib.suppress(OSError):
-                self._gaps.drop()
             if self._copies is not None:
                 self._copies.close()
             claim.release()
@@ -143,45 +130,36 @@ class Repair:
         lengths = self._lengths()
         self._log_size = lengths.size
         first = self._first_changes(lengths, dry)
-        if lengths.missing or lengths.differ:
+        if lengths.missing:
             self._leave(lengths)
             return
-        given_up = lengths.lost(self._files, self._root)
-        self._gaps = StopGaps(self._files, lengths.size)
-        if not dry:
-            self._gaps.make(lengths.gaps())
         walk, faults = self._walk()
-        new = self._gaps.regions | walk.unfilled
-        count = sum(not self._is_told(each, lengths, first) for each in faults)
-        count += len(lengths.given_up)
+        count = sum(not self._is_told(each, first) for each in faults)
         self.faults += count
         if lengths.is_empty:
             # Of nothing nothing is made again.
             self._leave_all(faults)
             return
         unclean = self._files.exists(os.path.join(self._root, "abort"))
-        is_damaged = bool(faults or given_up)
+        is_damaged = bool(faults)
         has_rest = walk.queues.unlisted or walk.tail or walk.unfilled
         if not (is_damaged or has_rest or unclean or first):
             return
-        if not lengths.size:
-            self.left += count
-            self._leave(lengths)
-            return
         reader = self._reader()
         try:
-            plan = Plan(self._files, self._root, reader, faults, self._wall_ms(), new)
+            now_ms, unfilled = self._wall_ms(), walk.unfilled
+            plan = Plan(self._files, self._root, reader, faults, now_ms, unfilled)
             if walk.tail:
                 plan.rest = walk.tail_position, walk.tail
-            losses = LossReport(self._root, reader, plan.lost_units())
-            told = given_up + self._told(plan, reader) + other_tags(reader, faults)
+            losses = LossReport(self._root, reader)
+            told = self._told(plan, reader)
             end = walk.tail_position if walk.tail else reader.lowest + walk.done
             again = self._again(plan, is_damaged, unclean, end)
             if dry:
                 self._tell_all(told + losses.expected(plan.filling) + again.expected())
                 self.left += count
                 return
-            room = room_of_patches(plan.filling.patches, self._gaps)
+            room = sum(len(data) + LINE for _, data in plan.filling.patches)
             room += again.size(self._options.max_hash_slot_num)
             self._check_room(room + plan.rest[1] + losses.size)
             options = self._sizes(reader)
@@ -190,7 +168,6 @@ class Repair:
             self._change(reader, plan)
             losses.keep(self._keeping())
             self._keeping().sync()
-            self._gaps.put(self._keeping())
         finally:
             reader.close()
         self._tell_all(told)
@@ -207,7 +184,6 @@ class Repair:
 
     def _reader(self) -> StoreReader:
         log = log_folders(self._root, self._options.store_path_commit_log)
-        log += self._gaps.folders
         return StoreReader(self._files, self._root, ",".join(log))
 
     # Looking.
@@ -222,7 +198,6 @@ class Repair:
                 (options.max_hash_slot_num, options.max_index_num),
                 faults.append,
                 self._progress,
-                restores=self._restores,
             )
             self._sized(check.expected_bytes())
             check.run()
@@ -238,18 +213,11 @@ class Repair:
             self._root,
             options.store_path_commit_log,
             options.mapped_file_size_commit_log,
-            self._give_up,
         )
 
-    def _is_told(self, fault: Fault, lengths: SegmentSizes, paths: Set[str]) -> bool:
-        """Whether a fault is one that was told before the walk, and not yet changed, or
-        made in the place of what is given up."""
-        if fault.kind in ("file", "unreadable"):
-            gone = any(at <= fault.position < end for at, end in lengths.given_up)
-            return fault.where in paths or (
-                gone and not self._files.exists(fault.where)
-            )
-        return fault.region in self._gaps.regions
+    def _is_told(self, fault: Fault, paths: Set[str]) -> bool:
+        """Whether a fault is one that was told before the walk, and not yet changed."""
+        return fault.kind in ("file", "unreadable") and fault.where in paths
 
     def _first_changes(self, lengths: SegmentSizes, dry: bool) -> set[str]:
         """Repair what is not the store's; move away what was written down at the last
@@ -281,7 +249,7 @@ class Repair:
 
     def _leave(self, lengths: SegmentSizes) -> None:
         """Tell what nothing can be done about."""
-        for done in lengths.unrepaired(self._files, self._root):
+        for done in lengths.unrepaired():
             self.faults += 1
             self.left += 1
             self._tell(done)
@@ -301,7 +269,7 @@ class Repair:
         """What is changed in the log."""
         filling = plan.filling
         told = []
-        right = "its head, or numbers in its properties, were wrong and are set right"
+        right = "numbers in its head were wrong and are set right"
         for kind, slots, text in (
             ("mended", filling.mended, right),
             ("emptied", filling.emptied, "its body is lost; an empty message is left"),
@@ -340,12 +308,11 @@ class Repair:
     def _is_unwritten(self, reader: StoreReader, start: int, end: int) -> bool:
         """Whether nothing stands at the end of a file that was there."""
         segment = segment_at(reader, start)
-        is_new = self._gaps.is_new(segment.path)
-        return end == segment.end and not is_new and not written_from(reader, start)
+        return end == segment.end and not written_from(reader, start)
 
     def _path(self, reader: StoreReader, position: int) -> str:
-        """The file of a position, once all have their places."""
-        return self._gaps.place_of(segment_at(reader, position).path)
+        """The file of a position."""
+        return segment_at(reader, position).path
 
     def _again(self, plan: Plan, rebuild: bool, unclean: bool, log_end: int) -> Rebuild:
         """What is made again."""
@@ -395,8 +362,6 @@ class Repair:
                 if segment.path not in opened:
                     opened[segment.path] = self._files.open(segment.path)
                 file = opened[segment.path]
-                if self._gaps.is_new(segment.path):
-                    continue
                 copies.keep(segment.path, file, position - segment.start, size)
             copies.sync()
             for position, data in patches:
@@ -458,7 +423,6 @@ class Repair:
                 BATCHES, options.mapper_file_size_batch_consume_queue, BATCH_SIZE
             ),
             mapped_file_size_commit_log=self._log_size,
-            message_delay_level=delays_in(reader, options.message_delay_level),
             mapped_file_size_consume_queue=size_in(
                 QUEUES, options.mapped_file_size_consume_queue, SIZE
             ),

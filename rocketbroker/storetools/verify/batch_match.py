@@ -30,10 +30,6 @@ class BatchMatching:
     @ivar unlisted: how many batches have no unit.
     @ivar latest: the position of the last of them.
     @ivar missing: positions and offsets of the first of them.
-    @ivar older: how many more have none and stand before the batch of the queue's very
-        first unit.
-    @ivar first_older: position and offset of the first of these.
-    @ivar latest_older: the position of the last of these.
     @ivar wrong: units that no batch fits, or not so: where in the queue they stand, the
         position in the log that they say, and what is wrong.
     """
@@ -42,7 +38,7 @@ class BatchMatching:
         self, reader: StoreReader, topic: str, queue_id: int, most_wrong: int
     ) -> None:
         """
-        @param most_wrong: no more of the last two are kept.
+        @param most_wrong: no more of those that are wrong or missing are kept.
         """
         self._files = files = BatchQueueReader(reader, topic, queue_id)
         self.exists = files.exists
@@ -54,10 +50,6 @@ class BatchMatching:
         self._blob_at = 0
         self._base = 0
         self.unlisted = 0
-        self.older = 0
-        self.first_older = -1, -1
-        self.latest_older = -1
-        self._missing_older: list[tuple[int, int]] = []
         self.latest = -1
         self.missing: list[tuple[int, int]] = []
         self.wrong: list[tuple[int, int, str]] = []
@@ -83,42 +75,28 @@ class BatchMatching:
             self.wrong.append((self._at, position, why))
         self._at += BATCH_SIZE
 
-    def meet(self, unit: BatchUnit) -> bool:
+    def meet(self, unit: BatchUnit) -> None:
         """A batch of the log comes by.
 
         @param unit: what its unit has to be.
-        @return: whether a topic of that name began again with it: nobody reads what was
-            before.
         """
-        begins_again = unit.base < self._base
-        if begins_again:
-            self.forget()
+        if unit.base < self._base:
+            # A topic of that name began again: nobody reads what was before.
+            self._forget()
         self._base = unit.end
         self._meet(unit)
-        return begins_again
 
-    def forget(self) -> None:
-        """Nobody reads what was before."""
-        self.unlisted = self.older = 0
+    def _forget(self) -> None:
+        """What was before is not missing."""
+        self.unlisted = 0
         self.missing.clear()
-
-    def _set_older_apart(self) -> None:
-        self.older, self.latest_older = self.unlisted, self.latest
-        self.first_older = self.missing[0]
-        self._missing_older = self.missing
-        self.unlisted, self.missing = 0, []
-
-    def count_older(self) -> None:
-        """What is from before the first unit is missing like the rest."""
-        self.unlisted += self.older
-        self.missing = self._missing_older + self.missing
 
     def _meet(self, unit: BatchUnit) -> None:
         wanted = unit.encode()
         while found := self._next():
             if found == wanted:
-                if not self._at and self.unlisted:
-                    self._set_older_apart()
+                if not self._at:
+                    self._forget()
                 self._at += BATCH_SIZE
                 return
             there = decode_batch(found)

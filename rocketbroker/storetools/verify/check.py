@@ -27,7 +27,6 @@ class Check:
         tell: Tell,
         progress: Callable[[int], None],
         has_index: bool = True,
-        restores: bool = False,
     ) -> None:
         """
         @param sizes: the settings maxHashSlotNum and maxIndexNum.
@@ -35,10 +34,9 @@ class Check:
         @param progress: is given the bytes of log and index read so far, again and
             again.
         @param has_index: whether there should be an index, if there once was.
-        @param restores: whether queues are lost where nothing tells it.
         """
         self._is_empty = not reader.log.paths
-        self.log = Verification(reader, tell, progress, restores)
+        self.log = Verification(reader, tell, progress)
         self.index = IndexVerification(
             reader,
             *sizes,

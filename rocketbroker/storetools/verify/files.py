@@ -4,15 +4,19 @@ which queues have lost their directory.
 
 Of some the names of the others tell; of others the last entries of the queues, or what
 was written down at the last clean stop
-(L{rocketbroker.store.recovery.clean_shutdown}), unless somebody has appended to the
-log since. A queue without a directory may be one of a topic that was deleted: then it
-is not in the broker's C{config/topics.json} (if that is not there nothing is said), or
-was made again (L{rocketbroker.store.recovery.fates}).
+(L{rocketbroker.store.recovery.clean_shutdown}), unless another broker has appended to
+the log since. A queue without a directory is lost if it had messages at that stop; else
+its topic was deleted.
 
 In a store in use, or after a crash, the last file of the log may be short, and the
 queues may be anything: the next start deals with that.
 
-The store sheet, sections 2, 7 and 15.
+That the first files of the log were lost, and not removed by age, only queues tell.
+Retention removes files of the log, and then those of queues that lead nowhere else. So
+a whole file of a queue that leads only to what is gone tells of a loss. Where no queue
+has as much as one whole file before the log, nothing tells: the two look alike.
+
+docs/facts/store.md 2, 7, 15 and 17.
 """
 
 from __future__ import annotations
@@ -21,10 +25,11 @@ import contextlib
 import itertools
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from typing import Final, final
 
 from rocketbroker.errors import StoreError
+from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.entries import ENTRY, FILLED_SIZE, SIZE
 from rocketbroker.records.queueunits import BATCH_SIZE
 from rocketbroker.store.commitlog.checkpoint import NAME as CHECKPOINT
@@ -32,16 +37,14 @@ from rocketbroker.store.commitlog.checkpoint import Checkpoint
 from rocketbroker.store.commitlog.loading import MAX_MISSING_BEHIND
 from rocketbroker.store.consumequeue.batch_queue import FOLDER as BATCHES
 from rocketbroker.store.consumequeue.extension import FOLDER as EXTENSIONS
+from rocketbroker.store.consumequeue.table import FOLDER
 from rocketbroker.store.file_names import segment_name
-from rocketbroker.store.ordered import first_that
 from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.store.reader.file_sequence import FileSequence
 from rocketbroker.store.recovery.clean_shutdown import NAME as ENDS
 from rocketbroker.store.recovery.clean_shutdown import CleanShutdown
-from rocketbroker.store.recovery.fates import Fate, fate_of
-from rocketbroker.store.recovery.known_topics import listed_topics
-from rocketbroker.storetools.verify.logbegin import is_begin_lost
-from rocketbroker.storetools.verify.rawqueues import raw_queues
+from rocketbroker.storetools.verify.lookup import queues_in
+from rocketbroker.storetools.verify.queues import SHARED_PREFIX
 from rocketbroker.storetools.verify.report import Fault, Remark, Tell
 
 #: The directories of queues, and what the bytes in their files come in.
@@ -57,19 +60,15 @@ class FileVerification:
         reader: StoreReader,
         tell: Tell,
         remark: Callable[[Remark], None],
-        restores: bool = False,
     ) -> None:
         """
         @param tell: is given each fault when it is found.
         @param remark: is given what may be wrong, and may be not.
-        @param restores: whether queues are lost where nothing tells it.
         """
         self._reader = reader
         self._tell = tell
         self._remark = remark
-        self._restores = restores
         self._ends = CleanShutdown(reader.files, reader.root)
-        self._topics: frozenset[str] | None = None
         self._good_end = 0
 
     def before(self) -> None:
@@ -149,7 +148,6 @@ class FileVerification:
         @param reached: behind all that is more than zeros.
         """
         reader, ends = self._reader, self._ends
-        self._topics = listed_topics(reader.files, reader.root)
         if not reader.log.paths:
             self._once()
         if not reader.is_clean:
@@ -223,52 +221,87 @@ class FileVerification:
             text = f"the log ends here; entries of the queues lead up to {max(said)}"
             self._tell(Fault("file", path, end, text))
 
-    def fate(self, topic: str, queue_id: int, latest: int, has_older: bool) -> Fate:
-        """What became of a queue without a directory, or of what the log has from
-        before the first unit of a batch queue; after the walk.
-
-        @param latest: where the last such record stands.
-        @param has_older: whether the log has records of others of the topic's queues
-            from before these begin.
-        """
-        reader = self._reader
-        if self._topics is None or topic not in self._topics:
-            return Fate.DELETED
-        fate = fate_of(self._begins(topic), latest, has_older)
-        if self._restores:
-            return Fate.DELETED if fate is Fate.DELETED else Fate.LOST
-        if not reader.is_clean:
-            # The next start looks.
-            return Fate.DELETED
-        exists = any(queue_id in reader.queues(topic, kind) for kind, _ in QUEUES[:2])
+    def is_lost(self, topic: str, queue_id: int) -> bool:
+        """Whether a queue without a directory had messages when the store was stopped;
+        after the walk."""
         ends = self._ends
-        if self._good_end <= ends.published and ends.is_undeleted and not exists:
-            was_there = ends.end_of(topic, queue_id) > 0
-            return Fate.LOST if was_there else Fate.DELETED
-        return fate
-
-    def _begins(self, topic: str) -> Iterator[int]:
-        """Where the first records are that a topic's queues lead to."""
-        for kind, unit in QUEUES[:2]:
-            for queue_id in self._reader.queues(topic, kind):
-                row = self._reader.row(kind, topic, queue_id, unit)
-                begin = _begin_of(row, unit)
-                if begin >= 0:
-                    yield begin
+        is_known = self._reader.is_clean and self._good_end <= ends.published
+        return is_known and ends.end_of(topic, queue_id) > 0
 
 
-def _begin_of(row: FileSequence, unit: int) -> int:
-    """Where the record of the first entry, or unit, is; 0 if the first files were
-    removed, -1 if there is none."""
-    if row.start:
-        return 0
+@final
+class RawQueue:
+    """One queue.
 
-    def place(number: int) -> tuple[int, int]:
-        data = row.read(number * unit, ENTRY.size)
-        position, size, _ = ENTRY.unpack(data.ljust(ENTRY.size, b"\0"))
+    @ivar start: its first offset.
+    @ivar end: the offset behind its last entry.
+    @ivar per_file: how many entries each of its files has.
+    """
+
+    def __init__(self, files: IFiles, root: str, topic: str, queue_id: int) -> None:
+        self.topic = topic
+        self.queue_id = queue_id
+        folder = os.path.join(root, FOLDER, topic, str(queue_id))
+        self._row = FileSequence(files, folder, SIZE)
+        self.start = self._row.start // SIZE
+        self.per_file = self._row.size // SIZE
+        low, high = self.start, self._row.end // SIZE
+        while low < high:
+            middle = (low + high) // 2
+            if self.place(middle)[1] > 0:
+                low = middle + 1
+            else:
+                high = middle
+        self.end = low
+
+    def place(self, offset: int) -> tuple[int, int]:
+        """The position and size that an entry says."""
+        data = self._row.read(offset * SIZE, SIZE)
+        position, size, _ = ENTRY.unpack(data if len(data) == SIZE else bytes(SIZE))
         return position, size
 
-    count = row.end // unit
-    first = first_that(0, count, lambda number: place(number)[1] != FILLED_SIZE)
-    position, size = place(first)
-    return position if size > 0 else -1
+    def within(self, first: int, end: int) -> tuple[int, int]:
+        """The offset of the first message that stands in a part of the log, and that
+        behind the last one."""
+        return self._first_at(first), self._first_at(end)
+
+    def _first_at(self, position: int) -> int:
+        low, high = self.start, self.end
+        while low < high:
+            middle = (low + high) // 2
+            at, size = self.place(middle)
+            if at < position or size == FILLED_SIZE:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+
+def raw_queues(files: IFiles, root: str) -> list[RawQueue]:
+    """All queues that are not of other topics' messages."""
+    return [
+        RawQueue(files, root, topic, queue_id)
+        for topic, queue_id in sorted(queues_in(files, os.path.join(root, FOLDER)))
+        if not topic.startswith(SHARED_PREFIX)
+    ]
+
+
+def is_begin_lost(queues: Sequence[RawQueue], first: int, lowest: int) -> bool:
+    """Whether a queue has a file that would have been removed with the log's.
+
+    @param first: where the log has begun.
+    @param lowest: where it begins now.
+    """
+
+    def leads_before(queue: RawQueue, offset: int) -> bool:
+        position, size = queue.place(offset)
+        return 0 < size < FILLED_SIZE and first <= position < lowest
+
+    for queue in queues:
+        last = queue.start + queue.per_file - 1
+        # Another file has to follow; and one entry alone may be rotten.
+        if last < queue.end - 1 and all(
+            leads_before(queue, offset) for offset in (last - 1, last)
+        ):
+            return True
+    return False

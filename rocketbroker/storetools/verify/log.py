@@ -116,12 +116,10 @@ class Verification:
         reader: StoreReader,
         tell: Tell,
         progress: Callable[[int], None],
-        restores: bool = False,
     ) -> None:
         """
         @param tell: is given each fault when it is found.
         @param progress: is given the bytes walked so far, after each piece.
-        @param restores: whether queues are lost where nothing tells it.
         """
         self._reader = reader
         self._tell_fault = tell
@@ -131,8 +129,8 @@ class Verification:
         self.unfilled: set[tuple[int, int]] = set()
         self._has_lost = False
         remark = self.remarks.append
-        self._names = FileVerification(reader, self._tell, remark, restores)
-        self.queues = QueueVerification(reader, self._tell, remark, self._names.fate)
+        self._names = FileVerification(reader, self._tell, remark)
+        self.queues = QueueVerification(reader, self._tell, self._names.is_lost)
         self._good_end = 0
         self._reached = 0
         self.records = 0

@@ -5,19 +5,17 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.entries import ENTRY, SIZE
-from rocketbroker.records.queueunits import BATCH_SIZE, BatchUnit, decode_batch
+from rocketbroker.records.queueunits import BatchUnit
 from rocketbroker.store.commitlog.segments import Segment
 from rocketbroker.store.file_names import position_of_name
 from rocketbroker.store.reader.batch_queue import BatchQueueReader
 from rocketbroker.store.reader.directory import ENTRY_BATCH_SIZE, StoreReader
-from rocketbroker.storetools.repair.filler_records import Slot
-from rocketbroker.storetools.verify.report import Fault
 
 #: So much is read at once.
 READ_SIZE: Final = 4 << 20
@@ -117,33 +115,12 @@ def entries_behind(
             offset += 1
 
 
-def slots_of_batches(
+def units_between(
     reader: StoreReader, topic: str, queue_id: int, start: int, end: int
-) -> Iterator[Slot]:
-    """The records that a batch queue knows in a region."""
-    name = topic.encode()
+) -> Iterator[BatchUnit]:
+    """The units of a batch queue whose batches begin in a region."""
     for unit in BatchQueueReader(reader, topic, queue_id).units(start):
-        position, size, _, _, base, messages = unit
-        if position >= end:
+        if unit.position >= end:
             return
-        if position >= start:
-            yield Slot(position, size, name, queue_id, base, messages, True)
-
-
-def wrong_units(
-    reader: StoreReader, faults: Sequence[Fault]
-) -> Iterator[tuple[tuple[str, int], BatchUnit]]:
-    """The units of batch queues that a walk has found to be wrong, with their queues,
-    if they lead into the log."""
-    opened: dict[tuple[str, int], BatchQueueReader] = {}
-    for fault in faults:
-        if fault.kind != "entry" or fault.queue is None or fault.offsets != (0, 0):
-            continue
-        if fault.queue not in opened:
-            opened[fault.queue] = BatchQueueReader(reader, *fault.queue)
-        data = opened[fault.queue].read(fault.position)
-        if len(data) < BATCH_SIZE:
-            continue
-        unit = decode_batch(data)
-        if unit.is_valid and unit.position >= reader.lowest:
-            yield fault.queue, unit
+        if unit.position >= start:
+            yield unit

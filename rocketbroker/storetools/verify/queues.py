@@ -30,12 +30,10 @@ from rocketbroker.store.commitlog.scanner import (
 from rocketbroker.store.consumequeue.batch_queue import FOLDER as BATCHES
 from rocketbroker.store.consumequeue.queue import is_usable
 from rocketbroker.store.reader.directory import StoreReader
-from rocketbroker.store.recovery.fates import OPTION, Fate
 from rocketbroker.storetools.verify.batch_match import BatchMatching
 from rocketbroker.storetools.verify.lookup import segment_at
-from rocketbroker.storetools.verify.queue_match import Entry, Matching
-from rocketbroker.storetools.verify.report import Fault, Remark, Tell
-from rocketbroker.storetools.verify.tagcodes import TagCodes
+from rocketbroker.storetools.verify.queue_match import Entry, Matching, TagCodes
+from rocketbroker.storetools.verify.report import Fault, Tell
 
 #: Queues whose entries point to records of other topics.
 SHARED_PREFIX: Final = "%LMQ%"
@@ -66,21 +64,16 @@ class QueueVerification:
         self,
         reader: StoreReader,
         tell: Tell,
-        remark: Callable[[Remark], None],
-        fate: Callable[[str, int, int, bool], Fate],
+        is_lost: Callable[[str, int], bool],
     ) -> None:
         """
         @param tell: is given each fault when it is found.
-        @param remark: is given what may be wrong, and may be not.
-        @param fate: when the walk is over, what became of a queue that has no
-            directory. Given are where its last record stands, and whether others of its
-            topic have records from before they begin.
+        @param is_lost: tells, when the walk is over, whether a queue that has no
+            directory had messages.
         """
         self._reader = reader
         self._tell_fault = tell
-        self._remark = remark
-        self._fate = fate
-        self._has_older: set[bytes] = set()
+        self._is_lost = is_lost
         self._queues: dict[tuple[bytes, int], Matching] = {}
         self._batches: dict[tuple[bytes, int], BatchMatching] = {}
         self.unlisted = 0
@@ -170,8 +163,6 @@ class QueueVerification:
             # A topic of that name began again; nobody reads what was before.
             matching.unlisted = 0
             matching.missing.clear()
-            if matching.exists:
-                self._has_older.add(topic)
         if not matching.exists:
             self.orphans += 1
             matching.miss(position, offset, 1)
@@ -192,8 +183,7 @@ class QueueVerification:
         matching = self._batch_matching(topic, queue_id)
         if matching.exists:
             code = tag_code_of(properties)
-            if matching.meet(BatchUnit(position, size, code, store_ms, *place)):
-                self._has_older.add(topic)
+            matching.meet(BatchUnit(position, size, code, store_ms, *place))
         else:
             self.orphans += 1
             matching.miss(position, place[0], 1)
@@ -272,8 +262,6 @@ class QueueVerification:
         if not self._reader.is_clean:
             self.unlisted += matching.unlisted
             return
-        if isinstance(matching, BatchMatching) and matching.older:
-            self._tell_older(topic, queue_id, matching)
         for position, offset in matching.missing:
             text = f"the record of offset {offset} has no entry in the queue"
             self._tell_record("missing", topic, queue_id, position, text)
@@ -283,43 +271,19 @@ class QueueVerification:
             position = matching.missing[-1][0]
             self._tell_record("missing", topic, queue_id, position, text)
 
-    def _tell_older(self, topic: bytes, queue_id: int, matching: BatchMatching) -> None:
-        """The log has batches of a queue from before its first unit."""
-        name = _name(topic)
-        has_older = topic in self._has_older
-        fate = self._fate(name, queue_id, matching.latest_older, has_older)
-        if fate is Fate.LOST:
-            matching.count_older()
-        elif fate is Fate.UNKNOWN:
-            position, offset = matching.first_older
-            text = f"the log has {matching.older} records of it from before it begins, "
-            text += f"from offset {offset} on"
-            self._doubt(name, queue_id, position, text)
-
     def _tell_directory(
         self, topic: bytes, queue_id: int, matching: Matching | BatchMatching
     ) -> None:
         """A queue has no directory."""
         name = _name(topic)
-        fate = self._fate(name, queue_id, matching.latest, topic in self._has_older)
-        if fate is Fate.DELETED or not matching.missing:
+        if not matching.missing or not self._is_lost(name, queue_id):
             return
         position, offset = matching.missing[0]
         text = f"the queue has no directory; the log has {matching.unlisted} "
         text += f"records of it, from offset {offset} on"
-        if fate is Fate.LOST:
-            if isinstance(matching, BatchMatching) and not self._reader.queues(name):
-                self.lost_batches.add(name)
-            self._tell_record("missing", topic, queue_id, position, text)
-            return
-        self._doubt(name, queue_id, position, text)
-
-    def _doubt(self, topic: str, queue_id: int, position: int, what: str) -> None:
-        """Remark what a queue has lost, or what was deleted."""
-        text = f"{topic}/{queue_id}: {what}. The topic was deleted and made again, or "
-        text += f"the queue is lost; then repair {OPTION} makes it again"
-        path = segment_at(self._reader, position).path
-        self._remark(Remark(path, position, text))
+        if isinstance(matching, BatchMatching) and not self._reader.queues(name):
+            self.lost_batches.add(name)
+        self._tell_record("missing", topic, queue_id, position, text)
 
     def _tell_entry(self, topic: str, queue_id: int, offset: int, text: str) -> None:
         path = self._reader.queue_path(topic, queue_id, offset)

@@ -264,7 +264,7 @@ class FlushCrashTests(SynchronousTestCase):
             machine.disk.crash(machine.luck if kind == 1 else None, keep_all=kind == 2)
             self.check(machine, safe)
             if kind == 3:
-                self.assertEqual(machine.store.recovered_records, 0)
+                self.assertEqual(machine.store.recovered.records, 0)
 
     def test_crashes(self) -> None:
         """With SYNC_FLUSH whoever was told of success was told the truth; with

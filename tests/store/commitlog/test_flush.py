@@ -210,7 +210,7 @@ class CommitTests(SynchronousTestCase):
         self.store.close()
         self.disk.crash()
         store = self.opened()
-        self.assertEqual(store.recovered_records, 0)
+        self.assertEqual(store.recovered.records, 0)
         self.assertEqual(bodies(store, store.queue("T", 0)), [b"one"])
 
     def test_synchronous(self) -> None:

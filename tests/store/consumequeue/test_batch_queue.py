@@ -267,7 +267,7 @@ class StopTests(BatchCase):
         self.store.close()
         self.start()
         self.assertEqual(self.store.report, [])
-        self.assertEqual(self.store.recovered_records, 0)
+        self.assertEqual(self.store.recovered.records, 0)
         self.assertEqual(self.offsets(), (0, len(wanted), len(wanted)))
         self.assertEqual(unwrapped(self.store, self.queue), wanted)
         put_batches(self.store, self.queue, [b"more"])

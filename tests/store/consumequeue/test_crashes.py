@@ -147,6 +147,6 @@ class MixedCrashTests(SynchronousTestCase):
                 script.work(store)
             store.close()
             store = script.open()
-            self.assertEqual(store.recovered_records, 0)
+            self.assertEqual(store.recovered.records, 0)
             self.assertEqual(store.report, [])
             self.check(script, store)

@@ -268,4 +268,4 @@ class RecoveryTests(SynchronousTestCase):
         disk.crash(keep_all=True)
         store = opened(disk)
         self.assertEqual(disk.list(f"{ROOT}/consumequeue"), [])
-        self.assertEqual(store.recovered_records, 1)
+        self.assertEqual(store.recovered.records, 1)

@@ -144,7 +144,7 @@ class JumpTests(ClockCase):
         self.put(40)
         self.flush(0)
         self.lose_power()
-        self.assertTrue(0 < self.store.recovered_records < 20)
+        self.assertTrue(0 < self.store.recovered.records < 20)
         self.assertEqual(self.numbers(), [*range(60)])
 
     def test_otherLog(self) -> None:

@@ -100,7 +100,8 @@ class BadLogTests(SynchronousTestCase):
         store = self.start(True, block)
         queue = store.queue("T", 0)
         first = next(each for each in self.drafts if each.end > block)
-        result = store.read(queue, 0, 99, 1 << 20, None)
+        before = first.queue_offset - 5
+        result = store.read(queue, before, 9, 1 << 20, None)
         self.assertEqual(result.next_offset, first.queue_offset)
         for _ in range(MAX_TRIES - 2):
             error = self.assertRaises(

@@ -9,6 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.records.entries import ENTRY, FILLED, SIZE
 from rocketbroker.store.commitlog.checkpoint import MARGIN_MS
 from rocketbroker.store.file_names import segment_name
+from rocketbroker.store.recovery.outcome import Trust
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import (
     BORN_HOST_V6,
@@ -75,10 +76,14 @@ class CleanTests(SynchronousTestCase):
     def test_nothingIsRead(self) -> None:
         """The log is not read from the start."""
         store = opened(self.disk)
-        self.assertEqual(store.recovered_records, 0)
+        self.assertEqual(store.recovered.records, 0)
         self.assertEqual(store.report, [])
         self.assertEqual(store.dispatched_position, self.end)
         self.assertEqual(store.flushed_position, self.end)
+        recovered = store.recovered
+        self.assertEqual((recovered.clean, recovered.trust), (True, Trust.ALL))
+        self.assertEqual((recovered.start, recovered.end), (self.end, self.end))
+        self.assertEqual((recovered.cut_bytes, recovered.cut_position), (0, -1))
 
     def test_recordAtTheEnd(self) -> None:
         """A record that starts where the queues end is dispatched; the reference loses
@@ -87,7 +92,7 @@ class CleanTests(SynchronousTestCase):
         file.pwrite(bytes(40), 8 * 20)
         self.disk.remove(f"{ROOT}/rocketbroker.ends")
         store = opened(self.disk)
-        self.assertEqual(store.recovered_records, 2)
+        self.assertEqual(store.recovered.records, 2)
         self.assertEqual(len(bodies(store, store.queue("T", 0))), 10)
 
     def test_doubted(self) -> None:
@@ -107,7 +112,7 @@ class CleanTests(SynchronousTestCase):
 
         self.disk.watch = watch
         store = opened(self.disk)
-        self.assertIn("is entered again", store.report[0])
+        self.assertIn("they are made again", store.report[0])
         self.assertTrue(doubted)
         self.assertTrue(all(doubted))
         self.assertEqual(len(bodies(store, store.queue("T", 0))), 12)
@@ -140,6 +145,10 @@ class CleanTests(SynchronousTestCase):
             store.report[1],
         )
         self.assertTrue(store.discarded_bytes > 0)
+        recovered = store.recovered
+        self.assertEqual(recovered.cut_position, self.drafts[9].position)
+        self.assertEqual(recovered.cut_bytes, store.discarded_bytes)
+        self.assertEqual(recovered.trust, Trust.BEFORE_START)
 
     def test_lastRecordRotten(self) -> None:
         """After a stop of ours it is known that this record was whole: its place is
@@ -250,7 +259,7 @@ class UncleanTests(SynchronousTestCase):
         self.store.flush_queues()
         self.restart()
         self.assertEqual(len(bodies(self.store, self.queue)), 40)
-        self.assertTrue(0 < self.store.recovered_records < 20)
+        self.assertTrue(0 < self.store.recovered.records < 20)
         self.assertTrue(MARGIN_MS >= 3000)
 
     def test_margin(self) -> None:
@@ -265,7 +274,7 @@ class UncleanTests(SynchronousTestCase):
             self.store.flush()
             self.store.flush_queues()
             self.restart()
-            again = self.store.recovered_records
+            again = self.store.recovered.records
             self.assertEqual(again, records + 1 + (before_ms == 3000), before_ms)
 
     def test_noCheckpoint(self) -> None:
@@ -275,7 +284,7 @@ class UncleanTests(SynchronousTestCase):
         self.disk.remove(f"{ROOT}/checkpoint")
         before = snapshot(self.disk)[QUEUE_FILE]
         self.restart()
-        self.assertEqual(self.store.recovered_records, 250)
+        self.assertEqual(self.store.recovered.records, 250)
         self.assertEqual(snapshot(self.disk)[QUEUE_FILE], before)
 
     def test_holes(self) -> None:
@@ -290,36 +299,17 @@ class UncleanTests(SynchronousTestCase):
         )
 
     def test_queueLost(self) -> None:
-        """A queue that has lost entries before the checkpoint comes back whole, also
-        where the broker does not know its topic any more, if it has newer messages."""
-        for known in (b"", b'{"topicConfigTable": {}}'):
-            self.setUp()
-            for number in range(40):
-                self.wall.now_ms = START_MS + number * 1000
-                put(self.store, self.queue, b"x" * 9000)
-            self.store.flush()
-            self.store.flush_queues()
-            self.disk.remove(QUEUE_FILE)
-            self.disk.make_dirs(f"{ROOT}/config")
-            self.disk.open(f"{ROOT}/config/topics.json", True).pwrite(known, 0)
-            self.restart()
-            self.assertEqual(len(bodies(self.store, self.queue)), 40)
-            said = "Queue entries before" if known else "T/0 has no entries from"
-            self.assertIn(said, self.store.report[0])
-
-    def test_oldQueueLost(self) -> None:
-        """So does one that has no messages behind the checkpoint."""
-        other = self.store.queue("U", 0)
+        """A queue that has lost entries before the checkpoint comes back whole, if it
+        has messages behind it."""
         for number in range(40):
             self.wall.now_ms = START_MS + number * 1000
-            put(self.store, self.queue if 3 < number < 10 else other, b"x" * 9000)
+            put(self.store, self.queue, b"x" * 9000)
         self.store.flush()
         self.store.flush_queues()
         self.disk.remove(QUEUE_FILE)
         self.restart()
-        self.assertEqual(len(bodies(self.store, self.queue)), 6)
-        self.assertEqual(len(bodies(self.store, self.store.queue("U", 0))), 34)
-        self.assertIn("T/0 has no entries from offset 0", self.store.report[0])
+        self.assertEqual(len(bodies(self.store, self.queue)), 40)
+        self.assertIn("Queue entries before", self.store.report[0])
 
     def test_queueBeginsLate(self) -> None:
         """When the first segments are gone, a queue that is built again is filled up

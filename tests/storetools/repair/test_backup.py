@@ -11,7 +11,7 @@ from rocketbroker.records.entries import SIZE
 from rocketbroker.store.file_names import segment_name
 from rocketbroker.storetools.repair.backup import Backup
 from rocketbroker.testing.files import MemoryDisk
-from tests.store.accidents import forget_ends, list_topics
+from tests.store.accidents import forget_ends
 from tests.store.repairs import LOG, QUEUE, DamagedStore, repair_of, verified
 from tests.store.stores import ROOT, SEGMENT, Wall, opened, put
 
@@ -172,7 +172,6 @@ class PowerLossTests(DamagedStore):
         moved away by then, though one without entries could be that of a deleted
         topic."""
         self.disk = MemoryDisk()
-        list_topics(self.disk, "T", "U")
         store = opened(self.disk)
         for _ in range(3):
             put(store, store.queue("T", 0), *[b"%d" % number for number in range(25)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import struct
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -15,7 +14,7 @@ from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.storetools.repair.backup import Done
 from rocketbroker.storetools.repair.run import Keeping, Repair
 from rocketbroker.testing.files import MemoryDisk
-from tests.store.repairs import LOG, QUEUE, DamagedStore, repair_of, verified
+from tests.store.repairs import LOG, DamagedStore, repair_of, verified
 from tests.store.stores import (
     ROOT,
     SEGMENT,
@@ -119,70 +118,9 @@ class LossTests(DamagedStore):
         moved = [path for path in self.rows("moved") if path.startswith(INDEX)]
         self.assertEqual(moved, [os.path.join(INDEX, name) for name in names])
 
-    def test_tags(self) -> None:
-        """A tag that is not the one that its entry knows is told: no checksum says
-        which of the two is right."""
-        position, size = self.position(7)
-        record = self.disk.read(LOG)[position : position + size]
-        self.change(LOG, position + record.index(b"TAGS\x01A") + 5, b"B")
-        self.both()
-        self.assertEqual(self.rows("changed"), ["T/0 offset 7"])
-        self.assertEqual(self.faults(), [])
-
-    def test_tagsBesides(self) -> None:
-        """Entries that lead nowhere, or say another size, hide none of these, and are
-        none themselves."""
-        position, size = self.position(7)
-        record = self.disk.read(LOG)[position : position + size]
-        self.change(LOG, position + record.index(b"TAGS\x01A") + 5, b"B")
-        self.change(LOG, self.position(1)[0] + 500, b"!")
-        for number, entry in (
-            (2, (9, 300)),
-            (3, (100, 1 << 30)),
-            (4, (self.position(4)[0], 0)),
-            (5, (self.position(5)[0], self.position(5)[1] + 1)),
-        ):
-            self.change(QUEUE, number * SIZE, struct.pack(">qi", *entry))
-        self.repair()
-        self.assertEqual(self.rows("changed"), ["T/0 offset 7"])
-        self.assertEqual(self.faults(), [])
-
 
 class BatchLossTests(SynchronousTestCase):
-    """Three batches, of which the second does not say any more where it stands."""
-
-    def repair(
-        self,
-        before: bytes,
-        after: bytes,
-        number: int = 1,
-        count: int = 3,
-        faults: tuple[str, ...] = ("entry",),
-    ) -> list[Done]:
-        """Change the properties of one, and repair the store.
-
-        @param count: how many there are.
-        @param faults: what is wrong then.
-        @return: what was told, but of queues and index that are made again.
-        """
-        self.disk = MemoryDisk()
-        store = with_batches(self.disk, Wall())
-        queue = store.queue("B", 0)
-        self.drafts = put_batches(store, queue, *[[b"a", b"b", b"c"]] * count)
-        store.close()
-        file = self.disk.open(LOG)
-        position = self.drafts[number].position
-        record = file.pread(int.from_bytes(file.pread(4, position), "big"), position)
-        self.assertIn(before, record)
-        file.pwrite(record.replace(before, after), position)
-        file.close()
-        found = verified(self.disk)[1]
-        self.assertEqual(tuple(each.kind for each in found), faults)
-        told: list[Done] = []
-        repair = repair_of(self.disk, told.append)
-        repair.run(False)
-        self.assertEqual((repair.left, verified(self.disk)[1]), (0, []))
-        return [each for each in told if each.kind not in ("moved", "start")]
+    """Three batches, of which the second is lost."""
 
     def bases(self) -> list[int]:
         """The batches that the queue has, by their first offsets."""
@@ -190,36 +128,6 @@ class BatchLossTests(SynchronousTestCase):
         found = [unit.base for unit in BatchQueueReader(reader, "B", 0).units()]
         reader.close()
         return found
-
-    def test_mended(self) -> None:
-        """Where there is room for them its numbers are put back."""
-        for before in (b"INNER_BASE", b"INNER_BASE\x013\x02", b"INNER_NUM\x013"):
-            for byte in (b"\0", b"\xff"):
-                (told,) = self.repair(before, byte * len(before))
-                self.assertEqual(
-                    (told.kind, told.where), ("mended", "B/0 offset 3 to 5")
-                )
-                self.assertEqual(self.bases(), [0, 3, 6])
-
-    def test_noNumber(self) -> None:
-        """Where one is no number any more RocketMQ's broker would end the log: that is
-        told, and it is set right."""
-        for before in (b"INNER_BASE\x013", b"INNER_NUM\x013"):
-            wrong = ("body", "entry")
-            (told,) = self.repair(before, before[:-1] + b"x", faults=wrong)
-            self.assertEqual((told.kind, told.where), ("mended", "B/0 offset 3 to 5"))
-            self.assertEqual(self.bases(), [0, 3, 6])
-
-    def test_givenUp(self) -> None:
-        """Else it is told as given up, also the last one and the only one left."""
-        where = ["B/0 offset 0 to 2", "B/0 offset 3 to 5", "B/0 offsets 6 to 8"]
-        for number in range(3):
-            (told,) = self.repair(b"INNER_NUM", b"SOMETHING", number)
-            self.assertEqual((told.kind, told.where), ("given-up", where[number]))
-            self.assertEqual(self.bases(), [n for n in (0, 3, 6) if n != 3 * number])
-        (told,) = self.repair(b"INNER_NUM", b"SOMETHING", 0, 1)
-        self.assertEqual((told.kind, told.where), ("given-up", "B/0 offsets 0 to 2"))
-        self.assertEqual(self.bases(), [])
 
     def test_destroyed(self) -> None:
         """A batch of which nothing can be read any more is told, and its unit goes with
@@ -241,39 +149,6 @@ class BatchLossTests(SynchronousTestCase):
         self.assertIn("B/0 offset 3 to 5", lost)
         self.disk = disk
         self.assertEqual(self.bases(), [0, 6])
-
-    def test_others(self) -> None:
-        """If it says other numbers than its unit, nothing tells which of the two is
-        right."""
-        (told,) = self.repair(b"INNER_NUM\x013", b"INNER_NUM\x012")
-        self.assertEqual((told.kind, told.where), ("changed", "B/0 offset 3 to 4"))
-        self.assertIn("said offset 3 to 5", told.text)
-
-    def test_ofAnother(self) -> None:
-        """What a queue's file had that was copied from another queue is not told as
-        lost, but once, as that of the other."""
-        disk = MemoryDisk()
-        store = with_batches(disk, Wall())
-        queues = store.queue("B", 0), store.queue("B", 1)
-        put_batches(store, queues[0], *[[b"a", b"b", b"c"]] * 3)
-        put_batches(store, queues[1], *[[b"a", b"b"]] * 5)
-        store.close()
-        paths = [
-            os.path.join(ROOT, "batchconsumequeue", "B", str(queue_id), segment_name(0))
-            for queue_id in (0, 1)
-        ]
-        both = [disk.read(path) for path in paths]
-        file = disk.open(paths[1])
-        file.pwrite(both[0], 0)
-        file.close()
-        told: list[Done] = []
-        repair = repair_of(disk, told.append)
-        repair.run(False)
-        self.assertEqual(repair.left, 0)
-        self.assertEqual([disk.read(path) for path in paths], both)
-        rows = [(each.kind, each.where) for each in told if each.kind != "start"]
-        rows = [row for row in rows if row[0] != "moved"]
-        self.assertEqual(rows, [("changed", "B/1 offsets 3 to 5")])
 
 
 class RoomTests(DamagedStore):

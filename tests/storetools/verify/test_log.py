@@ -16,7 +16,7 @@ from rocketbroker.storetools.verify.log import PIECE, Verification
 from rocketbroker.storetools.verify.queues import MAX_RECORD
 from rocketbroker.storetools.verify.report import Fault
 from rocketbroker.testing.files import MemoryDisk
-from tests.store.accidents import lose_folder
+from tests.store.accidents import forget_ends, lose_folder
 from tests.store.repairs import LOG, QUEUE, SmallStore, verified
 from tests.store.stores import (
     BORN_HOST_V6,
@@ -334,6 +334,7 @@ class VerificationTests(SmallStore):
     def test_deletedTopic(self) -> None:
         """Records of queues that are gone are counted."""
         self.store.close()
+        forget_ends(self.disk)
         lose_folder(self.disk, os.path.join(ROOT, "consumequeue", "T", "1"))
         walk, faults = self.walk()
         self.assertEqual((faults, walk.queues.orphans), ([], 40))

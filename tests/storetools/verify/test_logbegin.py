@@ -8,8 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records.entries import ENTRY, FILLED_SIZE, SIZE
 from rocketbroker.store.file_names import segment_name
-from rocketbroker.storetools.verify.logbegin import is_begin_lost
-from rocketbroker.storetools.verify.rawqueues import raw_queues
+from rocketbroker.storetools.verify.files import is_begin_lost, raw_queues
 from rocketbroker.testing.files import MemoryDisk
 
 PER_FILE = 10
