@@ -211,16 +211,16 @@ class BrokerService(LoggedService):
     def _open(self) -> dict[str, Any]:
         """Open the store; what recovery did, for the log."""
         root = self.settings.store.store_path_root_dir
-        is_clean = not os.path.exists(os.path.join(root, "abort"))
         begin = time.monotonic()
         self.broker.open()
+        recovered = self.store.recovered
         return {
             "root": root,
-            "how": "a clean stop" if is_clean else "a crash",
-            "messages": self.store.recovered_records,
+            "how": "a clean stop" if recovered.clean else "a crash",
+            "messages": recovered.records,
             "begin": self.store.min_position,
-            "end": self.store.published_position,
-            "discarded": self.store.discarded_bytes,
+            "end": recovered.end,
+            "discarded": recovered.cut_bytes,
             "seconds": round(time.monotonic() - begin, 3),
         }
 
