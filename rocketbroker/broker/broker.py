@@ -137,6 +137,20 @@ class Broker(Parts):
             servers=f" and name server is {';'.join(servers)}" if servers else "",
         )
 
+    def problems(self) -> list[str]:
+        """Sentences about what an operator has to mend, for C{/healthz}.
+
+        The broker serves its clients all the same; while it cannot, C{store.refusal}
+        says so.
+        """
+        found = [file.problem for file in self.files if file.problem]
+        if self.topics.is_full:
+            found.append(
+                f"There are {len(self.topics.names())} topics, so no more are created "
+                "by sending to them; delete those that nobody uses, or raise the limit."
+            )
+        return found
+
     def stop(self) -> Deferred[None]:
         """Stop: see the head of this module; fires when all is on the disk."""
         return Deferred.fromCoroutine(self._stop())

@@ -261,6 +261,24 @@ class BrokerTests(WeekCase):
         self.assertIsNotNone(broker.topics.config("%RETRY%G"))
         self.assertEqual(broker.offsets.query("G", "T", 0), 1)
 
+    def test_problems(self) -> None:
+        """A table that cannot be read, and a limit that is reached, are listed for the
+        operator; the broker works."""
+        broker = self.running()
+        self.assertEqual(broker.problems(), [])
+        self.stop(broker)
+        self.disk.make_dirs("/store/config")
+        file = self.disk.open("/store/config/consumerFilter.json", create=True)
+        file.pwrite(b"no json", 0)
+        file.close()
+        with capturedLogs():
+            broker = self.running()
+        (problem,) = broker.problems()
+        self.assertIn("/store/config/consumerFilter.json could not be read", problem)
+        broker.topics._most_made = 0
+        problem = broker.problems()[1]
+        self.assertIn("no more are created by sending to them", problem)
+
     def test_stopWhileDiskFails(self) -> None:
         """A stop on a disk that refuses ends all the same, and says what went wrong."""
         broker = self.running()
