@@ -12,7 +12,14 @@ import attrs
 
 from rocketbroker.config import machine
 from rocketbroker.config.addresses import check_host, check_interface
-from rocketbroker.config.keyed import EXPORTERS, LONG, PORT, POSITIVE, KeyedOptions
+from rocketbroker.config.keyed import (
+    EXPORTERS,
+    INT,
+    LONG,
+    PORT,
+    POSITIVE,
+    KeyedOptions,
+)
 
 #: Attributes that are a long in Java, and have no bounds of their own.
 _LONGS: Final = (
@@ -78,6 +85,9 @@ class BrokerOptions(KeyedOptions):
         "broker_id": (0, LONG[1]),
         "broker_permission": (0, 15),
         "default_topic_queue_nums": POSITIVE,
+        "rocketbroker_max_auto_topics": (0, INT[1]),
+        "rocketbroker_max_auto_groups": (0, INT[1]),
+        "rocketbroker_max_broadcast_clients": (0, INT[1]),
         "flush_consumer_offset_interval": POSITIVE,
         "register_broker_timeout_mills": POSITIVE,
         "register_name_server_period": POSITIVE,
@@ -176,6 +186,12 @@ class BrokerOptions(KeyedOptions):
         "config_black_list": "keys that no request may change",
         "clear_retry_topic_when_delete_topic": "retry topics of POP go with the topic",
         "enable_create_sys_group": "groups with system names may be created",
+        "rocketbroker_max_auto_topics": "most topics with which a send may create one; "
+        "name servers take all topics in one frame of 16 MiB (ours)",
+        "rocketbroker_max_auto_groups": "most groups with which a consumer may create "
+        "one (ours)",
+        "rocketbroker_max_broadcast_clients": "most broadcasting clients, by topic and "
+        "group, whose offsets are kept (ours)",
         "dispatch_followers": "plug-ins that see each stored message (ours), by name",
     }
     UNITS: ClassVar = {
@@ -419,3 +435,6 @@ class BrokerOptions(KeyedOptions):
     enable_register_producer: bool = True
     enable_create_sys_group: bool = True
     dispatch_followers: str = ""
+    rocketbroker_max_auto_topics: int = 19_000
+    rocketbroker_max_auto_groups: int = 19_000
+    rocketbroker_max_broadcast_clients: int = 65_536

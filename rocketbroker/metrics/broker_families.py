@@ -18,7 +18,7 @@ from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.broker import Broker
 from rocketbroker.broker.clients.consumers import ConsumerGroup
 from rocketbroker.broker.send.append_batcher import SIZE_BOUNDS, QueueSends
-from rocketbroker.metrics.failures import add_periodic
+from rocketbroker.metrics.failures import add_limits, add_periodic
 from rocketbroker.metrics.lag import (
     Lag,
     first_store_time,
@@ -471,6 +471,7 @@ class BrokerFamilies:
         ):
             samples.counter(f"rocketbroker_{name}_total", words, value)
         add_periodic(samples, broker)
+        add_limits(samples, broker)
         self._add_followers(samples)
 
     def _add_followers(self, samples: Samples) -> None:

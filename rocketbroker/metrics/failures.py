@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.metrics.test_broker_families -*-
-"""Failures of the broker's own work, as Prometheus sees them."""
+"""Failures of the broker's own work, and its limits, as Prometheus sees them."""
 
 from __future__ import annotations
 
@@ -17,3 +17,18 @@ def add_periodic(samples: Samples, broker: Broker) -> None:
                 call.failures,
                 work=call.name,
             )
+
+
+def add_limits(samples: Samples, broker: Broker) -> None:
+    """Add the refusals by limits of what clients create."""
+    for limit, refused in (
+        ("topics", broker.topics.limit.refused),
+        ("groups", broker.groups.limit.refused),
+        ("broadcast_clients", broker.broadcasts.refused),
+    ):
+        samples.counter(
+            "rocketbroker_limit_refused_total",
+            "uses of topics, groups and broadcasting clients beyond their limit",
+            refused,
+            limit=limit,
+        )

@@ -310,6 +310,13 @@ class BrokerFamiliesTests(SynchronousTestCase):
         self.assertEqual(self.value("rocketbroker_corrupt_records_total"), 1)
         self.assertEqual(self.value("rocketbroker_discarded_bytes_total"), 0)
 
+    def test_limits(self) -> None:
+        """Refusals by limits are counted, by limit."""
+        self.broker.topics.limit.refused = 2
+        name = "rocketbroker_limit_refused_total"
+        self.assertEqual(self.value(name, limit="topics"), 2)
+        self.assertEqual(self.value(name, limit="groups"), 0)
+
     def test_periodic(self) -> None:
         """Failures of periodic work are counted, by work."""
         self.broker.long_polling.start()

@@ -14,7 +14,8 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 
 from rocketbroker.broker.json_table import JsonTable
-from rocketbroker.broker.metadata.topics import MAX_MADE, READ, loaded_version
+from rocketbroker.broker.metadata.creation_limit import CreationLimit
+from rocketbroker.broker.metadata.topics import READ, loaded_version
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.records.names import SYSTEM_GROUP_PREFIX, group_problem, is_lmq
@@ -40,6 +41,7 @@ class GroupTable:
 
     @ivar generation: moves with each change.
     @ivar version: what slaves compare.
+    @ivar limit: how many groups clients may create by using them.
     """
 
     _log = Logger()
@@ -50,14 +52,15 @@ class GroupTable:
         file: JsonTable,
         wall_ms: Callable[[], int],
         light: bool = False,
-        most_made: int = MAX_MADE,
     ) -> None:
         """
-        @param light: enableLmq: groups of light queues are there without being made.
-        @param most_made: with so many groups none is made by being used: each has a
-            topic for what is consumed again.
+        @param light: enableLmq: groups of LMQs are there without being made.
         """
-        self._most_made = most_made
+        self.limit = CreationLimit(
+            "Groups",
+            "rocketbrokerMaxAutoGroups",
+            options.rocketbroker_max_auto_groups,
+        )
         self._light = light
         self.generation = 0
         self.version = DataVersion(timestamp=wall_ms())
@@ -109,7 +112,9 @@ class GroupTable:
         )
         if not (options.auto_create_subscription_group or system):
             return None
-        if group_problem(name) is not None or len(self._configs) >= self._most_made:
+        if group_problem(name) is not None:
+            return None
+        if not self.limit.allows(len(self._configs), name):
             return None
         config = SubscriptionGroupConfig(group_name=name)
         self.put([config])

@@ -15,8 +15,9 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 
 from rocketbroker.broker.json_table import JsonTable
+from rocketbroker.broker.metadata.creation_limit import CreationLimit
 from rocketbroker.config.broker import BrokerOptions
-from rocketbroker.errors import RemoteProtocolError
+from rocketbroker.errors import RemoteProtocolError, TopicNotExist
 from rocketbroker.records.names import (
     AUTO_CREATE_TOPIC,
     BENCHMARK_TOPIC,
@@ -46,12 +47,6 @@ INHERIT: Final = 1
 UNIT: Final = 1
 UNIT_SUBSCRIPTION: Final = 2
 
-#: From so many topics on, none is made because somebody sends to it; as many groups
-#: again have retry topics. All topics go to name servers in one frame, which takes 16
-#: MiB and 430 bytes for the longest name: with more of them a client that invents names
-#: could make the broker unknown to everybody. Operators may make more.
-MAX_MADE: Final = 19_000
-
 #: How many queues built-in topics have that have more than one.
 SCHEDULE_QUEUES: Final = 18
 BENCHMARK_QUEUES: Final = 1024
@@ -64,6 +59,7 @@ class TopicTable:
 
     @ivar generation: moves with each change.
     @ivar version: what name servers compare.
+    @ivar limit: how many topics sends may create.
     """
 
     _log = Logger()
@@ -75,14 +71,16 @@ class TopicTable:
         wall_ms: Callable[[], int],
         timer: bool = True,
         light: bool = False,
-        most_made: int = MAX_MADE,
     ) -> None:
         """
         @param timer: timerWheelEnable.
-        @param light: enableLmq: topics of light queues are there without being made.
-        @param most_made: with so many topics none is made by sending to it.
+        @param light: enableLmq: topics of LMQs are there without being made.
         """
-        self._most_made = most_made
+        self.limit = CreationLimit(
+            "Topics",
+            "rocketbrokerMaxAutoTopics",
+            options.rocketbroker_max_auto_topics,
+        )
         self._light = light
         self.generation = 0
         self.version = DataVersion(timestamp=wall_ms())
@@ -147,13 +145,13 @@ class TopicTable:
         """The topics of the system, sorted."""
         return sorted(SYSTEM_TOPICS | self._built_in)
 
-    @property
-    def is_full(self) -> bool:
-        """Whether there are so many that none is made any more by sending to it."""
-        return len(self._configs) >= self._most_made
-
     def create_for_send(
-        self, name: str, default_topic: str, queue_nums: int, unit_mode: bool = False
+        self,
+        name: str,
+        default_topic: str,
+        queue_nums: int,
+        unit_mode: bool = False,
+        exempt: bool = False,
     ) -> TopicConfig | None:
         """Create a topic that somebody sends to (section 11.5).
 
@@ -165,19 +163,19 @@ class TopicTable:
             number is the most it gets.
         @param unit_mode: the sender belongs to a unit, and so does its topic; a retry
             topic is one that consumers of the unit read.
-        @return: its settings; None if it may not be created, or there are too many.
+        @param exempt: whether the limit of topics does not count.
+        @return: its settings; None if it may not be created.
+        @raise TopicNotExist: there are as many as sends may create.
         """
         found = self._configs.get(name)
         if found is not None:
             return found
-        if self.is_full:
-            return None
         flag = 0
         if unit_mode:
             flag = UNIT_SUBSCRIPTION if is_retry_topic(name) else UNIT
         default = self._configs.get(default_topic)
         if default is None:
-            return self._create_retry(name, flag)
+            return self._create_retry(name, flag, exempt)
         perm = default.perm
         if (
             default_topic == AUTO_CREATE_TOPIC
@@ -185,7 +183,9 @@ class TopicTable:
         ):
             perm &= ~INHERIT
         if not perm & INHERIT:
-            return self._create_retry(name, flag)
+            return self._create_retry(name, flag, exempt)
+        if not exempt:
+            self._check_limit(name)
         queues = max(0, min(queue_nums, default.write_queue_nums))
         config = TopicConfig(
             topic_name=name,
@@ -198,10 +198,20 @@ class TopicTable:
         self.put([config])
         return config
 
-    def _create_retry(self, name: str, flag: int) -> TopicConfig | None:
+    def _create_retry(self, name: str, flag: int, exempt: bool) -> TopicConfig | None:
         if not is_retry_topic(name):
             return None
+        if not exempt:
+            self._check_limit(name)
         return self.ensure(name, 1, sys_flag=flag)
+
+    def _check_limit(self, name: str) -> None:
+        limit = self.limit
+        if not limit.allows(len(self._configs), name):
+            raise TopicNotExist(
+                f"topic[{name}] not exist, and is not created: the broker has as many "
+                f"topics as {limit.key} allows ({limit.most})"
+            )
 
     def ensure(
         self,

@@ -33,13 +33,8 @@ from rocketbroker.wire.hot import PullFields
 #: What a proxy says in C{requestSource} of a pull for a broadcasting client.
 FROM_PROXY: Final = 1
 
-#: How many clients are noted, counted once for each topic and group. Their names come
-#: from proxies, so their number has no other bound; with sixteen queues each they take
-#: some 64 MB. A client beyond it is served, and not noted.
-MAX_PLACES: Final = 65_536
-
-#: Client ids of more characters are not noted, for the same reason; one is an address,
-#: a process number and a time.
+#: Client ids of more characters are not noted, as they come from proxies; an ordinary
+#: one is an address, a process number and a time.
 MAX_CLIENT_ID: Final = 255
 
 
@@ -92,6 +87,7 @@ class BroadcastOffsets:
         self._offline_seconds = options.broadcast_offset_expire_second
         self._online_seconds = options.broadcast_offset_expire_max_second
         self._seconds = seconds
+        self._most = options.rocketbroker_max_broadcast_clients
         self._places: dict[tuple[str, str], dict[str, Place]] = {}
         self._count = 0
 
@@ -152,7 +148,7 @@ class BroadcastOffsets:
         key = fields.topic, fields.consumerGroup
         place = self._places.get(key, {}).get(name)
         if place is None:
-            if self._count >= MAX_PLACES or len(name) > MAX_CLIENT_ID:
+            if self._count >= self._most or len(name) > MAX_CLIENT_ID:
                 self._refuse()
                 return
             place = self._places.setdefault(key, {})[name] = Place()
@@ -166,8 +162,11 @@ class BroadcastOffsets:
     def _refuse(self) -> None:
         if not self.refused:
             self._log.warn(
-                "Too many clients of broadcasting groups, or too long a name of one: "
-                "not noted are their offsets from now on."
+                "There are more broadcasting clients than "
+                "rocketbrokerMaxBroadcastClients allows, {most}, or one has an id of "
+                "more than {characters} characters: their offsets are not kept.",
+                most=self._most,
+                characters=MAX_CLIENT_ID,
             )
         self.refused += 1
 

@@ -110,10 +110,12 @@ class DeadLetters:
         """
         name = dlq_topic(group)
         if self._topics.config(name) is None:
-            # Only what the log takes; and as any client may invent groups, not more
-            # than may be made by sending.
-            if len(name) > MAX_TOPIC_CHARACTERS or self._topics.is_full:
-                raise SystemFailure(f"topic[{name}] not exist")
+            # No limit but that of groups: a message that has failed must go somewhere.
+            if len(name) > MAX_TOPIC_CHARACTERS:
+                raise SystemFailure(
+                    f"topic[{name}] not exist: a name has at most "
+                    f"{MAX_TOPIC_CHARACTERS} characters"
+                )
             self._topics.ensure(name, DEAD_LETTER_QUEUES)
         return name
 

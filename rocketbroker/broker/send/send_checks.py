@@ -147,10 +147,19 @@ class SendChecks:
         if topic in names.NO_SEND_TOPICS:
             raise NoPermission(f"Sending message to topic[{topic}] is forbidden.")
         if config is None:
-            config = self._topics.create_for_send(topic, fields.c, fields.d, fields.k)
+            exempt = self._is_known_retry(topic)
+            config = self._topics.create_for_send(
+                topic, fields.c, fields.d, fields.k, exempt
+            )
         if config is None:
             raise TopicNotExist(f"topic[{topic}] not exist, apply first please!{_FAQ}")
         return config
+
+    def _is_known_retry(self, topic: str) -> bool:
+        """Whether it is the retry topic of a group that is there."""
+        return names.is_retry_topic(topic) and (
+            self._groups.config(names.group_of_retry_topic(topic)) is not None
+        )
 
     def queue_id(
         self, fields: SendFields, config: TopicConfig, connection: IConnection

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import attrs
+from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.json_table import JsonTable
@@ -34,13 +35,16 @@ class GroupTableTests(SynchronousTestCase):
         table.load()
         return table
 
-    def test_mostMade(self) -> None:
-        """With too many groups none is made by being used; those there are go on."""
-        file = JsonTable(self.disk, PATH, at_once)
-        groups = GroupTable(BrokerOptions(), file, lambda: 1000, most_made=9)
+    def test_limit(self) -> None:
+        """With rocketbrokerMaxAutoGroups groups none is created by being used; those
+        that are there go on."""
+        groups = self.table(rocketbroker_max_auto_groups=9)
         self.assertIsNotNone(groups.find("G"))
-        self.assertIsNone(groups.find("H"))
+        with capturedLogs() as events:
+            self.assertIsNone(groups.find("H"))
+        self.assertIn("rocketbrokerMaxAutoGroups is 9", formatEvent(events[0]))
         self.assertIsNotNone(groups.find("G"))
+        self.assertEqual(groups.limit.refused, 1)
 
     def test_builtIn(self) -> None:
         """The system's groups are there at every start."""

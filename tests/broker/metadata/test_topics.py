@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.config.broker import BrokerOptions
-from rocketbroker.errors import ConfigurationError
+from rocketbroker.errors import ConfigurationError, TopicNotExist
 from rocketbroker.records.names import MAX_QUEUES
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.threads import at_once
@@ -38,15 +38,25 @@ class TopicTableTests(SynchronousTestCase):
         table.load()
         return table
 
-    def test_mostMade(self) -> None:
-        """With too many topics none is made by sending to it; operators make more."""
-        file = JsonTable(self.disk, PATH, at_once)
-        topics = TopicTable(self.options, file, lambda: self.now, most_made=20)
-        made = [topics.create_for_send(f"T{n}", "TBW102", 4) for n in range(20)]
+    def test_limit(self) -> None:
+        """With rocketbrokerMaxAutoTopics topics none is created by sending to it, which
+        the error says; operators create more, and so do known groups."""
+        topics = self.table(rocketbroker_max_auto_topics=20)
+        free = 20 - len(topics.names())
+        for number in range(free):
+            topics.create_for_send(f"T{number}", "TBW102", 4)
         self.assertEqual(len(topics.names()), 20)
-        self.assertIsNone(made[-1])
-        self.assertIsNone(topics.create_for_send("%RETRY%G", "", 1))
-        self.assertIs(topics.create_for_send("T0", "TBW102", 4), made[0])
+        for name in ("T99", "%RETRY%G"):
+            error = self.assertRaises(
+                TopicNotExist, topics.create_for_send, name, "TBW102", 4
+            )
+            self.assertIn("rocketbrokerMaxAutoTopics allows (20)", str(error))
+        self.assertIsNone(topics.create_for_send("T99", "", 4))
+        self.assertEqual(topics.limit.refused, 2)
+        for default in ("", "TBW102"):
+            name = f"%RETRY%{default}"
+            self.assertIsNotNone(topics.create_for_send(name, default, 1, exempt=True))
+        self.assertIsNotNone(topics.create_for_send("T0", "TBW102", 4))
         topics.put([TopicConfig(topic_name="T99")])
         self.assertIsNotNone(topics.create_for_send("T99", "TBW102", 4))
 

@@ -14,6 +14,7 @@ from rocketbroker.errors import (
     TopicNotExist,
 )
 from rocketbroker.records.batches import encode_part
+from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.headers.send import SendMessageRequestHeaderV2
 from tests.broker.rig import Rig, send_ext
@@ -47,6 +48,23 @@ class CheckTests(SynchronousTestCase):
         caught = self.assertRaises(error, self.rig.begin, code, ext, body)
         self.assertEqual(self.rig.batcher.drafts, [])
         return str(caught.remark)
+
+    def test_tooManyTopics(self) -> None:
+        """With as many topics as sends may create, what a group failed at is taken
+        all the same; a topic that nobody needs is refused, with the reason."""
+        self.rig = self.make(rocketbrokerMaxAutoTopics="0")
+        self.rig.groups.put([SubscriptionGroupConfig(group_name="G")])
+        answer = self.rig.ask(RequestCode.SEND_MESSAGE_V2, send_ext("%RETRY%G"), b"x")
+        self.assertEqual(answer.code, 0)
+        for topic in ("New", "%RETRY%H"):
+            error = self.assertRaises(
+                TopicNotExist,
+                self.rig.ask,
+                RequestCode.SEND_MESSAGE_V2,
+                send_ext(topic),
+                b"x",
+            )
+            self.assertIn("rocketbrokerMaxAutoTopics", str(error))
 
     def test_bodyMissing(self) -> None:
         """A message without a body is SYSTEM_ERROR, as the reference's null pointer."""
