@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import errno
+from typing import Any, cast
 
 from rocketbroker.broker.pull import long_polling, pull, pull_checks
-from rocketbroker.store.interfaces import FOUND, Arrival
+from rocketbroker.store.interfaces import FOUND, Arrival, IStore, ReadResult
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from tests.broker.pull.pulls import (
@@ -22,8 +23,34 @@ from tests.broker.rig import answered, pull_ext, send_ext
 LITE = RequestCode.LITE_PULL_MESSAGE
 
 
+class Copying:
+    """A store whose statuses are equal to the constants, but not the same objects."""
+
+    def __init__(self, store: IStore) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def read_warm(self, *arguments: Any) -> ReadResult | None:
+        """A read with a status of its own."""
+        result = self._store.read_warm(*arguments)
+        if result is not None:
+            result.status = "".join(list(result.status))
+        return result
+
+
 class AnswerTests(PullCase):
     """What a pull is answered at once."""
+
+    def test_statusByValue(self) -> None:
+        """A status is compared by its value: plug-ins bring strings of their own."""
+        self.send("a", "b")
+        self.rig.pulling._store = cast(Any, Copying(self.rig.store))
+        ext = pull_ext(0)
+        self.assertTrue(self.rig.hot(PULL, ext))
+        self.rig.answers()
+        self.assertEqual(self.rig.pulling._not_hot, 0)
 
     def test_found(self) -> None:
         """Messages from the offset on, and where to go on."""
