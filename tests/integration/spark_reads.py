@@ -1,8 +1,8 @@
 """Reads by the data source C{rocketmq} in one Spark session; prints what came as JSON.
 
-    python spark_reads.py NAMESRV STORE TOPIC LOG
+    reads NAMESRV STORE TOPIC LOG
 
-Run by C{test_export}: Spark wants a process of its own.
+A command of L{tests.integration.spark_process}.
 """
 
 from __future__ import annotations
@@ -63,7 +63,3 @@ def main() -> None:
 def offsets(topic: str, offset: int) -> str:
     """The same offset for two queues."""
     return json.dumps({topic: {"broker-a": {"0": offset, "1": offset}}})
-
-
-if __name__ == "__main__":
-    main()

@@ -19,7 +19,8 @@ from rocketbroker.blocking.messages import Message
 from rocketbroker.blocking.producer import Producer
 from rocketbroker.blocking.settings import Settings
 from rocketbroker.spark.columns import NATIVE
-from tests.integration.servers import ROOT, Cluster, environment
+from tests.integration.servers import Cluster, environment
+from tests.integration.spark_process import SparkProcess
 
 TOPIC = "exported"
 COUNT = 2000
@@ -51,14 +52,7 @@ def fill(names: str, numbers: range) -> None:
 
 def export(*words: str) -> subprocess.CompletedProcess[str]:
     """One C{rocketbroker export run}."""
-    return subprocess.run(
-        [*COMMAND, "export", "run", *words, "--cores", "2"],
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
+    return SparkProcess.run("rocketbroker", "export", "run", *words, "--cores", "2")
 
 
 def rows(root: Path) -> list[tuple[int, bytes, str, list[str]]]:
@@ -135,15 +129,9 @@ class ExportTests(SynchronousTestCase):
 
     def test_reads(self) -> None:
         """The data source gives the columns, ranges and refusals that it promises."""
-        log = self.mktemp()
-        said = subprocess.run(
-            [sys.executable, str(ROOT / "tests/integration/spark_reads.py")]
-            + [self.cluster.names, str(self.cluster.store), TOPIC, log],
-            env=environment(),
-            stdout=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
+        log = str(Path(self.mktemp()).absolute())
+        store = str(self.cluster.store)
+        said = SparkProcess.run("reads", self.cluster.names, store, TOPIC, log)
         self.assertEqual(said.returncode, 0, said.stdout)
         found: dict[str, Any] = json.loads(said.stdout.splitlines()[-1])
         self.assertEqual(found["schema"], [list(pair) for pair in NATIVE.items()])

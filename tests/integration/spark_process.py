@@ -1,0 +1,80 @@
+"""Commands and reads by Spark in one process, which starts one JVM for all.
+
+    python spark_process.py
+
+reads a line of JSON for each: a list of words, the first of which is C{rocketbroker} or
+C{reads}. It answers with a line: the exit status, and what was printed.
+"""
+
+from __future__ import annotations
+
+import atexit
+import io
+import json
+import subprocess
+import sys
+import traceback
+from contextlib import redirect_stderr, redirect_stdout
+from typing import ClassVar
+
+from tests.integration import spark_reads
+from tests.integration.servers import environment
+
+
+class SparkProcess:
+    """The other end of it, for tests: one process until this one ends."""
+
+    now: ClassVar[SparkProcess | None] = None
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.integration.spark_process"],
+            env=environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        atexit.register(self.stop)
+
+    @classmethod
+    def run(cls, *words: str) -> subprocess.CompletedProcess[str]:
+        """Carry out a command; its exit status and what it printed."""
+        if cls.now is None:
+            cls.now = cls()
+        process = cls.now._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps(words) + "\n")
+        process.stdin.flush()
+        line = process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the process has ended: {process.wait()}")
+        code, said = json.loads(line)
+        return subprocess.CompletedProcess(words, code, said)
+
+    def stop(self) -> None:
+        """End it."""
+        self._process.communicate()
+
+
+def carry_out(words: list[str]) -> tuple[int, str]:
+    """Run one command; its exit status and what it printed."""
+    from rocketbroker.app.command import main
+
+    said = io.StringIO()
+    code: object = 0
+    sys.argv = words
+    with redirect_stdout(said), redirect_stderr(said):
+        try:
+            (main if words[0] == "rocketbroker" else spark_reads.main)()
+        except SystemExit as end:
+            code = end.code or 0
+        except BaseException:
+            code = 1
+            traceback.print_exc()
+    return code if isinstance(code, int) else 1, said.getvalue()
+
+
+if __name__ == "__main__":
+    for line in sys.stdin:
+        print(json.dumps(carry_out(json.loads(line))), flush=True)
