@@ -46,6 +46,7 @@ class AnswerTests(PullCase):
     def test_statusByValue(self) -> None:
         """A status is compared by its value: plug-ins bring strings of their own."""
         self.send("a", "b")
+        self.rig.scheduler.dispatch()
         self.rig.pulling._store = cast(Any, Copying(self.rig.store))
         ext = pull_ext(0)
         self.assertTrue(self.rig.hot(PULL, ext))
