@@ -1,11 +1,10 @@
 # -*- test-case-name: tests.store.test_append_lock -*-
-"""Who may append now.
+"""The lock that an append holds.
 
 One process needs no more than this: its threads take turns. Several processes on one
-store will need a lease that the kernel releases when its holder is killed (C{lockf} on
+store would need a lock that the kernel releases when its holder is killed (C{lockf} on
 a file, not a C{multiprocessing.Lock}, which stays locked for ever), with the same two
-calls; the word C{APPENDING} then tells the next holder that there is something to
-repair.
+calls.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ class AppendLock(Protocol):
 
 @final
 class ThreadAppendLock:
-    """A lease among the threads of one process."""
+    """The lock among the threads of one process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

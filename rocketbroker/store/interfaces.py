@@ -50,6 +50,9 @@ class IQueue(Interface):
     queue_id: int = Attribute("The number of the queue in its topic.")
     min_offset: int = Attribute("The first queue offset that can be read.")
     max_offset: int = Attribute("One more than the last offset that can be read.")
+    reported_min_offset: int = Attribute(
+        "C{min_offset} as clients are told it: of a batch queue without messages -1."
+    )
     next_offset: int = Attribute(
         "The offset of the next message to be appended; ahead of max_offset by what is "
         "not dispatched yet."
@@ -411,7 +414,7 @@ class IStore(Interface):
     def record_at(position: int) -> bytes | None:
         """I{Blocking.} The record that starts there, None if none does."""
 
-    def trail(position: int) -> ILogTail:
+    def log_tail(position: int) -> ILogTail:
         """A walk through the log that begins at C{position}, behind a record."""
 
     def offset_by_time(queue: IQueue, ms: int, upper: bool) -> int:

@@ -221,6 +221,13 @@ class Store:
             self._positions.close()
             self._owner.release()
 
+    def _check_open(self) -> None:
+        """
+        @raise ServiceNotAvailable: the store is closed.
+        """
+        if not self._is_open:
+            raise ServiceNotAvailable("the store is closed")
+
     # Positions.
 
     @property
@@ -359,8 +366,7 @@ class Store:
         @raise ServiceNotAvailable: the store is closed.
         """
         assert type(queue) is Queue
-        if not self._is_open:
-            raise ServiceNotAvailable("the store is closed")
+        self._check_open()
         reading = self._reading if queue.batch is None else self._batch_reading
         return reading.read(queue, offset, most_messages, most_bytes, matches)
 
@@ -397,13 +403,21 @@ class Store:
         """See L{IStore.record_at}."""
         return self._search.record_at(position) if self._is_open else None
 
-    def trail(self, position: int) -> LogTail:
-        """See L{IStore.trail}."""
+    def log_tail(self, position: int) -> LogTail:
+        """See L{IStore.log_tail}.
+
+        @raise ServiceNotAvailable: the store is closed.
+        """
+        self._check_open()
         return LogTail(self._segments, self._positions, position)
 
     def offset_by_time(self, queue: IQueue, ms: int, upper: bool) -> int:
-        """See L{IStore.offset_by_time}."""
+        """See L{IStore.offset_by_time}.
+
+        @raise ServiceNotAvailable: the store is closed.
+        """
         assert type(queue) is Queue
+        self._check_open()
         return self._search.offset_by_time(queue, ms, upper)
 
     def store_time(self, queue: IQueue, offset: int) -> int:

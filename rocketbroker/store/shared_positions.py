@@ -16,8 +16,8 @@ by each start and removed by each clean stop; nothing in it survives, or needs t
     4        published: the end of the log
     5        flushed: all before is on the disk
     6        dispatched: all before is in the consume queues
-    7        1 while an append is between reserving and publishing: next offsets
-             may then be ahead of what is published
+    7        1 while an append is between reserving and publishing. Nothing reads it
+             yet; it is for several processes that append
     8        how many queues have slots
     9        committed: readers look no further; as a rule what is published
     16...    of each queue 4 words: next offset, max offset, min offset, and of a
@@ -126,6 +126,7 @@ class SharedPositions:
     def add_queue(self, topic: str, queue_id: int) -> int:
         """Give a queue a slot.
 
+        @param topic: a name on one line; empty for a queue that nothing is stored in.
         @return: the index of its first word.
         @raise OSError: the disk is full, and there was no room left.
         """

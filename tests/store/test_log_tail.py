@@ -21,7 +21,7 @@ class TrailTests(SynchronousTestCase):
         self.disk = MemoryDisk()
         self.store = opened(self.disk)
         self.queue = self.store.queue("T", 3)
-        self.trail = self.store.trail(0)
+        self.trail = self.store.log_tail(0)
 
     def test_interface(self) -> None:
         """It provides what the store promises."""
@@ -81,7 +81,7 @@ class TrailTests(SynchronousTestCase):
         """One that begins behind a record sees the next one first."""
         first, second = put(self.store, self.queue, b"a", b"b")
         self.store.flush()
-        trail = self.store.trail(first.end)
+        trail = self.store.log_tail(first.end)
         self.assertEqual([each.position for each in trail.take(9)], [second.position])
 
     def test_allRecords(self) -> None:
@@ -121,10 +121,10 @@ class TrailTests(SynchronousTestCase):
         _, second = put(self.store, self.queue, b"a", b"b")
         self.store.flush()
         end = self.store.published_position
-        beyond = self.store.trail(end + 1000)
+        beyond = self.store.log_tail(end + 1000)
         self.assertEqual(beyond.take(9), [])
         self.assertEqual(beyond.position, end + 1000)
-        within = self.store.trail(5)
+        within = self.store.log_tail(5)
         self.assertEqual(within.take(9), [])
         self.assertEqual(within.lost_bytes, second.position - 5)
         self.assertEqual([each.position for each in within.take(9)], [second.position])
@@ -136,7 +136,7 @@ class RemovedTests(CleaningCase):
     def test_removed(self) -> None:
         """It goes on with the oldest that is left, and says how much it missed."""
         self.begin(delete_when=NOW, file_reserved_time=72)
-        late, within, fast = (self.store.trail(0) for _ in range(3))
+        late, within, fast = (self.store.log_tail(0) for _ in range(3))
         within.take(1)
         fast.take(5)
         self.wall.now_ms += 72 * HOUR_MS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from functools import partial
 
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
@@ -20,6 +21,7 @@ from rocketbroker.store.recovery.clean_shutdown import NAME
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import (
     ROOT,
+    START_MS,
     STORE_HOST,
     Wall,
     bodies,
@@ -168,6 +170,7 @@ class LifeTests(SynchronousTestCase):
         """A closed store takes nothing, and says so."""
         store = opened()
         queue = store.queue("T", 0)
+        put(store, queue, b"one")
         self.assertIsNone(store.refusal())
         store.close()
         self.assertEqual(store.refusal(), "the store is closed")
@@ -177,3 +180,8 @@ class LifeTests(SynchronousTestCase):
         self.assertEqual(store.append_failures, 1)
         self.assertRaises(ServiceNotAvailable, store.read, queue, 0, 1, 1, None)
         self.assertEqual(store.dispatch(1), [])
+        for ask in (
+            partial(store.offset_by_time, queue, START_MS, False),
+            partial(store.log_tail, 0),
+        ):
+            self.assertRaises(ServiceNotAvailable, ask)

@@ -120,7 +120,7 @@ class MessageQueries:
         """Where the queue begins (31)."""
         header = GetMinOffsetRequestHeader.complete(request.ext)
         queue = self._queue(header.topic, header.queue_id)
-        return offset_answer(0 if queue is None else queue.min_offset)
+        return offset_answer(0 if queue is None else queue.reported_min_offset)
 
     def search_offset(self, connection: IConnection, request: Command) -> Answer:
         """The first offset stored at or after a time, or the last before it (29)."""

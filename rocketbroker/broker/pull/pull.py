@@ -413,7 +413,13 @@ class Pulling:
         queue, offset = pull.queue, pull.fields.queueOffset
         assert type(offset) is int
         result = ReadResult(
-            NO_MATCHED_MESSAGE, offset, queue.min_offset, queue.max_offset, [], 0, 0
+            NO_MATCHED_MESSAGE,
+            offset,
+            queue.reported_min_offset,
+            queue.max_offset,
+            [],
+            0,
+            0,
         )
         self._answer(pull, ResponseCode.PULL_RETRY_IMMEDIATELY, result)
 

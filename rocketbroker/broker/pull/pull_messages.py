@@ -114,7 +114,7 @@ def code_of(status: str, offset: int) -> int:
 def moved(queue: IQueue, offset: int) -> ReadResult:
     """The result of a pull whose group is to go on at C{offset}."""
     return ReadResult(
-        OFFSET_RESET, offset, queue.min_offset, queue.max_offset, [], 0, 0
+        OFFSET_RESET, offset, queue.reported_min_offset, queue.max_offset, [], 0, 0
     )
 
 

@@ -215,7 +215,7 @@ class LogSubscriber:
                 end=end,
             )
             at = end
-        self._trail = trail = store.trail(max(at, store.min_position))
+        self._trail = trail = store.log_tail(max(at, store.min_position))
         self.position = trail.position
         return trail
 

@@ -14,6 +14,7 @@ The store sheet, section 7.
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import Final, final
 
@@ -36,6 +37,9 @@ from rocketbroker.store.shared_positions import MAX, MIN, NEXT, SharedPositions
 
 #: No topic may be longer (the store sheet, 3.7).
 MAX_TOPIC: Final = 255
+
+#: What would lead elsewhere, or end a line.
+_NOT_IN_NAMES: Final = re.compile(r"[/\0\r\n]")
 
 
 @final
@@ -99,11 +103,12 @@ class Queue:
         self.topic_bytes = encoded
         self.queue_id = queue_id
         self.positions = positions
-        self.slot = positions.add_queue(topic, queue_id)
+        is_named = is_usable(topic)
+        self.slot = positions.add_queue(topic if is_named else "", queue_id)
         self.files = files
         self.batch: BatchUnits | None = None
         self.extension: Extension | None = None
-        self.storable = is_usable(topic) and 0 <= queue_id < 1 << 31
+        self.storable = is_named and 0 <= queue_id < 1 << 31
         if size <= MAX_V1_TOPIC_BYTES:
             self.magic = MAGIC_V1
             self.topic_field = size.to_bytes(1, "big") + encoded
@@ -135,6 +140,13 @@ class Queue:
     def max_offset(self) -> int:
         """See L{IQueue}."""
         return int(self.positions.view[self.slot + MAX])
+
+    @property
+    def reported_min_offset(self) -> int:
+        """See L{IQueue}; C{docs/facts/store.md} 9.1."""
+        view, slot = self.positions.view, self.slot
+        is_bare = self.batch is not None and view[slot + MAX] == 0
+        return -1 if is_bare else int(view[slot + MIN])
 
     @property
     def next_offset(self) -> int:
@@ -389,8 +401,9 @@ classImplements(Queue, IQueue)
 
 
 def is_usable(topic: str) -> bool:
-    """Whether a directory can have that name, and nothing outside is reached by it."""
-    if topic in ("", ".", "..") or "/" in topic or "\0" in topic:
+    """Whether a directory can have that name, nothing outside is reached by it, and it
+    stands on one line."""
+    if topic in ("", ".", "..") or _NOT_IN_NAMES.search(topic):
         return False
     try:
         return len(topic.encode()) <= MAX_TOPIC

@@ -63,7 +63,7 @@ class BatchReading:
         assert units is not None
         first, end = queue.min_offset, queue.max_offset
         if not first <= offset < end:
-            return outside(offset, first, end)
+            return outside(offset, queue.reported_min_offset, end)
         reading = self._reading
         cold, asked, most_bytes = reading.limits(
             queue, offset, most_messages, most_bytes

@@ -46,6 +46,12 @@ class QueryTests(SynchronousTestCase):
         """An empty queue begins and ends at 0."""
         self.assertEqual((self.offset(MIN, "T", 1), self.offset(MAX, "T", 1)), (0, 0))
 
+    def test_emptyBatchQueue(self) -> None:
+        """An empty queue of a topic with batch queues begins at -1, as clients of
+        RocketMQ expect, until it has a message."""
+        self.rig.topic("B", 1, attributes={"queue.type": "BatchCQ"})
+        self.assertEqual((self.offset(MIN, "B"), self.offset(MAX, "B")), (-1, 0))
+
     def test_unknown(self) -> None:
         """So does one that is not there, which is not made for it."""
         before = len(self.rig.store.queues())

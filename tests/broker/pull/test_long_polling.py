@@ -25,7 +25,7 @@ class Line:
         self.topic = "T"
         self.topic_bytes = b"T"
         self.queue_id = queue_id
-        self.min_offset = 0
+        self.min_offset = self.reported_min_offset = 0
         self.max_offset = 0
         self.next_offset = 0
 

@@ -52,6 +52,14 @@ class AnswerTests(PullCase):
         self.assertTrue(self.rig.hot(PULL, ext))
         self.rig.answers()
         self.assertEqual(self.rig.pulling._not_hot, 0)
+    def test_emptyBatchQueue(self) -> None:
+        """The smallest offset of an empty queue of a topic with batch queues is -1."""
+        self.rig.topic("B", 1, attributes={"queue.type": "BatchCQ"})
+        answer = self.pull(0, topic="B")
+        assert answer.ext is not None
+        self.assertEqual(
+            (answer.ext["minOffset"], answer.ext["maxOffset"]), ("-1", "0")
+        )
 
     def test_found(self) -> None:
         """Messages from the offset on, and where to go on."""

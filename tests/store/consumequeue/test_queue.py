@@ -251,5 +251,6 @@ class NameTests(SynchronousTestCase):
         """What would lead out of the store, or be no directory, is not usable."""
         for topic in ("T", "%RETRY%g", "%LMQ%a b", "é", "x" * 255):
             self.assertTrue(is_usable(topic), topic)
-        for topic in ("", ".", "..", "a/b", "../a", "a\0", "x" * 256, "\ud800"):
+        wrong = ("", ".", "..", "a/b", "../a", "a\0", "a\nb", "x" * 256, "\ud800")
+        for topic in wrong:
             self.assertFalse(is_usable(topic), topic)

@@ -37,7 +37,7 @@ class QueueTableTests(SynchronousTestCase):
     def test_byBytes(self) -> None:
         """A record's topic finds the same handle; what is no topic finds none."""
         self.assertIs(self.table.get_by_bytes("é".encode(), 2), self.table.get("é", 2))
-        for topic in (b"\xff", b"", b"a/b", b"..", b"x" * 256):
+        for topic in (b"\xff", b"", b"a/b", b"..", b"a\nb", b"x" * 256):
             self.assertIsNone(self.table.get_by_bytes(topic, 0))
         self.assertIsNone(self.table.get_by_bytes(b"T", -1))
         self.assertEqual(len(self.table.all()), 1)

@@ -242,6 +242,20 @@ class LiveTests(SynchronousTestCase):
         reader.close()
         store.close()
 
+    def test_lineBreak(self) -> None:
+        """A topic with a line break in its name, which nobody can store, does not
+        hide the queues behind it."""
+        disk = MemoryDisk()
+        store = opened(disk)
+        for topic in ("a\nb", "\ud800"):
+            self.assertFalse(store.queue(topic, 0).usable)
+        put(store, store.queue("T", 0), b"one")
+        reader = StoreReader(disk, ROOT)
+        self.assertTrue(reader.is_live)
+        self.assertEqual(read_all(reader, "T", 0), [b"one"])
+        reader.close()
+        store.close()
+
     def test_deadBroker(self) -> None:
         """The words of a broker that is gone are not believed once another marks the
         store as its own."""
