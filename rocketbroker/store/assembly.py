@@ -20,7 +20,6 @@ from rocketbroker.files.directories import make_lasting
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.obstacles import clear_for_file, clear_for_folder
 from rocketbroker.store.append_lock import AppendLock
-from rocketbroker.store.commitlog.bufferpool import BufferPool, holds_back, is_enabled
 from rocketbroker.store.commitlog.checkpoint import NAME as CHECKPOINT
 from rocketbroker.store.commitlog.checkpoint import Checkpoint
 from rocketbroker.store.commitlog.encoder import HOST_V6
@@ -112,7 +111,6 @@ class Assembly:
         )
         self._quarantine = QueueQuarantine(files, corruption_log.count)
         self.table = self._make_table(len(store_host) == HOST_V6, is_batch)
-        self.pool = self._make_pool()
         self.log = CommitLog(
             self.segments,
             positions,
@@ -122,11 +120,9 @@ class Assembly:
             store_host,
             options.max_message_size,
             Preallocation(self.segments, positions, options),
-            self.pool,
-            holds_back(options),
             options.enabled_append_prop_crc,
         )
-        self.flushing = Flushing(self.log, positions, holds_back(options))
+        self.flushing = Flushing(self.log, positions)
         self.search = TimeLookup(self.segments, positions, corruption_log)
         self.index = self._make_index(wall_ms)
         self.dispatcher = self._make_dispatcher()
@@ -192,18 +188,6 @@ class Assembly:
             DeferredWrites(self.flags, self._told),
             is_batch,
             self._quarantine,
-        )
-
-    def _make_pool(self) -> BufferPool | None:
-        """The transient store pool, where there is one."""
-        options = self._options
-        if not is_enabled(options):
-            return None
-        return BufferPool(
-            self.segments,
-            self._positions,
-            options.transient_store_pool_size,
-            options.fast_fail_if_no_buffer_in_store_pool,
         )
 
     def _own_bytes(self) -> int:

@@ -1,24 +1,24 @@
 # -*- test-case-name: tests.store.test_flush_threshold -*-
-"""Whether enough has come together to be committed or flushed.
+"""Whether enough has come together to be flushed.
 
-The settings count in pages: commitCommitLogLeastPages, flushCommitLogLeastPages,
-flushConsumeQueueLeastPages. One rule serves all of them.
+The settings count in pages: flushCommitLogLeastPages, flushConsumeQueueLeastPages. One
+rule serves both.
 
-The store sheet, section 2.4.
+C{docs/facts/store.md} 2.4.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-#: What these settings call a page, whatever the machine does (the store sheet, 2.1).
+#: What these settings call a page, whatever the machine does (see 2.1 there).
 PAGE: Final = 4096
 
 
 def is_due(done: int, end: int, least_pages: int, size: int) -> bool:
-    """Whether to commit or to flush what lies between two positions.
+    """Whether to flush what lies between two positions.
 
-    @param done: what is committed or flushed.
+    @param done: what is flushed.
     @param end: what can be.
     @param least_pages: so many pages are worth it; 0: anything is.
     @param size: the bytes of a file; one that is full is always worth it.

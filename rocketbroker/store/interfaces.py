@@ -298,10 +298,6 @@ class IStore(Interface):
 
     min_position: int = Attribute("The start of the oldest segment.")
     published_position: int = Attribute("The end of the log: nothing beyond it exists.")
-    committed_position: int = Attribute(
-        "Readers look no further: what is published, or with the transient store pool "
-        "what was published at the last commit."
-    )
     flushed_position: int = Attribute("All before it is on the disk.")
     dispatched_position: int = Attribute("All before it is in the consume queues.")
     index_behind: int = Attribute("Bytes that are dispatched and not in the index.")
@@ -362,7 +358,7 @@ class IStore(Interface):
         """
 
     def dispatch(most: int) -> list[Arrival]:
-        """Enter up to about C{most} committed records into their queues.
+        """Enter up to about C{most} published records into their queues.
 
         With SYNC_FLUSH only what is flushed, unless readUnCommitted. Nothing to do
         returns an empty list; and so does a step that met only records without a queue.
@@ -455,19 +451,6 @@ class IStore(Interface):
     def remove_deleted() -> None:
         """I{Blocking.} Remove files of deleted topics; after an error the next call
         goes on."""
-
-    def commit(least_pages: int = 0) -> bool:
-        """With the transient store pool: let readers see what was published.
-
-        @param least_pages: only if so many pages wait, or a full segment.
-        @return: whether there was anything to do.
-        """
-
-    def buffers_left() -> int | None:
-        """How many buffers of the transient store pool are left; None without it."""
-
-    def lacks_buffers() -> bool:
-        """Whether sends have to wait for a commit that gives a buffer back."""
 
     def flush() -> int:
         """I{Blocking; in a thread while others append.} Put the log on the disk.

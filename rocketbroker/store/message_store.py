@@ -44,7 +44,6 @@ from rocketbroker.store.recovery.outcome import RecoveryOutcome, Trust
 from rocketbroker.store.retention.cleaner import Cleaner
 from rocketbroker.store.running_flags import NOT_APPENDABLE, RunningFlags
 from rocketbroker.store.shared_positions import (
-    COMMITTED,
     DISPATCHED,
     FLUSHED,
     MIN_POSITION,
@@ -152,7 +151,6 @@ class Store:
         self._log = parts.log
         self._flushing = parts.flushing
         self._queue_flushing = parts.queue_flushing
-        self._pool = parts.pool
         self._dispatcher = parts.dispatcher
         self._reading = parts.reading
         self._batch_reading = BatchReading(parts.reading)
@@ -198,7 +196,6 @@ class Store:
             return
         self._is_open = False
         try:
-            self._flushing.commit(0)
             self._flushing.flush()
             while self._positions.view[DISPATCHED] < self._positions.view[PUBLISHED]:
                 self._dispatcher.dispatch(BATCH_SIZE)
@@ -239,11 +236,6 @@ class Store:
     def published_position(self) -> int:
         """See L{IStore}."""
         return int(self._positions.view[PUBLISHED])
-
-    @property
-    def committed_position(self) -> int:
-        """See L{IStore}."""
-        return int(self._positions.view[COMMITTED])
 
     @property
     def flushed_position(self) -> int:
@@ -444,19 +436,6 @@ class Store:
     def flush(self) -> int:
         """See L{IStore.flush}."""
         return self._flushing.flush()
-
-    def commit(self, least_pages: int = 0) -> bool:
-        """See L{IStore.commit}."""
-        return self._is_open and self._flushing.commit(least_pages)
-
-    def buffers_left(self) -> int | None:
-        """See L{IStore.buffers_left}."""
-        return self._pool.remaining() if self._pool is not None else None
-
-    def lacks_buffers(self) -> bool:
-        """See L{IStore.lacks_buffers}."""
-        pool = self._pool
-        return pool is not None and pool.is_exhausted(self.published_position)
 
     def flush_queues(self, least_pages: int = 0) -> None:
         """See L{IStore.flush_queues}."""

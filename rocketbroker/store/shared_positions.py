@@ -19,7 +19,6 @@ by each start and removed by each clean stop; nothing in it survives, or needs t
     7        1 while an append is between reserving and publishing. Nothing reads it
              yet; it is for several processes that append
     8        how many queues have slots
-    9        committed: readers look no further; as a rule what is published
     16...    of each queue 4 words: next offset, max offset, min offset, and of a
              batch queue the byte behind its last unit
     =======  ================================================================
@@ -52,7 +51,6 @@ FLUSHED: Final = 5
 DISPATCHED: Final = 6
 APPENDING: Final = 7
 QUEUES: Final = 8
-COMMITTED: Final = 9
 
 #: The first slot, the words of each, and what they mean.
 FIRST_SLOT: Final = 16

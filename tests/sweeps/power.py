@@ -225,7 +225,6 @@ class Workload:
             (1, store.allocate_ahead),
             (1, lambda: store.build_index(100)),
             (1, lambda: self.write(table)),
-            (3, store.commit),
             (0.3, lambda: self.clean(store)),
             (0.3, lambda: self.delete(store)),
             (0.3, store.close),
@@ -383,7 +382,6 @@ def without(found: dict[Place, bytes], topic: str) -> dict[Place, bytes]:
 SETTINGS: tuple[dict[str, object], ...] = (
     {"flush_disk_type": "ASYNC_FLUSH"},
     {"flush_disk_type": "SYNC_FLUSH"},
-    {"transient_store_pool_enable": True},
 )
 
 

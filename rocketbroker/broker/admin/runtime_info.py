@@ -66,19 +66,6 @@ NO_TIMER: Final = {
 NO_POOL: Final = "2147483647"
 
 
-def uncommitted(store: IStore) -> dict[str, str]:
-    """The figures of the transient store pool."""
-    left = store.buffers_left()
-    if left is None:
-        return {"remainTransientStoreBufferNumbs": NO_POOL}
-    return {
-        "remainHowManyDataToCommit": sized(
-            store.published_position - store.committed_position
-        ),
-        "remainTransientStoreBufferNumbs": str(left),
-    }
-
-
 @final
 class RuntimeInfo:
     """Answers requests 26 and 28."""
@@ -149,15 +136,15 @@ class RuntimeInfo:
             "brokerActive": "true",
             "brokerVersion": str(VERSION),
             "brokerVersionDesc": VERSION_NAME,
-            "commitLogMaxOffset": str(store.committed_position),
+            "commitLogMaxOffset": str(store.published_position),
             "commitLogMinOffset": str(store.min_position),
             "dispatchBehindBytes": str(
-                store.committed_position - store.dispatched_position
+                store.published_position - store.dispatched_position
             ),
             "remainHowManyDataToFlush": sized(
                 store.published_position - store.flushed_position
             ),
-            **uncommitted(store),
+            "remainTransientStoreBufferNumbs": NO_POOL,
             "runningFlags": str(store.flags.bits),  # ours
             "runtime": lasted(self._wall_ms() - self._started_ms),
             "startAcceptSendRequestTimeStamp": str(

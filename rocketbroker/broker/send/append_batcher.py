@@ -66,7 +66,6 @@ from rocketbroker.wire.hot import (
 MAX_WAITING_BYTES: Final = 256 << 20
 
 OVERLOAD: Final = "[OVERLOAD]system busy, start flow control for a while"
-NO_BUFFER: Final = "[REJECTREQUEST]system busy, start flow control for a while"
 BROKER_BUSY: Final = "[PC_SYNCHRONIZED]broker busy, start flow control for a while"
 
 #: Upper bounds of the message sizes that metrics count, the last class is open.
@@ -202,7 +201,6 @@ class AppendBatcher:
         """
         self.drafts: list[Draft] = []
         self.synchronous = group_commit.synchronous
-        self.bounded = group_commit.synchronous or group_commit.holds_back
         self.refused = 0
         self.failed = 0
         self.put_times = StoreLatency()
@@ -216,18 +214,14 @@ class AppendBatcher:
     def is_full(self) -> bool:
         """Whether no other send may be taken now."""
         group_commit = self._group_commit
-        if group_commit.synchronous:
-            return (
-                group_commit.waiting + len(self.drafts) >= self._most_waiting
-                or group_commit.waiting_bytes >= MAX_WAITING_BYTES
-            )
-        return group_commit.holds_back and self._store.lacks_buffers()
+        return group_commit.synchronous and (
+            group_commit.waiting + len(self.drafts) >= self._most_waiting
+            or group_commit.waiting_bytes >= MAX_WAITING_BYTES
+        )
 
     def overload(self) -> SystemBusy:
         """What a send is answered with while L{is_full}; counts it."""
         self.refused += 1
-        if not self.synchronous:
-            return SystemBusy(NO_BUFFER)
         if self._group_commit.waiting_bytes >= MAX_WAITING_BYTES:
             return SystemBusy(BROKER_BUSY)
         return SystemBusy(OVERLOAD)

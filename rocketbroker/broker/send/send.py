@@ -140,7 +140,7 @@ class Sending:
         self._prepared = prepared
         self._checks = SendChecks(topics, groups, options, most_bytes, wall_ms)
         self._synchronous = batcher.synchronous
-        self._bounded = batcher.bounded
+        self._bounded = batcher.synchronous
         self._added = {
             "MSG_REGION": options.region_id,
             "TRACE_ON": "true" if options.trace_on else "false",

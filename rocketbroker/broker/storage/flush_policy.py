@@ -1,14 +1,11 @@
 # -*- test-case-name: tests.broker.storage.test_flush_policy -*-
-"""When the log is committed, and when log and queues are flushed.
+"""When log and queues are flushed.
 
   - I{The log}, with ASYNC_FLUSH: every flushIntervalCommitLog, if
     flushCommitLogLeastPages have come, and after flushCommitLogThoroughInterval
-    whatever there is. Without flushCommitLogTimed also when it is woken: by a commit,
-    and by an append if wakeFlushWhenPutMessage. SYNC_FLUSH flushes when somebody waits
-    (L{GroupCommit}), and a moment after an append for which nobody does.
-  - I{The commit}, with the transient store pool: every commitIntervalCommitLog, if
-    commitCommitLogLeastPages have come, and after commitCommitLogThoroughInterval
-    whatever there is; also when an append wakes it (wakeCommitWhenPutMessage).
+    whatever there is. Without flushCommitLogTimed also when an append wakes it, if
+    wakeFlushWhenPutMessage. SYNC_FLUSH flushes when a send waits (L{GroupCommit}), and
+    a moment after an append for which none does.
   - I{Queues and checkpoint}: every flushIntervalConsumeQueue those queues for which
     flushConsumeQueueLeastPages have come; all of them the first time and after
     flushConsumeQueueThoroughInterval.
@@ -45,7 +42,7 @@ class FlushPolicy:
         self._store = store
         self._options = options
         self._group_commit = group_commit
-        self._flushed_ms = self._committed_ms = self._now_ms()
+        self._flushed_ms = self._now_ms()
         self._queues_ms: int | None = None
 
     def _now_ms(self) -> int:
@@ -55,24 +52,10 @@ class FlushPolicy:
     def appended(self) -> None:
         """Something was appended a moment ago."""
         options, store = self._options, self._store
-        if self._group_commit.holds_back and options.wake_commit_when_put_message:
-            self.commit()
         if self._group_commit.synchronous:
             if store.flushed_position < store.published_position:
                 self._group_commit.flush_if_idle()
         elif options.wake_flush_when_put_message:
-            self._wake_flush()
-
-    def commit(self) -> None:
-        """Commit what is due."""
-        options = self._options
-        now_ms = self._now_ms()
-        least_pages = options.commit_commit_log_least_pages
-        if now_ms - self._committed_ms >= options.commit_commit_log_thorough_interval:
-            least_pages = 0
-            self._committed_ms = now_ms
-        if self._store.commit(least_pages):
-            self._committed_ms = now_ms
             self._wake_flush()
 
     def _wake_flush(self) -> None:
@@ -82,7 +65,7 @@ class FlushPolicy:
     def flush(self) -> None:
         """Flush what is due of the log (ASYNC_FLUSH)."""
         options, store = self._options, self._store
-        done, end = store.flushed_position, store.committed_position
+        done, end = store.flushed_position, store.published_position
         if end <= done:
             return
         now_ms = self._now_ms()

@@ -24,7 +24,6 @@ from twisted.python.failure import Failure
 
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.config.store import StoreOptions
-from rocketbroker.store.commitlog.bufferpool import holds_back
 from rocketbroker.store.interfaces import Draft, IStore
 from rocketbroker.wire.codes import ResponseCode
 
@@ -56,7 +55,6 @@ class GroupCommit:
     """Flushes the commit log and releases who waited for it.
 
     @ivar synchronous: whether answers wait for the disk (SYNC_FLUSH).
-    @ivar holds_back: whether readers wait for a commit (transient store pool).
     @ivar waiting: how many drafts wait now.
     @ivar waiting_bytes: how many bytes of the log they are.
     @ivar flushes: how many flushes succeeded.
@@ -74,7 +72,6 @@ class GroupCommit:
         in_thread: InThread,
     ) -> None:
         self.synchronous = options.flush_disk_type == "SYNC_FLUSH"
-        self.holds_back = holds_back(options)
         self.waiting = 0
         self.waiting_bytes = 0
         self.flushes = 0

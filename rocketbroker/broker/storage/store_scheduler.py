@@ -4,7 +4,7 @@
   - I{Dispatch}: a millisecond after an append, as the reference's dispatcher does, so
     that the entries of all turns of that time go into the queues together; and at once
     when a pull asks at the end of a queue. What arrived wakes held pulls.
-  - I{Commit and flush}: L{rocketbroker.broker.storage.flush_policy} says when.
+  - I{Flush}: L{rocketbroker.broker.storage.flush_policy} says when.
   - I{The next segment}: twice a second, and when a load fills what is reserved faster
     than that; making one takes a disk seconds, filling one longer.
   - I{The index}: a step some milliseconds after a dispatch, for all that was dispatched
@@ -104,7 +104,6 @@ class StoreScheduler:
         self._timing = FlushPolicy(clock, store, options, group_commit)
         self._options = options
         self._group_commit = group_commit
-        self._commits: PeriodicCall | None = None
         self.periodic = PeriodicWork(clock)
         group_commit.on_flush(self.appended)
 
@@ -114,9 +113,6 @@ class StoreScheduler:
         if not self._group_commit.synchronous:
             seconds = options.flush_interval_commit_log / 1000.0
             self._every("flush of the commit log", seconds, timing.flush)
-        if self._group_commit.holds_back:
-            seconds = options.commit_interval_commit_log / 1000.0
-            self._commits = self._every("commit", seconds, self._commit)
         seconds = options.flush_interval_consume_queue / 1000.0
         self._every("flush of consume queues", seconds, self._flush_queues)
         self._every("allocation of segments", ALLOCATE_SECONDS, self._allocate)
@@ -189,11 +185,6 @@ class StoreScheduler:
         self._soon = None
         self._refused = False
         self._timing.appended()
-        if self._commits is not None and self._options.wake_commit_when_put_message:
-            # It waits its whole time again, and then everything is due; else what came
-            # soon after a commit would wait for two rounds.
-            self._commits.stop()
-            self._commits.start(self._options.commit_interval_commit_log / 1000.0)
         store = self._store
         if store.lacks_room() and self._clock.seconds() >= self._room_at:
             self._room_at = self._clock.seconds() + HASTE_SECONDS
@@ -205,12 +196,6 @@ class StoreScheduler:
         after = store.dispatched_position
         if before < after < store.published_position and self._soon is None:
             self._soon = self._clock.callLater(0, self._dispatch_soon)
-
-    def _commit(self) -> None:
-        before = self._store.committed_position
-        self._timing.commit()
-        if self._store.committed_position > before:
-            self.appended()
 
     def _clock_dispatch(self, seconds: float) -> None:
         """Dispatch after C{seconds}, not before."""

@@ -127,8 +127,6 @@ class EndTransaction:
         if self._batcher.is_full():
             raise self._batcher.overload()
         store, position = self._store, header.commit_log_offset
-        if position >= store.committed_position:
-            store.commit()
         if store.published_position - position <= WARM_BYTES:
             return self._end(header, half_at(store, position))
         found = self._in_thread(lambda: half_at(store, position))

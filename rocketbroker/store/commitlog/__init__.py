@@ -11,5 +11,4 @@
 - L{scanner}: from record to record, with all checks; L{ordinary}: many ordinary records
   at once; L{resync}: whether the log goes on behind what cannot be read.
 - L{loading}: the files, as a start finds them. L{truncate}: what stands behind the end.
-- L{bufferpool}: the buffers of the transient store pool, counted.
 """

@@ -26,7 +26,6 @@ from rocketbroker.files.blocks import is_bad
 from rocketbroker.records.record_head import MAGIC_BLANK
 from rocketbroker.store.append_lock import AppendLock
 from rocketbroker.store.commitlog.batch_records import advance, measure, retreat
-from rocketbroker.store.commitlog.bufferpool import BufferPool
 from rocketbroker.store.commitlog.encoder import (
     FILLER,
     FILLER_BYTES,
@@ -53,7 +52,6 @@ from rocketbroker.store.interfaces import (
 from rocketbroker.store.running_flags import DISK_FULL, RunningFlags
 from rocketbroker.store.shared_positions import (
     APPENDING,
-    COMMITTED,
     DISPATCHED,
     NEXT,
     PUBLISHED,
@@ -147,13 +145,9 @@ class CommitLog:
         store_host: bytes,
         most_body: int,
         room: Preallocation,
-        pool: BufferPool | None = None,
-        holds_back: bool = False,
         append_crc: bool = False,
     ) -> None:
         """
-        @param pool: the transient store pool, where there is one.
-        @param holds_back: whether what is published waits for a commit.
         @param append_crc: whether each record ends with a CRC of its own.
         """
         assert len(store_host) in (HOST_V4, HOST_V6), store_host
@@ -173,8 +167,6 @@ class CommitLog:
         most = segments.size - FILLER_BYTES
         self._most_record = min(most_body + BESIDE_BODY, most)
         self._most = most_body, self._most_record, most
-        self._pool = pool
-        self._holds_back = holds_back
         # Decided here once, so that nobody else pays for it.
         self._encode = encode_sealed if append_crc else encode
         self._arranged = _roomy_by_queue if append_crc else by_queue
@@ -291,9 +283,6 @@ class CommitLog:
             return last
         if position < last.start:
             return self.segments.find(position)
-        pool = self._pool
-        if pool is not None and pool.fails_fast and pool.is_exhausted(position - 1):
-            return None
         try:
             return self.segments.roll()
         except OSError as error:
@@ -333,8 +322,6 @@ class CommitLog:
         view = self._positions.view
         hint = Hint(view[PUBLISHED], end, store_ms, drafts)
         view[PUBLISHED] = end
-        if not self._holds_back:
-            view[COMMITTED] = end
         view[APPENDING] = 0
         self.appended_messages += len(drafts) + self._in_batches
         self.appended_bytes += end - runs[0].start
@@ -380,8 +367,6 @@ class CommitLog:
         with contextlib.suppress(OSError):
             if is_bad(segment.file, 1, published - segment.start):
                 view[PUBLISHED] = segment.end
-                if not self._holds_back:
-                    view[COMMITTED] = segment.end
 
     def _append_singly(self, runs: list[Run], store_ms: int) -> None:
         """Append again one by one, as one of them cannot be encoded."""

@@ -34,9 +34,9 @@ from rocketbroker.store.dispatch.replaying import replay
 from rocketbroker.store.interfaces import Arrival, Draft, Placed
 from rocketbroker.store.running_flags import WRITE_LOGICS_QUEUE_ERROR, RunningFlags
 from rocketbroker.store.shared_positions import (
-    COMMITTED,
     DISPATCHED,
     FLUSHED,
+    PUBLISHED,
     SharedPositions,
 )
 
@@ -95,7 +95,7 @@ class Dispatcher:
         self._positions = positions
         self._flags = flags
         self._find_queue = find_queue
-        self._limit_word = FLUSHED if only_flushed else COMMITTED
+        self._limit_word = FLUSHED if only_flushed else PUBLISHED
         self._touched: list[Queue] = []
         self._known: dict[tuple[bytes, int], Queue] = {}
         self.extends = False

@@ -28,11 +28,11 @@ from rocketbroker.store.reader.log import LogFiles
 from rocketbroker.store.reader.queue import QueueReader
 from rocketbroker.store.reader.unreadable import ReadFiles
 from rocketbroker.store.shared_positions import (
-    COMMITTED,
     END,
     FIRST_SLOT,
     MAX,
     MIN,
+    PUBLISHED,
     QUEUES,
     QUEUES_NAME,
     SLOT_WORDS,
@@ -162,7 +162,7 @@ class StoreReader:
         """Where the log is not to be read: what is committed, or the files, end."""
         end = self.log.segments[-1].end if self.log.segments else 0
         if self._words is not None:
-            return min(end, self._words.view[COMMITTED])
+            return min(end, self._words.view[PUBLISHED])
         return end
 
     def entries(
@@ -350,7 +350,7 @@ class StoreReader:
         segment = self._find(position)
         end = segment.end
         if self._words is not None:
-            end = min(end, self._words.view[COMMITTED])
+            end = min(end, self._words.view[PUBLISHED])
         if size <= 0 or position + size > end:
             raise Broken(f"its entry says {size} bytes")
         wanted = min(max(size, WINDOW), end - position)

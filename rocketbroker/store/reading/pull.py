@@ -46,7 +46,6 @@ from rocketbroker.store.interfaces import (
 from rocketbroker.store.reading.checked_read import CheckedRead
 from rocketbroker.store.reading.property_filter import FilteredRead, Look
 from rocketbroker.store.shared_positions import (
-    COMMITTED,
     MAX,
     MIN,
     MIN_POSITION,
@@ -159,7 +158,7 @@ class Reading:
         scan_end = min(end, offset + max(-(-self.scan_bytes // SIZE), asked))
         collector: Collector | CheckedRead | FilteredRead
         if own and not isinstance(matches, MessageFilter):
-            bounds = view[MIN_POSITION], view[COMMITTED]
+            bounds = view[MIN_POSITION], view[PUBLISHED]
             collector = Collector(self._segments, bounds, (asked, most_bytes))
         else:
             # What others have written may be in a block that cannot be read; through
@@ -207,7 +206,7 @@ class Reading:
     ) -> CheckedRead:
         """What takes the records of one read that have to be checked."""
         view = self._positions.view
-        bounds = view[MIN_POSITION], view[COMMITTED]
+        bounds = view[MIN_POSITION], view[PUBLISHED]
         limits = asked, most_bytes
         return CheckedRead(
             self._segments, self._corruption_log, queue, offset, bounds, limits, cold
@@ -216,7 +215,7 @@ class Reading:
     def look_for(self, queue: Queue, cold: bool, wanted: MessageFilter) -> Look:
         """What looks at the messages of one read."""
         view = self._positions.view
-        bounds = view[MIN_POSITION], view[COMMITTED]
+        bounds = view[MIN_POSITION], view[PUBLISHED]
         return Look(self._segments, bounds, queue.extension, cold, wanted)
 
     def look(
@@ -282,7 +281,7 @@ class Reading:
         if segment is None:
             return None
         low = segment.start
-        limit = min(segment.end, self._positions.view[COMMITTED])
+        limit = min(segment.end, self._positions.view[PUBLISHED])
         stop = positions[-1] + sizes[-1]
         if stop - start == total and start < stop <= limit:
             # One extent, unless entries are wrong in a way that adds up; and then too

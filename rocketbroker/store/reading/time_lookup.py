@@ -18,7 +18,7 @@ from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.corruption_log import CorruptionLog
 from rocketbroker.store.reading.checked_read import given_up
-from rocketbroker.store.shared_positions import COMMITTED, MIN_POSITION, SharedPositions
+from rocketbroker.store.shared_positions import MIN_POSITION, PUBLISHED, SharedPositions
 
 #: The store time of what cannot be read, and one that is later than all others.
 _UNREADABLE: Final = -2
@@ -56,14 +56,14 @@ class TimeLookup:
 
     def _bytes_at(self, position: int) -> bytes:
         view = self._positions.view
-        committed = view[COMMITTED]
-        if not view[MIN_POSITION] <= position <= committed - 8:
+        published = view[PUBLISHED]
+        if not view[MIN_POSITION] <= position <= published - 8:
             return b""
         size = 4
         try:
             head = self._segments.read(position, size, True)
             size = int.from_bytes(head, "big", signed=True)
-            if size <= 0 or position + size > committed:
+            if size <= 0 or position + size > published:
                 return b""
             return self._segments.read(position, size, True)
         except OSError as error:

@@ -76,7 +76,6 @@ from rocketbroker.store.recovery.clean_shutdown import CleanShutdown
 from rocketbroker.store.recovery.log_scan import LogScan
 from rocketbroker.store.recovery.outcome import RecoveryOutcome, Trust
 from rocketbroker.store.shared_positions import (
-    COMMITTED,
     DISPATCHED,
     FLUSHED,
     MIN_POSITION,
@@ -417,7 +416,7 @@ class Recovery:
             if self._trust is not Trust.ALL:
                 self._set_end(queue)
             view[queue.slot + NEXT] = queue.trusted_from = queue.max_offset
-        view[PUBLISHED] = view[COMMITTED] = view[DISPATCHED] = end
+        view[PUBLISHED] = view[DISPATCHED] = end
         view[FLUSHED] = self._start
         return Phase.DONE
 

@@ -8,7 +8,6 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.send import append_batcher
 from rocketbroker.broker.send.append_batcher import SIZE_BOUNDS, QueueSends
-from rocketbroker.errors import SystemBusy
 from rocketbroker.store.interfaces import Draft
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.wire.codes import RequestCode, ResponseCode
@@ -106,20 +105,6 @@ class IntakeTests(SynchronousTestCase):
         self.assertEqual(rig.answers(), [])
         rig.threads.run()
         self.assertEqual([answer.code for answer in rig.answers()], [0])
-
-    def test_noBuffer(self) -> None:
-        """Without a buffer of the transient store pool left, sends of both ways are
-        refused as the reference does it, until a commit gives one back."""
-        rig = self.make(transientStorePoolEnable="true", transientStorePoolSize="1")
-        rig.append(b"x" * 60_000)
-        rig.append(b"x" * 60_000)
-        self.assertFalse(rig.hot(SEND, send_ext(), b"body"))
-        error = self.assertRaises(SystemBusy, rig.begin, SEND, send_ext(), b"body")
-        self.assertEqual(
-            error.remark, "[REJECTREQUEST]system busy, start flow control for a while"
-        )
-        rig.store.commit()
-        self.send(rig, 1)
 
     def test_doesNotWait(self) -> None:
         """Who sets WAIT to false is answered at once, and flushed all the same."""

@@ -1,4 +1,4 @@
-"""Machines that stop at any time, under all settings of commit and flush.
+"""Machines that stop at any time, under all settings of flush.
 
 Random work with the broker's own timing, until the machine or the process stops: what
 producers were promised is there afterwards, and the checkpoint has not said too much.
@@ -33,19 +33,12 @@ T = TypeVar("T")
 #: What the settings are chosen from, the defaults among them.
 CHOICES: dict[str, tuple[object, ...]] = {
     "flush_disk_type": ("ASYNC_FLUSH", "SYNC_FLUSH"),
-    "transient_store_pool_enable": (False, True),
-    "transient_store_pool_size": (1, 2, 5),
-    "fast_fail_if_no_buffer_in_store_pool": (False, True),
     "read_un_committed": (False, True),
     "flush_interval_commit_log": (10, 500),
     "flush_commit_log_timed": (True, False),
     "wake_flush_when_put_message": (False, True),
     "flush_commit_log_least_pages": (4, 0),
     "flush_commit_log_thorough_interval": (10_000, 1000),
-    "commit_interval_commit_log": (200, 1000),
-    "commit_commit_log_least_pages": (4, 0, 100),
-    "commit_commit_log_thorough_interval": (200, 5000),
-    "wake_commit_when_put_message": (True, False),
     "flush_interval_consume_queue": (1000, 100),
     "flush_consume_queue_least_pages": (2, 0, 1),
     "flush_consume_queue_thorough_interval": (60_000, 2000),
@@ -269,7 +262,6 @@ class FlushCrashTests(SynchronousTestCase):
     def test_crashes(self) -> None:
         """With SYNC_FLUSH whoever was told of success was told the truth; with
         ASYNC_FLUSH what the last flush covers is there; a process that is killed loses
-        nothing, with the transient store pool or without; the checkpoint is never ahead
-        of log or queues."""
+        nothing; the checkpoint is never ahead of log or queues."""
         for seed in range(30):
             self.crash(seed)

@@ -1,4 +1,4 @@
-"""When the log is committed, and when log and queues are flushed."""
+"""When log and queues are flushed."""
 
 from __future__ import annotations
 
@@ -26,10 +26,6 @@ class TimingCase(UpkeepCase):
     def is_flushed(self) -> bool:
         """Whether all that was published is on the disk."""
         return self.rig.store.flushed_position == self.rig.store.published_position
-
-    def is_committed(self) -> bool:
-        """Whether all that was published may be read."""
-        return self.rig.store.committed_position == self.rig.store.published_position
 
     def pages(self, count: int) -> None:
         """Append so many pages, and say so."""
@@ -105,86 +101,6 @@ class SynchronousFlushTests(TimingCase):
         self.advance(DISPATCH_SECONDS)
         self.assertEqual(self.group_commit.flushes, 2)
         self.assertTrue(self.is_flushed())
-
-
-class CommitTests(TimingCase):
-    """The transient store pool."""
-
-    def begin_pool(self, **settings: object) -> None:
-        """Begin with a pool."""
-        self.work(transient_store_pool_enable=True, **settings)
-
-    def test_defaults(self) -> None:
-        """A few messages are seen within 200 ms, four pages at once."""
-        self.begin_pool()
-        self.append()
-        self.advance(DISPATCH_SECONDS)
-        self.advance(0.199)
-        self.assertEqual((self.is_committed(), self.arrived), (False, []))
-        self.advance(0.001)
-        self.assertTrue(self.is_committed())
-        self.advance(DISPATCH_SECONDS)
-        self.assertEqual(self.arrived, [(1, 1)])
-        self.pages(4)
-        self.advance(DISPATCH_SECONDS)
-        self.assertEqual(self.arrived[1:], [(2, 1)])
-
-    def test_eachTime(self) -> None:
-        """Each interval commits, also when clocks do not count to a hair."""
-        self.begin_pool()
-        for count in range(1, 20):
-            self.append()
-            self.advance(0.2)
-            self.advance(DISPATCH_SECONDS)
-            self.assertEqual(len(self.arrived), count)
-
-    def test_soonAfterACommit(self) -> None:
-        """A message that comes just behind a commit waits no longer than others, also
-        when that commit was not one of the regular ones."""
-        self.begin_pool()
-        self.advance(0.1)
-        self.pages(4)
-        self.advance(DISPATCH_SECONDS)
-        self.append()
-        self.advance(DISPATCH_SECONDS)
-        self.assertFalse(self.is_committed())
-        self.advance(0.2)
-        self.assertTrue(self.is_committed())
-
-    def test_notWoken(self) -> None:
-        """Without wakeCommitWhenPutMessage four pages wait for the interval too."""
-        self.begin_pool(wake_commit_when_put_message=False)
-        self.pages(4)
-        self.advance(0.199)
-        self.assertFalse(self.is_committed())
-        self.advance(0.001)
-        self.assertTrue(self.is_committed())
-
-    def test_thorough(self) -> None:
-        """Less than the least pages waits for the thorough interval, if that is longer
-        than the other."""
-        self.begin_pool(commit_commit_log_thorough_interval=1000)
-        self.append()
-        self.advance(DISPATCH_SECONDS)
-        for _ in range(9):
-            self.advance(0.1)
-        self.assertFalse(self.is_committed())
-        self.advance(0.1)
-        self.assertTrue(self.is_committed())
-
-    def test_wakesFlush(self) -> None:
-        """A commit wakes the flush, unless that is timed; and it flushes no more than
-        is committed."""
-        for timed in (True, False):
-            self.begin_pool(flush_commit_log_timed=timed)
-            self.pages(4)
-            self.advance(DISPATCH_SECONDS)
-            self.rig.append()
-            self.advance(DISPATCH_SECONDS)
-            store = self.rig.store
-            flushed = 0 if timed else store.committed_position
-            self.assertEqual(store.flushed_position, flushed)
-            self.assertFalse(self.is_committed())
 
 
 class QueueTests(TimingCase):

@@ -54,10 +54,8 @@ class UpkeepCase(SynchronousTestCase):
     def begin(self, **settings: object) -> None:
         """Work with those settings of the store."""
         flush = str(settings.get("flush_disk_type", "ASYNC_FLUSH"))
-        pool = str(settings.get("transient_store_pool_enable", "false")).lower()
         given = {
             "flushDiskType": flush,
-            "transientStorePoolEnable": pool,
             "maxIndexNum": str(settings.get("max_index_num", 1000)),
         }
         self.rig = Rig(given, threads=True)

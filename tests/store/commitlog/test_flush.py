@@ -7,16 +7,12 @@ import errno
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.store.commitlog.checkpoint import Checkpoint
-from rocketbroker.store.message_store import Store
-from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import (
     ROOT,
     SEGMENT,
     START_MS,
     Wall,
-    bodies,
-    draft,
     opened,
     put,
 )
@@ -127,103 +123,8 @@ class FlushTests(SynchronousTestCase):
         return found
 
 
-class CommitTests(SynchronousTestCase):
-    """The transient store pool: what is published is seen when it is committed."""
-
-    def setUp(self) -> None:
-        """A store with a pool."""
-        self.disk = MemoryDisk()
-        self.wall = Wall()
-        self.store = self.opened()
-        self.queue = self.store.queue("T", 0)
-
-    def opened(self, **changes: object) -> Store:
-        """A store with a pool on the disk."""
-        return opened(
-            self.disk, self.wall, **{"transient_store_pool_enable": True, **changes}
-        )
-
-    def append(self, *bodies: bytes) -> None:
-        """Append, and dispatch what can be."""
-        self.store.append([draft(self.queue, body) for body in bodies])
-        self.store.dispatch(100)
-
-    def test_heldBack(self) -> None:
-        """Before the commit nobody sees a message: no queue, no reader by position, no
-        reader in another process; then all do."""
-        self.append(b"one")
-        store = self.store
-        self.assertEqual(store.committed_position, 0)
-        self.assertEqual((self.queue.next_offset, self.queue.max_offset), (1, 0))
-        self.assertIsNone(store.record_at(0))
-        reader = StoreReader(self.disk, ROOT)
-        self.assertEqual(reader.log_end(), 0)
-        self.assertTrue(store.commit())
-        self.assertFalse(store.commit())
-        self.assertEqual(store.committed_position, store.published_position)
-        store.dispatch(100)
-        self.assertEqual(bodies(store, self.queue), [b"one"])
-        self.assertIsNotNone(store.record_at(0))
-        self.assertEqual(reader.log_end(), store.published_position)
-        reader.close()
-
-    def test_leastPages(self) -> None:
-        """Less than the least pages is not committed, so many are, and what has filled
-        a segment is."""
-        self.append(b"x" * 4000)
-        self.assertFalse(self.store.commit(2))
-        self.append(b"x" * 3000)
-        self.assertFalse(self.store.commit(2))
-        self.append(b"x" * 4000)
-        self.assertTrue(self.store.commit(2))
-        self.append(b"x" * 30_000)
-        self.append(b"x" * 30_000)
-        self.assertTrue(self.store.commit(100))
-
-    def test_flush(self) -> None:
-        """What is not committed is not flushed either, and the checkpoint says nothing
-        of it."""
-        self.append(b"one")
-        self.store.commit()
-        committed = self.store.committed_position
-        first_ms = self.wall.now_ms
-        self.wall.now_ms += 5000
-        self.append(b"two")
-        self.assertEqual(self.store.flush(), committed)
-        self.assertEqual(self.store.flushed_position, committed)
-        self.store.flush_queues()
-        checkpoint = Checkpoint(self.disk, ROOT)
-        checkpoint.load()
-        self.assertEqual(checkpoint.physic_ms, first_ms)
-
-    def test_killed(self) -> None:
-        """A process that is killed loses nothing that it has acknowledged."""
-        self.append(b"one", b"two")
-        self.disk.crash(keep_all=True)
-        store = self.opened()
-        self.assertEqual(bodies(store, store.queue("T", 0)), [b"one", b"two"])
-        self.assertEqual(store.committed_position, store.published_position)
-
-    def test_close(self) -> None:
-        """A clean stop commits, flushes and enters all."""
-        self.append(b"one")
-        self.store.close()
-        self.disk.crash()
-        store = self.opened()
-        self.assertEqual(store.recovered.records, 0)
-        self.assertEqual(bodies(store, store.queue("T", 0)), [b"one"])
-
-    def test_synchronous(self) -> None:
-        """With SYNC_FLUSH nothing waits for a commit; and a slave has no pool."""
-        for changes in ({"flush_disk_type": "SYNC_FLUSH"}, {"broker_role": "SLAVE"}):
-            self.disk = MemoryDisk()
-            self.store = self.opened(**changes)
-            self.queue = self.store.queue("T", 0)
-            self.append(b"one")
-            self.assertEqual(
-                self.store.committed_position, self.store.published_position
-            )
-            self.assertFalse(self.store.commit())
+class ReadTests(SynchronousTestCase):
+    """Before a message is flushed."""
 
     def test_readUnCommitted(self) -> None:
         """With SYNC_FLUSH readers wait for the flush, unless they are not to."""
@@ -235,12 +136,3 @@ class CommitTests(SynchronousTestCase):
             store.flush()
             store.dispatch(100)
             self.assertEqual(queue.max_offset, 1)
-
-    def test_withoutPool(self) -> None:
-        """Without the pool what is published is committed."""
-        store = opened()
-        put(store, store.queue("T", 0), b"x")
-        self.assertEqual(store.committed_position, store.published_position)
-        self.assertFalse(store.commit())
-        self.assertIsNone(store.buffers_left())
-        self.assertFalse(store.lacks_buffers())
