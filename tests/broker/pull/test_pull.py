@@ -52,6 +52,7 @@ class AnswerTests(PullCase):
         self.assertTrue(self.rig.hot(PULL, ext))
         self.rig.answers()
         self.assertEqual(self.rig.pulling._not_hot, 0)
+
     def test_emptyBatchQueue(self) -> None:
         """The smallest offset of an empty queue of a topic with batch queues is -1."""
         self.rig.topic("B", 1, attributes={"queue.type": "BatchCQ"})
