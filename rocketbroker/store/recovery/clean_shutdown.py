@@ -9,7 +9,9 @@ removes. If it says more than what stands in a queue, all queues are made again 
 log. Where the log began and ended tells which of its files are missing.
 
 What it says of queues counts only as long as no other broker has appended since: then
-the log has not grown.
+the log has not grown. Another broker may also have deleted a topic. Then the table of
+topics has another version than at the stop, and a queue without entries counts as
+deleted.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ from typing import Final, final
 
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.entries import SIZE
+from rocketbroker.records.names import is_lmq
 from rocketbroker.store.consumequeue.queue import Queue
+from rocketbroker.store.recovery.known_topics import topics_version
 
 NAME: Final = "rocketbroker.ends"
 
@@ -36,13 +40,16 @@ class CleanShutdown:
 
     @ivar first: where the log began by what it says; -1 if nothing is known.
     @ivar published: where the log ended by what it says; the same.
+    @ivar is_undeleted: whether no topic can have been deleted since.
     """
 
     def __init__(self, files: IFiles, root: str) -> None:
         self._files = files
+        self._root = root
         self._path = os.path.join(root, NAME)
         self.first = -1
         self.published = -1
+        self.is_undeleted = False
         self._ends: dict[tuple[str, int], int] = {}
         self._begins: dict[tuple[str, int], int] = {}
 
@@ -60,6 +67,7 @@ class CleanShutdown:
             "published": published,
             "queues": ends,
             "begins": begins,
+            "topics": topics_version(self._files, self._root),
         }
         data = json.dumps(content).encode()
         file = self._files.open(self._path, create=True)
@@ -80,6 +88,8 @@ class CleanShutdown:
             self._ends = {(str(t), int(q)): int(end) for t, q, end in content["queues"]}
             self.published = published
             self.first = int(content["first"])
+            version = topics_version(self._files, self._root)
+            self.is_undeleted = content.get("topics") == version
             begins = content.get("begins", ())
             self._begins = {(str(t), int(q)): int(begin) for t, q, begin in begins}
 
@@ -120,6 +130,8 @@ class CleanShutdown:
             what = ""
             end = self.end_of(queue.topic, queue.queue_id)
             begin = self._begin_of(queue, first)
+            if not (queue.max_offset or self.is_undeleted or is_lmq(queue.topic)):
+                continue
             if queue.max_offset < end and published <= self.published:
                 what = f"ends at offset {queue.max_offset}; it ended at {end}"
             elif begin < _begin(queue):

@@ -226,7 +226,7 @@ class FileVerification:
         after the walk."""
         ends = self._ends
         is_known = self._reader.is_clean and self._good_end <= ends.published
-        return is_known and ends.end_of(topic, queue_id) > 0
+        return is_known and ends.is_undeleted and ends.end_of(topic, queue_id) > 0
 
 
 @final

@@ -11,7 +11,7 @@ from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.message_store import Store
 from rocketbroker.store.recovery.clean_shutdown import NAME
 from rocketbroker.testing.files import MemoryDisk
-from tests.store.accidents import die_at_start, lose_folder
+from tests.store.accidents import change_topics, die_at_start, lose_folder
 from tests.store.stores import ROOT, bodies, opened, put
 
 PATH = f"{ROOT}/{NAME}"
@@ -107,6 +107,34 @@ class EndsTests(SynchronousTestCase):
             store = self.check(10, report=len(gone) % 2)
             put(store, store.queue("T", 0), b"next")
             self.assertEqual(store.queue("T", 0).max_offset, 11)
+            store.close()
+
+    def test_deleted(self) -> None:
+        """It is not where topics have changed since: another broker has deleted its
+        topic. One that has entries yet gets all of them back, and so does a light
+        queue, which is no topic."""
+        for lost in ("", "%LMQ%a", "U"):
+            self.setUp()
+            change_topics(self.disk, 0)
+            store = opened(self.disk)
+            put(store, store.queue("%LMQ%a", 0), b"light", b"light")
+            put(store, store.queue("U", 0), b"other", b"other")
+            put(store, store.queue("V", 0), b"last")
+            store.close()
+            change_topics(self.disk, 1)
+            for queue_id in range(2):
+                lose_folder(self.disk, f"{ROOT}/consumequeue/T/{queue_id}")
+            if lost == "U":
+                path = f"{ROOT}/consumequeue/U/0/{segment_name(0)}"
+                self.disk.open(path).pwrite(bytes(20), 20)
+            elif lost:
+                lose_folder(self.disk, f"{ROOT}/consumequeue/{lost}/0")
+            store = opened(self.disk)
+            self.assertEqual(len(store.report), lost != "")
+            if not lost:
+                self.assertEqual(store.queue("T", 0).max_offset, 0)
+            self.assertEqual(store.queue("%LMQ%a", 0).max_offset, 2)
+            self.assertEqual(store.queue("U", 0).max_offset, 2)
             store.close()
 
     def test_oddNames(self) -> None:
