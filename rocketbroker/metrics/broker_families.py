@@ -1,10 +1,11 @@
 # -*- test-case-name: tests.metrics.test_broker_families -*-
-"""What a broker shows, under the reference's names where it has them.
+"""What a broker shows, under RocketMQ's names where it has them.
 
-The security-metrics sheet, sections 5.3 and 5.4; names that begin with rocketbroker_
-are ours. A store time has to be read from the log, which may wait for the disk; so a
-scrape has two steps: L{BrokerFamilies.prepare} reads all that it will need in a thread,
-and L{BrokerFamilies.collect} makes the families on the reactor's thread.
+C{docs/facts/security-metrics.md 5.3} and C{5.4}; names that begin with rocketbroker_
+are ours. C{docs/metrics.rst} lists all. A store time has to be read from the log,
+which may wait for the disk; so a scrape has two steps: L{BrokerFamilies.prepare} reads
+all that it will need in a thread, and L{BrokerFamilies.collect} makes the families on
+the reactor's thread.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from rocketbroker.remoting.connection_group import ConnectionGroup
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
-#: How the reference calls the consume types of a heartbeat.
+#: RocketMQ's labels for the consume types of a heartbeat.
 CONSUME_MODES: Final = {
     "CONSUME_ACTIVELY": "pull",
     "CONSUME_PASSIVELY": "push",
@@ -162,10 +163,10 @@ class BrokerFamilies:
             len(broker.groups.configs()),
         )
         filters = broker.filters
-        gauge("rocketbroker_filters", "filters by SQL92", len(filters.all()))
+        gauge("rocketbroker_sql_filters", "SQL92 filters", len(filters.all()))
         samples.counter(
-            "rocketbroker_filters_refused_total",
-            "filters by SQL92 that do not compile, or had no room",
+            "rocketbroker_sql_filters_refused_total",
+            "SQL92 filters that do not compile, or are beyond the limit",
             filters.refused,
         )
 
@@ -217,7 +218,7 @@ class BrokerFamilies:
             }
             self._add_out(samples, pulls.messages, pulls.bytes, labels)
 
-        # The reference counts delivery as the reading of a group of its own.
+        # RocketMQ counts delivery as the pulls of a group of its own.
         schedule = self._broker.schedule
         if (
             schedule.delivered
@@ -234,10 +235,10 @@ class BrokerFamilies:
         self, samples: Samples, messages: int, size: int, labels: dict[str, str]
     ) -> None:
         for name, words, value in (
-            ("messages", "messages handed out", messages),
-            ("throughput", "bytes handed out", size),
+            ("rocketmq_messages_out_total", "messages pulled", messages),
+            ("rocketmq_throughput_out_total", "bytes pulled", size),
         ):
-            samples.counter(f"rocketmq_{name}_out_total", words, value, **labels)
+            samples.counter(name, words, value, **labels)
 
     def _add_delays(self, samples: Samples) -> None:
         schedule = self._broker.schedule
@@ -249,29 +250,33 @@ class BrokerFamilies:
                 delay_level=str(level),
             )
         for name, words, value in (
-            ("delivered", "delayed messages delivered", schedule.delivered),
             (
-                "lost",
-                "delayed messages whose part of the log went before they were due",
+                "rocketbroker_delayed_delivered_total",
+                "delayed messages delivered",
+                schedule.delivered,
+            ),
+            (
+                "rocketbroker_delayed_lost_total",
+                "delayed messages that retention removed before they were due",
                 schedule.lost,
             ),
             (
-                "unreadable",
-                "delayed messages that cannot be read or say not where they belong",
+                "rocketbroker_delayed_unreadable_total",
+                "delayed messages that cannot be read, or have no topic to go to",
                 schedule.unreadable,
             ),
             (
-                "refused",
-                "delayed messages that the store never takes: too large",
+                "rocketbroker_delayed_refused_total",
+                "delayed messages that are too large for the store",
                 schedule.refused,
             ),
             (
-                "retries",
-                "deliveries that the store did not take and that were tried again",
+                "rocketbroker_delayed_retries_total",
+                "deliveries that the store refused and that were tried again",
                 schedule.failures,
             ),
         ):
-            samples.counter(f"rocketbroker_delayed_{name}_total", words, value)
+            samples.counter(name, words, value)
 
     def _add_connections(self, samples: Samples) -> None:
         broker = self._broker
@@ -297,7 +302,7 @@ class BrokerFamilies:
         for (kind, new), count in diagnosis.counts().items():
             samples.gauge(
                 "rocketbroker_group_problems",
-                "what is wrong with consumer groups now; new: for some minutes only",
+                "problems of consumer groups now; new: for some minutes only",
                 count,
                 kind=kind,
                 new=text_of(new),
@@ -305,14 +310,14 @@ class BrokerFamilies:
         for kind, count in diagnosis.found.items():
             samples.counter(
                 "rocketbroker_group_problems_found_total",
-                "what was found to be wrong with consumer groups since the start",
+                "problems of consumer groups found since the start",
                 count,
                 kind=kind,
             )
 
         samples.counter(
             "rocketbroker_pulls_refused_total",
-            "pulls that were refused because the group or the topic may not be read",
+            "pulls refused because the group or the topic may not be read",
             diagnosis.refusals.count,
         )
 
@@ -345,28 +350,32 @@ class BrokerFamilies:
                 "is_system": text_of(system or is_system_group(lag.group)),
             }
             for name, words, value in (
-                ("lag_messages", "stored, not committed", lag.behind),
-                ("inflight_messages", "pulled, not committed", lag.in_flight),
-                ("ready_messages", "stored, not pulled", lag.ready),
+                ("rocketmq_consumer_lag_messages", "stored, not committed", lag.behind),
                 (
-                    "lag_latency_milliseconds",
+                    "rocketmq_consumer_inflight_messages",
+                    "pulled, not committed",
+                    lag.in_flight,
+                ),
+                ("rocketmq_consumer_ready_messages", "stored, not pulled", lag.ready),
+                (
+                    "rocketmq_consumer_lag_latency_milliseconds",
                     "age of the oldest message that is not committed",
                     lag.age(self._times, now, pulled=False),
                 ),
                 (
-                    "queueing_latency_milliseconds",
+                    "rocketmq_consumer_queueing_latency_milliseconds",
                     "age of the oldest message that is not pulled",
                     lag.age(self._times, now, pulled=True),
                 ),
             ):
-                samples.gauge(f"rocketmq_consumer_{name}", words, value, **labels)
+                samples.gauge(name, words, value, **labels)
 
     def _add_disk(self, samples: Samples) -> None:
         store = self._broker.store
         for name, words, value in (
             (
                 "rocketbroker_storage_disk_ratio",
-                "how full the log's disk is, 0 to 1",
+                "used part of the commit log's disk, 0 to 1",
                 store.disk_usage(),
             ),
             (
@@ -376,17 +385,17 @@ class BrokerFamilies:
             ),
             (
                 "rocketbroker_storage_running_flags",
-                "what the store cannot do, as the sum of RocketMQ's bits",
+                "the store's running flags, as the sum of RocketMQ's bits",
                 store.flags.bits,
             ),
             (
                 "rocketmq_storage_size_bytes",
-                "bytes that are used where the store is, by whomever",
+                "bytes that are used on the store's disk, by all programs",
                 store.space.queues.total - store.space.queues.usable,
             ),
             (
                 "rocketbroker_storage_disk_free_bytes",
-                "bytes that are free where the log is",
+                "bytes that are free on the commit log's disk",
                 store.space.log.usable,
             ),
         ):
@@ -394,22 +403,22 @@ class BrokerFamilies:
         cleaner = store.cleaner
         for name, words, value in (
             (
-                "log_files_removed",
-                "files of the log that were removed",
+                "rocketbroker_commit_log_files_removed_total",
+                "commit log files removed by retention",
                 cleaner.removed_segments,
             ),
             (
-                "queue_files_removed",
-                "files of queues and index that were removed",
+                "rocketbroker_queue_files_removed_total",
+                "consume queue and index files removed by retention",
                 cleaner.removed_files,
             ),
             (
-                "removals_refused",
-                "removals of files that the system has refused",
+                "rocketbroker_file_removal_failures_total",
+                "files that could not be removed",
                 cleaner.failures,
             ),
         ):
-            samples.counter(f"rocketbroker_{name}_total", words, value)
+            samples.counter(name, words, value)
 
     def _add_store(self, samples: Samples) -> None:
         broker, store = self._broker, self._broker.store
@@ -418,22 +427,22 @@ class BrokerFamilies:
         for name, words, value in (
             (
                 "rocketmq_storage_flush_behind_bytes",
-                "bytes of the log that are not on the disk yet",
+                "bytes of the commit log that are not on the disk yet",
                 published - store.flushed_position,
             ),
             (
                 "rocketmq_storage_dispatch_behind_bytes",
-                "bytes of the log that are not in the queues yet",
+                "bytes of the commit log that are not dispatched yet",
                 published - store.dispatched_position,
             ),
             (
                 "rocketbroker_storage_index_behind_bytes",
-                "bytes of the log that are not in the index of keys yet",
+                "bytes of the commit log that are not in the index yet",
                 store.index_behind,
             ),
             (
-                "rocketbroker_storage_log_bytes",
-                "bytes of the log from its oldest segment on",
+                "rocketbroker_storage_commit_log_bytes",
+                "bytes of the commit log from its oldest segment on",
                 published - store.min_position,
             ),
         ):
@@ -441,35 +450,63 @@ class BrokerFamilies:
         if self._oldest > 0:
             samples.gauge(
                 "rocketmq_storage_message_reserve_time_milliseconds",
-                "age of the oldest message of the log",
+                "age of the oldest message in the commit log",
                 max(0, self._wall_ms() - self._oldest),
                 **DISK,
             )
         for name, words, value in (
             (
-                "sends_refused",
-                "sends turned away: too many wait",
+                "rocketbroker_sends_refused_total",
+                "sends refused because too many wait",
                 broker.batcher.refused,
             ),
-            ("sends_failed", "sends that were not stored", broker.batcher.failed),
-            ("flushes", "times that the log was put on the disk", group_commit.flushes),
-            ("flush_failures", "flushes that failed", group_commit.failures),
-            ("upkeep_failures", "store steps that failed", broker.scheduler.failures),
-            ("index_failures", "index steps that failed", store.index_failures),
             (
-                "corrupt_records",
-                "records that are not what was written and are not handed out",
+                "rocketbroker_sends_failed_total",
+                "sends that were not stored",
+                broker.batcher.failed,
+            ),
+            (
+                "rocketbroker_flushes_total",
+                "flushes of the commit log",
+                group_commit.flushes,
+            ),
+            (
+                "rocketbroker_flush_failures_total",
+                "flushes that failed",
+                group_commit.failures,
+            ),
+            (
+                "rocketbroker_store_scheduler_failures_total",
+                "steps of the store's regular work that failed",
+                broker.scheduler.failures,
+            ),
+            (
+                "rocketbroker_index_failures_total",
+                "writes of the index that failed",
+                store.index_failures,
+            ),
+            (
+                "rocketbroker_corrupt_records_total",
+                "corrupt records found, which consumers do not get",
                 store.corrupt_records,
             ),
             (
-                "discarded_bytes",
-                "bytes of the log that the start gave up",
+                "rocketbroker_discarded_bytes_total",
+                "bytes of the commit log that recovery discarded",
                 store.discarded_bytes,
             ),
-            ("pulls_held", "held pulls that a message woke", broker.long_polling.woken),
-            ("pulls_cold", "pulls that waited for the disk", broker.pulling.cold_pulls),
+            (
+                "rocketbroker_long_polling_woken_total",
+                "held pulls that a message woke",
+                broker.long_polling.woken,
+            ),
+            (
+                "rocketbroker_cold_pulls_total",
+                "pulls that waited for a read of the disk",
+                broker.pulling.cold_pulls,
+            ),
         ):
-            samples.counter(f"rocketbroker_{name}_total", words, value)
+            samples.counter(name, words, value)
         add_periodic(samples, broker)
         add_limits(samples, broker)
         self._add_followers(samples)
@@ -478,7 +515,7 @@ class BrokerFamilies:
         for follower in self._broker.log_subscribers.all:
             samples.gauge(
                 "rocketbroker_follower_behind_bytes",
-                "bytes of the log that a follower has not seen yet",
+                "bytes of the commit log that a follower has not seen yet",
                 follower.behind_bytes(),
                 follower=follower.name,
             )
@@ -490,7 +527,7 @@ class BrokerFamilies:
             )
             samples.counter(
                 "rocketbroker_follower_lost_bytes_total",
-                "bytes that were gone, or broken, before a follower saw them",
+                "bytes removed, or corrupt, before a follower saw them",
                 follower.lost_bytes,
                 follower=follower.name,
             )

@@ -13,7 +13,7 @@ def add_periodic(samples: Samples, broker: Broker) -> None:
         for call in part.periodic.calls:
             samples.counter(
                 "rocketbroker_periodic_failures_total",
-                "times that a periodic work failed; it goes on",
+                "failures of periodic work, which goes on",
                 call.failures,
                 work=call.name,
             )

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.metrics.test_lag -*-
-"""How far consumer groups are behind: the security-metrics sheet, section 5.3."""
+"""How far consumer groups are behind: C{docs/facts/security-metrics.md 5.3}."""
 
 from __future__ import annotations
 

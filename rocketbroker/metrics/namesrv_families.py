@@ -31,29 +31,53 @@ class NameServerFamilies:
         table, brokers, lookups = server.routes, server.brokers, server.lookups
         samples = Samples({"node_type": "nameserver"})
         for name, words, value in (
-            ("topics", "topics that have a route", len(table.topics)),
-            ("brokers", "brokers that are alive", len(table.live)),
-            ("clusters", "clusters", len(table.clusters)),
-        ):
-            samples.gauge(f"rocketbroker_namesrv_{name}", words, value)
-        for name, words, value in (
-            ("registrations", "registrations accepted", brokers.registered),
-            ("registrations_refused", "registrations refused", brokers.refused),
-            ("brokers_expired", "brokers silent for too long", brokers.expired),
-            ("brokers_lost", "brokers whose connection went", brokers.lost),
             (
-                "scans_failed",
+                "rocketbroker_namesrv_topics",
+                "topics that have a route",
+                len(table.topics),
+            ),
+            ("rocketbroker_namesrv_brokers", "brokers that are alive", len(table.live)),
+            ("rocketbroker_namesrv_clusters", "clusters", len(table.clusters)),
+        ):
+            samples.gauge(name, words, value)
+        for name, words, value in (
+            (
+                "rocketbroker_namesrv_registrations_total",
+                "registrations accepted",
+                brokers.registered,
+            ),
+            (
+                "rocketbroker_namesrv_registrations_refused_total",
+                "registrations refused",
+                brokers.refused,
+            ),
+            (
+                "rocketbroker_namesrv_brokers_expired_total",
+                "brokers that were silent for too long",
+                brokers.expired,
+            ),
+            (
+                "rocketbroker_namesrv_brokers_lost_total",
+                "brokers whose connection was closed",
+                brokers.lost,
+            ),
+            (
+                "rocketbroker_namesrv_scans_failed_total",
                 "scans for silent brokers that failed",
                 server.scan.failures,
             ),
-            ("routes_found", "routes answered", lookups.found),
             (
-                "routes_missing",
-                "routes asked for that are not there",
+                "rocketbroker_namesrv_routes_found_total",
+                "routes answered",
+                lookups.found,
+            ),
+            (
+                "rocketbroker_namesrv_routes_not_found_total",
+                "requests for routes that do not exist",
                 lookups.not_found,
             ),
         ):
-            samples.counter(f"rocketbroker_namesrv_{name}_total", words, value)
+            samples.counter(name, words, value)
         for port, group in self._ports.items():
             add_port(samples, port, group)
         return samples.families()

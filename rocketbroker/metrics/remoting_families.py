@@ -1,8 +1,8 @@
 # -*- test-case-name: tests.metrics.test_remoting_families -*-
 """What the ports of a server count.
 
-The names that begin with rocketmq_ are RocketMQ's (C{docs/facts/security-metrics.md}
-5); those that begin with rocketbroker_ are ours.
+The names that begin with rocketmq_ are RocketMQ's (C{docs/facts/security-metrics.md
+5}); those that begin with rocketbroker_ are ours.
 """
 
 from __future__ import annotations
@@ -17,24 +17,56 @@ from rocketbroker.wire.codes import RequestCode, ResponseCode
 
 #: Counters of a port: attribute, name, what it counts.
 _COUNTS: Final = (
-    ("accepted", "connections_accepted", "connections made"),
-    ("broken", "connections_broken", "connections closed for breaking the protocol"),
-    ("idle", "connections_idle", "connections closed because nothing moved on them"),
+    ("accepted", "rocketbroker_connections_accepted_total", "connections accepted"),
+    (
+        "broken",
+        "rocketbroker_connections_broken_total",
+        "connections closed because the peer broke the protocol",
+    ),
+    (
+        "idle",
+        "rocketbroker_connections_idle_total",
+        "connections closed because they were idle",
+    ),
     (
         "unfinished",
-        "connections_unfinished",
+        "rocketbroker_connections_unfinished_total",
         "connections closed because unfinished frames took too much memory",
     ),
-    ("refused", "connections_refused", "connections that could not be accepted"),
-    ("lost", "connections_lost", "connections that the peer or the network ended"),
-    ("frames_in", "frames_in", "whole frames received"),
-    ("frames_out", "frames_out", "frames sent"),
-    ("bytes_in", "bytes_in", "bytes received"),
-    ("bytes_out", "bytes_out", "bytes sent"),
-    ("stray", "stray_responses", "responses that nobody waited for"),
-    ("failed", "requests_failed", "requests whose responder failed"),
-    ("overloaded", "requests_overloaded", "requests refused: too many under way"),
-    ("congestions", "congestions", "times that a peer was not read until it read"),
+    (
+        "refused",
+        "rocketbroker_connections_refused_total",
+        "connections that could not be accepted",
+    ),
+    (
+        "lost",
+        "rocketbroker_connections_lost_total",
+        "connections that the peer or the network ended",
+    ),
+    ("frames_in", "rocketbroker_frames_in_total", "frames received"),
+    ("frames_out", "rocketbroker_frames_out_total", "frames sent"),
+    ("bytes_in", "rocketbroker_bytes_in_total", "bytes received"),
+    ("bytes_out", "rocketbroker_bytes_out_total", "bytes sent"),
+    (
+        "stray",
+        "rocketbroker_stray_responses_total",
+        "responses without a request that waits for them",
+    ),
+    (
+        "failed",
+        "rocketbroker_requests_failed_total",
+        "requests whose responder failed",
+    ),
+    (
+        "overloaded",
+        "rocketbroker_requests_overloaded_total",
+        "requests refused because too many were under way",
+    ),
+    (
+        "congestions",
+        "rocketbroker_backpressure_total",
+        "times that reading from a peer was paused because it did not read",
+    ),
 )
 
 
@@ -72,13 +104,13 @@ def add_port(
     )
     for attribute, name, words in _COUNTS:
         value = getattr(group.counts, attribute)
-        samples.counter(f"rocketbroker_{name}_total", words, value, port=port)
+        samples.counter(name, words, value, port=port)
     if not latencies:
         return
     for (request, response), found in sorted(group.table.latencies.items()):
         samples.histogram(
             "rocketmq_rpc_latency_milliseconds",
-            "from the arrival of a request to its answer",
+            "from the arrival of a request to its response",
             LATENCY_BOUNDS_MS,
             found.buckets,
             found.total_ms,

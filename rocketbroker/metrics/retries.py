@@ -1,9 +1,9 @@
 # -*- test-case-name: tests.metrics.test_retries -*-
-"""What consumers failed at, as Prometheus sees it.
+"""Messages sent back and dead letters, as Prometheus sees them.
 
-RocketMQ's family: the metrics sheet, section 5.3, group L. There a dead letter that a
-client sent itself counts for the group of the client's producer, which is the same for
-all clients, and for the retry topic; here for the group that gave it up, and for the
+RocketMQ's family: C{docs/facts/security-metrics.md 5.3}, group L. There a dead letter
+that a client sent itself counts for the group of the client's producer, which is the
+same for all clients, and for the retry topic; here for the consumer group, and for the
 topic that it came from.
 """
 
@@ -19,12 +19,12 @@ from rocketbroker.records.names import is_system_group
 def add_dead_letters(
     samples: Samples, counts: FailureCounts, topics: TopicTable
 ) -> None:
-    """Add what groups gave up."""
+    """Add the dead letters of each group."""
     for (group, topic), count in counts.messages.items():
         system = topics.is_system(topic) or is_system_group(group)
         samples.counter(
             "rocketmq_send_to_dlq_messages_total",
-            "messages that were given up",
+            "messages that became dead letters",
             count,
             consumer_group=group,
             topic=topic,
@@ -33,11 +33,11 @@ def add_dead_letters(
 
 
 def add_sent_back(samples: Samples, send_back: SendBack) -> None:
-    """Add what consumers gave back."""
+    """Add the messages that consumers sent back."""
     for (group, topic), count in send_back.counts.messages.items():
         samples.counter(
             "rocketbroker_sent_back_messages_total",
-            "messages that consumers gave back, stored again",
+            "messages that consumers sent back, stored again",
             count,
             consumer_group=group,
             topic=topic,

@@ -1,8 +1,8 @@
 # -*- test-case-name: tests.metrics.test_transactions -*-
-"""Transactions as Prometheus sees them: RocketMQ's families, and what is ours.
+"""Transactions as Prometheus sees them: RocketMQ's families, and ours.
 
-RocketMQ's: the metrics sheet, section 5.3, group T. The histogram counts seconds, as
-its bounds say and its name does not.
+RocketMQ's: C{docs/facts/security-metrics.md 5.3}, group T. The histogram counts
+seconds, as its bounds say and its name does not.
 """
 
 from __future__ import annotations
@@ -22,11 +22,18 @@ def add_transactions(samples: Samples, transactions: Transactions) -> None:
             topic=topic,
         )
         for name, words, value in (
-            ("commit", "transactions committed", counts.commits),
-            ("rollback", "transactions rolled back", counts.rollbacks),
+            (
+                "rocketmq_commit_messages_total",
+                "transactions committed",
+                counts.commits,
+            ),
+            (
+                "rocketmq_rollback_messages_total",
+                "transactions rolled back",
+                counts.rollbacks,
+            ),
         ):
-            family = f"rocketmq_{name}_messages_total"
-            samples.counter(family, words, value, topic=topic)
+            samples.counter(name, words, value, topic=topic)
         if counts.commits:
             samples.histogram(
                 "rocketmq_finish_message_latency_milliseconds",
@@ -38,32 +45,40 @@ def add_transactions(samples: Samples, transactions: Transactions) -> None:
             )
     checks = transactions.checks
     for name, words, value in (
-        ("checks_sent", "questions sent to producers", checks.asked),
         (
-            "checks_without_producer",
-            "questions that no producer of the group was there for",
+            "rocketbroker_transaction_checks_sent_total",
+            "half messages checked back with a producer",
+            checks.asked,
+        ),
+        (
+            "rocketbroker_transaction_checks_without_producer_total",
+            "checks that found no producer of the group",
             checks.unasked,
         ),
-        ("discarded", "transactions that were given up", checks.discarded),
         (
-            "unreadable",
-            "half messages that cannot be read or say not where they belong",
+            "rocketbroker_transaction_discarded_total",
+            "half messages discarded after transactionCheckMax checks",
+            checks.discarded,
+        ),
+        (
+            "rocketbroker_transaction_unreadable_total",
+            "half messages that cannot be read, or have no topic to go to",
             checks.unreadable,
         ),
         (
-            "reopened",
-            "ended transactions whose messages a power loss has taken",
+            "rocketbroker_transaction_reopened_total",
+            "ended transactions whose messages were lost with the power",
             transactions.marks.doubted,
         ),
         (
-            "retries",
-            "copies and marks that the store did not take and that are tried again",
+            "rocketbroker_transaction_retries_total",
+            "commits and op messages that the store refused and that are tried again",
             checks.failures + transactions.marks.failures,
         ),
     ):
-        samples.counter(f"rocketbroker_transaction_{name}_total", words, value)
+        samples.counter(name, words, value)
     samples.gauge(
-        "rocketbroker_transaction_marks_waiting",
-        "marks of transactions that the disk has not taken yet",
+        "rocketbroker_transaction_op_messages_waiting",
+        "op messages that are not on the disk yet",
         len(transactions.marks.waiting),
     )

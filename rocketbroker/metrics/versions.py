@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.metrics.test_versions -*-
-"""The names of releases, as metrics show them: the remoting sheet, section 4.4."""
+"""The names of releases, as metrics show them: C{docs/facts/remoting.md 4.4}."""
 
 from __future__ import annotations
 

@@ -265,8 +265,8 @@ class BrokerFamiliesTests(SynchronousTestCase):
                 topic=topic, sub_string=expression, expression_type="SQL92"
             )
             self.broker.filters.register("G", [wanted])
-        self.assertEqual(self.value("rocketbroker_filters"), 1)
-        self.assertEqual(self.value("rocketbroker_filters_refused_total"), 1)
+        self.assertEqual(self.value("rocketbroker_sql_filters"), 1)
+        self.assertEqual(self.value("rocketbroker_sql_filters_refused_total"), 1)
 
     def test_store(self) -> None:
         """How far the disk and the queues are behind, and how full the disk is."""

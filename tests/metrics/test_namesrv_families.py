@@ -24,5 +24,5 @@ class NameServerFamiliesTests(NameServerTestCase):
         self.assertEqual(values["rocketbroker_namesrv_topics"], 2)
         self.assertEqual(values["rocketbroker_namesrv_registrations_total"], 1)
         self.assertEqual(values["rocketbroker_namesrv_routes_found_total"], 1)
-        self.assertEqual(values["rocketbroker_namesrv_routes_missing_total"], 0)
+        self.assertEqual(values["rocketbroker_namesrv_routes_not_found_total"], 0)
         self.assertEqual(values["rocketbroker_namesrv_scans_failed_total"], 0)

@@ -45,4 +45,4 @@ class TransactionFamiliesTests(TransactionCase):
         self.assertEqual(values[name, ""], 0)
         name = "rocketbroker_transaction_checks_without_producer_total"
         self.assertEqual(values[name, ""], 1)
-        self.assertEqual(values["rocketbroker_transaction_marks_waiting", ""], 0)
+        self.assertEqual(values["rocketbroker_transaction_op_messages_waiting", ""], 0)
