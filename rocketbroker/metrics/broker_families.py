@@ -30,6 +30,13 @@ from rocketbroker.metrics.lag import (
 from rocketbroker.metrics.remoting_families import add_port
 from rocketbroker.metrics.retries import add_dead_letters, add_sent_back
 from rocketbroker.metrics.samples import Samples, constant_labels
+from rocketbroker.metrics.store_families import (
+    add_disk,
+    add_followers,
+    add_oldest,
+    add_positions,
+    add_store,
+)
 from rocketbroker.metrics.transactions import add_transactions
 from rocketbroker.metrics.versions import version_name
 from rocketbroker.records.names import (
@@ -50,9 +57,6 @@ CONSUME_MODES: Final = {
     "CONSUME_PASSIVELY": "push",
     "CONSUME_POP": "pop",
 }
-
-#: The labels that all samples of the store have.
-DISK: Final = {"storage_type": "local", "storage_medium": "disk"}
 
 
 def text_of(value: bool) -> str:
@@ -126,8 +130,13 @@ class BrokerFamilies:
             letters = self._broker.dead_letters.counts
             add_dead_letters(samples, letters, self._broker.topics)
         if options.enable_message_store_metrics:
-            self._add_store(samples)
-            self._add_disk(samples)
+            add_positions(samples, self._broker.store)
+            add_store(samples, self._broker)
+            add_oldest(samples, self._oldest, self._wall_ms())
+            add_disk(samples, self._broker.store)
+            add_periodic(samples, self._broker)
+            add_limits(samples, self._broker)
+            add_followers(samples, self._broker)
         if options.enable_transaction_metrics:
             add_transactions(samples, self._broker.transactions)
         for name, group in self._ports.items():
@@ -369,165 +378,3 @@ class BrokerFamilies:
                 ),
             ):
                 samples.gauge(name, words, value, **labels)
-
-    def _add_disk(self, samples: Samples) -> None:
-        store = self._broker.store
-        for name, words, value in (
-            (
-                "rocketbroker_storage_disk_ratio",
-                "used part of the commit log's disk, 0 to 1",
-                store.disk_usage(),
-            ),
-            (
-                "rocketbroker_storage_writable",
-                "1 if messages can be stored, 0 if not",
-                float(store.refusal() is None),
-            ),
-            (
-                "rocketbroker_storage_running_flags",
-                "the store's running flags, as the sum of RocketMQ's bits",
-                store.flags.bits,
-            ),
-            (
-                "rocketmq_storage_size_bytes",
-                "bytes that are used on the store's disk, by all programs",
-                store.space.queues.total - store.space.queues.usable,
-            ),
-            (
-                "rocketbroker_storage_disk_free_bytes",
-                "bytes that are free on the commit log's disk",
-                store.space.log.usable,
-            ),
-        ):
-            samples.gauge(name, words, value, **DISK)
-        cleaner = store.cleaner
-        for name, words, value in (
-            (
-                "rocketbroker_commit_log_files_removed_total",
-                "commit log files removed by retention",
-                cleaner.removed_segments,
-            ),
-            (
-                "rocketbroker_queue_files_removed_total",
-                "consume queue and index files removed by retention",
-                cleaner.removed_files,
-            ),
-            (
-                "rocketbroker_file_removal_failures_total",
-                "files that could not be removed",
-                cleaner.failures,
-            ),
-        ):
-            samples.counter(name, words, value)
-
-    def _add_store(self, samples: Samples) -> None:
-        broker, store = self._broker, self._broker.store
-        group_commit = broker.group_commit
-        published = store.published_position
-        for name, words, value in (
-            (
-                "rocketmq_storage_flush_behind_bytes",
-                "bytes of the commit log that are not on the disk yet",
-                published - store.flushed_position,
-            ),
-            (
-                "rocketmq_storage_dispatch_behind_bytes",
-                "bytes of the commit log that are not dispatched yet",
-                published - store.dispatched_position,
-            ),
-            (
-                "rocketbroker_storage_index_behind_bytes",
-                "bytes of the commit log that are not in the index yet",
-                store.index_behind,
-            ),
-            (
-                "rocketbroker_storage_commit_log_bytes",
-                "bytes of the commit log from its oldest segment on",
-                published - store.min_position,
-            ),
-        ):
-            samples.gauge(name, words, value, **DISK)
-        if self._oldest > 0:
-            samples.gauge(
-                "rocketmq_storage_message_reserve_time_milliseconds",
-                "age of the oldest message in the commit log",
-                max(0, self._wall_ms() - self._oldest),
-                **DISK,
-            )
-        for name, words, value in (
-            (
-                "rocketbroker_sends_refused_total",
-                "sends refused because too many wait",
-                broker.batcher.refused,
-            ),
-            (
-                "rocketbroker_sends_failed_total",
-                "sends that were not stored",
-                broker.batcher.failed,
-            ),
-            (
-                "rocketbroker_flushes_total",
-                "flushes of the commit log",
-                group_commit.flushes,
-            ),
-            (
-                "rocketbroker_flush_failures_total",
-                "flushes that failed",
-                group_commit.failures,
-            ),
-            (
-                "rocketbroker_store_scheduler_failures_total",
-                "steps of the store's regular work that failed",
-                broker.scheduler.failures,
-            ),
-            (
-                "rocketbroker_index_failures_total",
-                "writes of the index that failed",
-                store.index_failures,
-            ),
-            (
-                "rocketbroker_corrupt_records_total",
-                "corrupt records found, which consumers do not get",
-                store.corrupt_records,
-            ),
-            (
-                "rocketbroker_discarded_bytes_total",
-                "bytes of the commit log that recovery discarded",
-                store.discarded_bytes,
-            ),
-            (
-                "rocketbroker_long_polling_woken_total",
-                "held pulls that a message woke",
-                broker.long_polling.woken,
-            ),
-            (
-                "rocketbroker_cold_pulls_total",
-                "pulls that waited for a read of the disk",
-                broker.pulling.cold_pulls,
-            ),
-        ):
-            samples.counter(name, words, value)
-        add_periodic(samples, broker)
-        add_limits(samples, broker)
-        self._add_followers(samples)
-
-    def _add_followers(self, samples: Samples) -> None:
-        for follower in self._broker.log_subscribers.all:
-            samples.gauge(
-                "rocketbroker_follower_behind_bytes",
-                "bytes of the commit log that a follower has not seen yet",
-                follower.behind_bytes(),
-                follower=follower.name,
-            )
-            samples.counter(
-                "rocketbroker_follower_failures_total",
-                "times that a follower failed",
-                follower.failures,
-                follower=follower.name,
-            )
-            samples.counter(
-                "rocketbroker_follower_lost_bytes_total",
-                "bytes removed, or corrupt, before a follower saw them",
-                follower.lost_bytes,
-                follower=follower.name,
-            )
