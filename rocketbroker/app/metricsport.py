@@ -154,6 +154,7 @@ def broker_site(
             families.collect,
             families.prepare,
             broker.store.refusal,
+            broker.problems,
             {b"problems": ProblemsResource(broker.diagnosis.to_json)},
         )
 
@@ -170,6 +171,8 @@ def namesrv_site(
         from rocketbroker.metrics.site import metrics_site
 
         families = NameServerFamilies(server, ports)
-        return metrics_site(families.collect, lambda: succeed(None), lambda: None)
+        return metrics_site(
+            families.collect, lambda: succeed(None), lambda: None, tuple
+        )
 
     return make

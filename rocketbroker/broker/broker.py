@@ -144,10 +144,11 @@ class Broker(Parts):
         says so.
         """
         found = [file.problem for file in self.files if file.problem]
-        if self.topics.is_full:
+        limit, count = self.topics.limit, len(self.topics.names())
+        if count >= limit.most:
             found.append(
-                f"There are {len(self.topics.names())} topics, so no more are created "
-                "by sending to them; delete those that nobody uses, or raise the limit."
+                f"There are {count} topics, so no more are created by sending to them; "
+                f"delete those that nobody uses, or raise {limit.key}."
             )
         return found
 

@@ -9,7 +9,7 @@ broker that nobody scrapes neither waits for it at start nor pays for it in memo
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, final
 
 from twisted.internet.defer import Deferred
@@ -32,7 +32,10 @@ Prepare = Callable[[], Deferred[None]]
 #: Why the server cannot do its work, in words; None: it can.
 Health = Callable[[], "str | None"]
 
-#: A scrape is one short request; who sends nothing for so long (in seconds) is gone.
+#: What an operator has to mend while the server works: sentences.
+Troubles = Callable[[], Sequence[str]]
+
+#: A scrape is one short request; a connection idle for so long (in s) is closed.
 IDLE_SECONDS: Final = 60
 
 
@@ -118,22 +121,27 @@ def wanted_names(request: Request) -> frozenset[str]:
 
 @final
 class HealthResource(Resource):
-    """`/healthz`: 200 `ok`, or 503 and the reason."""
+    """`/healthz`: 200 `ok`, or 503 and the reason.
+
+    A server that works may still have something to mend: a line for each such thing
+    follows, and the status stays 200, so that nobody takes the server away.
+    """
 
     isLeaf = True
 
-    def __init__(self, health: Health) -> None:
+    def __init__(self, health: Health, troubles: Troubles) -> None:
         super().__init__()
         self._health = health
+        self._troubles = troubles
 
     def render_GET(self, request: Request) -> bytes:
         """One look."""
         request.setHeader(b"Content-Type", b"text/plain; charset=utf-8")
         reason = self._health()
-        if reason is None:
-            return b"ok\n"
-        request.setResponseCode(503)
-        return reason.encode() + b"\n"
+        if reason is not None:
+            request.setResponseCode(503)
+        lines = [reason or "ok", *self._troubles()]
+        return "".join(f"{line}\n" for line in lines).encode()
 
     def render_HEAD(self, request: Request) -> bytes:
         """The same without the text, which Twisted would warn of."""
@@ -162,6 +170,7 @@ def metrics_site(
     collect: Collect,
     prepare: Prepare,
     health: Health,
+    troubles: Troubles,
     pages: Mapping[bytes, IResource] | None = None,
 ) -> Site:
     """The site to listen with on the metrics port.
@@ -170,7 +179,7 @@ def metrics_site(
     """
     root = _Root()
     root.putChild(b"metrics", MetricsResource(collect, prepare))
-    root.putChild(b"healthz", HealthResource(health))
+    root.putChild(b"healthz", HealthResource(health, troubles))
     for name, resource in (pages or {}).items():
         root.putChild(name, resource)
     site = _QuietSite(root)

@@ -275,7 +275,7 @@ class BrokerTests(WeekCase):
             broker = self.running()
         (problem,) = broker.problems()
         self.assertIn("/store/config/consumerFilter.json could not be read", problem)
-        broker.topics._most_made = 0
+        broker.topics.limit.most = 0
         problem = broker.problems()[1]
         self.assertIn("no more are created by sending to them", problem)
 

@@ -47,7 +47,7 @@ class ProblemsTests(SynchronousTestCase):
         """Head and body of the answer to a GET."""
         resource = ProblemsResource(lambda: self.value)
         site = metrics_site(
-            list, lambda: succeed(None), lambda: None, {b"problems": resource}
+            list, lambda: succeed(None), lambda: None, list, {b"problems": resource}
         )
         site.startFactory()
         self.addCleanup(site.stopFactory)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.openmetrics import parser as openmetrics
@@ -30,6 +30,7 @@ class SiteTests(SynchronousTestCase):
     """Requests as Prometheus and load balancers send them."""
 
     reason: str | None = None
+    troubles: Sequence[str] = ()
     prepared: Deferred[None] | None = None
 
     def get(
@@ -37,7 +38,10 @@ class SiteTests(SynchronousTestCase):
     ) -> tuple[bytes, bytes]:
         """Head and body of the answer to a request."""
         site = metrics_site(
-            families, lambda: self.prepared or succeed(None), lambda: self.reason
+            families,
+            lambda: self.prepared or succeed(None),
+            lambda: self.reason,
+            lambda: self.troubles,
         )
         site.startFactory()
         self.addCleanup(site.stopFactory)
@@ -101,6 +105,17 @@ class SiteTests(SynchronousTestCase):
         head, body = self.get("/healthz")
         self.assertIn(b"503", head)
         self.assertEqual(body, b"disk full: /store\n")
+
+    def test_troubles(self) -> None:
+        """What is to be mended is told, whether the server can work or not."""
+        self.troubles = ["a table is damaged", "the limit is reached"]
+        head, body = self.get("/healthz")
+        self.assertIn(b"200 OK", head)
+        self.assertEqual(body, b"ok\na table is damaged\nthe limit is reached\n")
+        self.reason = "disk full"
+        head, body = self.get("/healthz")
+        self.assertIn(b"503", head)
+        self.assertTrue(body.startswith(b"disk full\na table"))
 
     def test_head(self) -> None:
         """A probe with HEAD gets the status alone, and nothing is logged."""
