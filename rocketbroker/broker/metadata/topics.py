@@ -205,6 +205,11 @@ class TopicTable:
             self._check_limit(name)
         return self.ensure(name, 1, sys_flag=flag)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether sends create no more topics."""
+        return len(self._configs) >= self.limit.most
+
     def _check_limit(self, name: str) -> None:
         limit = self.limit
         if not limit.allows(len(self._configs), name):
