@@ -14,19 +14,19 @@ Two ports of one broker are two servers, with two tables, on one hub. Asking::
     client = RemotingClient(reactor, options)
     response = yield client.invoke("host:port", Command(...), timeout)
 
-The reactor may be a L{rocketbroker.testing.network.MemoryNetwork} (servers without a
-hub, then). What the modules are:
+The reactor may be a L{rocketbroker.testing.network.MemoryNetwork}; a server has no hub
+then. The modules, in the order in which a request meets them:
 
-  - C{interfaces}: what a responder sees of a connection, and registers with
-  - C{table}, C{counts}: responders by request code; what connections count
-  - C{turns}: what is done once per turn; C{periodic}: work in periods
-  - C{connection_group}: what all connections of one server or client share: limits,
-    idleness
-  - C{response_table}: requests that wait for answers, and their time-outs
-  - C{command_channel}: what a connection does with commands
-  - C{hub}, C{hubconnection}: its bytes through one epoll for all data connections
-  - C{protocol}: its bytes through a Twisted transport
-  - C{listener}, C{server}: a port
-  - C{client}: requests to addresses
+  - C{server}, C{listener}: a port; accepting connections
+  - C{hub}, C{hubconnection}: bytes in and out, through one epoll for all connections
+  - C{protocol}: bytes in and out through a Twisted transport: TLS, clients, tests
+  - C{command_channel}: commands: a request to its responder, a response to its request
+  - C{table}: the responders by request code, and how long they took
+  - C{response_table}: our own requests that wait for responses
+  - C{connection_group}: limits, idle time and counters (C{counts}) of one port or
+    client
+  - C{client}: requests to addresses, over one connection for each
+  - C{interfaces}: connection and table as responders see them
+  - C{turns}, C{periodic}: work at the end of each turn; work in periods
   - C{addresses}: addresses as text and bytes
 """

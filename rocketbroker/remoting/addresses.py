@@ -21,9 +21,9 @@ _MAPPED_V4 = bytes(10) + b"\xff\xff"
 def packed_address(host: str) -> bytes:
     """The 4 or 16 bytes of an address; of a name, or none at all, four zeros.
 
-    An IPv4 address in IPv6's clothes is the IPv4 address, as Java has it. An IPv6
-    address may stand in brackets: so a broker registers, for clients that dial what
-    they are told as it is.
+    An IPv4 address mapped into IPv6 is the IPv4 address, as Java has it. An IPv6
+    address may stand in brackets: so a broker registers, because clients connect to
+    the text as it is.
     """
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
@@ -58,7 +58,7 @@ def address_text(host: str, port: int) -> str:
 def split_address(address: str) -> tuple[str, int]:
     """Host and port of C{host:port}, split at the last colon; brackets are taken off.
 
-    @raise ConfigurationError: if that is not what it is.
+    @raise ConfigurationError: it is no such address.
     """
     host, colon, port = address.strip().rpartition(":")
     if not colon or not host or not (port.isascii() and port.isdigit()):

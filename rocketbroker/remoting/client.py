@@ -28,7 +28,7 @@ from rocketbroker.remoting.turns import Turns
 from rocketbroker.wire.command import Command
 
 #: Oneway requests that may wait for one connection to be made; more are dropped. They
-#: hold memory and nobody waits for them, so nothing else bounds them.
+#: hold memory, and no caller waits for them, so nothing else bounds them.
 MAX_ONEWAYS_WAITING: Final = 1024
 
 
@@ -103,7 +103,7 @@ class _Line(ClientFactory):
         self._client.forget(self._address)
 
     def clientConnectionFailed(self, connector: IConnector, reason: Failure) -> None:
-        """It could not be connected: fail what waited for it."""
+        """It could not be connected: fail the requests that waited for it."""
         words = f"cannot connect to {self._address}: {reason.getErrorMessage()}"
         self._connector = None
         self._client.forget(self._address)
@@ -118,7 +118,7 @@ class _Line(ClientFactory):
 class RemotingClient:
     """Sends requests to servers.
 
-    @ivar group: what its connections share: table, limits, counters.
+    @ivar group: its connections, with their limits and counters.
     @ivar oneways_dropped: requests without an answer that were not sent.
     """
 
@@ -136,8 +136,8 @@ class RemotingClient:
         @param reactor: connects, tells the time, calls later; a real one, or a
             L{rocketbroker.testing.network.MemoryNetwork}.
         @param options: time-outs and limits.
-        @param table: what requests from servers are answered with.
-        @param turns: what is called when bytes of a server were worked through.
+        @param table: the responders for requests of servers.
+        @param turns: calls functions after each delivery of bytes.
         @param limits: instead of those in C{options}.
         @raise ConfigurationError: the options want TLS, which is not there yet; to send
             in the clear instead would be the wrong surprise.
@@ -180,7 +180,7 @@ class RemotingClient:
         return waiting.answer
 
     def oneway(self, address: str, command: Command) -> None:
-        """Send a request that wants no answer; what cannot be sent is counted."""
+        """Send a request that wants no answer; one that cannot be sent is counted."""
         try:
             split_address(address)
             sent = not self._stopping and self._line(address).oneway(command)
@@ -196,7 +196,7 @@ class RemotingClient:
         return None if line is None else line.connection
 
     def close(self, address: str) -> None:
-        """Close the connection to an address; what waits on it fails."""
+        """Close the connection to an address; requests that wait on it fail."""
         line = self._lines.get(address)
         if line is not None:
             line.close()
@@ -218,7 +218,7 @@ class RemotingClient:
             line = self._lines[address] = _Line(self, address)
         return line
 
-    # What lines call.
+    # Called by lines.
 
     def connect(self, address: str, line: _Line) -> IConnector:
         """Begin to connect."""

@@ -1,10 +1,10 @@
 # -*- test-case-name: tests.remoting.test_contract -*-
-"""What a connection does with commands, however its bytes travel.
+"""A connection as a channel of commands, however its bytes travel.
 
-Requests go to their responders and come back as responses; responses go to those who
-wait for them. The rules are those of C{docs/facts/remoting.md} 6:
+Each request goes to its responder, and the answer goes back as a response; each
+response goes to the request of ours that waits for it. C{docs/facts/remoting.md} 6:
 
-  - a code that nobody answers: REQUEST_CODE_NOT_SUPPORTED, the code in the remark;
+  - a code without a responder: REQUEST_CODE_NOT_SUPPORTED, the code in the remark;
   - a BrokerError: its code and remark; any other failure: SYSTEM_ERROR, with the class
     of the exception and its words, and the traceback only in our log (and not even
     there when it is an error that we raise on purpose, such as for a body that makes
@@ -12,8 +12,8 @@ wait for them. The rules are those of C{docs/facts/remoting.md} 6:
   - the opaque is the request's, the response flag is set;
   - to a request with the oneway flag nothing is answered, whatever happened.
 
-All of this is the general way: one L{Command} per request, and perhaps a Deferred. What
-a broker answers ten thousand times a second does not come here; see
+This is the general way: one L{Command} per request, and perhaps a Deferred. Hot request
+codes, which a broker answers ten thousand times a second, do not come here; see
 L{rocketbroker.remoting.hub}.
 """
 
@@ -57,7 +57,7 @@ OVERLOAD: Final = "[OVERLOAD]system busy, start flow control for a while"
 
 
 def error_response(request: Command, error: BaseException) -> Command:
-    """The response that says what went wrong, in words and without a traceback."""
+    """The response for an error: its words, without a traceback."""
     if isinstance(error, BrokerError):
         return response_to(request, error.code, error.remark[:MAX_REMARK])
     words = f"{type(error).__name__}: {error}"
@@ -68,7 +68,7 @@ def error_response(request: Command, error: BaseException) -> Command:
 class CommandChannel(ABC):
     """The half of a connection that knows commands; the other half moves bytes.
 
-    @ivar group: what it shares with the other connections of its server or client.
+    @ivar group: all connections of its server or client, and what they share.
     @ivar under_way: general requests whose Deferred has not fired yet.
     @ivar last_moved: when a byte went in or out, by the group's clock.
     """
@@ -89,7 +89,7 @@ class CommandChannel(ABC):
         self.last_moved = group.clock.seconds()
         self._close_callbacks: list[Callable[[IConnection], None]] = []
 
-    # What the half that moves bytes provides.
+    # Provided by the half that moves bytes.
 
     @abstractmethod
     def send(self, frames: bytes, count: int = 1) -> None:
@@ -97,13 +97,13 @@ class CommandChannel(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Close it; what has been sent before still goes out."""
+        """Close it; bytes sent before still go out."""
 
     @abstractmethod
     def abort(self) -> None:
-        """Close it at once; what was not sent is lost."""
+        """Close it at once; unsent bytes are lost."""
 
-    # What goes wrong.
+    # Errors.
 
     def break_off(self, error: RemoteProtocolError) -> None:
         """The peer broke the protocol: count it, log it, close.
@@ -118,7 +118,7 @@ class CommandChannel(ABC):
         self.close()
 
     def idle(self) -> None:
-        """Nothing moved for too long: go, without waiting for a peer that is gone."""
+        """Nothing moved for too long: close without waiting for the peer."""
         self._log.debug("Closed {peer}: idle.", peer=self.peer)
         self.abort()
 
@@ -165,7 +165,7 @@ class CommandChannel(ABC):
             self._close_callbacks.append(callback)
 
     def was_closed(self) -> None:
-        """Tell everybody; C{closed} is set and nothing is in between any more."""
+        """Call all callbacks of the close; C{closed} is set already."""
         callbacks, self._close_callbacks = self._close_callbacks, []
         self.group.responses.lost(self)
         for callback in callbacks:

@@ -1,9 +1,9 @@
 # -*- test-case-name: tests.remoting.test_connection_group -*-
-"""What all connections of one server, or of one client, have together.
+"""The connections of one server, or of one client.
 
-The table of responders, the requests that wait for answers, limits, counters, and the
-watch on idle connections: those on which nothing moved in either direction for the
-whole period are closed (C{docs/facts/remoting.md} 9; there is no ping).
+They share the table of responders, the requests that wait for responses, limits and
+counters. A connection on which no byte moved in either direction for the idle time is
+closed (C{docs/facts/remoting.md} 9); the protocol has no ping.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _water_marks(
 
 @attrs.frozen(kw_only=True)
 class Limits:
-    """What one connection may take.
+    """The limits of one connection.
 
     @ivar frame_bytes: the longest frame, its first word included, both ways; not more
         than the protocol's 16 MiB, which the hub relies on.
@@ -101,32 +101,32 @@ class Limits:
 
 
 class Member(Protocol):
-    """What a group needs of its connections."""
+    """A connection, as its group uses it."""
 
     last_moved: float
     under_way: int
 
     def close(self) -> None:
-        """Go away, when what was sent is out."""
+        """Close it when everything sent is out."""
 
     def idle(self) -> None:
-        """Nothing moved for too long: go away."""
+        """Close it, because nothing moved for too long."""
 
     def abort(self) -> None:
-        """Go away at once; what was not sent is lost."""
+        """Close it at once; unsent bytes are lost."""
 
 
 @final
 class ConnectionGroup:
-    """What the connections of one server or client share.
+    """The connections of one server or client, and what they share.
 
-    @ivar table: what is answered.
-    @ivar limits: what one connection may take.
+    @ivar table: the responders.
+    @ivar limits: the limits of each connection.
     @ivar clock: tells the time and calls later.
-    @ivar turns: what is called at the end of each turn.
-    @ivar counts: what happened.
+    @ivar turns: calls registered functions at the end of each turn.
+    @ivar counts: counters of all these connections.
     @ivar responses: our requests that wait for responses.
-    @ivar connections: all that are not gone, also those that are closed but still send.
+    @ivar connections: all that are open, and the closed ones that still send.
     """
 
     def __init__(
@@ -190,7 +190,7 @@ class ConnectionGroup:
         self._timer = self.clock.callLater(seconds, self._sweep)
 
     def _sweep(self) -> None:
-        """Close what is idle; come back when the next one may be."""
+        """Close idle connections; look again when the next one may be idle."""
         self._timer = None
         idle_seconds = self.limits.idle_seconds
         now = self.clock.seconds()

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.remoting.test_table -*-
-"""What the connections of one port count while they work.
+"""Counters of the connections of one port.
 
 Plain integers, counted where it happens; C{metrics} reads them when it is asked.
 """
@@ -10,7 +10,7 @@ from bisect import bisect_left
 from typing import Final, final
 
 #: Upper bounds, in milliseconds, of the histogram rocketmq_rpc_latency;
-#: C{docs/facts/security-metrics.md} 5.3. What is longer goes into one more bucket.
+#: C{docs/facts/security-metrics.md} 5.3. Longer times go into one more bucket.
 LATENCY_BOUNDS_MS: Final = (1, 3, 5, 7, 10, 100, 1000, 2000, 3000)
 
 
@@ -53,7 +53,7 @@ class Counts:
     @ivar frames_out: frames sent, be it that they still wait for the kernel.
     @ivar bytes_in: bytes received.
     @ivar bytes_out: bytes given to the kernel or the transport.
-    @ivar stray: responses that nobody waits for; dropped.
+    @ivar stray: responses to no request that waits; dropped.
     @ivar failed: requests whose responder failed in a way it does not know.
     @ivar overloaded: requests answered SYSTEM_BUSY because too many were under way on
         their connection.

@@ -20,23 +20,24 @@ When that is readable, one I{turn} runs:
      pages each time, at ten times the price);
   3. cut the bytes into frames and hand each to its responder at once: a hot one is
      found by one look-up of the header's first bytes, all others go the general way;
-  4. call what was registered for the end of turns: the broker appends all sends of the
-     turn at once, and queues the answers;
+  4. call the functions registered for the end of turns: the broker appends all sends
+     of the turn at once, and queues the answers;
   5. give each connection everything queued for it in one C{send}.
 
 So one wake-up costs two system calls per connection, however many requests it carried,
 and nothing is allocated per message but the slices of its header and body.
 
-What must hold
-==============
+Invariants
+==========
 
-  - A turn does not raise: the reactor would drop the descriptor, and with it everybody.
-    Whatever a responder raises is answered, logged, and concerns that request only.
+  - A turn does not raise: the reactor would drop the descriptor, and with it all
+    connections. Whatever a responder raises is answered, logged, and concerns that
+    request only.
   - A connection that is closed or congested (C{halted}) takes no further frame, also
     not from bytes that were received before.
   - Bytes of an unfinished frame lie in one bytearray that grows in place and is copied
     once when the frame is whole; joining at each read would cost the square of its
-    size. What a peer announces is never allocated ahead, only what it sends.
+    size. Memory is taken for bytes that a peer sends, never for those it announces.
   - An unsent rest is kept as a view and sent first, so no byte is joined twice.
 
 Rejected: one reader per socket at the reactor (the price above); edge-triggered epoll
@@ -69,17 +70,17 @@ from rocketbroker.remoting.hubconnection import (
 from rocketbroker.remoting.interfaces import ITurns
 from rocketbroker.remoting.turns import Turns
 
-#: Connections served in one turn, at most: what other readers of the reactor wait for.
+#: Connections served in one turn, at most; other readers of the reactor wait for them.
 MAX_EVENTS: Final = 512
 
-#: After so long a turn serves no further connection: the rest is the next turn's. What
-#: has nothing to do with them, such as timers and answers that came later, is not to
-#: wait for hundreds of peers that ask for dear things at once.
+#: After so long a turn serves no further connection: the rest is the next turn's.
+#: Timers and answers of other requests are not to wait for hundreds of expensive
+#: requests.
 MAX_SECONDS: Final = 0.05
 
 
 class HubReactor(Protocol):
-    """What the hub needs of a reactor."""
+    """A reactor, as the hub uses it."""
 
     def seconds(self) -> float:
         """The time."""
@@ -156,7 +157,7 @@ class Hub:
             self._reactor.addReader(self)
         return connection
 
-    # What the reactor calls.
+    # Called by the reactor.
 
     def fileno(self) -> int:
         """The descriptor that is readable when any connection is ready."""
@@ -171,7 +172,7 @@ class Hub:
         self.turn()
 
     def connectionLost(self, reason: object) -> None:
-        """The reactor stops: let go of everybody."""
+        """The reactor stops: close all."""
         self.shut()
 
     # Turns.
@@ -250,12 +251,13 @@ class Hub:
         if self._scheduled is None:
             self._scheduled = self._reactor.callLater(0, self._soon)
 
-    # What connections call.
+    # Called by connections.
 
     def relieve(self) -> None:
-        """Close whose frames are unfinished for the longest time, if all are too many.
+        """Close the connections with the oldest unfinished frames, if all take too
+        much.
 
-        One that only waits because its peer does not read counts, too.
+        A connection that waits because its peer does not read counts, too.
         """
         while self.unfinished > self._most_unfinished:
             oldest = min(

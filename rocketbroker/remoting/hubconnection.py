@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.remoting.test_hub -*-
 """One data connection of the hub: receiving, cutting frames, sending.
 
-L{rocketbroker.remoting.hub} says why, and what must hold.
+L{rocketbroker.remoting.hub} has the reasons and the invariants.
 """
 
 from __future__ import annotations
@@ -41,13 +41,14 @@ GONE: Final = 0x008 | 0x010  # EPOLLERR, EPOLLHUP
 
 
 class Turning(Protocol):
-    """What a connection needs of its hub."""
+    """The hub, as a connection uses it."""
 
     now: float
     unfinished: int
 
     def relieve(self) -> None:
-        """Close whose frames are unfinished for too long, if too much is kept."""
+        """Close the connections with the oldest unfinished frames, if too much is
+        kept."""
 
     def has_output(self, connection: HubConnection) -> None:
         """It has something to send, or to end."""
@@ -107,7 +108,7 @@ class HubConnection(CommandChannel):
             self.congested = self.halted = True
 
     def flush(self) -> None:
-        """Give the kernel what waits; nearly always it takes all of it at once."""
+        """Give the kernel all unsent bytes; nearly always it takes them at once."""
         out = self._out
         if not out or self.halted or self._rest is not None:
             self._flush_slowly()
@@ -168,7 +169,7 @@ class HubConnection(CommandChannel):
         self._arm()
 
     def _next(self) -> bytes:
-        """What to send next: one large frame, or all small ones joined."""
+        """The next bytes to send: one large frame, or all small ones joined."""
         out = self._out
         if self.unsent > len(out) * LARGE_FRAME:
             return out.pop(0)
@@ -177,7 +178,7 @@ class HubConnection(CommandChannel):
         return data
 
     def _arm(self) -> None:
-        """Wait for what is wanted now; end what is closed and has nothing to send."""
+        """Set the events to wait for; end a closed connection that has sent all."""
         wanted = 0 if self.halted else IN
         if self._rest is not None:
             wanted |= OUT
@@ -189,7 +190,7 @@ class HubConnection(CommandChannel):
             self.hub.rearm(self._descriptor, wanted)
 
     def keep(self, rest: bytes) -> None:
-        """Keep what cannot be taken yet."""
+        """Keep bytes that cannot be taken yet."""
         hub = self.hub
         self.partial = bytearray(rest)
         self.since = hub.now
@@ -204,7 +205,7 @@ class HubConnection(CommandChannel):
         self.hub.relieve()
 
     def take_partial(self) -> bytearray:
-        """What was kept, which is kept no longer."""
+        """The kept bytes, which are kept no longer."""
         partial, self.partial = self.partial, None
         if partial is None:
             return bytearray()
@@ -212,7 +213,7 @@ class HubConnection(CommandChannel):
         return partial
 
     def close(self) -> None:
-        """Close it; what has been sent before still goes out if the peer takes it."""
+        """Close it; bytes sent before still go out if the peer takes them."""
         if self.closed:
             return
         self.closed = self.halted = True
@@ -221,7 +222,7 @@ class HubConnection(CommandChannel):
         self.hub.has_output(self)
 
     def abort(self) -> None:
-        """Close it at once; what was not sent is lost."""
+        """Close it at once; unsent bytes are lost."""
         self._finish()
         if not self.closed:
             self.closed = self.halted = True
@@ -247,7 +248,7 @@ class HubConnection(CommandChannel):
 
 
 def receive(connection: HubConnection) -> None:
-    """Receive once, and take what frames have become whole."""
+    """Receive once, and take the frames that are whole now."""
     try:
         data = connection.receive(RECEIVE_BYTES)
     except BlockingIOError:
@@ -308,7 +309,7 @@ def take_frames(connection: HubConnection, data: bytes) -> None:
 
 
 def keep(connection: HubConnection, rest: bytes) -> None:
-    """Keep what is no whole frame yet, or what a congested connection has to wait with.
+    """Keep part of a frame, or the frames with which a congested connection waits.
 
     Here, off the fast path, lengths that cannot be are found.
     """

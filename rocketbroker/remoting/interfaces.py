@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.remoting -*-
-"""What a responder sees of a connection, whichever way its bytes travel.
+"""Connections and responder tables as responders see them.
 
 Two things provide L{IConnection}: a connection of the hub (one epoll for all data
 connections) and one on a Twisted transport (TLS, no epoll, the memory network of
@@ -53,20 +53,20 @@ class IConnection(Interface):
         """Call C{callback} once, when it is closed; at once if it is already."""
 
     def close() -> None:
-        """Close it; what has been sent before still goes out if the peer takes it."""
+        """Close it; bytes sent before still go out if the peer takes them."""
 
 
-#: What a responder returns: the response; a Deferred of it; or None: no answer now, the
-#: responder itself sends one later, or never. The server sets the opaque and the
+#: The answer of a responder: the response; a Deferred of it; or None: no answer now,
+#: the responder itself sends one later, or never. The server sets the opaque and the
 #: response flag, drops answers to oneway requests, and turns a BrokerError into a
 #: response with its code and remark and any other failure into SYSTEM_ERROR.
 Answer: TypeAlias = "Command | Deferred[Command | None] | None"
 
-#: What answers a request code.
+#: Answers one request code.
 Responder: TypeAlias = Callable[[IConnection, Command], Answer]
 
-#: What answers a request code within the turn, without a L{Command} for each request:
-#: it is given the connection, the bytes of a JSON header that begins with its code,
+#: Answers one request code within the turn, without a L{Command} for each request: it
+#: is given the connection, the bytes of a JSON header that begins with its code,
 #: and the body. True: it took the request and sends the answer itself, now or later.
 #: False: it cannot read this header; the request then goes the general way, to the
 #: responder registered for the same code.
@@ -74,7 +74,8 @@ HotResponder: TypeAlias = Callable[[IConnection, bytes, bytes], bool]
 
 
 class IResponderTable(Interface):
-    """What one port answers. The broker fills one for the main port and one for VIP."""
+    """The responders of one port. A broker fills one for the main and one for the VIP
+    port."""
 
     def register(code: int, responder: Responder) -> None:
         """Answer C{code} with C{responder}."""

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.remoting.test_listener -*-
-"""A listening socket that hands what it accepts to somebody who is not Twisted."""
+"""A listening socket that hands accepted sockets to the hub instead of Twisted."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from rocketbroker.remoting.hub import HubReactor
 #: Connections accepted at one wake-up, at most; the others wait for the next.
 MAX_ACCEPTED: Final = 64
 
-#: How long to accept nobody when the system has no more descriptors or memory. Without
-#: a pause the reactor would spin on a socket that stays readable.
+#: How long to accept no connection when the system has no more descriptors or memory.
+#: Without a pause the reactor would spin on a socket that stays readable.
 PAUSE_SECONDS: Final = 1.0
 
 #: Of four descriptors, connections have three at most. The others are the store's: a
@@ -78,9 +78,9 @@ def listening_socket(host: str, port: int, backlog: int) -> socket.socket:
 
 @final
 class Listener:
-    """Accepts, and hands on.
+    """Accepts connections, and hands them on.
 
-    What it could not accept it counts as C{refused}.
+    Those that it could not accept are counted as C{refused}.
     """
 
     _log = Logger()
@@ -110,7 +110,7 @@ class Listener:
         reactor.addReader(self)
 
     def fileno(self) -> int:
-        """The descriptor that is readable when somebody waits."""
+        """The descriptor that is readable when a connection waits."""
         return self._socket.fileno()
 
     def logPrefix(self) -> str:
@@ -118,7 +118,7 @@ class Listener:
         return "listener"
 
     def doRead(self) -> None:
-        """Somebody waits to be accepted."""
+        """At least one connection waits to be accepted."""
         for _ in range(MAX_ACCEPTED):
             try:
                 sock, address = self._socket.accept()
@@ -142,7 +142,7 @@ class Listener:
 
     def _pause(self, reason: object) -> None:
         self._counts.refused += 1
-        self._log.warn("Nobody is accepted for a moment: {reason}.", reason=reason)
+        self._log.warn("No connections accepted for a second: {reason}.", reason=reason)
         self._reactor.removeReader(self)
         self._reactor.callLater(PAUSE_SECONDS, self._resume)
 
@@ -155,7 +155,7 @@ class Listener:
         self.stop()
 
     def stop(self) -> None:
-        """Accept nobody any more; idempotent."""
+        """Accept no more connections; idempotent."""
         if not self._stopped:
             self._stopped = True
             self._reactor.removeReader(self)

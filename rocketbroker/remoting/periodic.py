@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.remoting.test_periodic -*-
 """Work that is done again and again, and that no error ends.
 
-A L{LoopingCall} stops for ever at the first error of its function, and nobody notices.
+A L{LoopingCall} stops for ever at the first error of its function, unnoticed.
 A L{PeriodicCall} logs the error, counts it, and calls again at the next period. A call
 whose L{Deferred} has not fired is not begun anew.
 """

@@ -2,8 +2,8 @@
 """A connection on a Twisted transport: TLS, no epoll, clients, the memory network.
 
 It does what a connection of the hub does, through L{rocketbroker.wire.connection} and
-without hot responders: complete, only slower. What one delivery of bytes brought is a
-turn here, answered with one write.
+without hot responders: complete, only slower. One delivery of bytes is a turn here,
+answered with one write.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def place(address: IAddress | None) -> tuple[str, int]:
 class StreamConnection(CommandChannel):
     """A connection whose bytes a Twisted transport moves.
 
-    To the transport it is the producer of what is written: paused when too much waits,
-    it stops reading from the peer; resumed, it serves what had come before, and reads
+    To the transport it is the producer of written bytes: paused when too many wait, it
+    stops reading from the peer; resumed, it serves the requests that it has, and reads
     again.
     """
 
@@ -81,7 +81,7 @@ class StreamConnection(CommandChannel):
         self._work()
 
     def _work(self) -> None:
-        """Serve what came, as long as the peer takes the answers."""
+        """Serve the requests that came, as long as the peer takes the answers."""
         group = self.group
         commands = self._commands
         high_water = group.limits.high_water
@@ -117,7 +117,7 @@ class StreamConnection(CommandChannel):
             self._transport.write(data)
 
     def close(self) -> None:
-        """Close it; what has been sent before still goes out if the peer takes it."""
+        """Close it; bytes sent before still go out if the peer takes them."""
         if self.closed:
             return
         self._flush()
@@ -127,7 +127,7 @@ class StreamConnection(CommandChannel):
         self.was_closed()
 
     def abort(self) -> None:
-        """Close it at once; what was not sent is lost."""
+        """Close it at once; unsent bytes are lost."""
         self._out.clear()
         if not self._gone:
             self._transport.abortConnection()
@@ -145,7 +145,7 @@ class StreamConnection(CommandChannel):
             self.closed = True
             self.was_closed()
 
-    # What the transport calls.
+    # Called by the transport.
 
     def pauseProducing(self) -> None:
         """So much waits to be sent that the peer is not read until it reads."""
@@ -169,7 +169,7 @@ class StreamConnection(CommandChannel):
 
 @final
 class RemotingProtocol(Protocol):
-    """What a Twisted transport talks to: it makes a L{StreamConnection} and feeds it.
+    """The protocol of a Twisted transport: makes a L{StreamConnection} and feeds it.
 
     @ivar connection: L{None} until the connection is made.
     """

@@ -41,7 +41,7 @@ class Waiting:
     @ivar connection: the connection it was sent over; L{None} while there is none.
     @ivar answer: fires with the response.
     @ivar deadline: when it fails with a time-out, by the clock.
-    @ivar words: what it is, for the error.
+    @ivar words: the request, for errors.
     """
 
     __slots__ = ("answer", "connection", "deadline", "opaque", "peer", "words")
@@ -119,7 +119,7 @@ class ResponseTable:
         return self._waiting.get(waiting.opaque) is waiting
 
     def answered(self, connection: IConnection, response: Command) -> bool:
-        """A response came; False if nobody waits for it on this connection."""
+        """A response came; False if no request on this connection waits for it."""
         waiting = self._waiting.get(response.opaque)
         if waiting is None or waiting.connection is not connection:
             return False

@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.remoting.test_server -*-
 """One listening port that answers requests from a responder table.
 
-With a hub, what is accepted goes to the hub. Without one, the same connections run on
+With a hub, accepted connections go to the hub. Without one, the same connections run on
 the reactor's own transports.
 """
 
@@ -36,7 +36,7 @@ from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.remoting.turns import Turns
 
 #: How long a stopping server waits for answers that are under way, and then again for
-#: peers to take what was sent.
+#: peers to take all bytes sent.
 GRACE_SECONDS: Final = 3.0
 
 #: How often it looks.
@@ -53,7 +53,7 @@ class _Accepting(ServerFactory):
         self._group = group
 
     def buildProtocol(self, addr: IAddress | None) -> RemotingProtocol:
-        """Somebody was accepted."""
+        """A connection was accepted."""
         return RemotingProtocol(self._group)
 
 
@@ -61,7 +61,7 @@ class _Accepting(ServerFactory):
 class RemotingServer:
     """A port.
 
-    @ivar group: what its connections share: table, limits, counters.
+    @ivar group: its connections, with their limits and counters.
     @ivar turns: where to register for the end of turns.
     """
 
@@ -79,7 +79,7 @@ class RemotingServer:
         @param reactor: tells the time, calls later, watches sockets; without a hub it
             listens too.
         @param options: address, backlog, idle time, water marks.
-        @param table: what this port answers; may still be filled later.
+        @param table: the responders of this port; may still be filled later.
         @param hub: serves the connections; or, where there is no epoll, the turns that
             a broker has registered with; or nothing.
         @param limits: instead of those in C{options}.
@@ -121,7 +121,7 @@ class RemotingServer:
             (socket.SO_SNDBUF, options.server_socket_snd_buf_size),
             (socket.SO_RCVBUF, options.server_socket_rcv_buf_size),
         ):
-            if size > 0:  # inherited by what is accepted
+            if size > 0:  # inherited by accepted sockets
                 sock.setsockopt(socket.SOL_SOCKET, option, size)
         reactor = cast(HubReactor, self._reactor)
         self._listening = Listener(
@@ -134,10 +134,10 @@ class RemotingServer:
         self._hub.adopt(sock, self.group, host, port)
 
     def stop(self) -> Deferred[None]:
-        """Accept nobody any more, let answers under way go out, close all.
+        """Accept no more connections, let answers under way go out, close all.
 
-        @return: fires when every connection is gone; what holds it up longer than the
-            grace is cut off.
+        @return: fires when every connection is gone; those that take longer than the
+            grace are cut off.
         """
         if not self._stopping:
             self._stopping = True

@@ -25,17 +25,17 @@ from rocketbroker.remoting.interfaces import HotResponder, IResponderTable, Resp
 #: How many bytes of a JSON header name a hot responder.
 KEY_BYTES: Final = 12
 
-#: Counts for all request codes that nobody answers: a peer can think of four billion,
+#: Counts for all request codes without a responder: a peer can send four billion,
 #: and each would stay in memory and in every scrape.
 NOT_SERVED: Final = -1
 
 
 @final
 class HotEntry:
-    """A hot responder and what it took.
+    """A hot responder and the number of requests it took.
 
     @ivar code: the request code.
-    @ivar responder: what answers it.
+    @ivar responder: answers it.
     @ivar taken: how many requests it took so far.
     @ivar timed: how many of those the latencies know.
     """
@@ -56,7 +56,7 @@ class ResponderTable:
     @ivar responders: the general ones, by code.
     @ivar hot: the hot ones, by the first L{KEY_BYTES} of the header.
     @ivar latencies: by request code and response code; each hot request counts as
-        answered with 0 within the turn that brought it, and what nobody answers
+        answered with 0 within the turn that brought it, and codes without a responder
         as L{NOT_SERVED}.
     """
 
@@ -101,7 +101,7 @@ class ResponderTable:
         latencies.add(elapsed_s * 1000, count)
 
     def turn_ended(self, elapsed_s: float) -> None:
-        """Count what the hot responders took in a turn of C{elapsed_s} seconds."""
+        """Count the requests of hot responders in a turn of C{elapsed_s} seconds."""
         for entry in self.hot.values():
             count = entry.taken - entry.timed
             if count:

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.remoting.test_turns -*-
-"""What is done once per turn, for all that the turn brought.
+"""Functions called at the end of each turn, for all that the turn brought.
 
 A turn is one wake-up of the hub, or one delivery of bytes by a Twisted transport. Both
 end the same turns, so that a broker registers once and does not know which it is.
