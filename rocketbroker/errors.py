@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.test_errors -*-
-"""What can go wrong, by whose fault, and what to do next.
+"""Errors: by whose fault, and what to do next.
 
 A L{BrokerError} is an answer: it has a response code and a remark in words, and
 becomes the response to the request that caused it. L{RemoteProtocolError} means that a
@@ -154,13 +154,13 @@ class FilterDataNotLatest(BrokerError):
 
 
 class InvalidParameter(BrokerError):
-    """INVALID_PARAMETER: a value of the request is outside what is allowed."""
+    """INVALID_PARAMETER: a value of the request is outside its range."""
 
     code = 29
 
 
 class IllegalOperation(BrokerError):
-    """ILLEGAL_OPERATION: what is asked for is not allowed any more."""
+    """ILLEGAL_OPERATION: the operation is not allowed any more."""
 
     code = 604
 

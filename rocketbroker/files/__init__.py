@@ -1,13 +1,13 @@
 # -*- test-case-name: tests.files -*-
-"""The seam to the disk: all that this package does to files goes through it.
+"""The seam to the disk: every access to a file goes through it.
 
-- L{rocketbroker.files.interfaces}: what a file and a file system can do here.
+- L{rocketbroker.files.interfaces}: a file and a file system, as the store uses them.
 - L{rocketbroker.files.disk}: the real one, over the calls of L{os}.
-- L{rocketbroker.files.users}: which processes use them.
-- L{rocketbroker.files.reasons}: what it refused, and where.
-- L{rocketbroker.files.blocks}: reading around what it cannot read.
+- L{rocketbroker.files.users}: which processes use a file.
+- L{rocketbroker.files.reasons}: errors of the system, with file and position.
+- L{rocketbroker.files.blocks}: reading around bad blocks.
 - L{rocketbroker.files.directories}: directories that outlast a crash.
-- L{rocketbroker.files.obstacles}: what stands where one of ours belongs.
+- L{rocketbroker.files.obstacles}: something else in the place of a file or directory.
 - L{rocketbroker.files.jsonfile}: a small file that is replaced whole, with C{.bak}.
 
 The memory double, which tears, loses and fills up, is L{rocketbroker.testing.files}.

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.files.test_blocks -*-
-"""Reading around what a disk cannot read.
+"""Reading around bad blocks of a disk.
 
 A disk that has lost some blocks refuses each read that has a byte in one of them, and
 may take seconds for that. So where a large read was refused, it is done again block by
@@ -40,7 +40,7 @@ def pieces(
     """The bytes of a range of a file, up to its end, in order.
 
     @return: the position of each piece, and it; of a block that cannot be read as many
-        zeros, and what the system said.
+        zeros, and the error of the system.
     @raise OSError: it is not that some blocks cannot be read.
     """
     try:

@@ -30,7 +30,7 @@ _FIRST_BYTE = struct.pack(
     0,  # l_pid, which has to be 0
 )
 
-#: What some C libraries say of a file system that cannot reserve blocks.
+#: The errors of some C libraries for a file system that cannot reserve blocks.
 _CANNOT_RESERVE = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 
 #: Where C{posix_fallocate} is missing, or cannot do it, blocks are reserved by writing
@@ -242,7 +242,7 @@ class Disk:
                 raise located(error, path, 0) from error
 
     def usage(self, path: str) -> tuple[int, int]:
-        """See L{IFiles.usage}. What is kept for the system counts as not there."""
+        """See L{IFiles.usage}. Blocks reserved for the system count as used."""
         found = os.statvfs(path)
         used = found.f_blocks - found.f_bfree
         return (used + found.f_bavail) * found.f_frsize, found.f_bavail * found.f_frsize

@@ -2,7 +2,7 @@
 """Every call that this package makes to a disk.
 
 Two things provide L{IFiles}: L{rocketbroker.files.disk.Disk}, and the memory disk of
-L{rocketbroker.testing.files}, which can tear writes, lose what was not synced, and be
+L{rocketbroker.testing.files}, which can tear writes, lose unsynced bytes, and be
 full.
 Paths are absolute C{str}. All calls raise L{OSError} as the operating system would.
 """
@@ -93,7 +93,7 @@ class IFiles(Interface):
 
 
 class IFileUsers(Interface):
-    """What is known of the processes that use files."""
+    """The processes that use files, as far as they are known."""
 
     def user_of(folders: Sequence[str]) -> tuple[int, str] | None:
         """A process, other than this one, that may write to a file in one of these

@@ -8,7 +8,7 @@ synced. At whichever step a crash comes, a complete version is in the file or, w
 file is missing, in C{.bak}, where RocketMQ looks too (C{docs/facts/store.md} 1, 21).
 
 A file that makes no sense, or that the disk cannot read, is never overwritten: saving
-keeps it aside as C{.damaged}, because a person may still read in it what is missing.
+keeps it aside as C{.damaged}, because a person may still find the missing values in it.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ DAMAGED: Final = ".damaged"
 
 @final
 class JsonFile:
-    """One such file. It knows bytes; what they mean is the caller's.
+    """One such file. It knows bytes; their meaning is the caller's.
 
     @ivar fallbacks: how often L{load} had to take C{.bak}.
-    @ivar damaged: what L{load} found damaged; L{save} keeps these files aside.
+    @ivar damaged: the files that L{load} found damaged; L{save} keeps them aside.
     """
 
     def __init__(self, files: IFiles, path: str) -> None:

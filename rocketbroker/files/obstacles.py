@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.files.test_obstacles -*-
-"""What stands where a file or directory of ours belongs, and is none.
+"""Something else in the place where a file or directory of ours belongs.
 
 A directory that is called like a file, a file like a directory, a link that leads
 nowhere: left there by a copy that went wrong, or by a hand. It is never removed, nor
@@ -48,7 +48,7 @@ def is_no_file(files: IFiles, path: str) -> bool:
 
 
 def leads_nowhere(files: IFiles, path: str) -> bool:
-    """Whether a path is a link to what is not there."""
+    """Whether a path is a link without a target."""
     folder, name = os.path.split(path)
     return not files.exists(path) and name in files.list(folder)
 

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.files.test_reasons -*-
-"""What a system refused, and where: for a sentence to who has to mend it.
+"""Errors of the system, with file and position, for a sentence to the operator.
 
 The system tells neither file nor position when a descriptor cannot be read; whoever has
 a bad disk wants to know both.

@@ -8,7 +8,7 @@ stronger than the word before it::
 
 It makes closures, one for each node, that take the properties and return a value; of
 each it is known what kind of value. A chain of AND, or of OR, is one closure with a
-loop. What is strange is so in RocketMQ, and clients' expressions depend on it:
+loop. These oddities are RocketMQ's, and clients' expressions depend on them:
 
   - NOT binds stronger than any comparison: C{NOT a = 5} is C{(NOT a) = 5}.
   - Behind a whole expression anything is ignored: C{a = 007} is C{a = 0}. A C{NOT} is
@@ -86,7 +86,7 @@ _SEARCHES: Final[dict[str, Callable[[str, str], bool]]] = {
 class Operand:
     """A part of an expression.
 
-    @ivar kind: what its value can be, if it is not absent.
+    @ivar kind: the kind of its value, if it is not absent.
     @ivar value: that of a literal.
     @ivar is_literal: whether it is one.
     """
@@ -143,7 +143,7 @@ class SqlFilter:
             return False
 
 
-#: Compiled expressions, or what is wrong with them, the oldest first.
+#: Compiled expressions, or their errors, the oldest first.
 _kept: dict[str, SqlFilter | str] = {}
 
 

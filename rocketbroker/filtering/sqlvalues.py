@@ -2,7 +2,7 @@
 """Values in SQL92 expressions, and how they compare.
 
 A property is a string or absent (None); everything else comes from literals, so of each
-operand it is known beforehand what it can be. A string beside a number is read as a
+operand its possible kind is known beforehand. A string beside a number is read as a
 number of I{that} type, as Java's C{valueOf} does; one that cannot be makes the whole
 expression match nothing, whatever stands beside it.
 
@@ -22,7 +22,7 @@ Value: TypeAlias = str | bool | int | float | None
 
 
 class Kind(Enum):
-    """What an operand can be."""
+    """The kind of an operand."""
 
     PROPERTY = "a property"
     STRING = "a string"

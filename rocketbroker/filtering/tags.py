@@ -37,7 +37,7 @@ def is_tag_type(expression_type: str | None) -> bool:
 
 @final
 class TagFilter:
-    """What a tag expression wants.
+    """The filter of a tag expression.
 
     @ivar expression: as it was given, C{*} for none.
     @ivar tags: the tags, empty if it wants everything.
@@ -79,7 +79,7 @@ class TagFilter:
         return self.wants_all or (tag is not None and tag in self.tags)
 
     def matcher(self) -> Callable[[int], bool] | None:
-        """What the store's C{read} takes: None if every message is wanted."""
+        """The tag codes for the store's C{read}: None if every message matches."""
         return None if self.wants_all else self.matches_code
 
 

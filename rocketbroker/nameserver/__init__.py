@@ -1,10 +1,10 @@
 # -*- test-case-name: tests.nameserver -*-
-"""The name server: who has which topic, and who is alive.
+"""The name server: the routes of topics, and the live brokers.
 
   - L{nameserver<rocketbroker.nameserver.nameserver>}: all parts together, start, stop.
-  - L{brokers<rocketbroker.nameserver.brokers>}: brokers come, speak, go, fall silent.
-  - L{incoming<rocketbroker.nameserver.incoming>}: what a registration says.
-  - L{routes<rocketbroker.nameserver.routes>}: what clients and operators ask.
+  - L{brokers<rocketbroker.nameserver.brokers>}: registration, heartbeats, expiry.
+  - L{incoming<rocketbroker.nameserver.incoming>}: the body of a registration.
+  - L{routes<rocketbroker.nameserver.routes>}: routes, clusters, topic lists.
   - L{keyvalues<rocketbroker.nameserver.keyvalues>}: key-value settings and their file.
   - L{settings<rocketbroker.nameserver.settings>}: changing settings while it runs.
   - L{saving<rocketbroker.nameserver.saving>}: files written without holding up the

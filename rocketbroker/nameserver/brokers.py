@@ -1,10 +1,10 @@
 # -*- test-case-name: tests.nameserver.test_brokers -*-
-"""Brokers come, speak, go, fall silent; operators change what they may.
+"""Brokers register, send heartbeats, unregister and expire; operators change routes.
 
-Who goes, of its own will or because its connection or its voice is gone, waits until
-the end of the turn: then all who went meanwhile are taken out of the table at once,
-because each time every topic is looked at. So a success does not yet mean that the
-route is gone, as in RocketMQ.
+A broker that unregisters, loses its connection or is silent for too long is removed at
+the end of the turn, together with all others of the same turn: a removal looks at every
+topic. So, as in RocketMQ, the answer to an unregistration can come before the route is
+gone.
 
 Requests: C{docs/facts/namesrv.md} 10.2 and 10.3.
 """
@@ -69,7 +69,7 @@ class Brokers:
 
     @ivar table: the routes.
     @ivar registered: how many registrations were accepted.
-    @ivar refused: how many were not.
+    @ivar refused: how many were refused.
     @ivar expired: how many brokers were silent for too long.
     @ivar lost: how many lost their connection.
     """
@@ -87,7 +87,7 @@ class Brokers:
     ) -> None:
         """
         @param now_ms: a clock that never jumps.
-        @param oneway: how a broker is told that the least id has changed.
+        @param oneway: notifies a broker that the minimum id has changed.
         """
         self._clock = clock
         self.table = table
@@ -95,7 +95,7 @@ class Brokers:
         self._keyvalues = keyvalues
         self._now_ms = now_ms
         self._oneway = oneway
-        self._leaving: list[Unregistration] = []
+        self._removals: list[Unregistration] = []
         self._apply_call: IDelayedCall | None = None
         self._watched: set[IConnection] = set()
         self._rivals: set[tuple[str, int, str, str]] = set()
@@ -105,7 +105,7 @@ class Brokers:
         self.lost = 0
 
     def register(self, table: IResponderTable) -> None:
-        """Answer the requests of sections 10.2 and 10.3."""
+        """Answer requests 103, 104, 322, 904, 205, 327, 216 and 217."""
         table.register(RequestCode.REGISTER_BROKER, self.register_broker)
         table.register(RequestCode.UNREGISTER_BROKER, self.unregister_broker)
         table.register(RequestCode.QUERY_DATA_VERSION, self.query_data_version)
@@ -116,15 +116,15 @@ class Brokers:
         table.register(RequestCode.REGISTER_TOPIC_IN_NAMESRV, self.register_topic)
 
     def stop(self) -> None:
-        """Forget who is about to leave; nothing is kept anyway."""
+        """Forget the pending removals; the table is not kept anyway."""
         if self._apply_call is not None:
             self._apply_call.cancel()
             self._apply_call = None
 
-    # Coming and speaking.
+    # Registrations and heartbeats.
 
     def register_broker(self, connection: IConnection, request: Command) -> Command:
-        """A broker says what it has (103)."""
+        """A broker registers itself and its topics (103)."""
         options = self._settings.options
         try:
             new = registration(connection, request)
@@ -144,7 +144,7 @@ class Brokers:
             self._watched.add(connection)
             connection.on_close(self._closed)
         if result.change is not None and options.notify_min_broker_id_changed:
-            self._tell(result.change)
+            self._notify(result.change)
         ordered = None
         if options.return_order_topic_config_to_broker:
             ordered = self._keyvalues.namespace(ORDER_TOPIC_CONFIG)
@@ -176,7 +176,7 @@ class Brokers:
         )
 
     def query_data_version(self, connection: IConnection, request: Command) -> Command:
-        """Whether a broker has topics that we do not know (322); it spoke."""
+        """Whether a broker has changed its topics (322); counts as a heartbeat."""
         header = QueryDataVersionRequestHeader.from_ext(request.ext)
         theirs = _read(DataVersion.from_json, request.body) if request.body else None
         cluster, address = header.cluster_name, header.broker_addr
@@ -190,15 +190,15 @@ class Brokers:
         )
 
     def heartbeat(self, connection: IConnection, request: Command) -> Command:
-        """A broker speaks (904); whether it is known is not said."""
+        """A heartbeat (904); the answer does not say whether the broker is known."""
         header = BrokerHeartbeatRequestHeader.from_ext(request.ext)
         self.table.heard(header.cluster_name, header.broker_addr, self._now_ms())
         return response_to(request)
 
-    # Going.
+    # Removals.
 
     def unregister_broker(self, connection: IConnection, request: Command) -> Command:
-        """A broker goes (104)."""
+        """A broker unregisters (104)."""
         header = UnRegisterBrokerRequestHeader.from_ext(request.ext)
         without_id = "brokerId" in header.lacking(request.ext)
         leaving = Unregistration(
@@ -207,12 +207,12 @@ class Brokers:
             address=header.broker_addr,
             broker_id=None if without_id else header.broker_id,
         )
-        if not self._leave(leaving):
+        if not self._remove(leaving):
             raise SystemFailure("too many brokers are being unregistered")
         return response_to(request)
 
     def scan(self) -> None:
-        """Take out who was silent for too long, and close their connections."""
+        """Remove brokers that were silent for too long, and close their connections."""
         for key, channel in self.table.expired(self._now_ms()):
             leaving = self.table.unregistration(key)
             self.expired += 1
@@ -222,7 +222,7 @@ class Brokers:
                 address=key[1],
             )
             if leaving is not None:
-                self._leave(leaving)
+                self._remove(leaving)
             if IConnection.providedBy(channel):
                 IConnection(channel).close()
 
@@ -233,35 +233,35 @@ class Brokers:
         if key is None:
             return
         leaving = self.table.unregistration(key)
-        if leaving is not None and leaving not in self._leaving:
+        if leaving is not None and leaving not in self._removals:
             self.lost += 1
             self._log.warn(
                 "The broker {name} at {address} lost its connection.",
                 name=leaving.name,
                 address=leaving.address,
             )
-            self._leave(leaving)
+            self._remove(leaving)
 
-    def _leave(self, leaving: Unregistration) -> bool:
-        """Take somebody out at the end of the turn; False if too many wait for that."""
+    def _remove(self, leaving: Unregistration) -> bool:
+        """Remove a broker at the end of the turn; False if too many wait for that."""
         most = self._settings.options.un_register_broker_queue_capacity
-        if len(self._leaving) >= most:
+        if len(self._removals) >= most:
             return False
-        self._leaving.append(leaving)
+        self._removals.append(leaving)
         if self._apply_call is None:
             self._apply_call = self._clock.callLater(0, self._apply)
         return True
 
     def _apply(self) -> None:
         self._apply_call = None
-        leaving, self._leaving = self._leaving, []
+        leaving, self._removals = self._removals, []
         changes = self.table.unregister(leaving)
         if self._settings.options.notify_min_broker_id_changed:
             for change in changes:
-                self._tell(change)
+                self._notify(change)
 
-    def _tell(self, change: MinBrokerChange) -> None:
-        """Tell a group that its least id is another one (905)."""
+    def _notify(self, change: MinBrokerChange) -> None:
+        """Notify a group that its minimum id has changed (905)."""
         header = NotifyMinBrokerIdChangeRequestHeader(
             min_broker_id=change.broker_id,
             min_broker_addr=change.address,
@@ -274,10 +274,10 @@ class Brokers:
             )
             self._oneway(address, command)
 
-    # What operators change.
+    # Requests of operators.
 
     def wipe_write(self, connection: IConnection, request: Command) -> Command:
-        """Nobody is to send to a broker any more (205)."""
+        """Clients are to send to a broker no more (205)."""
         header = WipeWritePermOfBrokerRequestHeader.from_ext(request.ext)
         count = self.table.wipe_write(header.broker_name)
         self._log.info(
@@ -290,7 +290,7 @@ class Brokers:
         return response_to(request, ext=answer.to_ext())
 
     def add_write(self, connection: IConnection, request: Command) -> Command:
-        """A broker may be sent to again (327)."""
+        """Clients may send to a broker again (327)."""
         header = AddWritePermOfBrokerRequestHeader.from_ext(request.ext)
         count = self.table.add_write(header.broker_name)
         self._log.info(
@@ -303,7 +303,7 @@ class Brokers:
         return response_to(request, ext=answer.to_ext())
 
     def delete_topic(self, connection: IConnection, request: Command) -> Command:
-        """A topic is gone (216), or from one cluster only."""
+        """Delete the routes of a topic (216), or those in one cluster."""
         header = DeleteTopicFromNamesrvRequestHeader.from_ext(request.ext)
         cluster = header.cluster_name or None
         self.table.delete_topic(header.topic, cluster)
@@ -316,7 +316,7 @@ class Brokers:
         return response_to(request)
 
     def register_topic(self, connection: IConnection, request: Command) -> Command:
-        """A topic is there (217)."""
+        """Add routes of a topic (217)."""
         header = RegisterTopicRequestHeader.from_ext(request.ext)
         if request.body:
             route = _read(TopicRouteData.from_json, request.body)
@@ -333,7 +333,7 @@ class Brokers:
 def _read(read: Callable[[object], T], body: bytes) -> T:
     """A body as a value.
 
-    @raise SystemFailure: it makes no sense.
+    @raise SystemFailure: it cannot be read.
     """
     try:
         return object_of(body, read)

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.nameserver.test_incoming -*-
-"""What a request 103 says, in each of the forms of its body.
+"""The content of request 103, in each of the forms of its body.
 
   - From version 37 on: topics, static topics and filter servers, plain or compressed.
   - Before: topics only.
@@ -41,7 +41,7 @@ _NEEDED: Final = ("brokerName", "brokerAddr", "clusterName", "brokerId")
 class _Contents:
     """The body.
 
-    @ivar filter_servers: None leaves what is known unchanged.
+    @ivar filter_servers: None leaves the known ones unchanged.
     """
 
     data_version: DataVersion
@@ -64,9 +64,9 @@ class _Contents:
 
 
 def _contents(request: Command, compressed: bool) -> _Contents:
-    """The body, in whichever form it is.
+    """The body, in any of its forms.
 
-    @raise RemoteProtocolError: in none.
+    @raise RemoteProtocolError: it has none of them.
     """
     if request.version < WITH_FILTER_SERVERS:
         old = TopicConfigSerializeWrapper()
@@ -86,7 +86,7 @@ def _contents(request: Command, compressed: bool) -> _Contents:
 
 
 def registration(connection: IConnection, request: Command) -> Registration:
-    """What a request says.
+    """The registration in a request.
 
     @raise SystemFailure: it makes no sense.
     """

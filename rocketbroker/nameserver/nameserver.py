@@ -25,10 +25,10 @@ from rocketbroker.routing.table import RouteTable
 class NameServer:
     """A name server without its port: give L{responders} to a server.
 
-    @ivar responders: what it answers.
+    @ivar responders: answer the requests.
     @ivar routes: the table.
-    @ivar brokers: what keeps the table up to date, with its counters.
-    @ivar lookups: what answers from it, with its counters.
+    @ivar brokers: keeps the table up to date, and counts.
+    @ivar lookups: answers from the table, and counts.
     @ivar keyvalues: key-value settings.
     @ivar settings: the settings in force.
     @ivar scan: looks for silent brokers, and counts the times it failed.
@@ -48,7 +48,7 @@ class NameServer:
         @param settings: as at the start.
         @param files: where the settings' files are.
         @param now_ms: a clock that never jumps; the wait for service counts from now.
-        @param in_thread: runs what may wait for the disk.
+        @param in_thread: runs functions that may wait for the disk.
         @param oneway: sends a request that wants no answer to a broker.
         """
         options = settings.options
@@ -73,11 +73,11 @@ class NameServer:
         self.keyvalues.load()
 
     def start(self) -> None:
-        """Look for silent brokers from now on."""
+        """Scan for silent brokers from now on."""
         self.scan.start(self._scan_seconds)
 
     def stop(self) -> Deferred[None]:
-        """Stop looking.
+        """Stop scanning.
 
         @return: fires when all changes of settings are on the disk.
         """

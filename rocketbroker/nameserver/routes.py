@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.nameserver.test_routes -*-
-"""What clients and operators ask: routes, clusters, lists of topics.
+"""Requests of clients and operators: routes, clusters, lists of topics.
 
 Requests: C{docs/facts/namesrv.md} 10.1; the two forms of a route's JSON:
 C{docs/facts/remoting.md} 16.2 and 16.6.
@@ -36,7 +36,7 @@ from rocketbroker.wire.headers.namesrv import (
 #: The ordinal of V4_9_4: from it on clients read standard JSON.
 STANDARD_JSON_VERSION: Final = 401
 
-#: Where RocketMQ sends whoever looks for a topic that is nowhere.
+#: The page that RocketMQ names to clients that ask for an unknown topic.
 _FAQ: Final = (
     "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
 )
@@ -57,7 +57,7 @@ class Routes:
 
     @ivar table: the routes.
     @ivar found: how many routes were answered.
-    @ivar not_found: how many were asked for that are not there.
+    @ivar not_found: how many requested routes do not exist.
     """
 
     table: RouteTable
@@ -72,7 +72,7 @@ class Routes:
         self._started_ms = self._now_ms()
 
     def register(self, table: IResponderTable) -> None:
-        """Answer the requests of section 10.1."""
+        """Answer requests 105, 106, 901, 206, 224, 304 and 311 to 313."""
         table.register(RequestCode.GET_ROUTEINFO_BY_TOPIC, self.route)
         table.register(RequestCode.GET_BROKER_CLUSTER_INFO, self.clusters)
         table.register(RequestCode.GET_BROKER_MEMBER_GROUP, self.members)
@@ -90,7 +90,7 @@ class Routes:
             table.register(code, self._lister(query))
 
     def route(self, connection: IConnection, request: Command) -> Command:
-        """Where a topic is (105)."""
+        """The route of a topic (105)."""
         options = self._settings.options
         wait_ms = options.wait_seconds_for_service * 1000
         if options.need_wait_for_service and (
@@ -129,7 +129,7 @@ class Routes:
         return response_to(request, body=dumps(lookup.cluster_info(self.table)))
 
     def members(self, connection: IConnection, request: Command) -> Command:
-        """Who shares a broker name (901); the cluster is only repeated."""
+        """The brokers that share a name (901); the cluster is only repeated."""
         header = GetBrokerMemberGroupRequestHeader.from_ext(request.ext)
         group = BrokerMemberGroup(
             cluster=header.cluster_name,

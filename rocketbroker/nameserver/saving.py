@@ -21,9 +21,9 @@ InThread: TypeAlias = Callable[[Callable[[], None]], Deferred[None]]
 class Saving:
     """One file.
 
-    While one write is under way, what is to be saved meanwhile waits, and only the
-    newest is written next: it contains the others. What is written is encoded when the
-    write begins, so that many changes at once do not each encode all that there is.
+    While one write is under way, later contents wait, and only the newest is written
+    next: it contains the others. The content is encoded when its write begins, so that
+    many changes at once do not each encode the whole.
 
     @ivar failures: how many requests the disk refused.
     """

@@ -1,9 +1,9 @@
 # -*- test-case-name: tests.nameserver.test_settings -*-
 """Settings asked for and changed while the name server runs (requests 318 and 319).
 
-C{docs/facts/namesrv.md} 15, with two differences. Only what is in L{CHANGEABLE}
-can be changed from afar, so that nobody moves a file or a port through the network; and
-a value that does not fit is refused, where RocketMQ ignores it and says success.
+C{docs/facts/namesrv.md} 15, with two differences. Only the keys in L{CHANGEABLE} can be
+changed by a request, so that no file or port is moved through the network. A wrong
+value is refused; RocketMQ ignores it and answers success.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ CHANGEABLE_NOW: Final = (
     "waitSecondsForService",
 )
 
-#: Keys that are written down, for the next start or for RocketMQ.
+#: Keys that are written to the file, for the next start or for RocketMQ.
 AT_NEXT_START: Final = (
     "clientRequestThreadPoolNums",
     "clientRequestThreadPoolQueueCapacity",
@@ -56,7 +56,7 @@ AT_NEXT_START: Final = (
     ),
 )
 
-#: All that can be changed from afar, besides unknown keys of the settings file.
+#: All keys that a request can change, besides unknown keys of the settings file.
 CHANGEABLE: Final = frozenset((*CHANGEABLE_NOW, *AT_NEXT_START))
 
 
@@ -92,7 +92,7 @@ class RunningSettings:
         table.register(RequestCode.GET_NAMESRV_CONFIG, self.get)
 
     def all(self) -> dict[str, str]:
-        """All keys and values: what the file said, and what is in force."""
+        """All keys and values: those of the file, and those in force."""
         return {
             **self._stated,
             **self.options.as_properties(),
@@ -121,7 +121,7 @@ class RunningSettings:
         return Deferred.fromCoroutine(answer)
 
     def _change(self, properties: Mapping[str, str]) -> None:
-        """Take those values that may be changed; keys that nobody knows are ignored.
+        """Take the values that may be changed; unknown keys are ignored.
 
         @raise NoPermission: one of them may not be changed: then none is.
         @raise SystemFailure: a value does not fit: then none is taken.

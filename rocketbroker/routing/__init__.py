@@ -2,7 +2,7 @@
 """The name server's table of routes, and a client's view of it. No I/O, no clock.
 
 - L{table<rocketbroker.routing.table>}: brokers register, unregister, expire.
-- L{registration<rocketbroker.routing.registration>}: what goes in and comes out.
+- L{registration<rocketbroker.routing.registration>}: values that go in and come out.
 - L{lookup<rocketbroker.routing.lookup>}: routes, clusters, lists of topics.
 - L{zones<rocketbroker.routing.zones>}: the part of a route that is in a zone.
 """

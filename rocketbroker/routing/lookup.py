@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.routing.test_lookup -*-
 """Questions to the route table: C{docs/facts/namesrv.md} 8, 9 and 10.
 
-Answers are copies: what a responder does with them does not change the table.
+Answers are copies: a responder that changes them does not change the table.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def route(
 
     @param acting_master: whether a slave is shown as master where its group allows it
         and has none (setting supportActingMaster).
-    @return: None if nobody has it.
+    @return: None if no broker has it.
     """
     there = table.topics.get(topic)
     if not there:

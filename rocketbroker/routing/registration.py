@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.routing.test_table -*-
-"""What goes into the route table and what comes out of it, as values."""
+"""The values that go into the route table and come out of it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ BROKER_EXPIRES_MS: Final = 120_000
 #: The broker id of a master.
 MASTER: Final = 0
 
-#: What a live broker is known by: its cluster and its address.
+#: The key of a live broker: its cluster and its address.
 BrokerKey: TypeAlias = tuple[str, str]
 
 
 @final
 @attrs.frozen(kw_only=True)
 class Registration:
-    """What a broker says of itself (request 103).
+    """A broker and its topics, as it registers them (request 103).
 
     @ivar cluster: its cluster.
     @ivar name: the name that it shares with its slaves or its master.
@@ -38,8 +38,8 @@ class Registration:
     @ivar data_version: the version of C{topics}.
     @ivar topics: its topics, by name.
     @ivar mappings: its share of static topics, by topic.
-    @ivar filter_servers: addresses; None leaves what is known unchanged.
-    @ivar channel: what it is connected by; compared by identity.
+    @ivar filter_servers: addresses; None leaves the known ones unchanged.
+    @ivar channel: its connection; compared by identity.
     """
 
     cluster: str
@@ -65,9 +65,9 @@ class MinBrokerChange:
     @ivar name: the group's broker name.
     @ivar broker_id: the least id.
     @ivar address: whose that is.
-    @ivar offline_address: who left, None if somebody came.
-    @ivar ha_address: where the newcomer replicates from, None if somebody left.
-    @ivar recipients: the addresses of those who are to know.
+    @ivar offline_address: of the broker that left, None if one came.
+    @ivar ha_address: where the new one replicates from, None if one left.
+    @ivar recipients: the addresses of the brokers to notify.
     """
 
     name: str
@@ -117,7 +117,7 @@ class LiveBroker:
     @ivar updated_ms: when it last did.
     @ivar timeout_ms: after which silence it is gone.
     @ivar data_version: of the topics it registered last.
-    @ivar channel: what its last registration came by.
+    @ivar channel: the connection of its last registration.
     @ivar ha_address: where slaves find it.
     """
 
@@ -133,7 +133,7 @@ class LiveBroker:
 class Group:
     """The brokers that share a name: a master and its slaves.
 
-    @ivar cluster: that of whoever registered the name first.
+    @ivar cluster: of the first broker that registered the name.
     @ivar addresses: by broker id.
     """
 

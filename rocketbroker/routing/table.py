@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.routing.test_table -*-
-"""The name server's tables: which broker has which topic, and who is alive.
+"""The name server's tables: the routes of topics, and the live brokers.
 
 There is no clock, lock or connection here: the time is an argument, callers take turns,
 and a channel is whatever the caller knows a connection by. C{docs/facts/namesrv.md} 4
@@ -8,7 +8,7 @@ to 7, with the quirks that brokers or operators can see:
   - The cluster's set of names and an empty group stay behind when a registration is
     refused.
   - A registration that contradicts a newer one is answered with success, and nothing
-    but the state version decides who is newer.
+    but the state version decides which is newer.
   - A first registration with exactly one topic is refused: it is the increment of a
     broker that we do not know.
   - Topics come from masters, and from the least id of a group without master whose
@@ -16,7 +16,7 @@ to 7, with the quirks that brokers or operators can see:
   - A topic that a broker no longer has stays in its route.
   - A permission that was wiped stays wiped until the broker's data version changes.
 
-Three oddities are not copied, because nobody can depend on them: a live entry whose
+Three oddities are not copied, because no client can depend on them: a live entry whose
 broker is in no group any more is dropped when it expires, instead of being found again
 for ever; an unregistration without broker id removes the address like any other,
 instead of losing all those that were applied together with it; and nothing that a body
@@ -52,7 +52,7 @@ WRITE: Final = 2
 
 @final
 class RouteTable:
-    """What all brokers said.
+    """The registrations of all brokers.
 
     @ivar topics: by topic, then by broker name.
     @ivar groups: by broker name.
@@ -75,7 +75,7 @@ class RouteTable:
     def register(
         self, new: Registration, now_ms: int, drop_missing: bool = False
     ) -> Registered | None:
-        """A broker says what it has.
+        """Register a broker and its topics.
 
         @param now_ms: the wall clock.
         @param drop_missing: whether topics that it does not name are gone (setting
@@ -115,7 +115,7 @@ class RouteTable:
     def _take_topics(
         self, new: Registration, group: Group, first: bool, drop_missing: bool
     ) -> None:
-        """Steps 9 and 10: enter the topics of whoever speaks for the group."""
+        """Steps 9 and 10: enter the topics, if this broker speaks for its group."""
         prime_slave = (
             new.acting_master is not None
             and new.broker_id != MASTER
@@ -171,7 +171,7 @@ class RouteTable:
     def _registered(
         self, new: Registration, group: Group, least_changed: bool, rival: str | None
     ) -> Registered:
-        """Steps 13 and 14: what the broker is told, and who else."""
+        """Steps 13 and 14: the answer to the broker, and whom else to notify."""
         master = master_ha = None
         if new.broker_id != MASTER and (address := group.addresses.get(MASTER)):
             live = self.live.get((new.cluster, address))
@@ -191,7 +191,7 @@ class RouteTable:
     def _change(
         group: Group, offline: str | None, ha_address: str | None
     ) -> MinBrokerChange:
-        """Who is to know that the least id is another one now."""
+        """The notification that the minimum id has changed."""
         least = min(group.addresses)
         everyone = offline is not None or len(group.addresses) == 1
         return MinBrokerChange(
@@ -277,7 +277,7 @@ class RouteTable:
             live.updated_ms = now_ms
 
     def expired(self, now_ms: int) -> list[tuple[BrokerKey, object]]:
-        """Who was silent for too long, and by which channel they were connected."""
+        """The brokers that were silent for too long, each with its channel."""
         return [
             (key, live.channel)
             for key, live in self.live.items()
@@ -296,7 +296,7 @@ class RouteTable:
         return None
 
     def unregistration(self, key: BrokerKey) -> Unregistration | None:
-        """What would unregister a broker that did not ask for it.
+        """The unregistration of a broker that did not send one.
 
         @return: None if it is in no group: then it is forgotten here and now.
         """
@@ -316,7 +316,7 @@ class RouteTable:
         return None
 
     def data_version(self, cluster: str, address: str) -> DataVersion | None:
-        """The version of what a broker registered last, None if it is not known."""
+        """The data version that a broker registered last, None if it is not known."""
         live = self.live.get((cluster, address))
         return None if live is None else live.data_version
 
@@ -324,7 +324,7 @@ class RouteTable:
         known = self.data_version(cluster, address)
         return known != new
 
-    # What operators change: section 10.2 and 10.3.
+    # Requests of operators: C{docs/facts/namesrv.md} 10.2 and 10.3.
 
     def wipe_write(self, name: str) -> int:
         """Take the permission to write from all topics of a group; how many."""
@@ -344,7 +344,7 @@ class RouteTable:
         return count
 
     def delete_topic(self, topic: str, cluster: str | None = None) -> None:
-        """Forget a topic, or what the brokers of a cluster have of it."""
+        """Forget a topic, or its routes in one cluster."""
         if cluster is None:
             self.topics.pop(topic, None)
             return

@@ -33,7 +33,7 @@ LANGUAGES: Final = (
 
 
 class RequestCode(IntEnum):
-    """What a request asks for."""
+    """The kind of a request."""
 
     # Messages, offsets, clients
     SEND_MESSAGE = 10

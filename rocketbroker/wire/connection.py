@@ -1,11 +1,11 @@
 # -*- test-case-name: tests.wire.test_connection -*-
 """One connection as bytes in, commands out; it knows no socket and no role.
 
-What arrives is cut into frames. A frame that is whole in what just arrived is taken
-from there; only the rest behind the last whole frame is kept, in one bytearray that
-grows in place. So each byte is kept at most once, however many reads a frame takes;
-joining what is held on each read would move a frame of n bytes n / 2 times over when it
-comes byte by byte.
+Received bytes are cut into frames. A frame that is whole in the bytes just received is
+taken from there; only the rest behind the last whole frame is kept, in one bytearray
+that grows in place. So each byte is kept at most once, however many reads a frame
+takes; joining the held bytes on each read would move a frame of n bytes n / 2 times
+over when it comes byte by byte.
 
 After the first mistake nothing can be trusted, least of all the place where the next
 frame begins. So the connection takes nothing more, and the caller closes it, as
@@ -54,7 +54,7 @@ class Connection:
         return len(self._held)
 
     def receive(self, data: bytes | bytearray | memoryview) -> list[Command]:
-        """Take what has arrived.
+        """Take received bytes.
 
         @return: the commands that are whole now, in order.
         @raise RemoteProtocolError: this is not the protocol; also on each later call.

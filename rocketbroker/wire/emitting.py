@@ -44,7 +44,7 @@ _MAX_EXACT: Final = (1 << 53) - 1
 
 @runtime_checkable
 class Emitted(Protocol):
-    """What knows its own JSON form."""
+    """A value that knows its own JSON form."""
 
     def to_json(self) -> object:
         """The value as dicts, lists and plain values."""
@@ -53,7 +53,7 @@ class Emitted(Protocol):
 def dumps(value: object) -> bytes:
     """The text in the library's own form, as UTF-8.
 
-    @param value: plain values, lists, dicts, and what has C{to_json}.
+    @param value: plain values, lists, dicts, and values with C{to_json}.
     @raise LocalProtocolError: no such value can be written.
     """
     return _bytes(_emit(value, quoted, False, MAX_DEPTH))
@@ -158,7 +158,7 @@ def _object(
 
 
 def java_double(value: float) -> str:
-    """A number as Java writes a double; what is none becomes null."""
+    """A number as Java writes a double; infinities and NaN become null."""
     if not math.isfinite(value):
         return "null"
     if value == 0:

@@ -33,8 +33,8 @@ class Fields:
 
     def __init__(self, value: object, what: str) -> None:
         """
-        @param value: what the reader made of the text.
-        @param what: what it should be, for the error.
+        @param value: the value as read from the text.
+        @param what: the name of the expected object, for the error.
         @raise RemoteProtocolError: it is no object.
         """
         if not isinstance(value, dict):
@@ -176,14 +176,14 @@ class Fields:
 
 
 def loose_name(name: str) -> str:
-    """A name without what RocketMQ overlooks."""
+    """A name without the characters that RocketMQ overlooks."""
     return name.replace("_", "").replace("-", "").lower()
 
 
 def text_of(value: object, wrong: Callable[[], RemoteProtocolError]) -> str | None:
     """A value as a string.
 
-    @param wrong: makes the error for what is none.
+    @param wrong: makes the error for a wrong value.
     """
     if value is None or isinstance(value, str):
         return value

@@ -41,7 +41,7 @@ class ForeignProtocol(RemoteProtocolError):
 
 
 def wrong_length(length: int, most: int) -> RemoteProtocolError:
-    """The error for the first word of what is no frame.
+    """The error for a first word that begins no frame.
 
     @param length: the length that the word says, with a sign or without.
     @param most: the longest allowed frame, its first word included.

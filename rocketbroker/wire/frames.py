@@ -12,8 +12,8 @@ A frame (C{docs/facts/remoting.md} 1 to 3)::
 A JSON header is read by msgspec when it is what every known client writes, and else by
 the tolerant reader, because fastjson takes more than JSON and others rely on it.
 
-What a binary header cannot tell apart: an empty string and null, no extension fields
-and none given. Both sides lose that; we keep what is left.
+A binary header cannot tell apart an empty string and null, nor no extension fields and
+an empty table of them. Both sides lose that difference.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ MAX_BYTES: Final = 16 * 1024 * 1024
 #: The longest header: its length has 24 bits.
 MAX_HEADER_BYTES: Final = 0xFFFFFF
 
-#: The longest JSON header that is not what the known clients write. Reading it takes
-#: Python half a second, in which nobody else is served; a real one is shorter than the
-#: longest properties of a message, 32 KiB, by which C++ clients come here, and twice
-#: that when all is escaped.
+#: The longest JSON header that is not in the form of the known clients. Reading it
+#: takes Python half a second, in which no other client is served; a real one is
+#: shorter than the longest properties of a message, 32 KiB, by which C++ clients come
+#: here, and twice that when all is escaped.
 MAX_LENIENT_BYTES: Final = 256 * 1024
 
 _UNKNOWN_LANGUAGE: Final = -1
 _LANGUAGE_CODES: Final = {name: code for code, name in enumerate(LANGUAGES)}
 
 _WORDS: Final = Struct(
-    ">i"  # length of what follows
+    ">i"  # length of the rest
     "I"  # serialization (8 bits), length of the header (24 bits)
 )
 
@@ -234,7 +234,7 @@ def _language(value: object) -> str | None:
 
 
 def _ext(value: object) -> dict[str, str] | None:
-    """Extension fields; what is nested or null is left out."""
+    """Extension fields; nested ones and nulls are left out."""
     if value is None:
         return None
     if not isinstance(value, dict):
@@ -296,7 +296,7 @@ def _decode_binary(payload: bytes, length: int) -> Command:
     """A command with its body, which begins where the header's reader stops.
 
     RocketMQ checks lengths against the header's and does not skip to its end;
-    what runs past the end of the frame is an error.
+    a field that runs past the end of the frame is an error.
 
     @param length: the length of the header, at most that of the rest of C{payload}.
     """

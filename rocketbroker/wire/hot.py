@@ -7,7 +7,7 @@ times that. Only what such a decoder reads the same way as RocketMQ is read here
 for all else L{read_send} raises one of L{NOT_READ}, L{read_pull} returns None, and the
 request goes the general way, where every leniency of RocketMQ is known.
 
-Numbers of the protocol have 32 or 64 bits; what does not fit goes the general way too,
+Numbers of the protocol have 32 or 64 bits; others go the general way too,
 so that nothing behind this module meets one that cannot be packed.
 
 Fields: C{docs/facts/remoting.md} 2, 5 and 20.
@@ -87,7 +87,7 @@ class PullHeader(msgspec.Struct, gc=False):
     flag: Int32 = 0
 
 
-#: What readers raise for a header that has to go the general way.
+#: Raised by readers for a header that has to go the general way.
 NOT_READ: Final = (msgspec.MsgspecError, UnicodeDecodeError)
 
 #: Reads the header of request 310 or 320, or of a response with such a code. It is the

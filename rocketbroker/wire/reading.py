@@ -4,7 +4,7 @@
 Bodies and files of RocketMQ are not JSON: integer keys stand without quotes, and
 keys may be objects (C{docs/facts/remoting.md} 16). On input its library takes more:
 single quotes, bare identifiers as keys, comments, commas before a closing bracket.
-L{loads} takes all of these; what is strict JSON takes the short way through msgspec.
+L{loads} takes all of these; strict JSON takes the short way through msgspec.
 The other direction is L{rocketbroker.wire.emitting}.
 
 An integer key becomes an C{int} when it stood without quotes and stays a C{str} when
@@ -45,7 +45,7 @@ _QUOTED: Final = {
     '"': re.compile(r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.S),
     "'": re.compile(r"'([^'\\]*+(?:\\.[^'\\]*+)*+)'", re.S),
 }
-#: The suffix says which type of number it is, which nobody cares for here.
+#: The suffix says which type of number it is, which does not matter here.
 _NUMBER: Final = re.compile(r"(-?[0-9]++)(\.[0-9]*+)?+([eE][+-]?[0-9]++)?+[LSBFD]?")
 _IDENTIFIER: Final = re.compile(r"[^\W\d][\w$]*|\$[\w$]*")
 _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.S)
@@ -113,7 +113,7 @@ MAX_LENIENT_BODY: Final = 1 << 20
 def loads(text: bytes | str, most_lenient: int | None = None) -> object:
     """The value of a text.
 
-    @param text: UTF-8 if it is bytes; what is not becomes replacement characters.
+    @param text: UTF-8 if it is bytes; others become replacement characters.
     @param most_lenient: how long a text may be that is not strict JSON; None: any. It
         takes a hundred times as long to read, and whoever reads it waits.
     @raise RemoteProtocolError: fastjson would not take it either, or it is too long.
@@ -123,7 +123,7 @@ def loads(text: bytes | str, most_lenient: int | None = None) -> object:
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         if most_lenient is not None and len(text) > most_lenient:
             raise RemoteProtocolError(
-                f"{len(text)} bytes of what is not strict JSON, the most is "
+                f"{len(text)} bytes that are not strict JSON, the most is "
                 f"{most_lenient}"
             ) from None
         if not isinstance(text, str):
@@ -392,7 +392,7 @@ def _find(place: object, found: list[_Found]) -> None:
 
 
 def _target(root: object, path: str) -> object:
-    """What a path leads to, None if it cannot be resolved."""
+    """The target of a path, None if it cannot be resolved."""
     if not path.startswith("$"):
         return None
     at = 1

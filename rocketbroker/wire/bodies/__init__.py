@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.wire.bodies -*-
 """Bodies of commands as values.
 
-- L{topics}, L{groups}, L{heartbeats}: what brokers and clients know.
-- L{routes}, L{registration}, L{mappings}: what name servers are told and tell.
+- L{topics}, L{groups}, L{heartbeats}: the state of brokers and clients.
+- L{routes}, L{registration}, L{mappings}: bodies to and from name servers.
 - L{queues}: a queue, as a value and as a key.
 """

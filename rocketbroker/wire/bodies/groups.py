@@ -19,7 +19,7 @@ def _customized() -> dict[object, object]:
 
 @attrs.frozen(kw_only=True)
 class SubscriptionGroupConfig:
-    """What a broker knows of one group; the defaults are Java's.
+    """The settings of one group; the defaults are Java's.
 
     @ivar group_retry_policy: as it was read.
     @ivar subscription_data_set: as it was read; None if there is none.

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.wire.bodies.test_heartbeats -*-
-"""What a client says about itself: the bodies of 34 and 46.
+"""Clients about themselves: the bodies of 34 and 46.
 
 Shapes: C{docs/facts/client.md} 15 and 16; C{docs/facts/broker.md} 15.
 """
@@ -27,7 +27,7 @@ CONSUME_FROM: Final = (
 
 @attrs.frozen(kw_only=True)
 class SubscriptionData:
-    """What of one topic a group wants.
+    """The subscription of a group to one topic.
 
     @ivar sub_string: the expression, C{*} for all.
     @ivar tags_set: the tags of an expression of type TAG.
@@ -142,8 +142,8 @@ class ProducerData:
 class HeartbeatData:
     """The body of a heartbeat (34).
 
-    @ivar heartbeat_fingerprint: the hash of what does not change from one heartbeat to
-        the next; 0: the client speaks the first version.
+    @ivar heartbeat_fingerprint: the hash of all that does not change from one
+        heartbeat to the next; 0: the client speaks the first version.
     @ivar without_sub: the subscriptions are left out, as the broker knows them.
     """
 

@@ -15,7 +15,7 @@ from rocketbroker.wire.fields import Fields, read_long
 
 @attrs.frozen(kw_only=True)
 class TopicQueueMappingInfo:
-    """What one broker has of a static topic.
+    """The share of one broker in a static topic.
 
     @ivar curr_id_map: logical queue to the broker's own queue.
     """

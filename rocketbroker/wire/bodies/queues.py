@@ -12,7 +12,7 @@ from rocketbroker.wire.fields import Fields
 from rocketbroker.wire.reading import ObjectKey, loads
 
 #: The queues of one request 41 or 42: reading so many takes a twentieth of a second, in
-#: which nobody else is served. A client has some hundreds.
+#: which no other client is served. A client has some hundreds.
 MAX_QUEUES: Final = 10_000
 
 

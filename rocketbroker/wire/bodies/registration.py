@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.wire.bodies.test_registration -*-
-"""What a broker tells name servers: the body of 103, plain and compressed.
+"""The registration of a broker: the body of 103, plain and compressed.
 
 The compressed form is one zlib stream (level 9) over::
 
@@ -82,7 +82,7 @@ class RegisterBrokerBody:
     def decode(cls, body: bytes, compressed: bool, version: int) -> Self:
         """Read a body.
 
-        @param compressed: what the header says.
+        @param compressed: as the header says.
         @param version: the sender's, of the command.
         @raise RemoteProtocolError: it is no such thing.
         """

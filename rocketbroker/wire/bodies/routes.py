@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.wire.bodies.test_routes -*-
-"""Who has a topic, and where: answers of name servers.
+"""Routes of topics, and brokers: answers of name servers.
 
 Shapes: C{docs/facts/namesrv.md} 11. C{dumps} writes RocketMQ's own form of
 them, C{dumps_standard} the standard one.

@@ -77,7 +77,7 @@ class DataVersion:
 
 @attrs.frozen(kw_only=True)
 class TopicConfig:
-    """What a broker knows of one topic; the defaults are Java's.
+    """The settings of one topic; the defaults are Java's.
 
     @ivar perm: bits: 4 read, 2 write, 1 inherit, 8 priority.
     @ivar topic_sys_flag: bits: 1 unit, 2 unit subscription.

@@ -2,5 +2,5 @@
 """Typed headers: the extension fields of commands.
 
 - L{header}: how fields are read and written.
-- L{send}, L{pull}, L{client}, L{admin}, L{namesrv}: the headers, by who asks for what.
+- L{send}, L{pull}, L{client}, L{admin}, L{namesrv}: the headers, by kind of request.
 """

@@ -9,8 +9,8 @@ So C{from_ext} never rejects: a missing required number is 0, a missing required
 is empty, an optional field is L{None}. A responder that would do harm with such a value
 uses C{complete}; Java mostly fails on the null and answers SYSTEM_ERROR, too.
 
-Two kinds of header are stricter, as in Java, and raise what becomes SYSTEM_ERROR: the
-"fast" ones, whose numbers must parse, and the two that check a value.
+Two kinds of header are stricter, as in Java, and raise an error that becomes
+SYSTEM_ERROR: the "fast" ones, whose numbers must parse, and the two that check a value.
 
 The texts of values and the rules of reading: C{docs/facts/remoting.md} 5.
 """
@@ -77,7 +77,7 @@ def _write_bool(value: bool) -> str:
     return "true" if value else "false"
 
 
-#: How a kind is read, how it is written, and what it is if it is missing.
+#: How a kind is read, how it is written, and its value if it is missing.
 _Kind: TypeAlias = tuple[
     Callable[[str], object] | None, Callable[[Any], str] | None, object
 ]
@@ -134,7 +134,7 @@ def _plan(cls: type[Header]) -> tuple[_Field, ...]:
 
 @cache
 def _reading(cls: type[Header]) -> tuple[dict[str, _Rule], dict[str, object]]:
-    """How each key is read, and what the attributes are without any."""
+    """How each key is read, and the attributes where all are missing."""
     plan = _plan(cls)
     rules = {field.key: (field.attribute, field.read) for field in plan}
     return rules, {field.attribute: field.missing for field in plan}
@@ -191,7 +191,7 @@ class Header(msgspec.Struct, rename="camel", kw_only=True):
         What is made of a zero instead may be done to a message or a topic that nobody
         meant. Booleans are C{false} in Java, too.
 
-        @param but: keys of what may be missing all the same, as nobody needs it.
+        @param but: keys that may be missing all the same, as the caller needs none.
         @raise SystemFailure: one is missing, or a number does not parse.
         """
         kinds = {field.key: field.missing for field in _plan(cls)}
@@ -210,14 +210,14 @@ class Header(msgspec.Struct, rename="camel", kw_only=True):
         return ext
 
     def check(self) -> None:
-        """What Java checks after reading, if the peer sent any fields.
+        """Java's checks after reading, if the peer sent any fields.
 
         @raise SystemFailure: a value is not one of those that there are.
         """
 
 
 class RpcRequestHeader(Header, kw_only=True):
-    """What all requests since 5.0 may carry.
+    """Fields that all requests since 5.0 may carry.
 
     @ivar ns: the namespace.
     @ivar nsd: whether names have the namespace already.
@@ -232,7 +232,7 @@ class RpcRequestHeader(Header, kw_only=True):
 
 
 class TopicRequestHeader(RpcRequestHeader, kw_only=True):
-    """What all requests about a topic may carry.
+    """Fields that all requests about a topic may carry.
 
     @ivar lo: false: the queue is a physical one; skip static topics' mapping.
     """

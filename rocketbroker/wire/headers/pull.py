@@ -114,7 +114,7 @@ class SearchOffsetRequestHeader(TopicRequestHeader, kw_only=True):
 class GetMaxOffsetRequestHeader(TopicRequestHeader, kw_only=True):
     """GET_MAX_OFFSET (30).
 
-    @ivar committed: the end of what is dispatched; false: of what is stored.
+    @ivar committed: the end of the dispatched messages; false: of the stored ones.
     """
 
     topic: str

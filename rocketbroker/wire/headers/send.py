@@ -18,7 +18,7 @@ from rocketbroker.wire.headers.header import (
     TopicRequestHeader,
 )
 
-#: What becomes of a transaction (EndTransactionRequestHeader.commit_or_rollback).
+#: The outcomes of a transaction (EndTransactionRequestHeader.commit_or_rollback).
 TRANSACTION_UNKNOWN: Final = 0
 TRANSACTION_COMMIT: Final = 8
 TRANSACTION_ROLLBACK: Final = 12
