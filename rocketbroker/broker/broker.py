@@ -143,14 +143,10 @@ class Broker(Parts):
         The broker serves its clients all the same; while it cannot, C{store.refusal}
         says so.
         """
-        found = [file.problem for file in self.files if file.problem]
-        limit, count = self.topics.limit, len(self.topics.names())
-        if count >= limit.most:
-            found.append(
-                f"There are {count} topics, so no more are created by sending to them; "
-                f"delete those that nobody uses, or raise {limit.key}."
-            )
-        return found
+        found = [file.problem for file in self.files]
+        found.append(self.topics.limit.problem(len(self.topics.names())))
+        found.append(self.groups.limit.problem(len(self.groups.configs())))
+        return [sentence for sentence in found if sentence]
 
     def stop(self) -> Deferred[None]:
         """Stop: see the head of this module; fires when all is on the disk."""

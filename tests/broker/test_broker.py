@@ -277,7 +277,8 @@ class BrokerTests(WeekCase):
         self.assertIn("/store/config/consumerFilter.json could not be read", problem)
         broker.topics.limit.most = 0
         problem = broker.problems()[1]
-        self.assertIn("no more are created by sending to them", problem)
+        self.assertIn("Topics that clients use are not created any more", problem)
+        self.assertIn("raise rocketbrokerMaxAutoTopics.", problem)
 
     def test_stopWhileDiskFails(self) -> None:
         """A stop on a disk that refuses ends all the same, and says what went wrong."""

@@ -30,7 +30,7 @@ from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
 from tests.broker.callers import Caller
 from tests.broker.rig import HOST, SMALL, send_ext
-from tests.broker.storage.test_log_subscribers import Plugin
+from tests.broker.storage.subscribers import Plugin
 
 COMMON = {"cluster": "c", "node_type": "broker", "node_id": "b", "zone": "z"}
 

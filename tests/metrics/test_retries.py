@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rocketbroker.metrics.retries import add_dead_letters, add_sent_back
 from rocketbroker.metrics.samples import Samples
-from tests.broker.send.test_send_back import SendBackCase
+from tests.broker.send.sent_back import SendBackCase
 
 
 class RetryFamiliesTests(SendBackCase):

@@ -55,3 +55,15 @@ class CreationLimit:
                 most=self.most,
             )
         return False
+
+    def problem(self, count: int) -> str:
+        """A sentence for the operator; empty if there is room.
+
+        @param count: how many there are.
+        """
+        if count < self.most:
+            return ""
+        return (
+            f"{self._things} that clients use are not created any more: there are "
+            f"{count}. Delete those that nobody uses, or raise {self.key}."
+        )

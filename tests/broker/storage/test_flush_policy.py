@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from rocketbroker.broker.storage.store_scheduler import DISPATCH_SECONDS
 from rocketbroker.store.flush_threshold import PAGE
-from tests.broker.storage.test_store_scheduler import UpkeepCase
+from tests.broker.storage.schedulers import SchedulerCase
 
 
-class TimingCase(UpkeepCase):
+class TimingCase(SchedulerCase):
     """Work that has begun."""
 
     def work(self, **settings: object) -> None:

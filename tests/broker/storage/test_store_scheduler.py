@@ -6,9 +6,7 @@ import errno
 from typing import Any
 
 from twisted.logger import capturedLogs, formatEvent
-from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.broker.storage.store_scheduler import (
     ALLOCATE_SECONDS,
     CATCH_UP_SECONDS,
@@ -18,12 +16,11 @@ from rocketbroker.broker.storage.store_scheduler import (
     MAX_DISPATCHED,
     RETRY_SECONDS,
     TELL_SECONDS,
-    StoreScheduler,
 )
-from rocketbroker.config.store import StoreOptions
 from rocketbroker.store.interfaces import Arrival, Draft
 from rocketbroker.store.message_store import Store
-from tests.broker.rig import HOST, Rig
+from tests.broker.rig import HOST
+from tests.broker.storage.schedulers import SchedulerCase
 
 
 class Mistaken:
@@ -43,49 +40,7 @@ class Mistaken:
         return ["Found."]
 
 
-class UpkeepCase(SynchronousTestCase):
-    """Regular work over a store in memory."""
-
-    def setUp(self) -> None:
-        """The usual settings; threads wait to be run."""
-        self.arrived: list[tuple[int, int]] = []
-        self.begin()
-
-    def begin(self, **settings: object) -> None:
-        """Work with those settings of the store."""
-        flush = str(settings.get("flush_disk_type", "ASYNC_FLUSH"))
-        given = {
-            "flushDiskType": flush,
-            "maxIndexNum": str(settings.get("max_index_num", 1000)),
-        }
-        self.rig = Rig(given, threads=True)
-        self.addCleanup(self.rig.close)
-        options = StoreOptions(**settings)  # type: ignore[arg-type]
-        clock, store, threads = self.rig.clock, self.rig.store, self.rig.threads
-        self.group_commit = GroupCommit(clock, store, options, threads)
-        self.scheduler = StoreScheduler(
-            clock, store, options, self.group_commit, self.wake, threads
-        )
-
-    def wake(self, arrival: Arrival) -> None:
-        """Note how far the queue is and how many came."""
-        self.arrived.append((arrival.queue.max_offset, len(arrival.tag_codes)))
-
-    def append(self, count: int = 1) -> None:
-        """Append messages, and say so."""
-        for _ in range(count):
-            self.rig.append()
-        self.scheduler.appended()
-
-    def stop(self) -> None:
-        """Stop; it has to come to an end."""
-        done = self.scheduler.stop()
-        self.rig.threads.run()
-        self.successResultOf(done)
-        self.assertEqual(self.rig.clock.getDelayedCalls(), [])
-
-
-class DispatchTests(UpkeepCase):
+class DispatchTests(SchedulerCase):
     """When what was appended gets into the queues."""
 
     def test_soon(self) -> None:
@@ -170,7 +125,7 @@ class DispatchTests(UpkeepCase):
         )
 
 
-class RegularTests(UpkeepCase):
+class RegularTests(SchedulerCase):
     """What is done every so often."""
 
     def flushed(self) -> bool:
@@ -300,7 +255,7 @@ class RegularTests(UpkeepCase):
         self.stop()
 
 
-class IndexTests(UpkeepCase):
+class IndexTests(SchedulerCase):
     """When the index is built."""
 
     def append(self, count: int = 1) -> None:
