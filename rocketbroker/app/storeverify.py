@@ -106,7 +106,6 @@ def store_verify(
     place_of_log(files, root, commit_log, options)
     size = size_of_log(config, options)
     reader = StoreReader(files, root, commit_log, size, even_lost=True)
-    reader.files.goes_on = True
     rows = Rows(sys.stdout, output)
 
     def tell(fault: Fault) -> None:

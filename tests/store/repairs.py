@@ -49,17 +49,13 @@ def repair_of(
     )
 
 
-def verified(
-    disk: IFiles, log_size: int = 0, goes_on: bool = False
-) -> tuple[Verification, list[Fault]]:
+def verified(disk: IFiles, log_size: int = 0) -> tuple[Verification, list[Fault]]:
     """A walk through a store, and what it finds.
 
     @param log_size: what the settings say of the files of the log; 0 for none.
-    @param goes_on: also where a directory cannot be listed.
     """
     faults: list[Fault] = []
     reader = StoreReader(disk, ROOT, log_size=log_size)
-    reader.files.goes_on = goes_on
     walk = Verification(reader, faults.append, lambda done: None)
     walk.expected_bytes()
     walk.run()

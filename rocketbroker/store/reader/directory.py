@@ -22,9 +22,8 @@ from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.entries import FILLED_SIZE
 from rocketbroker.store.commitlog.scanner import Broken, Found, checked
 from rocketbroker.store.commitlog.segments import Segment
-from rocketbroker.store.reader.emptiness import without_log
 from rocketbroker.store.reader.file_sequence import FileSequence
-from rocketbroker.store.reader.log import LogFiles
+from rocketbroker.store.reader.log import LogFiles, without_log
 from rocketbroker.store.reader.queue import QueueReader
 from rocketbroker.store.reader.unreadable import ReadFiles
 from rocketbroker.store.shared_positions import (
@@ -227,14 +226,6 @@ class StoreReader:
         """All topics that have queues of a kind."""
         folder = os.path.join(self.root, kind)
         return [name for name in self.files.list(folder) if self.queues(name, kind)]
-
-    def is_refused(self, kind: str, topic: str, queue_id: int) -> bool:
-        """Whether nobody can tell what a queue has: its directory, or one above it,
-        cannot be listed. See L{row}."""
-        return any(
-            self.files.is_refused(os.path.join(self.root, *names))
-            for names in ((kind,), (kind, topic), (kind, topic, str(queue_id)))
-        )
 
     def queues(self, topic: str, kind: str = "consumequeue") -> list[int]:
         """The numbers of a topic's queues, in order."""

@@ -17,7 +17,7 @@ from typing import final
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFile, IFiles, IFileUsers
 from rocketbroker.store.file_names import position_of_name
-from rocketbroker.store.reader.emptiness import without_log
+from rocketbroker.store.reader.log import without_log
 from rocketbroker.store.store_lock import LOCK
 from rocketbroker.storetools.repair.rebuild import FOLDERS
 

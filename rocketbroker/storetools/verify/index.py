@@ -146,8 +146,6 @@ class IndexVerification:
             # Nothing is known, or enough is wrong.
             return
         folder = self._folder
-        if reader.files.is_refused(folder):
-            return
         if not self._spans:
             checkpoint = Checkpoint(self._files, reader.root)
             checkpoint.load()

@@ -184,8 +184,6 @@ class Verification:
             start = max(position_of_name(os.path.basename(each.path)), 0)
             queue = queue_of(os.path.relpath(each.path, root))
             text = f"{each.end - each.start} bytes cannot be read: {each.why}"
-            if not each.end:
-                text = f"it cannot be listed, and nothing in it was checked: {each.why}"
             where = "unreadable", each.path, start + each.start, text
             self._tell(Fault(*where, queue=queue))
 

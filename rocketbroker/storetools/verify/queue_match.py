@@ -50,9 +50,7 @@ class TagCodes:
         self._units: FileSequence | None = None
         if queue_id in reader.queues(topic, FOLDER):
             self._units = reader.row(FOLDER, topic, queue_id, 1)
-        self._is_refused = reader.is_refused(FOLDER, topic, queue_id)
-        has_units = self._units is not None or self._is_refused
-        self.are_plain = not has_units and not self._is_delayed
+        self.are_plain = self._units is None and not self._is_delayed
 
     def wrong(self, code: int, expected: int, store_ms: int) -> tuple[str, int, str]:
         """What is wrong with a code.
@@ -65,9 +63,8 @@ class TagCodes:
         """
         if not is_address(code):
             return self._differs(code, expected, store_ms), 0, ""
-        if code == NOWHERE or self._is_refused:
-            # There never was a unit, or it is another's; or that nobody can look is
-            # told by itself.
+        if code == NOWHERE:
+            # There never was a unit, or it is another's.
             return "", 0, ""
         position = code - _ZERO
         units = self._units

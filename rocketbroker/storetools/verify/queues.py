@@ -252,10 +252,6 @@ class QueueVerification:
         self, topic: bytes, queue_id: int, matching: Matching | BatchMatching
     ) -> None:
         """The records that have no entry; after a crash the next start makes them."""
-        for kind in ("consumequeue", BATCHES):
-            if self._reader.is_refused(kind, _name(topic), queue_id):
-                # That is told by itself.
-                return
         if not matching.exists:
             self._tell_directory(topic, queue_id, matching)
             return

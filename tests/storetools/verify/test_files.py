@@ -7,11 +7,9 @@ import os
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.errors import StoreError
 from rocketbroker.records.entries import SIZE
 from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.reader.directory import StoreReader
-from rocketbroker.storetools.verify.check import Check
 from rocketbroker.storetools.verify.log import Verification
 from rocketbroker.storetools.verify.report import Fault
 from rocketbroker.testing.files import MemoryDisk
@@ -215,44 +213,6 @@ class FileVerificationTests(SynchronousTestCase):
         self.assertEqual(self.kinds(faults), {"file": 1, "missing": 200})
         self.disk.remove(queue(0))
         self.assertEqual(self.kinds(self.walk()[1]), {"missing": 200})
-
-    def test_withoutRights(self) -> None:
-        """A directory that cannot be listed is told, once; nothing is said of what must
-        be in it, and everything else is looked at. Who does not want to go on is told
-        in one sentence."""
-        self.disk.make_dirs(os.path.join(ROOT, "batchconsumequeue", "U", "0"))
-        self.disk.make_dirs(os.path.join(ROOT, "index"))
-        self.cut(log(0), SEGMENT + 1)
-        for name, only_names in (
-            ("index", False),
-            ("consumequeue", False),
-            ("consumequeue/T", False),
-            ("consumequeue/T/1", False),
-            ("consumequeue/T/1", True),
-            ("batchconsumequeue", False),
-            ("batchconsumequeue/U/0", False),
-        ):
-            path = os.path.join(ROOT, name)
-            self.disk.heal()
-            self.disk.forbid(path, only_names)
-            check, faults = self.check(goes_on=True)
-            self.assertEqual(check.log.records, 2 * COUNT)
-            told = {(each.kind, each.where): each.text for each in faults}
-            self.assertEqual(set(told), {("file", log(0)), ("unreadable", path)})
-            self.assertEqual(len(faults), 2)
-            self.assertIn("Permission denied", told["unreadable", path])
-            self.assertRaises(StoreError, self.check, goes_on=False)
-
-    def check(self, goes_on: bool) -> tuple[Check, list[Fault]]:
-        """Verify it with its index."""
-        faults: list[Fault] = []
-        reader = StoreReader(self.disk, ROOT)
-        reader.files.goes_on = goes_on
-        check = Check(reader, (100, 1000), faults.append, lambda done: None)
-        check.expected_bytes()
-        check.run()
-        reader.close()
-        return check, faults
 
     def test_directoryMissing(self) -> None:
         """A queue that has lost its directory is told if it had messages when the store

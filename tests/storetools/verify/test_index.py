@@ -59,20 +59,6 @@ class IndexVerificationTests(SynchronousTestCase):
         self.assertEqual([fault.text for fault in faults], [])
         self.assertEqual((walk.entries, walk.unknown), (40, []))
 
-    def test_withoutRights(self) -> None:
-        """If its directory cannot be listed, that is told by who was refused; it is not
-        taken for an index that is gone."""
-        self.disk.forbid(self.folder)
-        reader = StoreReader(self.disk, ROOT)
-        reader.files.goes_on = True
-        faults: list[Fault] = []
-        walk = IndexVerification(reader, SLOTS, NUMBERS, faults.append, print)
-        walk.run()
-        self.assertEqual((walk.entries, faults), (0, []))
-        (refused,) = reader.files.taken()
-        self.assertEqual(refused.path, self.folder)
-        reader.close()
-
     def test_everyBitOfAnEntry(self) -> None:
         """Each flipped bit of an entry is seen, but in its time."""
         at = self.entry(7)

@@ -76,12 +76,9 @@ class QueueCase(SynchronousTestCase):
         """What is to be in the store."""
         return []
 
-    def faults(self, goes_on: bool = False) -> list[Fault]:
-        """What is wrong now.
-
-        @param goes_on: also where a directory cannot be listed.
-        """
-        walk, faults = verified(self.disk, goes_on=goes_on)
+    def faults(self) -> list[Fault]:
+        """What is wrong now."""
+        walk, faults = verified(self.disk)
         self.assertEqual(walk.records, self.records)
         self.assertEqual(walk.faults, len(faults))
         return faults
@@ -324,17 +321,6 @@ class ExtensionFileTests(QueueCase):
             expected = self.path(1), 104 + min(length, 104), ("T", 0)
             self.assertEqual(self.files_told(), [expected])
             self.repair()
-
-    def test_withoutRights(self) -> None:
-        """Where a directory of the extension cannot be listed, that is all that is
-        told."""
-        for names in ((), ("T",), ("T", "0")):
-            self.records = 0
-            self.setUp()
-            path = os.path.join(ROOT, "consumequeue_ext", *names)
-            self.disk.forbid(path)
-            (fault,) = self.faults(goes_on=True)
-            self.assertEqual((fault.kind, fault.where), ("unreadable", path))
 
     def test_missing(self) -> None:
         """So is one that is missing between others."""
