@@ -34,7 +34,7 @@ class RemotingServerOptions(KeyedOptions):
         "write_buffer_high_water_mark": "a peer that lets more wait is not read",
         "write_buffer_low_water_mark": "under it the peer is read again",
         "server_socket_backlog": "connections that wait to be accepted",
-        "server_async_semaphore_value": "most requests to clients without an answer",
+        "server_async_semaphore_value": "requests waiting for one client, min. 4096",
     }
     CHECKS: ClassVar = {"bind_address": check_interface}
     UNITS: ClassVar = {

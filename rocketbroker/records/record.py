@@ -46,9 +46,6 @@ from rocketbroker.records.record_head import (
     MAX_V1_TOPIC_BYTES,
 )
 
-#: At most this many bytes besides the body: hosts, a topic of 32767, properties.
-MAX_OVERHEAD: Final = LEAST_SIZE + 1 + 24 + 32767 + names.MAX_BYTES
-
 #: All before the born host.
 HEAD: Final = struct.Struct(
     ">"
@@ -96,8 +93,7 @@ I32: Final = struct.Struct(">i")
 I64: Final = struct.Struct(">q")
 SIZE_AND_MAGIC: Final = struct.Struct(">ii")
 
-#: Where the fields stand that are known only when the record is placed.
-QUEUE_OFFSET_AT: Final = 20
+#: Where the physical offset stands.
 POSITION_AT: Final = 28
 
 #: The property with the CRC of the whole record: name, 0x01, ten digits, 0x02.

@@ -91,13 +91,6 @@ class SendMessageRequestHeaderV2(
         fields["bname"] = fields.pop("broker_name")
         return SendMessageRequestHeader(**fields)
 
-    @classmethod
-    def of_v1(cls, header: SendMessageRequestHeader) -> SendMessageRequestHeaderV2:
-        """The same under the short names; C{bname} becomes the broker's name."""
-        fields = msgspec.structs.asdict(header)
-        fields["broker_name"] = fields.pop("bname")
-        return cls(**fields)
-
 
 class ReplyMessageRequestHeader(TopicRequestHeader, kw_only=True):
     """PUSH_REPLY_MESSAGE_TO_CLIENT (326), from the broker."""

@@ -288,7 +288,7 @@ class SendTests(SynchronousTestCase):
     """The two forms of the header of a send."""
 
     def test_forms(self) -> None:
-        """One becomes the other; the broker's name is called otherwise."""
+        """The short form becomes the long one, with the name of the broker."""
         fields = {
             key: SAMPLES[kind][0]
             for key, kind, _ in rows()["SendMessageRequestHeaderV2"]
@@ -298,7 +298,6 @@ class SendTests(SynchronousTestCase):
         long = short.to_v1()
         self.assertEqual(long.bname, "x")
         self.assertEqual(long.to_ext()["producerGroup"], "x")
-        self.assertEqual(SendMessageRequestHeaderV2.of_v1(long), short)
         self.assertIsInstance(long, SendMessageRequestHeader)
 
     def test_wireOrder(self) -> None:
