@@ -27,6 +27,7 @@ from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.threads import Threads, at_once
 from rocketbroker.wire.bodies.topics import TopicConfig
 from rocketbroker.wire.command import JSON, Command
+from rocketbroker.wire.fastjson import dumps
 from rocketbroker.wire.frames import encode
 
 HOST = bytes([10, 0, 0, 1, 0, 0, 0x2A, 0x9F])
@@ -286,3 +287,34 @@ def logged(step: Callable[[], object]) -> list[str]:
     with capturedLogs() as events:
         step()
     return [formatEvent(event) for event in events]
+
+
+def heartbeat(topics: list[str] | None = None, **changes: Any) -> bytes:
+    """A heartbeat as the Java client writes it."""
+    consumer = {
+        "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
+        "consumeType": changes.pop("consumeType", "CONSUME_PASSIVELY"),
+        "groupName": changes.pop("group", "G"),
+        "messageModel": "CLUSTERING",
+        "subscriptionDataSet": [
+            {
+                "classFilterMode": False,
+                "codeSet": [],
+                "expressionType": "TAG",
+                "subString": "*",
+                "subVersion": 1700000000000,
+                "tagsSet": [],
+                "topic": topic,
+            }
+            for topic in topics or ["T"]
+        ],
+        "unitMode": False,
+    }
+    value: dict[str, object] = {
+        "clientID": "10.0.0.9@1",
+        "consumerDataSet": [consumer],
+        "heartbeatFingerprint": 0,
+        "producerDataSet": [{"groupName": "P"}],
+        "withoutSub": False,
+    }
+    return dumps({**value, **changes})

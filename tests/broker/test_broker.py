@@ -18,8 +18,7 @@ from rocketbroker.store.corruption_log import MAX_TRIES
 from rocketbroker.testing.threads import Threads
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import loads
-from tests.broker.clients.test_heartbeats import body as heartbeat
-from tests.broker.rig import pull_ext, send_ext
+from tests.broker.rig import heartbeat, pull_ext, send_ext
 from tests.broker.week import WeekCase
 
 WALL_MS = 1_700_000_000_000

@@ -20,8 +20,7 @@ from rocketbroker.wire.codes import ResponseCode
 from rocketbroker.wire.command import Command, response_to
 from rocketbroker.wire.fastjson import dumps
 from rocketbroker.wire.frames import encode
-from tests.broker.clients.test_heartbeats import body as heartbeat
-from tests.broker.rig import pull_ext, send_ext
+from tests.broker.rig import heartbeat, pull_ext, send_ext
 from tests.broker.week import DAY, MINUTE, WeekCase
 
 #: So many groups are there for all clients.

@@ -12,8 +12,7 @@ from rocketbroker.remoting.client import RemotingClient
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.bodies.queues import LockBatchBody, MessageQueue
 from rocketbroker.wire.fastjson import dumps, loads
-from tests.broker.clients.test_heartbeats import body as heartbeat
-from tests.broker.rig import send_ext
+from tests.broker.rig import heartbeat, send_ext
 from tests.broker.week import DAY, HOUR, MINUTE, WeekCase
 
 RETRY = "%RETRY%G"

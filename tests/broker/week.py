@@ -39,8 +39,7 @@ from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.network import MemoryNetwork
 from rocketbroker.testing.threads import at_once
 from rocketbroker.wire.command import Command
-from tests.broker.clients.test_heartbeats import body as heartbeat
-from tests.broker.rig import HOST, SMALL, pull_ext, send_ext
+from tests.broker.rig import HOST, SMALL, heartbeat, pull_ext, send_ext
 
 WALL_MS: Final = 1_700_000_000_000
 

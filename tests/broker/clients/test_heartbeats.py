@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
@@ -30,38 +28,7 @@ from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.bodies.topics import TopicConfig
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import dumps, loads
-from tests.broker.rig import answered
-
-
-def body(topics: list[str] | None = None, **changes: Any) -> bytes:
-    """A heartbeat as the Java client writes it."""
-    consumer = {
-        "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
-        "consumeType": changes.pop("consumeType", "CONSUME_PASSIVELY"),
-        "groupName": changes.pop("group", "G"),
-        "messageModel": "CLUSTERING",
-        "subscriptionDataSet": [
-            {
-                "classFilterMode": False,
-                "codeSet": [],
-                "expressionType": "TAG",
-                "subString": "*",
-                "subVersion": 1700000000000,
-                "tagsSet": [],
-                "topic": topic,
-            }
-            for topic in topics or ["T"]
-        ],
-        "unitMode": False,
-    }
-    value: dict[str, object] = {
-        "clientID": "10.0.0.9@1",
-        "consumerDataSet": [consumer],
-        "heartbeatFingerprint": 0,
-        "producerDataSet": [{"groupName": "P"}],
-        "withoutSub": False,
-    }
-    return dumps({**value, **changes})
+from tests.broker.rig import answered, heartbeat
 
 
 class HeartbeatTests(SynchronousTestCase):
@@ -107,7 +74,7 @@ class HeartbeatTests(SynchronousTestCase):
         self, content: bytes | None = None
     ) -> Deferred[Command | None] | Command | None:
         """A heartbeat, and what becomes its answer."""
-        request = Command(34, {}, body() if content is None else content, opaque=7)
+        request = Command(34, {}, heartbeat() if content is None else content, opaque=7)
         return self.heartbeats.heart_beat(self.connection, request)
 
     def beat(self, content: bytes | None = None) -> dict[str, str]:
@@ -197,8 +164,8 @@ class HeartbeatTests(SynchronousTestCase):
     def test_unitMode(self) -> None:
         """The retry topic of consumers of a unit says that they read it, so that name
         servers list it; a topic that is there keeps its flag."""
-        unit = body().replace(b'"unitMode":false', b'"unitMode":true')
-        self.assertNotEqual(unit, body())
+        unit = heartbeat().replace(b'"unitMode":false', b'"unitMode":true')
+        self.assertNotEqual(unit, heartbeat())
         self.beat(unit)
         self.beat()
         retry = self.topics.config("%RETRY%G")
@@ -216,7 +183,7 @@ class HeartbeatTests(SynchronousTestCase):
     def test_pullConsumersRejected(self) -> None:
         """rejectPullConsumerEnable skips consumers that pull."""
         self.make(BrokerOptions(reject_pull_consumer_enable=True))
-        self.beat(body(consumeType="CONSUME_ACTIVELY"))
+        self.beat(heartbeat(consumeType="CONSUME_ACTIVELY"))
         self.assertIsNone(self.consumers.group("G"))
         self.beat()
         self.assertIsNotNone(self.consumers.group("G"))
@@ -224,20 +191,20 @@ class HeartbeatTests(SynchronousTestCase):
     def test_secondVersion(self) -> None:
         """A fingerprint that is another one than before asks for all again."""
         self.assertEqual(
-            self.beat(body(heartbeatFingerprint=5))["IS_SUB_CHANGE"], "false"
+            self.beat(heartbeat(heartbeatFingerprint=5))["IS_SUB_CHANGE"], "false"
         )
-        without = body(heartbeatFingerprint=5, withoutSub=True)
+        without = heartbeat(heartbeatFingerprint=5, withoutSub=True)
         self.assertEqual(self.beat(without)["IS_SUB_CHANGE"], "false")
-        other = body(heartbeatFingerprint=6)
+        other = heartbeat(heartbeatFingerprint=6)
         self.assertEqual(self.beat(other)["IS_SUB_CHANGE"], "true")
         self.assertEqual(self.beat(other)["IS_SUB_CHANGE"], "false")
 
     def test_secondVersionAfterRestart(self) -> None:
         """A heartbeat without subscriptions that nobody told here asks for them."""
-        without = body(heartbeatFingerprint=5, withoutSub=True)
+        without = heartbeat(heartbeatFingerprint=5, withoutSub=True)
         self.assertEqual(self.beat(without)["IS_SUB_CHANGE"], "true")
         self.assertEqual(self.beat(without)["IS_SUB_CHANGE"], "true")
-        full = body(heartbeatFingerprint=5)
+        full = heartbeat(heartbeatFingerprint=5)
         self.assertEqual(self.beat(full)["IS_SUB_CHANGE"], "false")
         self.assertEqual(self.beat(without)["IS_SUB_CHANGE"], "false")
         self.assertIsNotNone(self.consumers.subscription("G", "T"))
@@ -288,14 +255,14 @@ class HeartbeatTests(SynchronousTestCase):
     def test_filters(self) -> None:
         """What a heartbeat subscribes to by SQL92 is known as a filter; one that
         leaves its subscriptions out changes nothing."""
-        value = loads(body(heartbeatFingerprint=5))
+        value = loads(heartbeat(heartbeatFingerprint=5))
         assert isinstance(value, dict)
         (consumer,) = value["consumerDataSet"]
         consumer["subscriptionDataSet"][0].update(
             expressionType="SQL92", subString="a > 5"
         )
         self.beat(dumps(value))
-        self.beat(body(heartbeatFingerprint=5, withoutSub=True))
+        self.beat(heartbeat(heartbeatFingerprint=5, withoutSub=True))
         found = self.filters.get("T", "G")
         assert found is not None
         self.assertEqual(found.expression, "a > 5")
@@ -303,13 +270,13 @@ class HeartbeatTests(SynchronousTestCase):
     def test_mostGroups(self) -> None:
         """A connection is in so many groups of a kind, whichever heartbeats say so."""
         producers = [{"groupName": f"P{n}"} for n in range(MAX_GROUPS)]
-        full = body(consumerDataSet=[], producerDataSet=producers)
+        full = heartbeat(consumerDataSet=[], producerDataSet=producers)
         self.heartbeats.heart_beat(self.connection, Command(34, {}, full))
-        more = body(producerDataSet=[{"groupName": "Q"}])
+        more = heartbeat(producerDataSet=[{"groupName": "Q"}])
         with self.assertRaisesRegex(InvalidParameter, "1025 groups"):
             self.heartbeats.heart_beat(self.connection, Command(34, {}, more))
         self.assertIsNone(self.consumers.group("G"))
-        fewer = body(producerDataSet=producers[:1])
+        fewer = heartbeat(producerDataSet=producers[:1])
         self.beat(fewer)
         self.assertEqual(self.consumers.groups_on(self.connection), {"G"})
 
@@ -318,6 +285,6 @@ class HeartbeatTests(SynchronousTestCase):
         consumers = [{"groupName": f"G{n}"} for n in range(MAX_GROUPS + 1)]
         with self.assertRaisesRegex(InvalidParameter, "1025 groups"):
             self.heartbeats.heart_beat(
-                self.connection, Command(34, {}, body(consumerDataSet=consumers))
+                self.connection, Command(34, {}, heartbeat(consumerDataSet=consumers))
             )
         self.assertEqual(self.consumers.groups(), [])

@@ -13,7 +13,7 @@ from rocketbroker.broker.diagnostics.group_problems import (
     Problem,
     problems_of,
 )
-from tests.broker.diagnostics.test_group_diagnosis import World, peers
+from tests.broker.diagnostics.world import World, peers
 
 
 class GroupProblemsTests(SynchronousTestCase):
