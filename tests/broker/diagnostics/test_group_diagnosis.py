@@ -31,8 +31,13 @@ class DiagnosisTests(SynchronousTestCase):
 
     @property
     def said(self) -> list[str]:
-        """The lines of the log."""
-        return [formatEvent(event) for event in self._events]
+        """The lines of the log that the diagnosis has written."""
+        diagnosis = self.world.diagnosis
+        return [
+            formatEvent(event)
+            for event in self._events
+            if event["log_source"] is diagnosis
+        ]
 
     def test_quiet(self) -> None:
         """Members that want the same are no problem."""
