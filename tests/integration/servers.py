@@ -21,7 +21,7 @@ READY_LINE = b"boot success"
 
 #: How long a server may take until it says so, in seconds; generous,
 #: because continuous integration may be busy. Nothing is asserted about it.
-READY_SECONDS = 30.0
+READY_SECONDS = 60.0
 
 
 #: Nobody else is given the ports below one that is listened on.

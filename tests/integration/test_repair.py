@@ -21,6 +21,7 @@ from rocketbroker.store.commitlog.checkpoint import Checkpoint
 from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.storetools import inspect
 from rocketbroker.storetools.repair.filler_records import LOST
+from tests.heavy import HEAVY
 from tests.integration import corpus
 from tests.integration.handover import HandOver, queue_by_queue
 from tests.integration.javacase import until
@@ -28,7 +29,7 @@ from tests.integration.javaclient import JavaError
 from tests.integration.servers import environment
 
 #: So many messages the Java broker writes.
-MESSAGES = 20_000
+MESSAGES = 20_000 if HEAVY else 5_000
 
 
 class RepairTests(SynchronousTestCase):
@@ -267,7 +268,7 @@ class RepairTests(SynchronousTestCase):
     def test_repaired(self) -> None:
         """Bodies, heads, a queue and the topics' file are damaged; after the repair
         nothing is wrong, and all but the lost bodies are there."""
-        over = self.written(signal.SIGTERM, MESSAGES)
+        over = self.written(signal.SIGTERM, MESSAGES, mappedFileSizeCommitLog=1 << 21)
         store = over.cluster.store
         lost, heads = self.damage(store)
         rows = self.command("repair", store)
