@@ -108,12 +108,12 @@ class CommandChannel(ABC):
     def break_off(self, error: RemoteProtocolError) -> None:
         """The peer broke the protocol: count it, log it, close.
 
-        A client of another protocol connects again and again: one line for its address.
+        A client of another protocol connects again and again: it gets one line.
         """
         self.group.counts.broken += 1
         if not isinstance(error, ForeignProtocol):
             self._log.info("Closed {peer}: {error}.", peer=self.peer, error=error)
-        elif self.group.is_new_foreigner(self.peer_host[:-_PORT_BYTES]):
+        elif self.group.is_new_foreigner(self.peer_host[:-_PORT_BYTES], str(error)):
             self._log.warn("Closed {peer}: {error}.", peer=self.peer, error=error)
         self.close()
 

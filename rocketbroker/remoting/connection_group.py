@@ -39,8 +39,9 @@ MAX_UNDER_WAY: Final = 1024
 #: seconds in which a client may pause.
 MAX_REQUESTS: Final = 4096
 
-#: Addresses whose foreign protocol the log has named already. With one more they are
-#: all forgotten, and named once more: they cost memory for ever otherwise.
+#: Addresses, each with a foreign protocol, that the log has named already. With one
+#: more they are all forgotten, and named once more: they cost memory for ever
+#: otherwise.
 MAX_FOREIGNERS: Final = 1024
 
 #: A connection is not looked at for idleness more often than this.
@@ -144,7 +145,7 @@ class ConnectionGroup:
         self.responses = ResponseTable(clock, limits.requests)
         self.connections: set[Member] = set()
         self._timer: IDelayedCall | None = None
-        self._foreigners: set[bytes] = set()
+        self._foreigners: set[tuple[bytes, str]] = set()
         self._waiting: list[Deferred[None]] = []
 
     def joined(self, connection: Member) -> None:
@@ -165,16 +166,17 @@ class ConnectionGroup:
             for empty in waiting:
                 empty.callback(None)
 
-    def is_new_foreigner(self, address: bytes) -> bool:
-        """Whether no peer at C{address} is known to speak another protocol; it is now.
+    def is_new_foreigner(self, address: bytes, protocol: str) -> bool:
+        """Whether no peer at C{address} was known to speak C{protocol}; one is now.
 
         @param address: 4 or 16 bytes.
         """
-        if address in self._foreigners:
+        foreigner = address, protocol
+        if foreigner in self._foreigners:
             return False
         if len(self._foreigners) >= MAX_FOREIGNERS:
             self._foreigners.clear()
-        self._foreigners.add(address)
+        self._foreigners.add(foreigner)
         return True
 
     def when_empty(self) -> Deferred[None]:

@@ -44,17 +44,21 @@ class ForeignerTests(SynchronousTestCase):
                     "protocol only; use a client of the remoting protocol."
                 ],
             )
-            self.assertFalse(group.is_new_foreigner(wire.connection.peer_host[:-4]))
             wire.end()
 
     def test_again(self) -> None:
-        """Another connection from the same address is closed without a line."""
-        wire = NetworkWire(ResponderTable(), Limits())
-        wire.connection.group.is_new_foreigner(wire.connection.peer_host[:-4])
-        with capturedLogs() as events:
-            wire.feed(b"GET / HTTP/1.1\r\n\r\n")
-        self.assertTrue(wire.ended())
-        self.assertEqual(events, [])
+        """Another connection from the same address is closed without a line, unless
+        its protocol is another."""
+        wire = HubWire(ResponderTable(), Limits())
+        wire.feed(b"GET / HTTP/1.1\r\n\r\n")
+        for data, lines in ((b"POST / HTTP/1.1\r\n", 0), (b"\x16\x03\x01\0", 1)):
+            peer, connection = wire.another()
+            with capturedLogs() as events:
+                peer.send(data)
+                wire.step()
+            self.assertTrue(connection.closed)
+            self.assertEqual(len(events), lines)
+            peer.close()
         wire.end()
 
     def test_bounded(self) -> None:
@@ -62,10 +66,10 @@ class ForeignerTests(SynchronousTestCase):
         group = ConnectionGroup(Clock(), ResponderTable(), Limits(), Turns())
         for number in range(MAX_FOREIGNERS):
             address = number.to_bytes(4, "big")
-            self.assertTrue(group.is_new_foreigner(address))
-            self.assertFalse(group.is_new_foreigner(address))
-        self.assertTrue(group.is_new_foreigner(b"more"))
-        self.assertTrue(group.is_new_foreigner(bytes(4)))
+            self.assertTrue(group.is_new_foreigner(address, "a"))
+            self.assertFalse(group.is_new_foreigner(address, "a"))
+        self.assertTrue(group.is_new_foreigner(bytes(4), "b"))
+        self.assertTrue(group.is_new_foreigner(bytes(4), "a"))
 
 
 class LimitsTests(SynchronousTestCase):
