@@ -1,12 +1,12 @@
 # -*- test-case-name: tests.broker.messages.test_delay_messages -*-
-"""From a message that is to be delivered later to one that waits, and back.
+"""Messages with a delay level, before and after their delivery.
 
-A delayed message is stored in the topic of delayed messages, in the queue of its level;
-where it belongs stands in its properties. When it is due it is stored again, where it
-belongs, with I{the same} properties: clients and tools see DELAY, REAL_TOPIC and
-REAL_QID in what they get, as from the reference.
+A message with a delay level is stored in SCHEDULE_TOPIC_XXXX, in the queue of its
+level; its real topic and queue are among its properties. When it is due, it is stored
+again in its real topic with I{the same} properties: clients and tools see DELAY,
+REAL_TOPIC and REAL_QID, as from RocketMQ.
 
-The store sheet, section 18 and trap 8; the broker sheet, section 10.4.
+C{docs/facts/store.md} 18, trap 8; C{docs/facts/broker.md} 10.4.
 """
 
 from __future__ import annotations

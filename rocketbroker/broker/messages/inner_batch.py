@@ -1,10 +1,11 @@
 # -*- test-case-name: tests.broker.messages.test_inner_batch -*-
-"""Drafts whose properties the store completes with their place.
+"""Drafts of inner batches.
 
-An inner batch is a batch that stays one: one record, which the consumer takes apart.
-Topics with batch queues take them, besides messages of the ordinary kind.
+An inner batch is a batch that is stored as one record; consumers take it apart. The
+store completes its properties with its offset. Topics with batch queues take inner
+batches besides ordinary messages.
 
-Rules: the store sheet, section 4.5; the broker sheet, section 10.1.
+C{docs/facts/store.md} 4.5; C{docs/facts/broker.md} 10.1.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
 # -*- test-case-name: tests.broker.messages.test_lmq -*-
-"""Messages that stand in light queues (LMQ) besides their own.
+"""Messages that are in LMQs (light message queues) besides their own queue.
 
-With C{enableLmq} a message may name light queues in its property
-C{INNER_MULTI_DISPATCH}; it gets the next offset of each, and with
-C{enableMultiDispatch} an entry in each. So a bridge of another protocol keeps one
-record for a message that a hundred thousand of its clients read in queues of their own.
-Their topics begin with C{%LMQ%}, have one queue, and need not be made.
+With C{enableLmq} a message may name LMQs in its property C{INNER_MULTI_DISPATCH}; it
+gets the next offset of each, and with C{enableMultiDispatch} an entry in each. So a
+bridge of another protocol stores one record of a message that a hundred thousand of its
+clients read from their own queues. The topics of LMQs begin with C{%LMQ%}, have one
+queue, and need not be created.
 
-The reference lets a name that is none of a light queue spoil the dispatch of the
-message, or of all that follow; here such a message is refused.
+In RocketMQ a name that is not one of an LMQ spoils the dispatch of the message, or of
+all messages after it; here such a message is refused.
 
-Rules: the store sheet, section 4.6; the broker sheet, section 16.2.
+C{docs/facts/store.md} 4.6; C{docs/facts/broker.md} 16.2.
 """
 
 from __future__ import annotations

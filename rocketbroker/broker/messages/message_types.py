@@ -1,12 +1,12 @@
 # -*- test-case-name: tests.broker.messages.test_message_types -*-
-"""The types of messages, as metrics name them: what a sender asks for decides.
+"""The types of messages, as metrics name them, by the properties of a message.
 
-The order is that of the sheet of metrics (messages_in): a message with a sharding key
-that is delayed too is C{fifo}.
+The order is that of C{docs/facts/security-metrics.md} (messages_in): a message with a
+sharding key and a delay is C{fifo}.
 
-The attribute C{message.type} of a topic is for clients that go through RocketMQ's
-proxy, which refuses messages of other types. A broker takes every message, whatever its
-topic says (the broker sheet, section 10.5), and counts it as what it is.
+The attribute C{message.type} of a topic is for clients of RocketMQ's proxy, which
+refuses messages of other types. A broker takes every message, whatever the type of its
+topic (C{docs/facts/broker.md} 10.5), and counts it by its own type.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # -*- test-case-name: tests.broker.messages.test_outer_batch -*-
-"""The body of request 320, cut into the messages that are to be stored.
+"""The body of request 320, cut into its messages.
 
-A batch is a row of messages without topic, queue and times, which are those of the
-request::
+A batch is a sequence of messages without topic, queue and times; those of the request
+count for all::
 
     int32   length of all this
     int32   magic, ignored
@@ -11,14 +11,14 @@ request::
     int32   length of the body, body
     int16   length of the properties, properties
 
-Each becomes a record of its own. Its properties are those of the request with those of
-the message behind them, so that of two equal names the message's counts: the reference
-writes them the other way round, whereby all messages of a batch are read with the
-batch's UNIQ_KEY as their id; nobody can rely on that.
+Each becomes a record of its own. Its properties are those of the request followed by
+its own, so that of two equal names its own counts. RocketMQ writes them in the other
+order, so that all messages of a batch are read with the batch's UNIQ_KEY as their id;
+no client can rely on that.
 
-Nothing is copied twice and the loop is plain, as a batch is how messages come in bulk.
+The loop is plain and copies nothing twice, as bulk loads come in batches.
 
-Rules: the store sheet, section 4.4; the client sheet, section 10.
+C{docs/facts/store.md} 4.4; C{docs/facts/client.md} 10.
 """
 
 from __future__ import annotations

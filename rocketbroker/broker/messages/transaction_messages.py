@@ -1,23 +1,23 @@
 # -*- test-case-name: tests.broker.messages.test_transaction_messages -*-
-"""The messages of a transaction: half, final, copies, marks, and the question.
+"""The messages of a transaction: half, final, copies, op messages, and the check.
 
-A prepared message is stored in the half topic; where it belongs stands in its
-properties. What becomes of it is a message, too: a commit stores it where it belongs,
-and every end is marked by a message of the op topic whose body is its offset in the
-half queue. A half that is asked about is first stored anew, at the end of the half
-queue, and the old one is marked.
+A prepared message is stored in the half topic; its real topic and queue are among its
+properties. A commit stores the final message in the real topic. Every end is marked by
+a message of the op topic whose body is the offset of the half message (a I{mark}). A
+half message that is checked back is first stored anew, at the end of the half queue,
+and the old one is marked.
 
-Where the reference differs on disk, on purpose:
+Differences from RocketMQ on disk, on purpose:
 
   - A mark holds one offset and no comma. Readers of 5.x and of 4.9 understand that; of
-    C{12,13,} or C{12,} those of 4.9 understand nothing, and ask again.
+    C{12,13,} or C{12,} those of 4.9 understand nothing, and check again.
   - Where other records have the position of their half message, and RocketMQ's marks
-    have 0, a mark has the position of what has come in the place of its half.
-  - Every copy says in C{TRAN_PREPARED_QUEUE_OFFSET} which half it all began with (its
-    I{root}), so that a late end of the first is known to be the end of the last.
+    have 0, a mark has the position of the message that replaces its half message.
+  - Every copy has in C{TRAN_PREPARED_QUEUE_OFFSET} the offset of the first half message
+    (its I{root}), so that a late end of the first is known to be the end of the last.
   - Copies keep the producer's flag and the reconsume times.
 
-The transaction sheet, sections A2 to A7, traps 1, 2 and 8.
+C{docs/facts/transaction-timer-pop.md} A2 to A7, traps 1, 2 and 8.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import ONEWAY, Command
 from rocketbroker.wire.headers.send import CheckTransactionStateRequestHeader
 
-#: The tag and the properties of a mark, as the reference stores them.
+#: The tag and the properties of a mark, as RocketMQ stores them.
 MARK_TAG: Final = "d"
 _MARK_PROPERTIES: Final = encode({TAGS: MARK_TAG, WAIT: "true"})
 _MARK_CODE: Final = tag_code(MARK_TAG)

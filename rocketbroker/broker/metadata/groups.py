@@ -1,8 +1,10 @@
 # -*- test-case-name: tests.broker.metadata.test_groups -*-
-"""The consumer groups of this broker and what they may do.
+"""The consumer groups of this broker and their settings.
 
-Rules: the broker sheet, section 11.8. A L{SubscriptionGroupConfig} in the table is
-never changed, it is replaced; C{generation} tells caches that something was.
+A L{SubscriptionGroupConfig} in the table is never changed, it is replaced;
+C{generation} tells caches that the table has changed.
+
+C{docs/facts/broker.md} 11.8.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 # -*- test-case-name: tests.broker.metadata.test_message_request_mode -*-
-"""How each group gets the messages of a topic: by pulls or by pops.
+"""How each group gets the messages of a topic: by pull or by pop.
 
-Pops are not served here, and a client that is told to pop would get nothing; so nobody
-is. Groups that a RocketMQ broker has let pop pull as long as they are here, and what
-was said of them stays in the file.
+Pop is not served here, and a client in pop mode would get nothing; so every client is
+in pull mode. Groups that use pop on a RocketMQ broker pull as long as they are here;
+the file keeps their mode.
 
-The broker sheet, sections 19 and 26.2 (messageRequestMode.json).
+C{docs/facts/broker.md} 19, 26.2 (messageRequestMode.json).
 """
 
 from __future__ import annotations

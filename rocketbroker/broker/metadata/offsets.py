@@ -1,8 +1,10 @@
 # -*- test-case-name: tests.broker.metadata.test_offsets -*-
-"""How far each group has come in each queue.
+"""The consumer offsets: the progress of each group in each queue.
 
-Rules: the broker sheet, section 16.2. Offsets are committed on hot paths and written
-every few seconds, the whole file each time, unless nothing was committed since.
+Offsets are committed on hot paths, and the whole file is written every few seconds if
+any changed.
+
+C{docs/facts/broker.md} 16.2.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
 # -*- test-case-name: tests.broker.metadata.test_pending_resets -*-
-"""Offsets that an operator has set, until the group goes on from them.
+"""Offsets that an operator has reset, until the group pulls from them.
 
-The answer to a pull (PULL_OFFSET_MOVED) tells the consumer where to go on. A consumer
-does so ten seconds later and meanwhile commits how far it has been. The reference
-forgets a reset with the first pull that it has answered, which loses it in two ways:
-the pull of a consumer that has gone, held until somebody looks, eats it; and a consumer
-that stops within the ten seconds commits its old offset over it. So here a reset is
-pending until a pull comes I{from} it. A consumer that was told, and pulls from
-elsewhere, has not understood; it is not told again, or it would never get a message.
+The answer to a pull (PULL_OFFSET_MOVED) tells the consumer its new offset. A consumer
+goes there ten seconds later, and commits its old offset meanwhile. RocketMQ forgets a
+reset with the first pull that it has answered, and loses it in two ways: the held pull
+of a consumer that has gone takes it; and a consumer that stops within the ten seconds
+commits its old offset over it. Here a reset is pending until a pull comes I{from} its
+offset. A consumer that was told, and pulls from elsewhere, does not follow; it is not
+told again, or it would never get a message.
 
-While a reset is pending nothing is committed in that queue.
+While a reset is pending, commits for that queue are refused.
 
-The broker sheet, sections 12.3 and 16.2.
+C{docs/facts/broker.md} 12.3, 16.2.
 """
 
 from __future__ import annotations

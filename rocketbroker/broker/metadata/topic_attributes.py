@@ -1,8 +1,10 @@
 # -*- test-case-name: tests.broker.metadata.test_topic_attributes -*-
-"""The attributes of a topic: which there are, and how a request changes them.
+"""The attributes of a topic, and how a request changes them.
 
-A request says C{+key=value} to add or alter and C{-key} to delete, separated by commas.
-The broker sheet, section 11.7.
+A request has C{+key=value} to add or alter an attribute and C{-key} to delete it,
+separated by commas.
+
+C{docs/facts/broker.md} 11.7.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 # -*- test-case-name: tests.broker.metadata.test_topics -*-
-"""The topics of this broker: what they are, who makes them, where they are kept.
+"""The topics of this broker, and how they are created.
 
-Rules: the broker sheet, section 11. A L{TopicConfig} in the table is never changed, it
-is replaced; C{generation} tells caches that something was.
+A L{TopicConfig} in the table is never changed, it is replaced; C{generation} tells
+caches that the table has changed.
+
+C{docs/facts/broker.md} 11, which also the numbers of sections below are of.
 """
 
 from __future__ import annotations

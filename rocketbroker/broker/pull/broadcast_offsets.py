@@ -1,18 +1,18 @@
 # -*- test-case-name: tests.broker.pull.test_broadcast_offsets -*-
-"""Where the members of broadcasting groups are.
+"""The offsets of the members of broadcasting groups.
 
 Such a member keeps its offsets itself. One that is connected to a proxy of RocketMQ 5
 cannot: the proxy pulls for it, and has no offset to begin at (it sends a negative one).
-So the broker notes each pull of a broadcasting group, by client and queue. A pull from
-a proxy that has no offset is sent to where its client was; and so is a client that has
-come from a proxy to the broker, or goes the other way. A client that was not seen
-before begins where the last of its group is.
+So the broker notes each pull of a broadcasting group, by client and queue. A pull of a
+proxy without an offset goes on where its client was; and so does a client that has come
+from a proxy to the broker, or goes the other way. A client that was not seen before
+begins where the last of its group is.
 
-Notes are in memory only, and go when the client does, or pulls no more. What is kept is
-the least offset of a group's clients in each queue: as that of a group of its own, in
-the table of offsets.
+Notes are in memory only, and are dropped when the client has gone. The least offset of
+a group's clients in each queue is kept in the table of offsets, as that of a group of
+its own.
 
-Rules: the broker sheet, section 16.4.
+C{docs/facts/broker.md} 16.4.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
 # -*- test-case-name: tests.broker.pull.test_long_polling -*-
-"""Pulls that found nothing and wait for a message.
+"""Held pulls: pulls that found nothing and wait for a message.
 
 A held pull is woken when a message arrives in its queue that its filter takes, when its
-time is over, when a look at its queue every few seconds finds that the queue moved on
-(so that a filter that matches nothing still gets a later offset to start from), or when
-its group's offset was set to another one. It is dropped when its connection goes away:
-woken later it would answer nobody, and eat what belongs to the client's next connection
-(the broker sheet, trap 17).
+time is over, when the check every few seconds finds that the queue has grown (so that a
+filter that matches nothing still gets a later offset to start from), or when its
+group's offset is reset. It is dropped when its connection closes: woken later it would
+answer nobody, and take messages from the client's next connection
+(C{docs/facts/broker.md} trap 17).
 
-Waking takes it out first and then runs its C{resume}, which answers whatever it finds
-and does not hold again.
+Waking first removes it and then runs its C{resume}, which answers with whatever it
+finds and does not hold again.
 
-Rules: the broker sheet, section 12.5.
+C{docs/facts/broker.md} 12.5.
 """
 
 from __future__ import annotations

@@ -1,17 +1,16 @@
 # -*- test-case-name: tests.broker.pull.test_pull -*-
 """Requests 11 and 361: messages of one queue, now or when they come.
 
-What a pull is checked for hangs on its group, its topic and its subscription, hardly
-ever on the pull itself; so the outcome is kept as a L{Route} until the topics or groups
-change, and an ordinary pull costs a look-up, a read and a template. What fails a check
+The checks of a pull depend on its group, topic and subscription, hardly ever on the
+pull itself; so their outcome is kept as a L{Route} until the topics or groups change,
+and an ordinary pull costs a look-up, a read and a template. A pull that fails a check
 is answered by the general way alone.
 
-A pull at the end of a queue has what was appended before dispatched first. One that
+A pull at the end of a queue first has the appended messages dispatched. A pull that
 finds nothing may be held (L{LongPolling}); it is then answered from a dispatch or a
-timer. Old messages, which the disk would have to bring, are read in a thread, a bounded
-number of them at a time.
+timer. Cold messages are read in a thread, a bounded number of pulls at a time.
 
-Rules: the broker sheet, sections 12 and 13.1.
+C{docs/facts/broker.md} 12, 13.1.
 """
 
 from __future__ import annotations
@@ -167,7 +166,7 @@ class Pulling:
         return 0 if begin is None else max(0, int((self._seconds() - begin) * 1000))
 
     def register(self, table: IResponderTable) -> None:
-        """Answer pulls on a port; the reference's VIP port does not."""
+        """Answer pulls on a port; not on the VIP port, as in RocketMQ."""
         table.register(RequestCode.PULL_MESSAGE, self.respond)
         table.register(RequestCode.LITE_PULL_MESSAGE, self.respond)
         table.register_hot(RequestCode.PULL_MESSAGE, self.hot)
@@ -409,7 +408,7 @@ class Pulling:
         self._found(pull, self._read(pull), False)
 
     def _ask_again(self, pull: Pull) -> None:
-        """Let who was held ask again, where it is."""
+        """Let a held pull ask again at its offset."""
         queue, offset = pull.queue, pull.fields.queueOffset
         assert type(offset) is int
         result = ReadResult(

@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.broker.pull.test_pull_checks -*-
-"""What a pull is checked for, in the reference's order, and what it is told.
+"""The checks of a pull, in RocketMQ's order, and their errors.
 
-Rules: the broker sheet, section 12.2.
+C{docs/facts/broker.md} 12.2.
 """
 
 from __future__ import annotations
@@ -244,7 +244,7 @@ class PullChecks:
         )
 
     def _make(self, connection: IConnection, fields: PullFields) -> Route:
-        """All checks, in the reference's order."""
+        """All checks, in RocketMQ's order."""
         name, topic = fields.consumerGroup, fields.topic
         broker = f"the broker[{self._options.broker_ip1}]"
         if not self._options.broker_permission & READ:
@@ -367,7 +367,7 @@ class PullChecks:
     def _filter_by_own(self, route: Route, text: str | None, kind: str | None) -> None:
         """Filter by what the pull says itself.
 
-        The reference gives every message to one whose expression does not compile: an
+        RocketMQ gives every message to one whose expression does not compile: an
         assertion that is off is all that stands before it. It does refuse its pop.
         """
         if tags.is_tag_type(kind):

@@ -1,13 +1,12 @@
 # -*- test-case-name: tests.broker.schedule.test_delay_level -*-
-"""What is due in one delay level, and how far its delivery has come.
+"""One delay level: its due messages and its progress.
 
-A level is a queue of the topic of delayed messages; the tag codes of its entries are
-the times of delivery. Two offsets say how far it is: everything before C{offset} has
-been delivered, everything before C{kept_offset} so that a power failure leaves it
-delivered. Only the second may be written down: a message of which only the first is
-true is in the log as one that waits, and must be found again.
+A level is a queue of SCHEDULE_TOPIC_XXXX; the tag codes of its entries are the times of
+delivery. It has two offsets: all messages before C{offset} have been delivered; the
+copies of all before C{kept_offset} are on the disk, too. Only the second is saved:
+after a power failure the messages between them may have to be delivered again.
 
-The store sheet, section 18.
+C{docs/facts/store.md} 18.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from rocketbroker.records.names import SCHEDULE_TOPIC
 from rocketbroker.records.record import StoredMessage, decode
 from rocketbroker.store.interfaces import IQueue, IStore
 
-#: Tag codes up to this one are places in a queue's extension, not times (the store
-#: sheet, section 8).
+#: Tag codes up to this one are places in a queue's extension, not times
+#: (C{docs/facts/store.md} 8).
 LAST_EXTENSION_ADDRESS: Final = -(1 << 31) - 1
 
 #: How many bytes of messages one step delivers: what two or three connections send in

@@ -1,8 +1,8 @@
 # -*- test-case-name: tests.broker.schedule.test_delay_offsets -*-
-"""C{delayOffset.json}: from which message on each delay level has to be delivered.
+"""C{delayOffset.json}: the offset of each delay level.
 
-The same file as the reference's, read and written: level to queue offset. The store
-sheet, sections 18 and 21.
+The file is RocketMQ's, read and written: level to queue offset
+(C{docs/facts/store.md} 18, 21).
 """
 
 from __future__ import annotations

@@ -1,20 +1,19 @@
 # -*- test-case-name: tests.broker.schedule.test_delay_recovery -*-
-"""Where the delivery of a level goes on after a stop that was not a clean one.
+"""The offset of a delay level after a crash.
 
-What was delivered since delayOffset.json was written would be delivered again: seconds
-of messages. But the copies are in the log, and a copy can be told: it has the same
-properties, with the id that the producer made, body and time of birth, in the queue
-that the properties name, stored when it was due or a little later. So the start looks
-for the copies of what the file says is still to be delivered.
+Messages that were delivered since delayOffset.json was written would be delivered
+again: those of some seconds. But their copies are in the log, and can be recognised:
+the same properties, with the producer's id, body and time of birth, in the real queue,
+stored when the message was due or a little later. So the start looks for the copies of
+the messages that the file says are not delivered.
 
-Messages are delivered in order, but for those of the step under way: if one of a step
-could not be stored, others behind it may have been. So a search by halves finds the
-last copy, and then each of so many messages before it is looked for, as a step may
-have. What is not found, though it is there, is delivered a second time, as it would be
-anyway: a busy queue may have too many messages between the time when one was due and
-its copy, or somebody has set the clock.
+Messages are delivered in order, except those of the step under way: if one of a step
+could not be stored, later ones may have been. So a binary search finds the last copy,
+and then each of the messages before it is looked for, as many as a step may have. A
+copy that is not found is delivered a second time: a busy queue may have too many
+messages between the time when one was due and its copy, or the clock was set.
 
-After a clean stop one look for the first message that is due says that there is none.
+After a clean stop one look for the first due message shows that there is none.
 """
 
 from __future__ import annotations

@@ -1,30 +1,29 @@
 # -*- test-case-name: tests.broker.schedule.test_schedule_service -*-
-"""Delivers messages that have waited for their delay level.
+"""Delivers messages whose delay level has passed.
 
-Ten times a second, and without a pause while something is due, each level in turn is
-looked at. What is due is stored where it belongs, by one append for many messages, and
-wakes consumers like any other message. A turn delivers no more than
-L{MAX_DELIVERED} messages, so that a backlog after a restart leaves connections their
-share. What is far behind in the log is read in a thread.
+Each level in turn is looked at ten times a second, and without a pause while messages
+are due. Due messages are stored in their real topics, many by one append, and wake
+consumers like any other message. A turn delivers at most L{MAX_DELIVERED} messages, so
+that a backlog after a restart leaves connections their share. Cold messages are read in
+a thread.
 
-I{What is promised.} A message is delivered when its level has passed since it was
-stored, by the time of day, and at most L{LOOK_SECONDS} later unless there is a backlog.
-As in RocketMQ, a clock that is set ahead delivers early, a machine that slept delivers
-when it wakes, and a clock that is set back to before the store time delivers at once.
-Only what was stored with PUT_OK counts
-as delivered; what was not is tried again, in order. The offset of a level that is
-written to the disk (every flushDelayOffsetInterval, and at the end) never passes a
-message whose copy is not flushed: no crash, not of the machine either, loses one. What
-was delivered after the last write could be delivered a second time after a crash; the
-start looks for the copies (L{resuming}), so that few are. After a clean stop none is.
+I{Guarantees.} A message is delivered when its level has passed since it was stored, by
+the time of day, and at most L{LOOK_SECONDS} later unless there is a backlog. As in
+RocketMQ, a clock that is set ahead delivers early, a machine that slept delivers when
+it wakes, and a clock that is set back to before the store time delivers at once. Only
+PUT_OK counts as delivered; other deliveries are tried again, in order. The offset of a
+level that is saved (every flushDelayOffsetInterval, and at the end) never passes a
+message whose copy is not flushed, so no crash, not of the machine either, loses one.
+Messages that were delivered after the last save could be delivered again after a crash;
+the start looks for their copies (L{delay_recovery}), so that few are. After a clean
+stop none is.
 
-I{What is given up}, and counted: messages whose part of the log has been removed before
-they were due, records that cannot be read or do not say where they belong, and
-messages that cannot be stored whatever room there is (larger than maxMessageSize is
-now, or for one light queue too many). The reference stands still for ever at what it
-cannot store.
+I{Discarded}, and counted: messages whose part of the log was removed before they were
+due, records that cannot be read or have no real topic, and messages that can never be
+stored (larger than maxMessageSize is now, or for one LMQ too many). RocketMQ stops its
+level for ever at a message that it cannot store.
 
-Rules: the store sheet, section 18.
+C{docs/facts/store.md} 18.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 
 - L{send}, with L{send_checks}: requests to drafts. L{append_batcher}: the sends of one
   turn become one append, and their answers.
-- L{reply}: 324 and 325 from the client that answers, and 326 to the one that asked.
-- L{send_back}: 36, what consumers reconsume later; L{dead_letters}: what they have
-  given up.
+- L{reply}: 324 and 325 from the replying client, and 326 to the requesting one.
+- L{send_back}: 36, messages to reconsume later; L{dead_letters}: messages that failed
+  too often.
 """

@@ -1,22 +1,21 @@
 # -*- test-case-name: tests.broker.send.test_append_batcher -*-
-"""The sends of a turn become one append, and their answers go out when they may.
+"""Makes one append of a turn's sends, and answers them.
 
-Senders put drafts in; L{AppendBatcher.flush}, at the end of each turn, appends all of
-them at once. What the disk mode lets go is answered in one loop over the drafts; the
-rest waits in L{GroupCommit}. A draft's context says how it is answered:
+Senders add drafts; L{AppendBatcher.flush}, at the end of each turn, appends all of them
+at once. Drafts that need not wait for the disk are answered in one loop; the others
+wait in L{GroupCommit}. A draft's context says how it is answered:
 
-  - a L{Quick} tuple: the template of its queue, straight to its connection. This is the
-    way of all ordinary sends; it costs half a microsecond and allocates no object but
-    the answer;
-  - a function, called with the draft and the response code: whatever else there is.
+  - a L{Quick} tuple: the template of its queue, straight to its connection. All
+    ordinary sends have it; it costs half a microsecond and allocates no object but the
+    answer;
+  - a function, called with the draft and the response code: all others.
 
-Two bounds protect the memory when the disk cannot follow; both are answered with
-SYSTEM_BUSY before a draft is made, so that the client tries elsewhere: the number of
-drafts that wait (sendThreadPoolQueueCapacity, as the reference bounds its queue of
-sends) and their bytes (L{MAX_WAITING_BYTES}). With the transient store pool there is a
-third: its buffers.
+Two limits protect the memory when the disk cannot follow: the number of drafts that
+wait (sendThreadPoolQueueCapacity, as in RocketMQ's queue of sends) and their bytes
+(L{MAX_WAITING_BYTES}). Beyond them a send is answered with SYSTEM_BUSY before a draft
+is made, so that the client tries another broker.
 
-Statuses and remarks: the broker sheet, sections 7 and 10.5.
+C{docs/facts/broker.md} 7, 10.5 has statuses and remarks.
 """
 
 from __future__ import annotations
@@ -268,7 +267,7 @@ class AppendBatcher:
                     draft.status = UNKNOWN_ERROR
 
     def settle(self, drafts: list[Draft], code: int) -> None:
-        """AnswerDraft drafts that were appended or refused.
+        """Answer drafts that were appended or refused.
 
         @param code: what became of the waiting: SUCCESS, FLUSH_DISK_TIMEOUT.
         """
@@ -338,7 +337,7 @@ class AppendBatcher:
 
 
 def refuse(connection: IConnection, opaque: int, error: BrokerError) -> None:
-    """AnswerDraft a request that came as JSON with an error."""
+    """Answer a request that came as JSON with an error."""
     command = Command(
         error.code, opaque=opaque, flag=RESPONSE, remark=error.remark or None
     )

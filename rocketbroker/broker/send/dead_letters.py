@@ -1,22 +1,22 @@
 # -*- test-case-name: tests.broker.send.test_dead_letters -*-
-"""When a group has given a message up, and where it goes then.
+"""Dead letters: messages that a group has failed to consume too often.
 
-A message that a group fails to consume comes back by two ways: the client asks the
-broker to put it back (L{rocketbroker.broker.send.send_back}), or sends it to the
-group's retry topic itself, because the first way failed or because it consumes in order
-(L{rocketbroker.broker.send.send}). Either way there is a last time, and what fails then
-goes to the group's topic of dead letters, for people to look at.
+A failed message comes back by two ways: the client sends it back by request 36
+(L{rocketbroker.broker.send.send_back}), or sends it to the group's retry topic itself,
+because the first way failed or because it consumes in order
+(L{rocketbroker.broker.send.send}). After the last time it goes to the group's
+dead-letter topic, for people to look at.
 
-The two ways count differently, and both must: the first has the count of the message as
-it failed and gives up at the limit; the second has the count that the message would
-have next, and gives up beyond it.
+The two ways count differently: request 36 has the number of failures before this one,
+and the message is a dead letter at the limit; a send has the number that the message
+would have next, and the message is a dead letter beyond the limit.
 
-A client of 4.9 that consumes in order sends the count as it is, which does not pass the
-limit. So whatever a group sends to its retry topic while it has a queue locked is given
-up: it sends nothing there before it has given up itself.
+A client of 4.9 that consumes in order sends the number as it is, which does not pass
+the limit. So every message that a group sends to its retry topic while it has locked a
+queue is a dead letter: such a client sends there only after its last try.
 
-Rules: the broker sheet, sections 10.1 (step 6), 10.2 and 11.6, traps 12 and 13; the
-client sheet, section 21.
+C{docs/facts/broker.md} 10.1 (step 6), 10.2, 11.6, traps 12 and 13;
+C{docs/facts/client.md} 21.
 """
 
 from __future__ import annotations

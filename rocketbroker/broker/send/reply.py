@@ -1,21 +1,21 @@
 # -*- test-case-name: tests.broker.send.test_reply -*-
-"""Answers of one client to another's message: requests 324 and 325, and 326 from us.
+"""Replies of one client to another's message: requests 324 and 325, and 326 from us.
 
-Who asks sends an ordinary message that names its client id (REPLY_TO_CLIENT) and an id
-of its question (CORRELATION_ID). Who answers sends a reply that has both, to this
-broker, because the one who asks keeps a connection to it. The reply is pushed there,
-compressed or not as it came, and what the one who asked makes of it decides about the
-answer. Besides, replies are stored (storeReplyMessageEnable), in a topic of the
-cluster; whether that succeeds changes nothing for anybody.
+The requesting client sends an ordinary message with its client id (REPLY_TO_CLIENT) and
+an id of the request (CORRELATION_ID). The replying client sends a reply with both to
+this broker, which has a connection to the requesting client. The reply is pushed there,
+compressed or not as it came, and its outcome there decides about the answer. Replies
+are also stored (storeReplyMessageEnable), in a topic of the cluster; a failure of that
+changes nothing for the clients.
 
-The reference pushes first and stores then, with a thread that waits. Here both are
-under way together, and the answer waits for both: nobody can tell the difference but by
-a reply that is stored before it is read.
+RocketMQ pushes first and stores then, with a thread that waits. Here both are under way
+together, and the answer waits for both; the only difference that can be seen is a reply
+that is stored before it is read.
 
-Where it differs: a stored reply has the system flag of its body, so that one which is
-compressed can be read again; the reference loses it.
+Another difference: a stored reply has the system flag of its body, so that a compressed
+one can be read again; in RocketMQ it is lost.
 
-Rules: the broker sheet, section 10.3; the client sheet, section 13.
+C{docs/facts/broker.md} 10.3; C{docs/facts/client.md} 13.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Replies:
         @raise BrokerError: nothing was done with it.
         """
         fields, header = fields_of(request), header_of(request)
-        # A reply is one message, whatever it says; so the reference takes it.
+        # A reply is one message, whatever its flags are, as in RocketMQ.
         fields.m = False
         # The official Go client forgets the body of what it replies; a message without
         # one cannot be stored, but it can be waited for.

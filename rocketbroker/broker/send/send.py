@@ -1,26 +1,25 @@
 # -*- test-case-name: tests.broker.send.test_send -*-
 """Requests 10, 310 and 320: from a request to a draft.
 
-Two ways lead to the intake. The I{general} way takes a L{Command} of any serialization,
-makes all checks in the reference's order, creates topics, and answers through a
-Deferred. The I{hot} way takes what nine of ten requests are: JSON, a topic and queue
-that the general way has approved before, properties without any name that the broker
-acts on. It decides with a few substring searches and reads no property that it does not
-need; whatever it is not sure of it leaves to the general way by returning False, so
-that there is one place for each rule.
+Two ways lead to the append batcher. The I{general} way takes a L{Command} of any
+serialization, makes all checks in RocketMQ's order, creates topics, and answers through
+a Deferred. The I{hot} way takes nine of ten requests: JSON, a topic and queue that the
+general way has approved before, and no property that the broker acts on. It decides
+with a few substring searches and parses no property that it does not need. It leaves
+all other requests to the general way by returning False, so that each rule is in one
+place.
 
-What the broker adds to the properties stands at their end, where it wins against equal
-names: region, trace switch, cluster.
+The broker's own properties are at the end, where they win against equal names: region,
+trace switch, cluster.
 
-A message with a delay level is stored as one that waits (L{postponing}); the answer
-names the queue that its sender asked for.
+A message with a delay level is stored in SCHEDULE_TOPIC_XXXX (L{delay_messages}); the
+answer names the queue that its sender asked for. The half message of a transaction is
+stored in the half topic, and its answer names its place there
+(L{transaction_messages}).
 
-The half message of a transaction is stored in the topic of those, and its answer says
-where it stands there (L{transaction_messages}).
+Timers are not served yet, and are refused instead of being delivered at once.
 
-Not here yet, and so refused instead of stored as something else: timers.
-
-Rules: the broker sheet, sections 10.1, 10.4, 10.5 and 11.
+C{docs/facts/broker.md} 10.1, 10.4, 10.5, 11.
 """
 
 from __future__ import annotations

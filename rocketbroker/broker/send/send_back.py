@@ -1,24 +1,25 @@
 # -*- test-case-name: tests.broker.send.test_send_back -*-
-"""A consumer gives a message back, to have it again later: request 36.
+"""Request 36: a consumer sends a message back, to reconsume it later.
 
-The request only says where the message stands in the log. It is read, in a thread, and
-stored once more: for the group's retry topic, after a delay level that grows with how
-often it failed already (10 s the first time); or in the group's topic of dead letters
-(L{dead_letters}) if that was the last time. Whoever consumes it sees its first topic in
-RETRY_TOPIC and its first id in ORIGIN_MESSAGE_ID.
+The request names the position of the message in the log. The message is read, in a
+thread, and stored once more: for the group's retry topic, after a delay level that
+grows with its failures (10 s the first time); or in the group's dead-letter topic
+(L{dead_letters}) if that was the last time. The copy has its first topic in RETRY_TOPIC
+and its first id in ORIGIN_MESSAGE_ID.
 
 The answer lets the client commit an offset behind the message, so it comes when the
-copy is as safe as a send would be: with SYNC_FLUSH when the disk has it, though the
-stored property WAIT says false, as the reference's does, which does not wait. An answer
-other than success makes the client send the message to the retry topic itself.
+copy is as safe as a send would be: with SYNC_FLUSH when it is on the disk, although the
+stored property WAIT is false, as in RocketMQ, which does not wait. After an answer
+other than success the client sends the message to the retry topic itself.
 
-Rules: the broker sheet, section 10.2; the client sheet, section 20. Unlike there:
+C{docs/facts/broker.md} 10.2; C{docs/facts/client.md} 20. Differences from RocketMQ:
 
-  - The retry topic's order flag is left as heartbeats have set it; the reference
-    takes it back with each request, and writes its topics each time.
-  - A queue of the retry topic is used that consumers read, if the group was told to
-    have more of them than the topic has.
-  - What no consumer was ever given, half messages above all, cannot be given back.
+  - The retry topic's order flag stays as heartbeats have set it; RocketMQ resets it
+    with each request, and writes its topics each time.
+  - The queue of the retry topic is one that consumers read, if the group's settings
+    have more queues than the topic.
+  - Messages that no consumer was ever given, half messages above all, cannot be sent
+    back.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ MAX_READ: Final = 16
 #: What 32 bits hold.
 MAX_TIMES: Final = (1 << 31) - 1
 
-#: The reference's names of what became of a message, which are the remark.
+#: RocketMQ's names of the outcomes, which are the remark.
 STATUS_NAMES: Final = {
     MESSAGE_ILLEGAL: "MESSAGE_ILLEGAL",
     PROPERTIES_SIZE_EXCEEDED: "PROPERTIES_SIZE_EXCEEDED",
@@ -161,7 +162,7 @@ class SendBack:
         if self._batcher.is_full():
             raise self._batcher.overload()
         if len(self._reading.waiting) >= self._most_waiting:
-            # The reference keeps as many in the queue of its sends.
+            # RocketMQ keeps as many in its queue of sends.
             self._batcher.refused += 1
             raise SystemBusy(OVERLOAD)
 

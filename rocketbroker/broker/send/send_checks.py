@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.broker.send.test_send_checks -*-
-"""What a send is checked for, in the reference's order, and what it is told.
+"""The checks of a send, in RocketMQ's order, and their errors.
 
-Rules: the broker sheet, sections 10.1, 10.4 and 11.
+C{docs/facts/broker.md} 10.1, 10.4, 11.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # -*- test-case-name: tests.broker.storage -*-
-"""Work on the store: who takes which step, and when.
+"""The store's steps, and the times at which they run.
 
 - L{group_commit}: sends that wait for the disk, and the one flush in flight.
-- L{store_scheduler}: dispatch, flush and preallocation; L{flush_policy}: when log and
-  queues are committed and flushed.
-- L{cleanup}: when old files are removed. L{log_subscribers}: plug-ins that see what was
-  stored.
+- L{store_scheduler}: dispatch, flush and preallocation; L{flush_policy}: the times of
+  flushes.
+- L{cleanup}: looks at the disks, and the removal of expired files.
+- L{log_subscribers}: plug-ins that see all stored messages.
 """

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.storage.test_flush_policy -*-
-"""When log and queues are flushed.
+"""The times at which log and queues are flushed.
 
   - I{The log}, with ASYNC_FLUSH: every flushIntervalCommitLog, if
     flushCommitLogLeastPages have come, and after flushCommitLogThoroughInterval
@@ -10,9 +10,9 @@
     flushConsumeQueueLeastPages have come; all of them the first time and after
     flushConsumeQueueThoroughInterval.
 
-An append wakes by the same call, a millisecond after it, that dispatches it.
+An append wakes the flush by the call that dispatches it, a millisecond later.
 
-The store sheet, section 6.
+C{docs/facts/store.md} 6.
 """
 
 from __future__ import annotations

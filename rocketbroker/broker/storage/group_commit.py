@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.storage.test_group_commit -*-
-"""When a stored message is safe: group commit, and the flush that both modes share.
+"""Group commit of sends, and the flush that both flush modes share.
 
 One flush is in flight at a time, in a thread; everything appended meanwhile goes into
 the next one. With SYNC_FLUSH the drafts of a turn wait here as one group until the
@@ -8,7 +8,7 @@ answered with FLUSH_DISK_TIMEOUT, and so is every group that waits when a flush 
 after a failed fdatasync the kernel may have dropped the pages, so a later success says
 nothing about them.
 
-Modes and time-outs: the store sheet, section 6.
+C{docs/facts/store.md} 6.
 """
 
 from __future__ import annotations

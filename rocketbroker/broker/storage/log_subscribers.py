@@ -1,18 +1,18 @@
 # -*- test-case-name: tests.broker.storage.test_log_subscribers -*-
-"""Followers: plug-ins that see each dispatched record, each in a thread of its own.
+"""Log subscribers: plug-ins that see each dispatched record, each in its own thread.
 
-A follower is asked for nothing in the turns of the broker. While there is something
-that it has not seen it gets it, L{MAX_RECORDS} at a time; what it raises is logged and
-counted, and the same records are offered again, later each time. One that hangs holds
-its own thread and nothing else, also when the broker stops.
+A subscriber gets the records that it has not seen, at most L{MAX_RECORDS} at a time. An
+error that it raises is logged and counted, and the same records are offered again, with
+growing pauses. One that hangs holds its own thread and nothing else, also when the
+broker stops.
 
-What each one has taken stands in C{config/dispatchFollowers.json}, which is written
-every L{SAVE_SECONDS} and at the end::
+The position of each is in C{config/dispatchFollowers.json}, which is written every
+L{SAVE_SECONDS} and at the end::
 
     {"followers": {"audit": 1073741824}}
 
-After a crash it gets that much again; one that must see nothing twice keeps its
-position beside what it makes, and says it when it starts
+After a crash it gets the records since that position again. A subscriber that must see
+no record twice keeps its position with its results, and names it when it starts
 (L{rocketbroker.store.plugins.IRecordFollower}).
 """
 

@@ -1,18 +1,18 @@
 # -*- test-case-name: tests.broker.storage.test_store_scheduler -*-
-"""Who calls which step of the store, and when.
+"""Runs the steps of the store.
 
-  - I{Dispatch}: a millisecond after an append, as the reference's dispatcher does, so
-    that the entries of all turns of that time go into the queues together; and at once
-    when a pull asks at the end of a queue. What arrived wakes held pulls.
-  - I{Flush}: L{rocketbroker.broker.storage.flush_policy} says when.
-  - I{The next segment}: twice a second, and when a load fills what is reserved faster
-    than that; making one takes a disk seconds, filling one longer.
+  - I{Dispatch}: a millisecond after an append, as in RocketMQ, so that the entries of
+    all turns of that time go into the queues together; and at once when a pull comes to
+    the end of a queue. Arrivals wake held pulls.
+  - I{Flush}: at the times of L{rocketbroker.broker.storage.flush_policy}.
+  - I{Preallocation}: twice a second, and when a load fills what is reserved faster than
+    that; making a segment takes a disk seconds, filling one longer.
   - I{The index}: a step some milliseconds after a dispatch, for all that was dispatched
-    meanwhile; what it leaves is done in a thread.
+    meanwhile; the rest is done in a thread.
 
-What blocks runs in a thread, each step at most once at a time.
+Steps that block run in a thread, each at most once at a time.
 
-Intervals: the store sheet, sections 2.6, 6 and 13.
+C{docs/facts/store.md} 2.6, 6, 13.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 # -*- test-case-name: tests.broker.transaction -*-
-"""Messages that are visible when their producer says so.
+"""Transactions: messages that become visible when their producer commits them.
 
-- L{service}: all parts of it. L{open_transactions}: half messages that are not ended.
-  L{op_queue}: the op messages that end them. L{end_transaction} (37). L{check_back}
-  (39). L{counters}: for metrics and administrators.
+- L{service}: all parts together. L{open_transactions}: half messages without an end.
+  L{op_queue}: the op messages that end them.
+- L{end_transaction}: request 37, commit or rollback. L{check_back}: request 39, the
+  check at the producer.
+- L{counters}: for metrics and operators.
 """

@@ -1,27 +1,28 @@
 # -*- test-case-name: tests.broker.transaction.test_check_back -*-
-"""Asks producers what became of transactions that nobody has ended.
+"""Checks open transactions back at their producers.
 
 Every transactionCheckInterval one I{round} goes through the half queue, from the base
-(L{transaction_state}) to what was stored after the round began. Halves are read in a
+(L{open_transactions}) to its end at the start of the round. Half messages are read in a
 thread, L{MAX_READ} at a time, and each is judged:
 
   - it is too young: the round is over, as those behind it are younger;
-  - its producer wishes not to be asked yet: it is stored anew, at the end;
-  - it was asked about transactionCheckMax times, or is older than the log is kept: it
-    goes to TRANS_CHECK_MAX_TIME_TOPIC;
-  - otherwise it is stored anew with a higher count, and one producer of its group is
-    asked about that copy.
+  - its producer wishes no check yet: it is stored anew, at the end;
+  - it was checked transactionCheckMax times, or is older than the log is kept: it is
+    discarded, to TRANS_CHECK_MAX_TIME_TOPIC;
+  - otherwise it is stored anew with a higher count, and one producer of its group gets
+    the check for that copy.
 
-Whatever is stored anew is marked as over behind its copy, so the base can move on. A
-crash between the two leaves two copies, of which the start (L{CheckBack.load})
-marks the older. What is written down of base and op queue never passes what the disk
-does not have.
+A half message that is stored anew is marked as over behind its copy, so the base can
+move on. A crash between the two leaves two copies, of which the start
+(L{CheckBack.load}) marks the older. The saved offsets of half and op queue never pass
+messages that are not on the disk.
 
-In the reference a copy keeps neither flag nor reconsume times, waiting for the wish of
-its producer counts as being asked, and a message whose last question is on its way is
-discarded in the same round. Here they keep them, it does not, and it is not.
+In RocketMQ a copy keeps neither flag nor reconsume times, waiting by the producer's
+wish counts as a check, and a message whose last check is on its way is discarded in the
+same round. Here a copy keeps them, waiting does not count, and the message is not
+discarded before the next round.
 
-Rules: the transaction sheet, sections A6 and A7; the broker sheet, section 17.4.
+C{docs/facts/transaction-timer-pop.md} A6, A7; C{docs/facts/broker.md} 17.4.
 """
 
 from __future__ import annotations
@@ -290,7 +291,7 @@ class CheckBack:
         end_of_time = self._clock.seconds() + ROUND_SECONDS
         self._dispatch()
         # What this round stores anew is left to the next. Unlike a time of day, which
-        # the reference compares here, the end of the queue is never set back.
+        # RocketMQ compares here, the end of the queue is never set back.
         end = self._store.queue(HALF_TOPIC, 0).max_offset
         while (block := await self._in_thread(self._marks.read)) is not None:
             self._marks.take(block)

@@ -1,8 +1,9 @@
 # -*- test-case-name: tests.broker.transaction.test_counters -*-
-"""How many transactions are open and were ended, by topic, and C{transactionMetrics}.
+"""Counters of open and ended transactions, by topic, and C{transactionMetrics}.
 
-The file is the reference's, read and written: topic to count and time stamp. The
-transaction sheet, section A8; the metrics sheet, section 5.3, group T.
+The file is RocketMQ's, read and written: topic to count and time stamp
+(C{docs/facts/transaction-timer-pop.md} A8; C{docs/facts/security-metrics.md} 5.3, group
+T).
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
 # -*- test-case-name: tests.broker.transaction.test_end_transaction -*-
-"""Request 37: what became of a transaction.
+"""Request 37: commit or rollback of a transaction.
 
 A commit is two appends: the final message, then the marks of its half messages
-(L{transaction_marks}); a rollback is the marks. Both are in the log before the answer,
-and on the disk where the broker is to wait for that. Who ends a transaction twice is
-told that all is well, and one message is delivered; who changes his mind is refused.
-After a restart the disk only says that a transaction is over. One that was given up can
-still be committed, and lies in TRANS_CHECK_MAX_TIME_TOPIC; all others were ended.
+(L{op_queue}); a rollback is the marks. Both are in the log before the answer, and on
+the disk with SYNC_FLUSH. A transaction that is ended twice the same way is answered
+with success and delivered once; an end the other way is refused. After a restart the
+disk only shows that a transaction is over. A discarded one can still be committed, and
+is in TRANS_CHECK_MAX_TIME_TOPIC; all others were ended.
 
-Clients send this oneway, and look after nothing: a transaction whose end is lost or
-refused is asked about (L{transaction_checks}).
+Clients send this request oneway, and do not send it again: a transaction whose end is
+lost or refused is checked back (L{check_back}).
 
-Rules: the transaction sheet, sections A4 and A5; the broker sheet, section 17.2.
+C{docs/facts/transaction-timer-pop.md} A4, A5; C{docs/facts/broker.md} 17.2.
 """
 
 from __future__ import annotations

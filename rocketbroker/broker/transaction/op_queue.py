@@ -1,14 +1,14 @@
 # -*- test-case-name: tests.broker.transaction.test_op_queue -*-
-"""Writes and reads the op queue: which halves are over.
+"""Writes and reads the op queue: the half messages that are over.
 
-A mark is written in the same turn as what it marks the end of, right behind it in the
-log. So whatever C{kill -9} leaves, a mark is never there without the final message, and
-a final message without its mark is the one case in which a message is delivered twice:
-there are some microseconds for it. Where the power goes the disk may have the mark and
-not what is before it. So each mark names that (L{transaction_messages.Over}), and when
-the broker starts, one whose final message, or copy, is lost does not count. RocketMQ
+A mark is written in the same turn as the final message, right behind it in the log. So
+after C{kill -9} a mark is never there without the final message; a final message
+without its mark is the one case in which a message is delivered twice: there are some
+microseconds for it. After a power failure the disk may have the mark and not the
+message before it. So each mark names that (L{transaction_messages.Over}), and when the
+broker starts, a mark whose final message, or copy, is lost does not count. RocketMQ
 keeps marks in memory for up to three seconds (transactionOpBatchInterval,
-transactionOpMsgMaxSize), which are not used here.
+transactionOpMsgMaxSize); these settings have no effect here.
 
 A mark that cannot be written waits in memory, where it counts already.
 """

@@ -1,11 +1,11 @@
 # -*- test-case-name: tests.broker.transaction.test_open_transactions -*-
-"""Which transactions are open, as far as the memory has to know.
+"""The open transactions, as far as memory has to know.
 
-The truth is on the disk: halves in their queue, marks in theirs. Here is what has been
-read or written of it from the I{base} on, the first half that may be open: a byte for
-each half, whether it is marked. Beside it stand the copies of halves that were asked
-about, and the outcomes of the last transactions, so that one that is ended twice is
-delivered once.
+The truth is on the disk: half messages in their queue, marks in the op queue. In memory
+is, from the I{base} on (the first half message that may be open), a byte for each half
+message: whether it is marked. Besides there are the copies of half messages that were
+checked back, and the outcomes of the last transactions, so that one that is ended twice
+is delivered once.
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
 # -*- test-case-name: tests.broker.transaction.test_service -*-
-"""Transactions: prepared messages that become visible when their producer says so.
+"""All parts of transactions together.
 
-  - L{transaction_messages}: the messages that one consists of.
-  - L{transaction_state}: which are open, as far as the memory has to know.
-  - L{transaction_marks}: writes and reads which are over.
-  - L{transaction_ends}: request 37, commit or roll back.
-  - L{transaction_checks}: asks producers about those that nobody ended.
-  - L{transaction_counts}: how many there are, for operators.
+  - L{transaction_messages}: the messages of a transaction.
+  - L{open_transactions}: the open ones, as far as memory has to know.
+  - L{op_queue}: the half messages that are over.
+  - L{end_transaction}: request 37, commit or rollback.
+  - L{check_back}: checks at producers.
+  - L{counters}: numbers for operators.
 
-I{What is promised.} A half message that was acknowledged is delivered if its producer
-commits it, and not if he does not, whatever crashes; if he says nothing he is asked,
-transactionCheckMax times. A message is delivered twice only if the broker dies between
-two appends of the same turn; see L{transaction_marks}. A store goes to RocketMQ's
-broker and back, with its open transactions.
+I{Guarantees.} A half message that was acknowledged is delivered if its producer commits
+it, and not delivered if it does not, whatever crashes; without an end the producer is
+checked transactionCheckMax times. A message is delivered twice only if the broker dies
+between two appends of the same turn; see L{op_queue}. A store can go to RocketMQ's
+broker and back with its open transactions.
 """
 
 from __future__ import annotations
