@@ -74,7 +74,7 @@ class ReadFile:
                     first = start // BLOCK * BLOCK
                     end = min(first + BLOCK, self._file.size())
                     self._files.note(self._path, first, end, error)
-        data = b"".join(found)
+        data = self._files.blanked(self._path, position, b"".join(found))
         behind = min(self.length - position, size) - len(data)
         return data if behind <= 0 else data + bytes(behind)
 
@@ -123,6 +123,16 @@ class ReadFiles:
                 self._unread[-1] = last._replace(end=end)
             else:
                 self._unread.append(Unread(path, start, end, why))
+
+    def blanked(self, path: str, position: int, data: bytes) -> bytes:
+        """Bytes of a file, with zeros in all blocks of which one was once refused."""
+        if not self.why(path, position, len(data)):
+            return data
+        found = bytearray(data)
+        for start, end in blocks(position, position + len(data)):
+            if self.why(path, start, end - start):
+                found[start - position : end - position] = bytes(end - start)
+        return bytes(found)
 
     def why(self, path: str, start: int, size: int) -> str:
         """What the system said of some bytes of a file; empty if they could be read, or

@@ -195,6 +195,10 @@ class Filling:
         else:
             self._bury(at, end)
 
+    def would_mend(self, slot: Slot) -> bool:
+        """Whether a record is whole but for numbers that its queue knows."""
+        return _mended(slot, self._read(slot.position, slot.size)) is not None
+
     def correct(self, slot: Slot) -> None:
         """Set right the numbers of a record that is otherwise whole, if that does."""
         data = self._read(slot.position, slot.size)

@@ -3,7 +3,7 @@
 
 For each region without a good record, all that is known of what stood there is asked:
 queues and batch queues, also what these hold beyond what can be read of them; the
-record's own head.
+record's own head; the queue offsets that are missing behind it.
 """
 
 from __future__ import annotations
@@ -37,6 +37,11 @@ from rocketbroker.storetools.verify.report import Fault
 
 #: How the CRC of a record begins, as its last property.
 _CRC: Final = CRC32.encode() + b"\x01"
+
+
+#: So many missing offsets are tried for a record that no queue knows: it was followed
+#: soon by the next one of its queue, or it was the last.
+MAX_TRIED: Final = 1000
 
 
 @final
@@ -136,7 +141,7 @@ class Plan:
 
     def _fill(self, start: int, end: int) -> None:
         segment = segment_at(self._reader, start)
-        known = self._slots(start, end)
+        known = self._slots(start, end) or list(self._missing(start, end))
         slots = [each for each in known if each.position + each.size <= end]
         is_last = segment is self._reader.segments[-1] and end == segment.end
         if is_last and not is_filler(self._read(start, 8)):
@@ -194,6 +199,24 @@ class Plan:
             # The queue has lost it too; perhaps the record itself can be read.
             found += self._own_slot(start, end)
         return found
+
+    def _missing(self, start: int, end: int) -> Iterator[Slot]:
+        """The record of a region that no queue knows: the first offset that is missing
+        behind it and makes it whole again, as its CRC tells."""
+        tried = 0
+        for fault in self._faults:
+            first, behind = fault.offsets
+            if fault.kind != "order" or behind - first != 1 or fault.position < end:
+                continue
+            assert fault.queue is not None
+            topic, queue_id = fault.queue
+            slot = Slot(start, end - start, topic.encode(), queue_id, first)
+            if self.filling.would_mend(slot):
+                yield slot
+                return
+            tried += 1
+            if tried == MAX_TRIED:
+                return
 
     def _own_slot(self, start: int, end: int) -> Iterator[Slot]:
         data = self._read(start, min(end - start, 64 << 20))
