@@ -185,7 +185,7 @@ class RemotingClient:
             split_address(address)
             sent = not self._stopping and self._line(address).oneway(command)
         except (ConfigurationError, LocalProtocolError) as error:
-            self._log.warn("Not sent: {error}", error=error)
+            self._log.warn("A oneway request was not sent: {error}", error=error)
             sent = False
         if not sent:
             self.oneways_dropped += 1

@@ -172,7 +172,7 @@ class CommandChannel(ABC):
             try:
                 callback(self)
             except Exception:
-                self._log.failure("When {peer} was closed.", peer=self.peer)
+                self._log.failure("A callback failed: {peer} closed.", peer=self.peer)
 
     # Commands of the peer.
 
@@ -243,7 +243,9 @@ class CommandChannel(ABC):
         self._respond_error(command, started, error, failure)
 
     def _not_sent(self, failure: Failure) -> None:
-        self._log.failure("Answering {peer}.", failure=failure, peer=self.peer)
+        self._log.failure(
+            "An answer to {peer} was not sent.", failure=failure, peer=self.peer
+        )
 
     def _respond_error(
         self,

@@ -228,7 +228,7 @@ class Hub:
 
     def _failed(self, connection: HubConnection) -> None:
         """A mistake of ours; whatever it was, it stays with this connection."""
-        self._log.failure("Serving {peer}.", peer=connection.peer)
+        self._log.failure("Serving {peer} failed; it is closed.", peer=connection.peer)
         connection.abort()
 
     def _flush(self) -> None:

@@ -35,7 +35,7 @@ class Turns:
             try:
                 callback()
             except Exception:
-                self._log.failure("At the end of a turn.")
+                self._log.failure("A function at the end of a turn failed.")
 
 
 classImplements(Turns, ITurns)

@@ -98,7 +98,7 @@ class Registered:
 @final
 @attrs.frozen(kw_only=True)
 class Unregistration:
-    """A broker goes, is silent, or lost its connection.
+    """The removal of a broker: it unregistered, or it was lost.
 
     @ivar broker_id: None if the sender did not say.
     """
@@ -112,7 +112,7 @@ class Unregistration:
 @final
 @attrs.define(kw_only=True, eq=False)
 class LiveBroker:
-    """A broker that speaks to us.
+    """A live broker.
 
     @ivar updated_ms: when it last did.
     @ivar timeout_ms: after which silence it is gone.
