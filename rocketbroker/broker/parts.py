@@ -174,7 +174,7 @@ class Parts:
         env, settings = self._environment, self.settings
         clock, store, in_thread = env.clock, env.store, env.in_thread
         delay_messages = DelayMessages(settings.store.message_delay_level)
-        lights = self._lights = Lmq(store, settings.store.enable_lmq)
+        lmqs = self._lmqs = Lmq(store, settings.store.enable_lmq)
         host = host_bytes(settings.broker.broker_ip1, self.port)
         self.transactions = Transactions(
             clock,
@@ -186,7 +186,7 @@ class Parts:
             self.topics,
             self.producers,
             delay_messages,
-            lights,
+            lmqs,
             self.batcher,
             self.group_commit,
             self.scheduler,
@@ -202,7 +202,7 @@ class Parts:
             self.batcher,
             self.dead_letters,
             delay_messages,
-            lights,
+            lmqs,
             settings.broker,
             settings.store.max_message_size,
             host,
@@ -216,7 +216,7 @@ class Parts:
             self.groups,
             self.batcher,
             delay_messages,
-            lights,
+            lmqs,
             self.dead_letters,
             settings.broker,
             in_thread,
@@ -238,7 +238,7 @@ class Parts:
             self.store,
             self._delay_offsets,
             delay_messages,
-            self._lights,
+            self._lmqs,
             self.group_commit,
             self.scheduler.appended,
             self.sending.counter if counted else None,
@@ -289,7 +289,7 @@ class Parts:
             self.groups,
             self.producers,
             self.batcher,
-            self._lights,
+            self._lmqs,
             self.sending.counter,
             settings.broker,
             settings.store.max_message_size,

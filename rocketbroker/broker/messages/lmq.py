@@ -33,8 +33,8 @@ from rocketbroker.records.properties import (
 )
 from rocketbroker.store.interfaces import Draft, IStore, Placed
 
-#: Light queues of one message. Each may be a new one, so a handle and a file, made
-#: while everybody else waits: a thousand take a tenth of a second.
+#: LMQs of one message. Each may be a new one, so a handle and a file, made while all
+#: other requests wait: a thousand take a tenth of a second.
 MAX_OF_ONE: Final = 1024
 
 _OFFSETS: Final = INNER_MULTI_QUEUE_OFFSET.encode() + b"\x01"
@@ -42,7 +42,7 @@ _OFFSETS: Final = INNER_MULTI_QUEUE_OFFSET.encode() + b"\x01"
 
 @final
 class Lmq:
-    """Knows which light queues a message stands in."""
+    """The LMQs that a message is in."""
 
     def __init__(self, store: IStore, enabled: bool) -> None:
         """
@@ -57,10 +57,10 @@ class Lmq:
             raise MessageIllegal(f"{INNER_MULTI_QUEUE_OFFSET} is not for clients")
 
     def spread(self, draft: Draft) -> None:
-        """Let a draft get its place in the light queues that it names.
+        """Let a draft get its offsets in the LMQs that it names.
 
         @raise MessageIllegal: it names what is none, or too many.
-        @raise BrokerError: there is no room for another light queue.
+        @raise BrokerError: there is no room for another LMQ.
         """
         if not self._enabled or INNER_MULTI_DISPATCH.encode() not in draft.properties:
             return
@@ -77,7 +77,7 @@ class Lmq:
         draft.parts = Placed(properties.encode(own), 1, lmqs)
 
     def named(self, own: dict[str, str], topic: str) -> list[str]:
-        """The light queues that a message for a topic names.
+        """The LMQs that a message for a topic names.
 
         @param own: its properties.
         @raise MessageIllegal: it names what is none, or too many.
@@ -87,8 +87,8 @@ class Lmq:
             return []
         names = [*dict.fromkeys(named.split(","))]
         if len(names) > MAX_OF_ONE:
-            raise MessageIllegal(f"{len(names)} light queues, at most {MAX_OF_ONE}")
+            raise MessageIllegal(f"{len(names)} LMQs, at most {MAX_OF_ONE}")
         for name in names:
             if not is_lmq(name) or topic_problem(name) is not None or name == topic:
-                raise MessageIllegal(f"{name[:64]!r} is not a light queue for {topic}")
+                raise MessageIllegal(f"{name[:64]!r} is not an LMQ for {topic}")
         return names

@@ -73,7 +73,7 @@ _MARK_CODE: Final = tag_code(MARK_TAG)
 
 #: So many of those that were given up are looked through for one, in some tenths of a
 #: second of a thread.
-MAX_GIVEN_UP: Final = 10_000
+MAX_DISCARDED: Final = 10_000
 
 #: A half that is over: its offset in the half queue, and the position of what has come
 #: in its place: final message, copy, what was given up; 0: nothing, or that is safe.
@@ -172,7 +172,7 @@ def renewed(half: StoredMessage, queue: IQueue, checks: int | None) -> Draft:
 
 
 def discarded(half: StoredMessage, store: IStore) -> Draft:
-    """A copy for the topic of what nobody knows anything of; its context is the half.
+    """A copy for TRANS_CHECK_MAX_TIME_TOPIC; its context is the half.
 
     @raise ServiceNotAvailable: no room for its queue.
     """
@@ -181,9 +181,9 @@ def discarded(half: StoredMessage, store: IStore) -> Draft:
     return _like(half, store.queue(CHECK_MAX_TIME_TOPIC, 0), encode(own), half)
 
 
-def was_given_up(store: IStore, half: StoredMessage) -> bool:
+def was_discarded(store: IStore, half: StoredMessage) -> bool:
     """I{Blocking.} Whether a half message is in the topic of what nobody knows anything
-    of; or may be, if what is there cannot be read, or is too much (L{MAX_GIVEN_UP}).
+    of; or may be, if what is there cannot be read, or is too much (L{MAX_DISCARDED}).
     """
     try:
         queue = store.queue(CHECK_MAX_TIME_TOPIC, 0)
@@ -191,7 +191,7 @@ def was_given_up(store: IStore, half: StoredMessage) -> bool:
             store.offset_by_time(queue, half.store_ms, False),
             queue.max_offset,
         )
-        if end - offset > MAX_GIVEN_UP:
+        if end - offset > MAX_DISCARDED:
             return True
         while offset < end:
             entries = store.entries(queue, offset, end - offset)

@@ -27,8 +27,8 @@ from rocketbroker.wire.fields import integer_of
 #: The offset of a queue for which nothing was committed.
 NONE: Final = -1
 
-#: Where the file has the offsets of groups of light queues, one each: such a queue has
-#: the number 0.
+#: The table of the file with the offsets of groups of LMQs, one each: an LMQ has the
+#: queue id 0.
 LIGHT_TABLE: Final = "lmqOffsetTable"
 
 #: Ends the name of the group that has the least offsets of a broadcasting group.
@@ -191,19 +191,19 @@ class OffsetTable:
 
     def to_json(self) -> dict[str, object]:
         """The file, and the answer to request 43."""
-        lights: dict[str, int] = {}
+        lmqs: dict[str, int] = {}
         others: Offsets = {}
         for key, table in self._offsets.items():
             if is_lmq(key.rpartition("@")[2]) and 0 in table:
-                lights[key] = table[0]
+                lmqs[key] = table[0]
             else:
                 others[key] = dict(table)
         tables: dict[str, object] = {
             "dataVersion": self.version.to_json(),
             "offsetTable": others,
         }
-        if lights:
-            tables[LIGHT_TABLE] = lights
+        if lmqs:
+            tables[LIGHT_TABLE] = lmqs
         return tables
 
     def save(self) -> Deferred[None]:

@@ -123,7 +123,7 @@ class TopicTable:
         """The topic's settings; None if there is no such topic."""
         found = self._configs.get(name)
         if found is None and self._light and is_lmq(name):
-            return light_config(name)
+            return lmq_config(name)
         return found
 
     def is_batch(self, name: str) -> bool:
@@ -155,7 +155,7 @@ class TopicTable:
         unit_mode: bool = False,
         exempt: bool = False,
     ) -> TopicConfig | None:
-        """Create a topic that somebody sends to (section 11.5).
+        """Create a topic because of a send to it (section 11.5).
 
         It is written to the file in the background: a caller that must not lose it
         answers once L{saved} has fired.
@@ -251,7 +251,7 @@ class TopicTable:
         return config
 
     def put(self, configs: Sequence[TopicConfig]) -> None:
-        """Store topics as they are, and tell those who watch."""
+        """Store topics as they are, and call the watchers."""
         for config in configs:
             self._configs[config.topic_name] = config
         self._changed()
@@ -276,7 +276,7 @@ class TopicTable:
         self._file.save_soon(self.to_json)
 
     def to_json(self) -> dict[str, object]:
-        """The file, and what other servers are told."""
+        """The content of the file, and of answers to other servers."""
         return {
             "dataVersion": self.version.to_json(),
             "topicConfigTable": {
@@ -351,8 +351,8 @@ def built_in_topics(options: BrokerOptions, timer: bool) -> list[TopicConfig]:
     ]
 
 
-def light_config(name: str) -> TopicConfig | None:
-    """The settings of a topic with a light queue; None if it cannot have that name."""
+def lmq_config(name: str) -> TopicConfig | None:
+    """The settings of a topic of an LMQ; None if it cannot have that name."""
     if topic_problem(name) is not None:
         return None
     return TopicConfig(

@@ -42,9 +42,9 @@ MAX_HELD_PER_CONNECTION: Final = 16_384
 #: How often each queue with held pulls is looked at (with longPollingEnable).
 CHECK_SECONDS: Final = 5.0
 
-#: How many bytes of new messages are looked at, for all who hold pulls with filters on
-#: properties in one queue: a few ten milliseconds. Whoever is not reached is found by
-#: the next regular check, as if nothing had come.
+#: How many bytes of new messages are looked at, for all held pulls with filters on
+#: properties in one queue: a few ten milliseconds. The others are found by the next
+#: check, as if nothing had come.
 MAX_LOOKED: Final = 4 << 20
 
 #: What all held pulls with filters on properties may cost together
@@ -60,7 +60,7 @@ _SPARE: Final = 1024
 class HeldPull:
     """One pull that waits.
 
-    @ivar connection: who asked.
+    @ivar connection: of the client.
     @ivar queue: where it waits.
     @ivar offset: it is woken when the queue has a message at it.
     @ivar matches: its filter, None for all.
@@ -186,7 +186,7 @@ class LongPolling:
         return True
 
     def wake(self, arrival: Arrival) -> None:
-        """Wake who waits for one of the messages that arrived in a queue."""
+        """Wake the pulls that wait for one of the messages of an arrival."""
         waiting = self._queues.get(arrival.queue)
         if not waiting:
             return
@@ -213,7 +213,7 @@ class LongPolling:
     def _look(
         self, queue: IQueue, start: int, end: int, wanted: MessageFilter
     ) -> tuple[bool, int]:
-        """Whether what has come is wanted; who cannot know lets the pull find out."""
+        """Whether a filter takes a new message, or may take one that cannot be read."""
         try:
             return self._store.look(queue, start, end - start, wanted)
         except OSError:
@@ -224,7 +224,7 @@ class LongPolling:
         self._wake([held for held in self._queues.get(queue, ()) if wanted(held)])
 
     def check(self) -> None:
-        """Wake who waits in a queue that moved on, whatever came."""
+        """Wake the pulls of queues that have grown, whatever their filters."""
         for queue, waiting in list(self._queues.items()):
             end = queue.max_offset
             self._wake([held for held in waiting if held.offset < end])

@@ -262,7 +262,7 @@ class Pulling:
     def reset(self, group: str, queue: IQueue, offset: int) -> None:
         """Let a group go on at C{offset}, whatever it waits for.
 
-        Pulls that are held for it are told at once.
+        Its held pulls are answered at once.
         """
         self._offsets.reset(group, queue.topic, queue.queue_id, offset)
 
@@ -385,7 +385,7 @@ class Pulling:
         try:
             pull.route, pull.queue = self._checks.check(connection, pull.fields)
         except BrokerError:
-            # It may not any more: when it asks again it is told why.
+            # It may not any more: the answer to its next pull says why.
             self._ask_again(pull)
             return
         queue = pull.queue

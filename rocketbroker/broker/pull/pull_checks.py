@@ -56,7 +56,7 @@ MAX_ROUTES: Final = 8192
 MAX_KEPT_CHARACTERS: Final = 4096
 
 #: How many groups and topics are counted for, a few hundred bytes each. When there are
-#: so many, those that are gone are forgotten; light queues need no making and are never
+#: so many, those that are gone are forgotten; LMQs need no creation and are never
 #: gone, so that beyond it all begin at 0 again.
 MAX_COUNTED: Final = 65536
 

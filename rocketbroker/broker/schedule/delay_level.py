@@ -83,7 +83,7 @@ class DelayLevel:
         return not now_ms < time_ms <= now_ms + self.delay_ms
 
     def advance(self, offset: int) -> None:
-        """Everything before C{offset} is delivered, or given up."""
+        """Everything before C{offset} is delivered or discarded."""
         self.offset = offset
         self.next_ms = 0
         self._marks.append((self.end, offset))

@@ -91,7 +91,7 @@ def _has_copy(store: IStore, message: StoredMessage, due_ms: int) -> bool:
     try:
         queue = store.queue(*place)
     except BrokerError:
-        # No room, or too many light queues: then the copy is not there either.
+        # No room, or too many LMQs: then the copy is not there either.
         return False
     offset = store.offset_by_time(queue, due_ms, False)
     last = offset + MAX_LOOKED_AT
@@ -113,7 +113,7 @@ def _has_copy(store: IStore, message: StoredMessage, due_ms: int) -> bool:
 
 
 def _is_copy(message: StoredMessage, other: StoredMessage) -> bool:
-    # One that stands in light queues got its offsets there behind its own properties.
+    # One that is in LMQs has its offsets there behind its own properties.
     return (
         other.property_bytes.startswith(message.property_bytes)
         and other.born_ms == message.born_ms

@@ -92,7 +92,7 @@ class ScheduleService:
         store: IStore,
         offsets: DelayOffsets,
         delay_messages: DelayMessages,
-        lights: Lmq,
+        lmqs: Lmq,
         group_commit: GroupCommit,
         appended: Callable[[], None],
         counter: Callable[[str, int, str], QueueSends] | None,
@@ -117,7 +117,7 @@ class ScheduleService:
         self._store = store
         self._offsets = offsets
         self._delay_messages = delay_messages
-        self._lights = lights
+        self._lmqs = lmqs
         self._group_commit = group_commit
         self._appended = appended
         self._counter = counter
@@ -141,7 +141,7 @@ class ScheduleService:
             self._correct(level)
             self._resume(level)
             self._levels.append(level)
-        self._say_without_level()
+        self._log_missing_levels()
 
     def _resume(self, level: DelayLevel) -> None:
         """Pass over what has been delivered since the file was written."""
@@ -159,8 +159,8 @@ class ScheduleService:
         if offset > level.offset:
             level.resume(offset)
 
-    def _say_without_level(self) -> None:
-        """Say what nobody delivers because messageDelayLevel has become shorter."""
+    def _log_missing_levels(self) -> None:
+        """Warn of messages in levels that messageDelayLevel no longer has."""
         for queue in self._store.queues():
             number = queue.queue_id + 1
             left = queue.max_offset - (self._offsets.get(number) or queue.min_offset)
@@ -171,7 +171,7 @@ class ScheduleService:
             ):
                 self._log.warn(
                     "{count} messages wait in delay level {delay_level}, which "
-                    "messageDelayLevel does not have; nobody delivers them",
+                    "messageDelayLevel does not have; they are not delivered",
                     count=left,
                     delay_level=number,
                 )
@@ -297,9 +297,9 @@ class ScheduleService:
 
         @return: how many messages were passed; more than any bound if there are more.
         """
-        given_up = [offset for offset, _ in step.unreadable]
-        if given_up:
-            self._say_unreadable(level, step)
+        discarded = [offset for offset, _ in step.unreadable]
+        if discarded:
+            self._log_unreadable(level, step)
         again = None
         drafts = []
         for offset, message in step.messages:
@@ -312,12 +312,12 @@ class ScheduleService:
                 break
             except BrokerError as error:
                 self._refuse(level, offset, place[0], str(error))
-                given_up.append(offset)
+                discarded.append(offset)
                 continue
             draft = delivered(message, queue, offset)
-            # What cannot stand in light queues gets where it belongs all the same.
+            # Without room in its LMQs a message is delivered to its topic all the same.
             with suppress(BrokerError):
-                self._lights.spread(draft)
+                self._lmqs.spread(draft)
             drafts.append(draft)
         if drafts:
             self._store.append(drafts)
@@ -336,7 +336,7 @@ class ScheduleService:
         self.failures += 1
         level.retry_at = self._clock.seconds() + LOOK_SECONDS
         level.advance(again)
-        level.ahead.update(offset for offset in given_up if offset > again)
+        level.ahead.update(offset for offset in discarded if offset > again)
         return 0
 
     def _settle(self, level: DelayLevel, drafts: list[Draft]) -> int | None:
@@ -383,7 +383,7 @@ class ScheduleService:
             reason=reason,
         )
 
-    def _say_unreadable(self, level: DelayLevel, step: Step) -> None:
+    def _log_unreadable(self, level: DelayLevel, step: Step) -> None:
         """Count and say what cannot be delivered."""
         self.unreadable += len(step.unreadable)
         offset, position = step.unreadable[0]

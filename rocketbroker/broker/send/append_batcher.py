@@ -141,7 +141,7 @@ AnswerDraft: TypeAlias = Callable[[Draft, int], None]
 
 
 def problem_of(draft: Draft, store: IStore, most_bytes: int) -> BrokerError:
-    """What the sender of a draft hears that was not stored.
+    """The error for the sender of a draft that was not stored.
 
     @param most_bytes: maxMessageSize.
     """
@@ -260,7 +260,7 @@ class AppendBatcher:
         try:
             self._store.append(drafts)
         except Exception:
-            # A mistake of ours; whoever was not stored hears of it now.
+            # A mistake of ours: drafts that were not stored are answered with it.
             self._log.failure("Messages could not be appended.")
             for draft in drafts:
                 if draft.status == NOT_PUT:

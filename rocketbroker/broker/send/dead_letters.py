@@ -86,7 +86,7 @@ class FailureCounts:
 class DeadLetters:
     """Makes the topics of dead letters, and counts what goes there.
 
-    @ivar counts: messages that were given up.
+    @ivar counts: dead letters.
     """
 
     def __init__(
@@ -122,11 +122,11 @@ class DeadLetters:
     def topic_instead(
         self, fields: SendFields, request: Command, own: dict[str, str]
     ) -> str | None:
-        """Where a message goes that somebody sends to a retry topic.
+        """The dead-letter topic for a message that was sent to a retry topic.
 
         @param fields: of the request.
         @param own: the message's properties; if it is a dead letter, they say so.
-        @return: the topic of dead letters; None if it is not given up.
+        @return: the dead-letter topic; None if the message is no dead letter.
         @raise SystemFailure: that topic cannot be made.
         """
         name = group_of_retry_topic(fields.b)

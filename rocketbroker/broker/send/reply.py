@@ -50,7 +50,7 @@ from rocketbroker.wire.headers.send import (
     SendMessageRequestHeader,
 )
 
-#: How long the one who asked may take for a reply.
+#: How long the requesting client may take for a reply.
 PUSH_SECONDS: Final = 10.0
 
 
@@ -58,7 +58,7 @@ PUSH_SECONDS: Final = 10.0
 class Replies:
     """Hands replies on.
 
-    @ivar pushed: how many were taken by the one who asked.
+    @ivar pushed: how many the requesting clients have taken.
     @ivar lost: how many were not: it is gone, silent or refused.
     """
 
@@ -69,7 +69,7 @@ class Replies:
         groups: GroupTable,
         producers: ProducerRegistry,
         batcher: AppendBatcher,
-        lights: Lmq,
+        lmqs: Lmq,
         counter: Callable[[str, int, str], QueueSends],
         options: BrokerOptions,
         most_bytes: int,
@@ -87,7 +87,7 @@ class Replies:
         self._topics = topics
         self._producers = producers
         self._batcher = batcher
-        self._lights = lights
+        self._lmqs = lmqs
         self._counter = counter
         self._stores = options.store_reply_message_enable
         self._store_host = store_host
@@ -148,10 +148,10 @@ class Replies:
                     None,
                     wait=wants_disk(fields.i),
                 )
-                self._lights.spread(draft)
+                self._lmqs.spread(draft)
                 stored = self._keep(draft, message_type_of(own), ext)
             except BrokerError:
-                # The disk is full, say: who asked gets its reply all the same.
+                # The disk is full, say: the reply is pushed all the same.
                 self._batcher.failed += 1
         header.queue_id, header.sys_flag = queue_id, sys_flag
         pushed = self._push(connection, header, own, request.body)

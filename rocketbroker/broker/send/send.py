@@ -108,7 +108,7 @@ class Sending:
         batcher: AppendBatcher,
         dead_letters: DeadLetters,
         delay_messages: DelayMessages,
-        lights: Lmq,
+        lmqs: Lmq,
         options: BrokerOptions,
         most_bytes: int,
         store_host: bytes,
@@ -130,7 +130,7 @@ class Sending:
         self._batcher = batcher
         self._dead_letters = dead_letters
         self._delay_messages = delay_messages
-        self._lights = lights
+        self._lmqs = lmqs
         self._options = options
         self._most_bytes = most_bytes
         self._store_host = store_host
@@ -170,7 +170,7 @@ class Sending:
         return list(self._counted.values())
 
     def counter(self, topic: str, queue_id: int, message_type: str) -> QueueSends:
-        """The counts of one queue and type of message, for who stores messages too."""
+        """The counts of one queue and type of message, for other parts that store."""
         return self._sends(topic, queue_id, message_type)
 
     # The hot way.
@@ -255,7 +255,7 @@ class Sending:
             sends = self._sends(sends.topic, sends.queue.queue_id, FIFO)
         own = text.encode()
         try:
-            self._lights.check_batch(body)
+            self._lmqs.check_batch(body)
             parts = split(body, self._batch_properties(own))
         except MessageIllegal:
             return False
@@ -349,7 +349,7 @@ class Sending:
             own.update(self._added, UNIQ_KEY=unique)
             half = is_half(fields, own)
             if half:
-                self._lights.named(own, fields.b)
+                self._lmqs.named(own, fields.b)
                 prepare(own, fields.b, queue_id)
                 fields.f &= ~TRANSACTION_MASK
                 sends = self._sends(HALF_TOPIC, 0, kind)
@@ -369,7 +369,7 @@ class Sending:
                 None,
                 wait=own.get("WAIT", "true").lower() == "true",
             )
-            self._lights.spread(draft)
+            self._lmqs.spread(draft)
         draft.context = partial(self._answer, done, unique, queue_id, sends)
         if half:
             draft.context = self._prepared(fields.b, draft.context)
@@ -431,7 +431,7 @@ class Sending:
     ) -> Draft:
         """The draft of a batch."""
         self._checks.check_batch(fields, own, body)
-        self._lights.check_batch(body)
+        self._lmqs.check_batch(body)
         for name in self._added:
             own.pop(name, None)
         text = properties.encode(own)

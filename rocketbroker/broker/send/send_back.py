@@ -111,7 +111,7 @@ class SendBack:
         groups: GroupTable,
         batcher: AppendBatcher,
         delay_messages: DelayMessages,
-        lights: Lmq,
+        lmqs: Lmq,
         dead_letters: DeadLetters,
         options: BrokerOptions,
         in_thread: InThread,
@@ -122,7 +122,7 @@ class SendBack:
         self._groups = groups
         self._batcher = batcher
         self._delay_messages = delay_messages
-        self._lights = lights
+        self._lmqs = lmqs
         self._dead_letters = dead_letters
         self._options = options
         self._in_thread = in_thread
@@ -226,7 +226,7 @@ class SendBack:
             tag_code(own.get(properties.TAGS, "")),
             partial(answer, is_dead),
         )
-        self._lights.spread(draft)
+        self._lmqs.spread(draft)
         self._batcher.drafts.append(draft)
         # A thread came back with it: that is no turn which ends.
         self._batcher.flush()

@@ -199,7 +199,7 @@ class SendChecks:
         if stays and fields.f & COMPRESSED:
             raise MessageIllegal("a batch cannot be compressed")
         if config.attributes.get(CLEANUP_POLICY) == COMPACTION:
-            # Who relies on the last message of each key would lose it with its age.
+            # Without compaction the last message of a key would expire with its file.
             raise SystemFailure(f"topic[{fields.b}]: this broker does not compact")
         if fields.f & _INNER_BATCH_BITS and not stays:
             raise MessageIllegal("an inner batch that is none")

@@ -52,7 +52,7 @@ class _Group:
 
 @final
 class GroupCommit:
-    """Flushes the commit log and releases who waited for it.
+    """Flushes the commit log and answers the sends that waited for it.
 
     @ivar synchronous: whether answers wait for the disk (SYNC_FLUSH).
     @ivar waiting: how many drafts wait now.
@@ -129,7 +129,7 @@ class GroupCommit:
             self.flush()
 
     def settled(self) -> Deferred[None]:
-        """Fires when all who wait now have their answers."""
+        """Fires when all sends that wait now are answered."""
         done: Deferred[None] = Deferred()
         if self._groups:
             self._groups[-1].over.append(done)
@@ -140,7 +140,7 @@ class GroupCommit:
     def stop(self) -> Deferred[None]:
         """Let the disk have what waits, and start no other flush after that.
 
-        @return: fires when nobody waits and no thread flushes any more.
+        @return: fires when no send waits and no thread flushes any more.
         """
         self._stopped = True
         if self._retry is not None:

@@ -86,7 +86,7 @@ class StoreScheduler:
         in_thread: InThread,
     ) -> None:
         """
-        @param wake: told what arrived in a queue.
+        @param wake: called with each arrival in a queue.
         """
         self.dispatches = 0
         self.failures = 0

@@ -111,7 +111,7 @@ class CheckBack:
 
     @ivar asked: how many questions were sent.
     @ivar unasked: how many had no producer to go to.
-    @ivar discarded: how many halves were given up.
+    @ivar discarded: how many halves were discarded.
     @ivar unreadable: how many could not be read.
     @ivar failures: how often the store did not take a copy.
     """
@@ -225,12 +225,12 @@ class CheckBack:
         return first if offset == NONE else min(max(offset, first), end)
 
     def start(self) -> None:
-        """Begin to ask."""
+        """Begin to check."""
         self._later("round", self._interval(), self._begin_round)
         self._later("retry", RETRY_SECONDS, self._retry)
 
     def stop(self) -> Deferred[None]:
-        """Ask nobody any more; fires when no thread reads for it."""
+        """Check no more; fires when no thread reads for it."""
         self._stopped = True
         for call in self._calls.values():
             call.cancel()
@@ -359,7 +359,7 @@ class CheckBack:
                 checks = _checks_of(half) + 1 if what is _ASK else None
                 draft = renewed(half, half_queue, checks)
                 if len(draft.properties) > MAX_BYTES:
-                    self._say_too_large(half)
+                    self._log_too_large(half)
                     what = _DISCARD
             if what is _DISCARD:
                 draft = discarded(half, store)
@@ -416,12 +416,12 @@ class CheckBack:
         """
         topic = half.properties[REAL_TOPIC]
         if draft.status != PUT_OK:
-            self._say_too_large(half)
+            self._log_too_large(half)
             what = _DISCARD
         if what is _DISCARD:
             self.discarded += 1
             self._topics.ensure(CHECK_MAX_TIME_TOPIC, 1)
-            self._counts.given_up(topic)
+            self._counts.discarded(topic)
             self._log.warn(
                 "The transaction of the half message at {offset} for {topic} was never "
                 "ended; its message is in {discard_topic}",
@@ -429,15 +429,15 @@ class CheckBack:
                 topic=topic,
                 discard_topic=CHECK_MAX_TIME_TOPIC,
             )
-            given_up = self._state.given_up(half)
-            return [(offset, draft.position) for offset in given_up]
+            discarded = self._state.discarded(half)
+            return [(offset, draft.position) for offset in discarded]
         self._state.renewed(self._state.root(half), draft.queue_offset)
         if what is _ASK:
             self._ask(half, draft)
         return [(half.queue_offset, draft.position)]
 
     def _ask(self, half: StoredMessage, copy: Draft) -> None:
-        """Ask one producer of the group, each in turn."""
+        """Send the check to one producer of the group, each in turn."""
         members = self._producers.members(half.properties.get(PRODUCER_GROUP, ""))
         self._turn += 1
         for each in range(len(members)):
@@ -449,10 +449,10 @@ class CheckBack:
                 return
         self.unasked += 1
 
-    def _say_too_large(self, half: StoredMessage) -> None:
+    def _log_too_large(self, half: StoredMessage) -> None:
         self._log.error(
             "The half message at {offset} for {topic} is too large to be stored again; "
-            "nobody is asked about it any more",
+            "it is not checked any more",
             offset=half.queue_offset,
             topic=half.properties[REAL_TOPIC],
         )
@@ -468,7 +468,7 @@ class CheckBack:
         self.unreadable += 1
         self._log.error(
             "The half message at {offset} cannot be read or does not say where it "
-            "belongs; nobody is asked about it",
+            "belongs; it is not checked back",
             offset=offset,
         )
         return True
@@ -483,6 +483,6 @@ class CheckBack:
 
 
 def _checks_of(half: StoredMessage) -> int:
-    """How often its producer has been asked."""
+    """How often its producer was checked."""
     count = parsed_offset(half.properties.get(TRANSACTION_CHECK_TIMES, ""))
     return 0 if count is None else count

@@ -99,7 +99,7 @@ class TransactionCounters:
         """A transaction was ended.
 
         @param age_ms: the time since its birth.
-        @param was_open: whether it still counted as open; one that was given up does
+        @param was_open: whether it still counted as open; a discarded one does
             not.
         """
         counts = self._of(topic)
@@ -113,8 +113,8 @@ class TransactionCounters:
         counts.seconds += seconds
         counts.latencies[bisect_left(LATENCY_BOUNDS, seconds)] += 1
 
-    def given_up(self, topic: str) -> None:
-        """Nobody looks after a transaction any more."""
+    def discarded(self, topic: str) -> None:
+        """A transaction is discarded."""
         self._change(self._of(topic), -1)
 
     def _of(self, topic: str) -> TopicTransactions:

@@ -29,14 +29,14 @@ from rocketbroker.broker.messages.lmq import Lmq
 from rocketbroker.broker.messages.transaction_messages import (
     final_message,
     half_at,
-    was_given_up,
+    was_discarded,
 )
 from rocketbroker.broker.send.append_batcher import AppendBatcher, problem_of
 from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.broker.transaction.counters import TransactionCounters
 from rocketbroker.broker.transaction.op_queue import OpQueue
 from rocketbroker.broker.transaction.open_transactions import (
-    GIVEN_UP,
+    DISCARDED,
     OPEN,
     OVER,
     OpenTransactions,
@@ -68,7 +68,7 @@ _SECONDS: Final = re.compile(r"[+-]?[0-9]{1,15}\Z")
 
 
 def immunity_ms(text: str, default: int) -> int:
-    """How long nobody is asked about a transaction, by its own wish.
+    """How long a transaction is not checked back, by its own wish.
 
     @param text: CHECK_IMMUNITY_TIME_IN_SECONDS.
     @param default: transactionTimeOut.
@@ -88,7 +88,7 @@ class EndTransaction:
         marks: OpQueue,
         counts: TransactionCounters,
         delay_messages: DelayMessages,
-        lights: Lmq,
+        lmqs: Lmq,
         batcher: AppendBatcher,
         group_commit: GroupCommit,
         appended: Callable[[], None],
@@ -106,7 +106,7 @@ class EndTransaction:
         self._marks = marks
         self._counts = counts
         self._delay_messages = delay_messages
-        self._lights = lights
+        self._lmqs = lmqs
         self._batcher = batcher
         self._group_commit = group_commit
         self._appended = appended
@@ -120,7 +120,7 @@ class EndTransaction:
         table.register(RequestCode.END_TRANSACTION, self.end)
 
     def end(self, connection: IConnection, request: Command) -> Answer:
-        """Commit or roll back; who does not know yet gets no answer."""
+        """Commit or roll back; an unknown outcome gets no answer."""
         header = EndTransactionRequestHeader.from_ext(request.ext)
         if header.commit_or_rollback == TRANSACTION_UNKNOWN:
             return None
@@ -141,21 +141,21 @@ class EndTransaction:
         self._check(header, half)
         if self._state.outcome(half) != OVER:
             return self._end_known(header, half, False)
-        found = self._in_thread(partial(was_given_up, self._store, half))
+        found = self._in_thread(partial(was_discarded, self._store, half))
         return found.addCallback(partial(self._end_known, header, half))
 
     def _end_known(
-        self, header: EndTransactionRequestHeader, half: StoredMessage, given_up: bool
+        self, header: EndTransactionRequestHeader, half: StoredMessage, discarded: bool
     ) -> Deferred[Command | None] | Command:
         """End a transaction.
 
-        @param given_up: whether it was given up, if only the disk knows.
+        @param discarded: whether it was discarded, if only the disk shows it.
         """
         wanted = header.commit_or_rollback
         outcome = self._state.outcome(half)
-        if outcome == OVER and given_up:
-            outcome = GIVEN_UP
-        if outcome not in (OPEN, GIVEN_UP):
+        if outcome == OVER and discarded:
+            outcome = DISCARDED
+        if outcome not in (OPEN, DISCARDED):
             if outcome not in (OVER, wanted):
                 raise SystemFailure("The transaction has been ended the other way")
             return Command(0)
@@ -168,7 +168,7 @@ class EndTransaction:
         instead = 0
         if wanted == TRANSACTION_COMMIT:
             draft = final_message(half, self._store, self._delay_messages, None)
-            self._lights.spread(draft)
+            self._lmqs.spread(draft)
             self._store.append([draft])
             if draft.status != PUT_OK:
                 raise problem_of(draft, self._store, self._most_bytes)

@@ -20,10 +20,10 @@ from rocketbroker.records.record import StoredMessage
 #: is ended twice with more than so many between, both are delivered, as by RocketMQ.
 MAX_REMEMBERED: Final = 100_000
 
-#: What has become of a transaction that was not ended, or of which nobody knows how;
+#: Outcomes of a transaction that was not ended, or of which the outcome is not known;
 #: beside TRANSACTION_COMMIT and TRANSACTION_ROLLBACK, which are 8 and 12.
 OPEN: Final = 0
-GIVEN_UP: Final = 1
+DISCARDED: Final = 1
 OVER: Final = 2
 
 
@@ -158,8 +158,8 @@ class OpenTransactions:
     def outcome(self, half: StoredMessage) -> int:
         """How the half's transaction was ended.
 
-        @return: TRANSACTION_COMMIT, TRANSACTION_ROLLBACK; L{OPEN}; L{GIVEN_UP};
-            L{OVER} if only the disk says so: it was ended or given up.
+        @return: TRANSACTION_COMMIT, TRANSACTION_ROLLBACK; L{OPEN}; L{DISCARDED};
+            L{OVER} if only the disk shows it: it was ended or discarded.
         """
         root = self.root(half)
         known = self._outcomes.get(root)
@@ -180,9 +180,9 @@ class OpenTransactions:
         last = self._copies.pop(root, offset)
         return [last] if last == offset or self.is_over(offset) else [last, offset]
 
-    def given_up(self, half: StoredMessage) -> list[int]:
-        """Nobody looks after a transaction any more; an end that comes is welcome.
+    def discarded(self, half: StoredMessage) -> list[int]:
+        """A transaction is discarded; it can still be ended.
 
         @return: as L{ended}.
         """
-        return self.ended(half, GIVEN_UP)
+        return self.ended(half, DISCARDED)

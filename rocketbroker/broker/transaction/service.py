@@ -73,7 +73,7 @@ class Transactions:
         topics: TopicTable,
         producers: ProducerRegistry,
         delay_messages: DelayMessages,
-        lights: Lmq,
+        lmqs: Lmq,
         batcher: AppendBatcher,
         group_commit: GroupCommit,
         scheduler: StoreScheduler,
@@ -94,7 +94,7 @@ class Transactions:
             marks,
             self.counts,
             delay_messages,
-            lights,
+            lmqs,
             batcher,
             group_commit,
             scheduler.appended,
@@ -136,11 +136,11 @@ class Transactions:
             )
 
     def start(self) -> None:
-        """Begin to ask producers."""
+        """Begin to check."""
         self.checks.start()
 
     def stop(self) -> Deferred[None]:
-        """Ask nobody any more; fires when no thread reads for it."""
+        """Check no more; fires when no thread reads for it."""
         return self.checks.stop()
 
     def save(self) -> None:

@@ -159,15 +159,15 @@ class FailureTests(DelayingCase):
         the start nor what is behind it waits for that. It counts once, though what is
         before it has to be tried again."""
         self.rig.close()
-        lights = {"enableLmq": "true", "enableMultiDispatch": "true"}
-        self.at_work(Rig(lights, disk=self.rig.disk))
+        lmqs = {"enableLmq": "true", "enableMultiDispatch": "true"}
+        self.at_work(Rig(lmqs, disk=self.rig.disk))
         ext = send_ext(LIGHT, properties=f"DELAY\x011\x02UNIQ_KEY\x01{UNIQUE}\x02")
         for body in (b"first", b"second"):
             self.rig.ask(SEND, ext, body)
             self.send(1, body)
         self.rig.clock.advance(0)
         self.rig.close()
-        rig = Rig({**lights, "maxLmqConsumeQueueNum": "0"}, disk=self.rig.disk)
+        rig = Rig({**lmqs, "maxLmqConsumeQueueNum": "0"}, disk=self.rig.disk)
         rig.start_ms += 2000
         with capturedLogs() as events:
             self.at_work(rig)

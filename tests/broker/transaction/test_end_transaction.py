@@ -108,8 +108,8 @@ class EndTests(TransactionCase):
         self.reply(question, COMMIT)
         self.pass_by(16 * ROUND)
         (message,) = self.rig.records(1)
-        (given_up,) = self.rig.records(0, CHECK_MAX_TIME_TOPIC)
-        for each in (message, given_up):
+        (discarded,) = self.rig.records(0, CHECK_MAX_TIME_TOPIC)
+        for each in (message, discarded):
             self.assertEqual(each.plain_body(), b"paid")
             self.assertEqual(each.properties["__SHARDINGKEY"], "s")
             self.assertEqual((each.tags, each.properties["KEYS"]), ("a", "k"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.transaction.open_transactions import (
-    GIVEN_UP,
+    DISCARDED,
     OPEN,
     OVER,
     OpenTransactions,
@@ -97,8 +97,8 @@ class OpenHalvesTests(SynchronousTestCase):
     def test_givenUp(self) -> None:
         """What was given up may still be ended."""
         self.state.mark(11)
-        self.assertEqual(self.state.given_up(half(11)), [11])
-        self.assertEqual(self.state.outcome(half(11)), GIVEN_UP)
+        self.assertEqual(self.state.discarded(half(11)), [11])
+        self.assertEqual(self.state.outcome(half(11)), DISCARDED)
 
     def test_bound(self) -> None:
         """Outcomes and copies do not grow without end: the oldest outcome goes, and no
