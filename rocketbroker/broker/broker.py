@@ -43,8 +43,8 @@ PRODUCER_SILENCE_SECONDS: Final = 120.0
 class Broker(Parts):
     """A broker.
 
-    @ivar main: what the main port answers.
-    @ivar vip: what the VIP port answers: all but pulls (docs/facts/broker.md 6.2).
+    @ivar main: the responders of the main port.
+    @ivar vip: those of the VIP port: all but pulls (docs/facts/broker.md 6.2).
     """
 
     _log = Logger()

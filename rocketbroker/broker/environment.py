@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.test_broker -*-
-"""What a broker has of the world, and asks of it."""
+"""The effects that a broker is given: time, disk, threads, network."""
 
 from __future__ import annotations
 
@@ -19,31 +19,32 @@ from rocketbroker.store.plugins import IFollowerPlugin
 
 
 class Part(Protocol):
-    """What answers requests."""
+    """A part that answers requests."""
 
     def register(self, table: IResponderTable) -> None:
         """Answer on a port."""
 
 
 class Server(Protocol):
-    """What is asked of L{rocketbroker.remoting.server.RemotingServer}."""
+    """The part of L{rocketbroker.remoting.server.RemotingServer} that is used."""
 
     def listen(self, port: int | None = None) -> int:
         """Accept connections from now on; the port."""
 
     def stop(self) -> Deferred[None]:
-        """Accept nobody any more, let answers go out, close all."""
+        """Accept no connection any more, let answers go out, close all."""
 
 
 @final
 class BrokerEnvironment:
-    """What a broker has of the world; the programs and the tests make it.
+    """The effects of a broker; the programs and the tests make them.
 
     @ivar clock: the reactor, to tell monotonic time and call later.
     @ivar wall_ms: the time of day.
     @ivar files: the disk.
     @ivar store: the store, not opened yet.
-    @ivar in_thread: runs what may wait for the disk, and tells when all of it has.
+    @ivar in_thread: runs calls that may wait for the disk, and knows when all have
+        ended.
     @ivar client: calls name servers.
     @ivar turns: where to register for the end of turns.
     @ivar unique_keys: makes ids for messages that come without one.

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.test_json_bodies -*-
-"""Bodies of requests and answers: JSON in, JSON out, and whose fault a bad one is."""
+"""Bodies of requests and answers: JSON in, JSON out, and errors for bad ones."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ T = TypeVar("T")
 
 
 def decoded(request: Command, from_json: Callable[[object], T]) -> T:
-    """What the body of a request says.
+    """The value in the body of a request.
 
-    @param from_json: raises RemoteProtocolError for what it cannot be made of.
+    @param from_json: raises RemoteProtocolError for a value of another form.
     @raise SystemFailure: there is no body, or not this one; the remark says why.
     """
     if not request.body:

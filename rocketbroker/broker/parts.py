@@ -298,7 +298,7 @@ class Parts:
         )
 
     def _make_statistics(self) -> None:
-        """Figures of what goes in and out."""
+        """Figures over time."""
         env, store = self._environment, self.store
         self.statistics = BrokerStats(
             env.clock.seconds,
@@ -328,7 +328,7 @@ class Parts:
             )
 
     def _make_registration(self) -> None:
-        """The name servers, and what they hear of this broker."""
+        """The registration with the name servers."""
         settings = self.settings
         options = settings.broker
         calls = self.name_server_api = NameServerApi(

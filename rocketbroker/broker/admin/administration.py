@@ -52,7 +52,7 @@ def administration(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
 
 
 def about_consumers(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
-    """Those about consumers: how far they are, where they go on, what they consume."""
+    """The parts about consumers: their progress, their offsets, their state."""
     settings, store = parts.settings, parts.store
     options = settings.broker
     return [

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-#: So many characters of what has changed stand in a line.
+#: So many characters of the changes stand in a line.
 MAX_SHOWN: Final = 1000
 
 

@@ -1,12 +1,11 @@
 # -*- test-case-name: tests.broker.admin.test_client_relay -*-
-"""What operators ask of a group's members, through the broker: 223, 307, 309.
+"""Questions of operators to the members of a group, through the broker: 223, 307, 309.
 
-The broker asks the member over the connection that this keeps open, waits for so long,
-and passes the answer on. It passes on the fields that the request has by its name, so
-that a signature or a secret of the operator reaches no client.
+The broker sends the question over the connection that the member keeps open, waits for
+a bounded time, and passes the answer on. It passes on only the fields that it knows by
+name, so that a signature or a secret of the operator reaches no client.
 
-Rules: the broker sheet, section 21; the admin sheet, sections 2.2 and 2.3.
-"""
+Rules: docs/facts/broker.md 21; docs/facts/admin.md 2.2 and 2.3."""
 
 from __future__ import annotations
 
@@ -136,7 +135,7 @@ class ClientRelay:
         return await self._pass_on(request, group, client_id, asked)
 
     def _member(self, group: str, client_id: str) -> Member:
-        """Who is to be asked.
+        """The members to ask.
 
         @raise SystemFailure: it is not there, or would not understand.
         """
@@ -208,7 +207,7 @@ class ClientRelay:
         header: GetConsumerStatusRequestHeader,
         members: list[Member],
     ) -> Command:
-        """Ask all, some at once; who does not answer in order is left out."""
+        """Ask all, some at once; members without a proper answer are left out."""
         table: dict[str, dict[MessageQueue, int]] = {}
         waiting = iter(members)
         ext = GetConsumerStatusRequestHeader(

@@ -1,11 +1,10 @@
 # -*- test-case-name: tests.broker.admin.test_clone_offsets -*-
 """Offsets of one group from those of others: clone (314), correction (308).
 
-Unlike the reference, 314 without a topic clones all topics, and 308 leaves out the
-groups that it is told to leave out instead of deleting their offsets.
+Unlike RocketMQ's, request 314 without a topic clones all topics, and request 308 leaves
+out the groups in its filter instead of deleting their offsets.
 
-Rules: the admin sheet, section 2.2.
-"""
+Rules: docs/facts/admin.md 2.2."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ from rocketbroker.wire.headers.admin import (
     QueryCorrectionOffsetHeader,
 )
 
-#: What 308 says of a queue in which the compared group is behind all others.
+#: The answer of 308 for a queue in which the compared group is behind all others.
 NO_CORRECTION: Final = (1 << 63) - 1
 
 
@@ -61,7 +60,7 @@ class CloneOffsets:
         """Request 314: let a group go on where another one is.
 
         A topic that the other group is not subscribed to any more while it is online
-        is left out, but for who says that it is offline.
+        is left out, unless the request says that the group is offline.
         """
         header = CloneGroupOffsetRequestHeader.complete(request.ext)
         source, target = header.src_group, header.dest_group

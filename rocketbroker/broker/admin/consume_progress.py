@@ -1,10 +1,9 @@
 # -*- test-case-name: tests.broker.admin.test_consume_progress -*-
-"""How far groups have come: 208 in offsets, 303 in times.
+"""The progress of groups: request 208 in offsets, 303 in times.
 
-When messages were stored is read in a thread.
+The times at which messages were stored are read in a thread.
 
-Rules: the admin sheet, sections 2.2 and 3.
-"""
+Rules: docs/facts/admin.md 2.2 and 3."""
 
 from __future__ import annotations
 
@@ -47,7 +46,7 @@ class ConsumeProgress:
         """
         @param taken_tps: how many messages of a topic a group has got a second, in the
             last minute.
-        @param dispatch: enters what was appended into the queues, now.
+        @param dispatch: enters all appended messages into the queues, now.
         """
         self._store = store
         self._broker_name = broker_name

@@ -1,9 +1,8 @@
 # -*- test-case-name: tests.broker.admin.test_group_admin -*-
-"""Groups made, changed, listed and deleted on request: 200, 201, 207, 225, 300, 352,
-43, and who is there: 203, 204.
+"""Groups created, changed, listed and deleted on request: 200, 201, 207, 225, 300, 352,
+43; and the connections of clients: 203, 204.
 
-Rules: the admin sheet, section 2.3.
-"""
+Rules: docs/facts/admin.md 2.3."""
 
 from __future__ import annotations
 
@@ -41,7 +40,7 @@ from rocketbroker.wire.headers.admin import (
 
 @final
 class GroupAdmin:
-    """Answers what tools ask about groups and clients."""
+    """Answers requests about groups and clients."""
 
     _log = Logger()
 
@@ -144,7 +143,7 @@ class GroupAdmin:
     def consumer_connections(
         self, connection: IConnection, request: Command
     ) -> Command:
-        """Request 203: the members of a consumer group and what it subscribes to."""
+        """Request 203: the members of a consumer group and its subscriptions."""
         header = GetConsumerConnectionListRequestHeader.from_ext(request.ext)
         group = self._consumers.group(header.consumer_group)
         if group is None:
@@ -183,10 +182,10 @@ class GroupAdmin:
         )
 
     def groups_of_topic(self, connection: IConnection, request: Command) -> Command:
-        """Request 300: who consumes a topic: groups online and groups with offsets.
+        """Request 300: the groups of a topic: those online and those with offsets.
 
-        5.3.3 lists the topic instead of the groups that are online (the admin sheet,
-        section 2.1); releases before and after it do it like this.
+        5.3.3 lists the topic instead of the groups that are online
+        (docs/facts/admin.md 2.1); releases before and after it do it like this.
         """
         topic = QueryTopicConsumeByWhoRequestHeader.complete(request.ext).topic
         groups = {
@@ -213,10 +212,10 @@ def group_list(value: object) -> list[SubscriptionGroupConfig]:
 
 
 def check_group(config: SubscriptionGroupConfig) -> None:
-    """Refuse a group that nobody could use.
+    """Refuse a group that no client could use.
 
-    The reference takes any name here; one that it would not make by itself (section
-    11.8 of the broker sheet) makes topics that cannot be.
+    RocketMQ takes any name here; the topics of a group whose name it would not take on
+    first use (docs/facts/broker.md 11.8) could not exist.
 
     @raise InvalidParameter: the name, or the number of queues of its retry topic.
     @raise SystemFailure: an attribute: there are none for groups.

@@ -1,15 +1,14 @@
 # -*- test-case-name: tests.broker.admin.test_message_queries -*-
-"""Requests about single messages and about where queues begin and end.
+"""Requests about single messages, and about the ends of queues.
 
 12 messages by key, 29 offset by time, 30 max offset, 31 min offset, 32 store time of
-the oldest message, 33 a message by its offset id. What may read the disk does so in a
-thread.
+the oldest message, 33 a message by its offset id. Reads that may wait for the disk run
+in a thread.
 
-A queue or a topic that is not there has offsets 0 and no time, as in the reference,
-which however makes up the queue.
+A queue or topic that does not exist has the offsets 0 and no time, as in RocketMQ;
+unlike there, the question does not create it.
 
-Rules: the broker sheet, section 14; the admin sheet; the store sheet, sections 9, 10.
-"""
+Rules: docs/facts/broker.md 14; docs/facts/admin.md; docs/facts/store.md 9 and 10."""
 
 from __future__ import annotations
 
@@ -57,7 +56,7 @@ class MessageQueries:
     ) -> None:
         """
         @param most_unique: how many messages are looked for by a unique key.
-        @param dispatch: enters what was appended into the queues, now.
+        @param dispatch: enters all appended messages into the queues, now.
         """
         self._store = store
         self._topics = topics
@@ -96,7 +95,7 @@ class MessageQueries:
 
         def find() -> KeyResult:
             with suppress(OSError):
-                # What was just sent is found, too; without it the rest is.
+                # Messages that were just sent are found, too; if not, the others are.
                 for _ in range(MAX_STEPS):
                     if not store.build_index(MAX_INDEXED):
                         break
@@ -157,7 +156,7 @@ def offset_answer(offset: int) -> Command:
 
 
 def found_answer(result: KeyResult) -> Command:
-    """An answer with what was found by a key, if anything was."""
+    """An answer with the messages that were found by a key, if there are any."""
     ext = QueryMessageResponseHeader(
         index_last_update_timestamp=result.index_ms,
         index_last_update_phyoffset=result.index_position,
@@ -179,7 +178,7 @@ def time_answer(ms: int) -> Command:
 def record_answer(record: bytes | None, position: int) -> Command:
     """An answer with a record, if there is one.
 
-    @raise SystemFailure: there is none.
+    @raise SystemFailure: there is no such message.
     """
     if record is None:
         raise SystemFailure(f"can not find message by the offset, {position}")

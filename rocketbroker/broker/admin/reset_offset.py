@@ -1,14 +1,13 @@
 # -*- test-case-name: tests.broker.admin.test_reset_offset -*-
 """Request 222: let a group go on from an offset, or from a time.
 
-Either this broker does it, by what it answers the next pulls (L{resets}), or, with
-useServerSideResetOffset off, it asks all members of the group to do it (220, oneway),
-as brokers of 4.9 did.
+This broker does it by its answers to the next pulls (L{pending_resets
+<rocketbroker.broker.metadata.pending_resets>}). With useServerSideResetOffset off it
+asks all members of the group to do it (220, oneway), as brokers of 4.9 did.
 
-An offset by time is looked for in a thread.
+An offset by time is looked up in a thread.
 
-Rules: the broker sheet, sections 16.3 and 21; the admin sheet, 2.2.
-"""
+Rules: docs/facts/broker.md 16.3 and 21; docs/facts/admin.md 2.2."""
 
 from __future__ import annotations
 
@@ -66,7 +65,7 @@ class ResetOffset:
         in_thread: InThread,
     ) -> None:
         """
-        @param dispatch: enters what was appended into the queues, now.
+        @param dispatch: enters all appended messages into the queues, now.
         """
         self._store = store
         self._options = options
@@ -181,7 +180,7 @@ class ResetOffset:
 
         def ask(found: list[int]) -> Command:
             if not header.is_force:
-                # Nobody is sent forwards, over messages that he has not seen.
+                # No queue is set forwards, over messages that were not consumed.
                 found = list(map(min, found, committed))
             self._tell(request, header, self._table(queues, found))
             self._log_change(connection, header, queues, found)
@@ -192,9 +191,9 @@ class ResetOffset:
         ).addCallback(ask)
 
     def _members(self, name: str) -> list[Member]:
-        """Who is to be asked.
+        """The members to ask.
 
-        @raise BrokerError: nobody is there, or one would not understand.
+        @raise BrokerError: there are none, or one does not know the request.
         """
         group = self._consumers.group(name)
         if group is None:

@@ -37,11 +37,11 @@ from rocketbroker.wire.command import VERSION, Command, response_to
 from rocketbroker.wire.fastjson import dumps
 from rocketbroker.wire.headers.admin import GetBrokerConfigResponseHeader
 
-#: The release whose behaviour this is, as tools show it.
+#: The release of RocketMQ that this broker behaves like, as tools show it.
 VERSION_NAME: Final = "V5_3_3"
 
 #: Figures of queues in front of threads, and of a lock that is waited for. There are
-#: none here: what has arrived is answered in the same turn, or waits for the disk.
+#: none here: a request is answered in the turn that brings it, or waits for the disk.
 NOTHING_WAITS: Final = {
     "EndTransactionQueueSize": "0",
     "ackThreadPoolQueueHeadWaitTimeMills": "0",
@@ -156,7 +156,7 @@ class RuntimeInfo:
         return table
 
     def _queues(self) -> dict[str, str]:
-        """What waits: sends for the disk, pulls of old messages for it too."""
+        """The requests that wait for the disk: sends, and pulls of old messages."""
         options, group_commit, pulling = (
             self._settings.broker,
             self._group_commit,

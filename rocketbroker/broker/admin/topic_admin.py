@@ -1,10 +1,12 @@
 # -*- test-case-name: tests.broker.admin.test_topic_admin -*-
-"""Topics made, changed, listed and deleted on request: 17, 18, 21, 215, 351, 305, 202.
+"""Topics created, changed, listed and deleted on request: 17, 18, 21, 215, 351, 305,
+202.
 
-Rules: the admin sheet, section 2.1. A change is answered when it is in the file and
-the name servers know, so that who asked can go on with it; name servers that cannot be
-reached do not hold the answer up for longer than L{ANNOUNCE_SECONDS}.
-"""
+A change is answered when it is in the file and the name servers know it, so that the
+client can use the topic at once. Name servers that cannot be reached delay the answer
+for L{ANNOUNCE_SECONDS} at most.
+
+Rules: docs/facts/admin.md 2.1."""
 
 from __future__ import annotations
 
@@ -54,7 +56,7 @@ ANNOUNCE_SECONDS: Final = 3.0
 
 @final
 class TopicAdmin:
-    """Answers what tools and clients ask about topics."""
+    """Answers requests about topics."""
 
     _log = Logger()
 
@@ -71,7 +73,7 @@ class TopicAdmin:
         """
         @param put_tps: how many messages came into a topic a second, in the last
             minute.
-        @param announced: fires once the name servers were told of all changes, or
+        @param announced: fires once the name servers know all changes, or
             after so many seconds.
         """
         self._store = store
@@ -120,7 +122,7 @@ class TopicAdmin:
     ) -> Deferred[Command | None]:
         """Request 18: make or change several topics, all or none.
 
-        Those that are already as asked stay; the reference leaves the others then, too.
+        Topics that are already as asked stay; RocketMQ then leaves out the others, too.
         """
         configs = []
         for wanted in decoded(request, topic_list):
@@ -175,8 +177,8 @@ class TopicAdmin:
 
     def _settled(self) -> Deferred[None]:
         announced = self._announced(ANNOUNCE_SECONDS)
-        told = gatherResults([self._topics.saved(), announced])
-        return told.addCallback(lambda _: self._topics.kept())
+        done = gatherResults([self._topics.saved(), announced])
+        return done.addCallback(lambda _: self._topics.kept())
 
     def delete(
         self, connection: IConnection, request: Command
@@ -206,7 +208,7 @@ class TopicAdmin:
                 )
             self._topics.delete(known)
             self._offsets.forget_topic(known)
-            # In the same turn: what is sent from now on belongs to a new topic.
+            # In the same turn: messages sent from now on belong to a new topic.
             self._store.delete_topic(known)
         return (
             self._in_thread(self._store.remove_deleted)
@@ -230,7 +232,7 @@ class TopicAdmin:
     def _known(self, name: str) -> TopicConfig:
         """The topic.
 
-        @raise TopicNotExist: there is none.
+        @raise TopicNotExist: there is no such topic.
         """
         config = self._topics.config(name)
         if config is None:
@@ -244,7 +246,7 @@ class TopicAdmin:
     def statistics(
         self, connection: IConnection, request: Command
     ) -> Deferred[Command | None]:
-        """Request 202: what stands in each queue of a topic, and how fast it comes."""
+        """Request 202: the offsets of each queue of a topic, and its rate."""
         name = GetTopicStatsInfoRequestHeader.from_ext(request.ext).topic
         config = self._topics.config(name)
         if config is None:

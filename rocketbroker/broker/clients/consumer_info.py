@@ -1,8 +1,7 @@
 # -*- test-case-name: tests.broker.clients.test_consumer_info -*-
-"""What consumers ask between pulls: who else is there, and offsets (38, 14, 15).
+"""Members of a group and its offsets, for consumers: requests 38, 14, 15.
 
-Rules: the broker sheet, section 16.1.
-"""
+Rules: docs/facts/broker.md 16.1."""
 
 from __future__ import annotations
 
@@ -91,7 +90,7 @@ class ConsumerInfo:
     def _starts_at_zero(self, topic: str, queue_id: int) -> bool:
         """Whether a group without an offset begins at the start of the queue.
 
-        It does while the first message is still in memory, and (unlike the reference
+        It does while the first message is still in memory, and (unlike RocketMQ
         since 5.0) in a queue that has none yet: the client would ask for the greatest
         offset next, and skip what was stored in between.
         """

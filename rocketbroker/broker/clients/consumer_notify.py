@@ -1,8 +1,7 @@
 # -*- test-case-name: tests.broker.clients.test_consumer_notify -*-
-"""What the broker tells its clients unasked: that they have to rebalance.
+"""NOTIFY_CONSUMER_IDS_CHANGED: the broker asks members of a group to rebalance.
 
-NOTIFY_CONSUMER_IDS_CHANGED: the broker sheet, section 21.
-"""
+Rules: docs/facts/broker.md 21."""
 
 from __future__ import annotations
 
@@ -16,18 +15,18 @@ from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import ONEWAY, Command
 from rocketbroker.wire.headers.client import NotifyConsumerIdsChangedRequestHeader
 
-#: How often groups are told that were not told at once.
+#: The period of notices that are not sent at once.
 LATE_SECONDS: Final = 15
 
 
 @final
 class ConsumerNotify:
-    """Tells the members of groups that these have changed.
+    """Notifies the members of groups that have changed.
 
-    A member that does not read what it was sent is not told: every client looks by
-    itself from time to time, and notices for it would pile up without a bound.
+    A member that does not read its connection gets no notice: every client looks by
+    itself from time to time, and its notices would pile up without a bound.
 
-    @ivar sent: how many members were told.
+    @ivar sent: how many notices were sent.
     """
 
     def __init__(self, options: BrokerOptions) -> None:
@@ -39,21 +38,21 @@ class ConsumerNotify:
     def consumer_ids_changed(
         self, group: ConsumerGroup, members: Iterable[IConnection]
     ) -> None:
-        """Tell these members of a group now, or all with the next L{deliver}."""
+        """Notify these members of a group now, or all with the next L{deliver}."""
         if not self._enabled:
             return
         if self._at_once:
-            self._tell(group, members)
+            self._notify(group, members)
         else:
             self._late[group.name] = group
 
     def deliver(self) -> None:
-        """Tell the groups that wait, each once."""
+        """Notify the groups that wait, each once."""
         late, self._late = self._late, {}
         for group in late.values():
-            self._tell(group, group.members)
+            self._notify(group, group.members)
 
-    def _tell(self, group: ConsumerGroup, members: Iterable[IConnection]) -> None:
+    def _notify(self, group: ConsumerGroup, members: Iterable[IConnection]) -> None:
         header = NotifyConsumerIdsChangedRequestHeader(consumer_group=group.name)
         for connection in list(members):
             if connection.congested:

@@ -1,9 +1,10 @@
 # -*- test-case-name: tests.broker.clients.test_consumers -*-
-"""Which consumers are online, in which group, and what they subscribe to.
+"""The consumers that are online, by group, and their subscriptions.
 
-Rules: the broker sheet, section 15.4. A member is a connection, not a client: one that
-connects twice is there twice until the older connection goes.
-"""
+A member is a connection, not a client: a client that connects twice is two members
+until the older connection goes.
+
+Rules: docs/facts/broker.md 15.4."""
 
 from __future__ import annotations
 
@@ -12,11 +13,11 @@ from typing import Final, TypeAlias, final
 
 from twisted.logger import Logger
 
-from rocketbroker.broker.clients.subscription_digest import wants_of
+from rocketbroker.broker.clients.subscription_digest import digest_of
 from rocketbroker.remoting.interfaces import IConnection
 from rocketbroker.wire.bodies.heartbeats import ConsumerData, SubscriptionData
 
-#: The message model whose members each have all queues: nobody rebalances.
+#: The message model whose members each have all queues, without rebalancing.
 BROADCASTING: Final = "BROADCASTING"
 
 #: The consume type of push consumers.
@@ -31,19 +32,19 @@ class Member:
     @ivar version: the ordinal of its release.
     @ivar joined: the monotonic time of its first heartbeat, in seconds.
     @ivar seen: that of its last.
-    @ivar wants: what it subscribes to, see L{wants_of}; None if it has not said it.
-    @ivar told_again: whether it is told to rebalance when it has begun to.
+    @ivar digest: of its subscriptions, see L{digest_of}; None if it has sent none.
+    @ivar notify_again: whether it is notified when it asks for the members.
     """
 
     __slots__ = (
         "client_id",
         "connection",
+        "digest",
         "joined",
         "language",
+        "notify_again",
         "seen",
-        "told_again",
         "version",
-        "wants",
     )
 
     def __init__(
@@ -60,8 +61,8 @@ class Member:
         self.version = version
         self.joined = seen
         self.seen = seen
-        self.wants: bytes | None = None
-        self.told_again = False
+        self.digest: bytes | None = None
+        self.notify_again = False
 
 
 def log_join(log: Logger, kind: str, group: str, member: Member, count: int) -> None:
@@ -100,27 +101,27 @@ def log_leave(
 
 @final
 class ConsumerGroup:
-    """The members of a group and what it subscribes to.
+    """The members of a group and its subscriptions.
 
     The last heartbeat of any member decides for the whole group.
 
     @ivar subscriptions: by topic; a value is replaced, never changed.
     @ivar members: by connection.
     @ivar fingerprint: that of the last heartbeat, None before the first.
-    @ivar wants: what the member wanted whose wishes were the last to change.
+    @ivar digest: of the member whose subscriptions were the last to change.
     @ivar new_retry_topic: whether its retry topic was made since it has members.
     """
 
     __slots__ = (
         "consume_from_where",
         "consume_type",
+        "digest",
         "fingerprint",
         "members",
         "message_model",
         "name",
         "new_retry_topic",
         "subscriptions",
-        "wants",
     )
 
     def __init__(self, name: str) -> None:
@@ -131,7 +132,7 @@ class ConsumerGroup:
         self.fingerprint: int | None = None
         self.subscriptions: dict[str, SubscriptionData] = {}
         self.members: dict[IConnection, Member] = {}
-        self.wants: bytes | None = None
+        self.digest: bytes | None = None
         self.new_retry_topic = False
 
     def client_ids(self) -> list[str]:
@@ -139,7 +140,7 @@ class ConsumerGroup:
         return list(dict.fromkeys(member.client_id for member in self.members.values()))
 
     def subscribe(self, wanted: list[SubscriptionData]) -> bool:
-        """Take over what a heartbeat subscribes to.
+        """Take over the subscriptions of a heartbeat.
 
         @return: whether a topic was added or removed; a newer version of one that was
             there replaces it and is no change.
@@ -169,8 +170,8 @@ class ConsumerRegistry:
     """All consumer groups that have members.
 
     @ivar expired: how many members went silent and were removed.
-    @ivar touched: the groups whose members, or what these want, have changed since
-        somebody has emptied it.
+    @ivar touched: the groups whose members or subscriptions have changed since the
+        diagnosis has emptied it.
     @ivar broadcasting: the groups of push consumers that broadcast.
     """
 
@@ -197,12 +198,12 @@ class ConsumerRegistry:
         return list(self._groups.values())
 
     def subscription(self, group: str, topic: str) -> SubscriptionData | None:
-        """What a group with members wants of a topic."""
+        """The subscription of a group with members to a topic."""
         found = self._groups.get(group)
         return None if found is None else found.subscriptions.get(topic)
 
     def is_subscribed(self, group: str, topic: str) -> bool:
-        """Whether a group with members wants something of a topic."""
+        """Whether a group with members subscribes to a topic."""
         return self.subscription(group, topic) is not None
 
     def groups_of_topic(self, topic: str) -> list[str]:
@@ -238,9 +239,9 @@ class ConsumerRegistry:
     ) -> ConsumerGroup:
         """A heartbeat of one member.
 
-        @param notify: whether the members may be told to rebalance.
-        @param with_subscriptions: False if the heartbeat left out what it subscribes
-            to because the broker knows.
+        @param notify: whether the members may be notified.
+        @param with_subscriptions: False if the heartbeat left its subscriptions out,
+            because the broker knows them.
         """
         group = self._groups.get(data.group_name)
         if group is None:
@@ -255,19 +256,21 @@ class ConsumerRegistry:
         changed = self._join(group, connection, client_id, language, version)
         if with_subscriptions:
             changed |= group.subscribe(data.subscription_data_set)
-            self._want(group, group.members[connection], data)
+            self._keep_digest(group, group.members[connection], data)
         if changed and notify:
-            self._tell(group)
+            self._notify(group)
         return group
 
-    def _want(self, group: ConsumerGroup, member: Member, data: ConsumerData) -> None:
-        """Remember what one member wants; one copy for all that want the same."""
-        wants = wants_of(data.subscription_data_set)
-        if wants == member.wants:
+    def _keep_digest(
+        self, group: ConsumerGroup, member: Member, data: ConsumerData
+    ) -> None:
+        """Keep a member's digest; one copy for all members with the same one."""
+        digest = digest_of(data.subscription_data_set)
+        if digest == member.digest:
             return
-        if wants != group.wants:
-            group.wants = wants
-        member.wants = group.wants
+        if digest != group.digest:
+            group.digest = digest
+        member.digest = group.digest
         self.touched.add(group.name)
 
     def _join(
@@ -284,7 +287,7 @@ class ConsumerRegistry:
             member.seen = now
             return False
         joined = Member(connection, client_id, language, version, now)
-        joined.told_again = group.new_retry_topic
+        joined.notify_again = group.new_retry_topic
         group.members[connection] = joined
         self.touched.add(group.name)
         groups = self._groups_of.get(connection)
@@ -299,7 +302,7 @@ class ConsumerRegistry:
     def retry_topic_made(self, name: str) -> None:
         """Clients can find the retry topic that was made for a group's first members.
 
-        They are told to rebalance, and again when they do: see L{heartbeats
+        They are notified, and again when they rebalance: see L{heartbeats
         <rocketbroker.broker.clients.heartbeats>}.
         """
         group = self._groups.get(name)
@@ -307,14 +310,14 @@ class ConsumerRegistry:
             return
         group.new_retry_topic = True
         for member in group.members.values():
-            member.told_again = True
-        self._tell(group)
+            member.notify_again = True
+        self._notify(group)
 
     def rebalances(self, group: ConsumerGroup, connection: IConnection) -> None:
-        """Somebody asks for the members of a group, as those do that rebalance."""
+        """A client asks for the members of a group, as in each rebalancing."""
         member = group.members.get(connection)
-        if member is not None and member.told_again:
-            member.told_again = False
+        if member is not None and member.notify_again:
+            member.notify_again = False
             self._changed(group, [connection])
 
     def unregister(self, connection: IConnection, name: str, notify: bool) -> None:
@@ -342,7 +345,7 @@ class ConsumerRegistry:
             del self._groups[name]
             self.broadcasting.discard(name)
         elif notify:
-            self._tell(group)
+            self._notify(group)
 
     def _closed(self, connection: IConnection) -> None:
         for name in sorted(self._groups_of.pop(connection, ())):
@@ -362,6 +365,6 @@ class ConsumerRegistry:
                     self._remove(member.connection, group.name, False, reason)
                     member.connection.close()
 
-    def _tell(self, group: ConsumerGroup) -> None:
+    def _notify(self, group: ConsumerGroup) -> None:
         if group.message_model != BROADCASTING:
             self._changed(group, group.members)

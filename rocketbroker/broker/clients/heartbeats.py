@@ -1,25 +1,23 @@
 # -*- test-case-name: tests.broker.clients.test_heartbeats -*-
-"""Clients say that they are there, and what they want: requests 34, 35 and 46.
+"""Heartbeats (request 34), farewells (35), and checks of subscriptions (46).
 
-Rules: the broker sheet, sections 15.1 to 15.3.
+Rules: docs/facts/broker.md 15.1 to 15.3.
 
 A heartbeat of the second version may leave out its subscriptions because the broker
-knows them. A broker that was started since does not, and says so by IS_SUB_CHANGE, upon
-which the client sends them: the reference says nothing then and stays without them.
+knows them. A broker that was restarted since does not know them, and asks for them by
+IS_SUB_CHANGE; RocketMQ does not ask, and stays without them.
 
-The retry topic of a new group is made here, so its first members cannot have found it
-when they started. They ask for its route in a round of rebalancing, which takes a topic
-that it did not know before for one without queues; the next round uses them. Rounds are
-20 s apart, and a message that failed comes again as late as that, unless something
-starts one. Therefore:
+The retry topic of a new group is created here, so its first members could not find it
+when they started. A client asks for the route of a new topic in one round of
+rebalancing and uses its queues in the next. Rounds are 20 s apart, so a message that
+failed would come again only after that time. Two rules make it faster:
 
-  - Answer and notice, which start rounds, come when name servers know the topic, as in
-    the reference. Otherwise the second round asks for the route, and the third uses it.
-  - Both often start one round together. So a member is told once more when it asks for
-    the first time who the members are: it is within a round then, and another follows.
-    The reference does not: four of eight first retries came 20 s late from it, with
-    clients of 4.9 on a busy machine.
-"""
+  - The answer and the notice, which both start a round, are sent when the name servers
+    know the topic, as in RocketMQ. Otherwise it takes one round more.
+  - Both often start the same round. So a member is notified once more when it asks for
+    the list of members for the first time: it is within a round then, and another one
+    follows. RocketMQ does not do this: with clients of 4.9 on a busy machine, four of
+    eight first retries came 20 s late."""
 
 from __future__ import annotations
 
@@ -62,7 +60,7 @@ ACTIVELY = "CONSUME_ACTIVELY"
 
 #: The groups of consumers, and as many of producers, that one connection may be in:
 #: each is kept as long as the connection, and takes a sixth of a millisecond of each
-#: heartbeat, in which nobody else is served. A client has a handful.
+#: heartbeat, in which no other client is served. A client has a handful.
 MAX_GROUPS: Final = 1024
 
 #: How long an answer waits for name servers: less than the three seconds for which
@@ -102,7 +100,7 @@ class Heartbeats:
         announced: Callable[[float], Deferred[None]],
     ) -> None:
         """
-        @param announced: fires once the name servers were told of all topics, or after
+        @param announced: fires once the name servers know all topics, or after
             so many seconds.
         """
         self.received = 0
@@ -214,9 +212,9 @@ class Heartbeats:
     def _retry_topic(
         self, config: SubscriptionGroupConfig, consumer: ConsumerData
     ) -> bool:
-        """What a group fails to consume goes to a topic of its own.
+        """Create the retry topic of a group, for messages that it fails to consume.
 
-        @return: whether that was made now.
+        @return: whether it was created now.
         """
         name = retry_topic(consumer.group_name)
         is_new = self._topics.config(name) is None

@@ -1,8 +1,7 @@
 # -*- test-case-name: tests.broker.clients.test_producers -*-
-"""Which producers are online, in which group.
+"""The producers that are online, by group.
 
-Rules: the broker sheet, section 15.4.
-"""
+Rules: docs/facts/broker.md 15.4."""
 
 from __future__ import annotations
 

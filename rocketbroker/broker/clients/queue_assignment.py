@@ -56,7 +56,7 @@ class Question:
     def from_json(cls, value: object) -> Self:
         """Read it.
 
-        @raise RemoteProtocolError: it is no such thing.
+        @raise RemoteProtocolError: it has another form.
         """
         fields = Fields(value, "a question for queues")
         return cls(
@@ -104,7 +104,8 @@ class QueueAssignment:
     ) -> Deferred[Command | None]:
         """Request 401: let a group pull; popping is refused.
 
-        @raise RequestCodeNotSupported: it is to pop, which nobody would answer.
+        @raise RequestCodeNotSupported: it is to pop, and no request of that kind is
+            served.
         """
         mode = decoded(request, RequestMode.from_json)
         if is_retry_topic(mode.topic):

@@ -1,21 +1,21 @@
 # -*- test-case-name: tests.broker.clients.test_queue_locks -*-
-"""Which client alone may consume a queue: requests 41 and 42 of orderly consumers.
+"""Locks of queues for orderly consumers: requests 41 and 42.
 
-Rules: the broker sheet, section 18. A lock belongs to a client id, not to a connection.
-A client that goes without unlocking keeps its queues until its locks expire, because it
-may still work on messages that it has; one that comes back in time under the same id
-has them still. Two clients under one id share their locks, as with the reference:
-nothing in the request tells them apart.
+A lock belongs to a client id, not to a connection. A client that goes without unlocking
+keeps its queues until its locks expire, because it may still work on messages; if it
+comes back in time with the same id it has them still. Two clients with one id share
+their locks, as in RocketMQ: nothing in the request tells them apart.
 
-Pulls and commits of offsets do not look at locks: the client keeps the order, the
-broker only says whose turn it is. Locks are not written down: after a restart members
-lock anew, each within 20 seconds, and the first one has the queue.
+Pulls and commits of offsets do not look at locks: the client keeps the order, and the
+broker only grants the turn. Locks are not written to a file: after a restart members
+lock anew within 20 seconds, and the first one gets the queue.
 
 With lockInStrictMode a lock takes the votes of more than half of totalReplicas. There
-are no slaves to ask yet, so that the only vote is that of this broker: more than one
-replica and strict mode together grant nothing, as a master does that has lost its
-slaves. What another broker asks for (onlyThisBroker) is decided here alone.
-"""
+are no slaves to ask yet, so the only vote is that of this broker: more than one replica
+and strict mode together grant nothing, like a master that has lost its slaves. A
+request of another broker (onlyThisBroker) is decided here alone.
+
+Rules: docs/facts/broker.md 18."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from rocketbroker.wire.bodies.queues import LockBatchBody, MessageQueue
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command, response_to
 
-#: How long a lock lives after it was last asked for: the reference's default for its
+#: How long a lock lives after it was last asked for: RocketMQ's default for its
 #: system property rocketmq.broker.rebalance.lockMaxLiveTime. Clients ask each 20 s.
 LIFE_SECONDS: Final = 60.0
 
@@ -44,7 +44,7 @@ MAX_TEXT: Final = 1024
 
 @final
 class Lock:
-    """Who has a queue, and since when by the monotonic clock, in seconds."""
+    """The owner of a queue, and the time of its lock by the monotonic clock."""
 
     __slots__ = ("client_id", "renewed")
 
@@ -114,7 +114,7 @@ class QueueLocks:
         now = self._seconds()
         granted = []
         locks = self._groups.setdefault(body.consumer_group, {})
-        # Sorted, so that two members who want the same are told the same order.
+        # Sorted, so that two members that ask for the same get the same order.
         for queue in sorted(set(body.mq_set)):
             lock = locks.get(queue)
             if lock is None:
@@ -144,7 +144,7 @@ class QueueLocks:
 
 
 def _read(request: Command) -> LockBatchBody:
-    """What is to be locked or unlocked.
+    """The queues to lock or unlock.
 
     @raise SystemFailure: the body says no such thing.
     @raise InvalidParameter: a name is longer than any real one.

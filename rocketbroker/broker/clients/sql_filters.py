@@ -1,22 +1,20 @@
 # -*- test-case-name: tests.broker.clients.test_sql_filters -*-
-"""The SQL92 filters of groups, by topic, as their heartbeats bring them.
+"""The SQL92 filters of groups, by topic, from their heartbeats.
 
 A filter has a version, that of the subscription, and a time of birth, when its
 expression last changed: the bit maps of messages that were stored before say nothing
-about it. A group that goes away leaves its filters dead; they are kept for a day, as
-a consumer that comes back with the same expression goes on where it was, and bit maps
-of meanwhile stand for it.
+about it. The filters of a group that has left are dead. They are kept for a day,
+because a consumer that comes back with the same expression goes on where it was, and
+the bit maps made meanwhile hold for it.
 
-C{consumerFilter.json} is the reference's, read and written. What it says of the bits of
-filters has to fit the settings, or bit maps in old units would mean something else:
-then, as in the reference, all of it is left out, and the filters are born when their
-consumers come.
+C{consumerFilter.json} has RocketMQ's format. If the numbers of bits in it do not fit
+the settings, the bit maps would mean something else: then the whole file is left out,
+as in RocketMQ, and the filters are born when their consumers come.
 
-An expression that does not compile makes no filter; the client learns why when it asks
-whether its subscription could be served, before it starts.
+An expression that does not compile makes no filter. The client learns the reason when
+it checks its subscription (46) before it starts.
 
-Rules: the broker sheet, sections 13.2, 13.3 and 26.2.
-"""
+Rules: docs/facts/broker.md 13.2, 13.3 and 26.2."""
 
 from __future__ import annotations
 
@@ -45,13 +43,13 @@ from rocketbroker.wire.fields import Fields
 #: compiled, a character takes 30 to 130 bytes. It is enough for a thousand groups with
 #: expressions of ten lines. Beyond it those that have been dead for the longest time
 #: go first; when all are alive, a new one is not taken, and pulls for it are answered
-#: as if nobody had subscribed.
+#: as if there were no subscription.
 MAX_CHARACTERS: Final = 1 << 20
 
-#: What a filter counts beside its expression.
+#: The size that a filter counts with beside its expression.
 OVERHEAD: Final = 256
 
-#: What evaluating an expression costs, as bytes looked at for each of its characters.
+#: The cost of evaluating an expression: bytes looked at for each of its characters.
 #: The worst ones take a fifth of a microsecond for each.
 COST: Final = 4
 
@@ -63,19 +61,19 @@ MAX_MAPPED: Final = 64 << 10
 
 #: Of so many groups and topics at once it is logged that there is no filter and why,
 #: once each while they are there: every heartbeat brings it again.
-MAX_TOLD: Final = 1000
+MAX_LOGGED: Final = 1000
 
-#: How much of what a client says a line of the log repeats.
+#: So many characters of a client's text a line of the log repeats.
 MAX_QUOTED: Final = 128
 
-#: How long a group that is not there yet counts as gone when the broker starts (the
-#: broker sheet, 26.2).
+#: How long a group that is not there yet counts as gone when the broker starts
+#: (docs/facts/broker.md 26.2).
 ABSENT_MS: Final = 30_000
 
 
 @final
 class Filter:
-    """What one group wants of one topic.
+    """The SQL92 subscription of one group to one topic.
 
     @ivar kind: the type of the expression, C{SQL92}.
     @ivar version: of the subscription: when a client made it, in ms.
@@ -159,7 +157,7 @@ def check_kind(options: BrokerOptions, kind: str | None) -> None:
 def compile_for_pull(expression: str, kind: str) -> sql.SqlFilter:
     """The filter of an expression that a client sent.
 
-    @raise SubscriptionParseFailed: it is none, or of no type that is known.
+    @raise SubscriptionParseFailed: it does not compile, or its type is unknown.
     """
     if kind != tags.SQL92:
         raise SubscriptionParseFailed(f"there is no type of filter {kind[:64]!r}")
@@ -189,7 +187,7 @@ class Filters:
         self._wall_ms = wall_ms
         self._by_topic: dict[str, dict[str, Filter]] = {}
         self._size = 0
-        self._told: set[tuple[str, str]] = set()
+        self._logged: set[tuple[str, str]] = set()
 
     def get(self, topic: str, group: str) -> Filter | None:
         """A group's filter for a topic."""
@@ -216,7 +214,7 @@ class Filters:
         return [each for groups in self._by_topic.values() for each in groups.values()]
 
     def register(self, group: str, wanted: Collection[SubscriptionData]) -> None:
-        """Take over what a heartbeat subscribes to."""
+        """Take over the subscriptions of a heartbeat."""
         for data in wanted:
             if not tags.is_tag_type(data.expression_type) and data.sub_string:
                 self._register(group, data)
@@ -253,19 +251,19 @@ class Filters:
             self._refuse(added.group, added.topic, "there is no room for it")
             return
         self._changed = True
-        self._told.discard((added.group, added.topic))
+        self._logged.discard((added.group, added.topic))
         self._by_topic.setdefault(added.topic, {})[added.group] = added
         self._size += added.size
 
     def _refuse(self, group: str, topic: str, why: str) -> None:
         """Count that there is no filter, and say so once."""
         self.refused += 1
-        if (group, topic) in self._told or len(self._told) >= MAX_TOLD:
+        if (group, topic) in self._logged or len(self._logged) >= MAX_LOGGED:
             return
         if len(topic) > MAX_QUOTED:
             # No topic has such a name.
             return
-        self._told.add((group, topic))
+        self._logged.add((group, topic))
         self._log.warn(
             "The filter of group {group!r} for topic {topic!r} is not taken: {why!r}",
             group=group,
@@ -274,7 +272,7 @@ class Filters:
         )
 
     def _make_room(self, size: int) -> None:
-        """Let go what has been dead for the longest time."""
+        """Remove the filters that have been dead for the longest time."""
         dead = [each for each in self.all() if each.dead_ms]
         for each in sorted(dead, key=lambda each: each.dead_ms):
             if self._size + size <= MAX_CHARACTERS:
@@ -294,8 +292,8 @@ class Filters:
 
         @param is_subscribed: whether a group, that is there, subscribes to a topic.
         """
-        for told in [told for told in self._told if not is_subscribed(*told)]:
-            self._told.discard(told)
+        for key in [key for key in self._logged if not is_subscribed(*key)]:
+            self._logged.discard(key)
         now = self._wall_ms()
         most = self._options.filter_data_clean_time_span
         for each in self.all():
@@ -316,7 +314,7 @@ class Filters:
     def bit_map(self, topic: bytes, properties: bytes) -> bytes:
         """Which filters want a message; dead ones count, as they may live again.
 
-        @return: empty if there is none for its topic.
+        @return: empty if its topic has no filters.
         """
         groups = self._by_topic.get(topic.decode("utf-8", "replace"))
         if not groups:
@@ -333,7 +331,7 @@ class Filters:
     # The file.
 
     def load(self) -> None:
-        """I{Blocking.} Read the file; what makes no sense in it is left out."""
+        """I{Blocking.} Read the file; entries that cannot be read are left out."""
         value = self._file.load()
         if value is None:
             return
@@ -378,7 +376,7 @@ class Filters:
     def _filter_of(self, fields: Fields) -> Filter:
         """One filter; the group is not there yet.
 
-        @raise RemoteProtocolError: it is none.
+        @raise RemoteProtocolError: it has another form.
         @raise SubscriptionParseFailed: it does not compile.
         """
         kind = fields.text("expressionType") or ""

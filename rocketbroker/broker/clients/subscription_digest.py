@@ -1,9 +1,8 @@
 # -*- test-case-name: tests.broker.clients.test_subscription_digest -*-
-"""What one member of a group subscribes to, as one value that is cheap to compare.
+"""The subscriptions of one member, as one value that is cheap to compare.
 
-Each heartbeat makes one, so it is small and made of what matters: two members want the
-same if their values are equal, however their clients order topics and tags.
-"""
+Each heartbeat makes one, so it is small. Two members subscribe to the same if their
+digests are equal, in whichever order their clients list topics and tags."""
 
 from __future__ import annotations
 
@@ -29,8 +28,8 @@ ALL: Final = "*"
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
-def wants_of(subscriptions: list[SubscriptionData]) -> bytes:
-    """What a heartbeat subscribes to, for L{expressions}.
+def digest_of(subscriptions: list[SubscriptionData]) -> bytes:
+    """The digest of subscriptions, for L{expressions}.
 
     Topics of messages that are consumed again are left out: clients add them as they
     need them, and nobody chooses them.
@@ -48,7 +47,7 @@ def wants_of(subscriptions: list[SubscriptionData]) -> bytes:
 
 
 def expression(subscription: SubscriptionData) -> str:
-    """What is wanted of a topic, in words: C{*}, C{a || b}, C{SQL92: a > 1}."""
+    """The expression of a subscription: C{*}, C{a || b}, C{SQL92: a > 1}."""
     text = subscription.sub_string
     if not tags.is_tag_type(subscription.expression_type):
         return f"{subscription.expression_type}: {text}"
@@ -60,5 +59,5 @@ def expression(subscription: SubscriptionData) -> str:
 
 
 def expressions(wants: bytes) -> dict[str, str]:
-    """C{topic -> expression} of what L{wants_of} has made."""
+    """C{topic -> expression} of a digest."""
     return dict(json.loads(wants))

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.diagnostics -*-
-"""What is wrong with groups and nobody tells.
+"""Problems of consumer groups that nothing else reports.
 
-- L{group_diagnosis}: looks, keeps and shows. L{group_problems}: the rules.
-"""
+- L{group_diagnosis}: looks for them, logs and lists them. L{group_problems}: the
+  rules."""

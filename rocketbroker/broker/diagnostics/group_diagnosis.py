@@ -1,14 +1,14 @@
 # -*- test-case-name: tests.broker.diagnostics.test_group_diagnosis -*-
-"""What is wrong with consumer groups and nobody else tells: found, logged, listed.
+"""Problems of consumer groups that nothing else reports: found, logged, listed.
 
-Heartbeats only leave the name of a group that has changed. Every few seconds those are
-looked at, as many as one go may take, and all of them once topics or groups have
+A heartbeat only marks its group as changed. Every few seconds the marked groups are
+looked at, as many as one go may take; all groups are, once topics or groups have
 changed. Pulls that were refused (L{rocketbroker.broker.pull.denied_pulls}) count for
-as long as they come and what they were refused for is so.
+as long as they come and the reason of their refusal lasts.
 
-What is found is logged once, and once more when it is over; not again within five
-minutes, so that one that comes and goes does not fill the log, but then if it is still
-there. It is not kept beyond the process, as heartbeats bring it back.
+A problem is logged once, and once more when it is over. A problem that comes and goes
+is logged again after five minutes at the earliest, so that it does not fill the log.
+Nothing is kept beyond the process, as heartbeats bring it back.
 
 GET_GROUP_PROBLEMS (31001) lists it. Its body::
 
@@ -54,7 +54,7 @@ from rocketbroker.wire.command import Command
 #: How often groups that have changed are looked at.
 LOOK_SECONDS: Final = 5.0
 
-#: What is done in one go, in units of a fifth of a microsecond: nobody is served in
+#: The work of one go, in units of a fifth of a microsecond: no client is served in
 #: these 20 ms. Other groups wait for the next time: ten thousand take half a minute.
 MAX_WORK: Final = 100_000
 
@@ -63,7 +63,7 @@ MAX_WORK: Final = 100_000
 GROUP_WORK: Final = 50
 PROBLEM_WORK: Final = 500
 
-#: What is younger is marked as new: while a service with other subscriptions replaces
+#: A younger problem is marked as new: while a service with other subscriptions replaces
 #: the one before, its members differ. A member that went without a word is in the
 #: registry for two minutes more; five leave time for a handful of restarts.
 NEW_SECONDS: Final = 300.0
@@ -86,7 +86,8 @@ SILENT_SECONDS: Final = 300.0
 #: So many problems are logged within L{SILENT_SECONDS}, the others later.
 MAX_LOGGED: Final = 100
 
-#: So many characters a line of the log has about who differs; the list has it all.
+#: So many characters a line of the log has about the members that differ; the list has
+#: all.
 MAX_LINE: Final = 1000
 
 
@@ -173,7 +174,7 @@ class GroupDiagnosis:
         self._left_out: dict[str, int] = {}
         # By group, topic and address: when the last pull was refused.
         self._refused: dict[str, dict[str, dict[str, float]]] = {}
-        # When what was logged, the oldest first.
+        # When each problem was logged, the oldest first.
         self._logged: dict[tuple[str, str, str], float] = {}
 
     def register(self, table: IResponderTable) -> None:
@@ -200,7 +201,7 @@ class GroupDiagnosis:
         }
 
     def findings(self) -> list[Finding]:
-        """What is there now, the oldest first."""
+        """The problems that there are now, the oldest first."""
         found = [f for those in self._findings.values() for f in those.values()]
         return sorted(found, key=lambda finding: finding.since)
 
@@ -356,7 +357,7 @@ class GroupDiagnosis:
         )
 
     def _forget_logged(self) -> None:
-        """What was logged long ago may be logged again."""
+        """Forget problems that were logged long ago, which may be logged again."""
         now = self._seconds()
         while self._logged:
             first = next(iter(self._logged))

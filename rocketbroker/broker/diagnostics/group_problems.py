@@ -1,24 +1,24 @@
 # -*- test-case-name: tests.broker.diagnostics.test_group_problems -*-
-"""What is wrong with a group that no member of it can see: pure, from the tables.
+"""The rules for problems of a group that its members cannot see: pure, from the tables.
 
 Different subscriptions: the broker keeps one set for the whole group, that of the last
-heartbeat (the broker sheet, section 15.4), while queues are shared among all members.
+heartbeat (docs/facts/broker.md 15.4), while queues are shared among all members.
 
-A client id that is there twice: queues are shared among client ids, so both take the
-same ones. A connection that was cut is in the registry until it has been silent for
-two minutes, and its client comes back by another one: that is no second client. So two
-connections with one id count only if the older one has said something since the newer
+A client id that is there twice: queues are shared among client ids, so both clients
+take the same queues. When a connection is cut, its client comes back by another one,
+and the old one stays in the registry for two minutes: that is no second client. So two
+connections with one id count only if the older one has sent something since the newer
 one came, within one interval of heartbeats, which is half a minute. Members that
 broadcast do not share queues, and by default all those of one machine have the same id:
-that is left out.
+they are left out.
 
-What may not be read: consumers ask again and again, and only their logs say why nothing
-comes. Who pulls without having said so in a heartbeat is known by the pulls that were
-refused.
+Topics and groups that may not be read: consumers ask again and again, and only their
+logs show the reason. A client that pulls without a heartbeat is known by the pulls that
+were refused.
 
 A topic that is on no broker: its name may be wrong, and its consumer does not even
-pull. That it is not here is no problem: clients send heartbeats to all brokers that
-they know, whichever topics these have.
+pull. A topic that is only not on this broker is no problem: clients send heartbeats to
+all brokers that they know, whichever topics these have.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ KINDS: Final = (
 )
 
 #: So many different sets of subscriptions of one group are compared, and so many sides
-#: of a problem shown: who has more has read enough.
+#: of a problem shown; that is enough to read.
 MAX_SIDES: Final = 16
 
 #: So many members of each side are named; all are counted.
@@ -65,14 +65,14 @@ MAX_NAMED: Final = 5
 #: So many problems of one group are found.
 MAX_OF_GROUP: Final = 50
 
-#: So many characters of what a client says are repeated.
+#: So many characters of a client's text are repeated.
 MAX_SHOWN: Final = 128
 
-#: What a member wants of a topic that it does not subscribe to.
+#: The expression of a member for a topic that it does not subscribe to.
 NOTHING: Final = "(not subscribed)"
 
-#: The client id of who pulls and is no member; its language and release are not known
-#: either.
+#: The client id of a client that pulls and is no member; its language and release are
+#: not known either.
 UNKNOWN: Final = "(no member)"
 
 LEADS_TO: Final = {
@@ -135,7 +135,7 @@ class Who:
 class Side:
     """Members that agree with each other.
 
-    @ivar what: what they want, or are.
+    @ivar what: their expression, or their kind.
     @ivar count: how many they are.
     @ivar members: the first of them.
     """
@@ -166,12 +166,12 @@ class Problem:
     sides: tuple[Side, ...]
 
 
-#: What members subscribe to, topic by topic, and which members do.
+#: The members by topic and expression.
 Wishes: TypeAlias = tuple[dict[str, str], list[Member]]
 
 
 def shown(text: str) -> str:
-    """What a client says, not longer than need be, and such that it can be encoded."""
+    """The text of a client, cut to a limit, and such that it can be encoded."""
     text = text.encode("utf-8", "replace").decode("utf-8")
     if len(text) <= MAX_SHOWN:
         return text
@@ -193,7 +193,7 @@ def side(
 ) -> Side:
     """Members that have something in common.
 
-    @param others: who was refused, and is a member or an address.
+    @param others: the clients that were refused: members or addresses.
     """
     those = {member.connection.peer for member in members} if others else set()
     more = [
@@ -213,7 +213,7 @@ def problems_of(
     route_cache: RouteCache,
     refused: Refused,
 ) -> tuple[list[Problem], bool]:
-    """What is wrong with a group.
+    """The problems of a group.
 
     @param group: None if it has no members.
     @param refused: whose pulls were refused lately.
@@ -228,8 +228,8 @@ def problems_of(
     by_client: dict[str, Member] = {}
     twice: dict[str, list[Member]] = {}
     for member in group.members.values():
-        if member.wants is not None:
-            by_wants.setdefault(member.wants, []).append(member)
+        if member.digest is not None:
+            by_wants.setdefault(member.digest, []).append(member)
         first = by_client.setdefault(member.client_id, member)
         if first is not member:
             twice.setdefault(member.client_id, [first]).append(member)
@@ -303,7 +303,7 @@ def not_allowed(
     route_cache: RouteCache,
     refused: Refused,
 ) -> Iterable[Problem]:
-    """What a group asks for and does not get."""
+    """The topics that a group asks for and may not have."""
     by_address = {m.connection.peer: m for m in members} if refused else {}
 
     def refused_at(topic: str) -> list[Member | str]:

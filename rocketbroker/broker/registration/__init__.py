@@ -1,6 +1,5 @@
 # -*- test-case-name: tests.broker.registration -*-
-"""Name servers: what they are told, and asked.
+"""Name servers: registrations with them, and questions to them.
 
-- L{registration}: when, and what. L{name_server_api}: the requests.
-- L{route_cache}: routes of topics, as name servers know them.
-"""
+- L{registration}: the times and the topics. L{name_server_api}: the requests.
+- L{route_cache}: routes of topics, as name servers know them."""

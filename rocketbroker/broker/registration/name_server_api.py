@@ -1,8 +1,7 @@
 # -*- test-case-name: tests.broker.registration.test_name_server_api -*-
-"""What the broker asks of name servers, one method for each request.
+"""The requests of a broker to name servers, one method each.
 
-The broker sheet, sections 9.1 and 9.2.
-"""
+Rules: docs/facts/broker.md 9.1 and 9.2."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ CRC_BITS: Final = 0x7FFFFFFF
 
 
 class Caller(Protocol):
-    """What is asked of L{rocketbroker.remoting.client.RemotingClient}."""
+    """The part of L{rocketbroker.remoting.client.RemotingClient} that is used."""
 
     def invoke(
         self, address: str, command: Command, timeout: float
@@ -171,7 +170,7 @@ def nothing(answer: Command) -> None:
 def route_of(answer: Command) -> TopicRouteData:
     """The route in an answer.
 
-    @raise RemoteProtocolError: there is none.
+    @raise RemoteProtocolError: it has no route.
     """
     return TopicRouteData.from_json(loads(answer.body))
 

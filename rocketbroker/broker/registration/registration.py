@@ -1,14 +1,16 @@
 # -*- test-case-name: tests.broker.registration.test_registration -*-
-"""Telling the name servers what there is here.
+"""The registration of this broker and its topics with the name servers.
 
-The broker sheet, section 9. All topics go to every name server at start, and every
-registerNameServerPeriod; topics that were made or changed go at once, alone; a name
-server that cannot be reached is tried again every L{RETRY_SECONDS}, so that it learns
-of the broker when it is there and not half a minute later.
+All topics go to every name server at start, and every registerNameServerPeriod; topics
+that were created or changed go at once, alone; a name server that cannot be reached is
+tried again every L{RETRY_SECONDS}, so that it learns of the broker when it is there and
+not half a minute later.
 
-A name server compares versions of the topic table: one whose version differs is sent
-anew. Without forceRegister the broker asks for the name servers' version first (322).
-"""
+A name server compares versions of the topic table, and takes all topics of one whose
+version differs. Without forceRegister the broker asks for the name servers' version
+first (322).
+
+Rules: docs/facts/broker.md 9."""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ RETRY_SECONDS: Final = 2.0
 
 @final
 class Registration:
-    """Keeps the name servers informed.
+    """Registers the broker with its name servers.
 
     @ivar registered: how many registrations succeeded.
     @ivar failures: how many failed.
@@ -205,7 +207,7 @@ class Registration:
         return batches
 
     def _visible(self, config: TopicConfig) -> TopicConfig:
-        """A topic as clients may use it: no more than what the broker permits."""
+        """A topic as clients may use it: with no more than the broker permits."""
         permission = self._options.broker_permission
         if permission & (READ | WRITE) == READ | WRITE:
             return config
@@ -238,7 +240,7 @@ class Registration:
             self.unreachable.discard(server)
             self._log.info("registered with name server {server}", server=server)
             if self._running and version != self._topics.version:
-                # What changed meanwhile was not announced to it.
+                # Changes that came meanwhile were not announced to it.
                 self._send_all([server])
         if orders is not None:
             self._order(orders)
@@ -246,7 +248,7 @@ class Registration:
     def _order(self, orders: KVTable) -> None:
         """Name servers can say that topics are ordered; never that they no longer are.
 
-        Names of order topics: the broker sheet, 9.3 step 5.
+        Names of order topics: docs/facts/broker.md 9.3, step 5.
         """
         changed = [
             attrs.evolve(config, order=True)
@@ -273,7 +275,7 @@ class Registration:
         self._send_all(sorted(self.unreachable))
 
     def announced(self, most_seconds: float) -> Deferred[None]:
-        """Fires once name servers were told of all changes so far, or failed.
+        """Fires once name servers know all changes so far, or failed.
 
         @param most_seconds: it fires after so long in any case.
         """
@@ -305,31 +307,31 @@ class Registration:
         ]
         self._announcing += 1
         if not configs:
-            self._told(None)
+            self._announced_to_all(None)
             return
         batch = (configs, self._topics.version)
         gather(
             [
-                self._tell(server, batch)
+                self._announce_to(server, batch)
                 for server in self._name_servers
                 if server not in self.unreachable
             ]
-        ).addCallback(self._told)
+        ).addCallback(self._announced_to_all)
 
-    def _tell(self, server: str, batch: Batch) -> Deferred[None]:
+    def _announce_to(self, server: str, batch: Batch) -> Deferred[None]:
         if self._options.enable_single_topic_register:
             return gather(
                 [self._calls.register_topic(server, config) for config in batch[0]]
             ).addErrback(self._failed, server)
         return self._send_batches(server, [batch])
 
-    def _told(self, _: None) -> None:
+    def _announced_to_all(self, _: None) -> None:
         self._announcing -= 1
         if not self._announcing and not self._changed:
             self._release()
 
     def _release(self) -> None:
-        """Who waits for name servers waits no longer."""
+        """Let everything that waits for name servers go on."""
         waiting, self._waiting = self._waiting, []
         for done in waiting:
             done.callback(None)

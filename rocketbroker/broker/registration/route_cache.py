@@ -25,7 +25,7 @@ ANSWER_SECONDS: Final = 30.0
 #: the next call.
 MAX_ASKED: Final = 16
 
-#: So many answers are kept: topics are what clients say. Beyond it all are forgotten.
+#: So many answers are kept: clients may ask for any name. Beyond it all are forgotten.
 MAX_KNOWN: Final = 4096
 
 

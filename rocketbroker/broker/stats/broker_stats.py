@@ -76,7 +76,7 @@ class ReadCounters(Protocol):
 
 @final
 class BrokerStats:
-    """What happened, and how fast."""
+    """Totals and rates of a broker."""
 
     def __init__(
         self,

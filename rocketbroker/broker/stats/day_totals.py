@@ -1,9 +1,9 @@
 # -*- test-case-name: tests.broker.stats.test_day_totals -*-
-"""What a total was when this day and the day before began.
+"""Totals as they were when this day and the day before began.
 
-Days are those of the local clock. The broker sheet, sections 5 and 22.4: at midnight
-what stood for this morning becomes yesterday's, and the total of now this morning's.
-"""
+Days are those of the local clock: at midnight the total of this morning becomes that of
+yesterday, and the present total becomes that of this morning.
+docs/facts/broker.md 5 and 22.4."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class DayTotals:
         self, wall_ms: Callable[[], int], totals: Mapping[str, Callable[[], int]]
     ) -> None:
         """
-        @param totals: what is looked at, by name.
+        @param totals: the totals, by name.
         """
         self._wall_ms = wall_ms
         self._totals = totals

@@ -1,10 +1,9 @@
 # -*- test-case-name: tests.broker.stats.test_rates -*-
-"""How many a second, over windows that tools ask for.
+"""Rates per second, over the windows that tools ask for.
 
-Totals are looked at once a second and kept for ten minutes; nothing is counted for it
-where messages pass. The broker sheet, section 22.4: over 10, 60 and 600 seconds, as
-text with blanks between; a window that was not lived through yet is empty.
-"""
+Totals are sampled once a second and kept for ten minutes, so a message costs nothing.
+Rates are shown over 10, 60 and 600 seconds, as text with blanks between them; a window
+that is longer than the broker has run is empty. docs/facts/broker.md 22.4."""
 
 from __future__ import annotations
 
@@ -35,8 +34,8 @@ class Rates:
     ) -> None:
         """
         @param seconds: monotonic time.
-        @param totals: what is looked at, by name. All begin at 0; one may fall, when
-            what it counted for is forgotten.
+        @param totals: the totals that are sampled, by name. All begin at 0; one may
+            fall, when what it counted for is forgotten.
         """
         self._seconds = seconds
         self._totals = tuple(totals.values())
@@ -49,7 +48,7 @@ class Rates:
         self._samples.append((self._seconds(), *(total() for total in self._totals)))
 
     def rate(self, name: str, window: int) -> float | None:
-        """A total's rate over so many samples; None for what was not lived through."""
+        """A total's rate over so many samples; None if it has not run so long."""
         samples = self._samples
         if len(samples) <= window:
             return None
@@ -83,7 +82,7 @@ class KeyedRates(Generic[K]):
     ) -> None:
         """
         @param seconds: monotonic time.
-        @param totals: all of them; what comes more than once is added up.
+        @param totals: all of them; those with the same key are added up.
         """
         self._seconds = seconds
         self._totals = totals

@@ -1,13 +1,12 @@
 # -*- test-case-name: tests.broker.stats.test_store_latency -*-
-"""How long messages took to be stored: by classes, the worst of hundred, the longest.
+"""The times that messages took to be stored: by classes, 99th percentile, maximum.
 
-What is measured is a turn's append, and with SYNC_FLUSH also the wait for the disk:
-from when the broker has all messages of a turn to when it may answer them. Each message
-of the turn has taken so long. The figures are those of the last whole minute, as the
-reference shows them.
+The time is that of a turn's append, with SYNC_FLUSH also the wait for the disk: from
+the moment when the broker has all messages of a turn until it may answer them. It
+counts for each message of the turn. The figures are those of the last whole minute, as
+in RocketMQ.
 
-Classes and widths: the store sheet, section 20; the broker sheet, 22.4.
-"""
+Classes and widths: docs/facts/store.md 20; docs/facts/broker.md 22.4."""
 
 from __future__ import annotations
 
@@ -18,12 +17,13 @@ from typing import Final, final
 #: Widths in ms of the classes that are counted, and how many of each there are.
 WIDTHS: Final = ((1, 20), (2, 15), (5, 10), (10, 10), (50, 6), (100, 5), (1000, 9))
 
-#: The upper bound of each class, exclusive; what is longer falls into one more.
+#: The upper bound of each class, exclusive; longer times fall into one more.
 BOUNDS: Final = tuple(
     accumulate(width for width, count in WIDTHS for _ in range(count))
 )
 
-#: What tools show: a name and where the class ends, in ms. All are bounds of ours.
+#: The classes that tools show: a name and the upper bound, in ms. All are bounds of
+#: ours.
 SHOWN: Final = (
     ("<=0ms", 1),
     ("0~10ms", 10),

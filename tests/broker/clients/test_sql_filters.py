@@ -124,12 +124,12 @@ class RegisterTests(FilterCase):
         topics = [
             "T",
             "x" * 1000,
-            *(f"T{number}" for number in range(sql_filters.MAX_TOLD)),
+            *(f"T{number}" for number in range(sql_filters.MAX_LOGGED)),
         ]
         for _ in range(2):
             for topic in topics:
                 self.register("a >\n\x1b[31m" + "?" * 1000, topic=topic)
-        self.assertEqual(len(events), sql_filters.MAX_TOLD)
+        self.assertEqual(len(events), sql_filters.MAX_LOGGED)
         line = formatEvent(events[0])
         self.assertIn("filter of group 'G' for topic 'T' is not taken", line)
         self.assertTrue(line.isprintable(), line)
@@ -137,7 +137,7 @@ class RegisterTests(FilterCase):
         self.assertEqual(self.filters.refused, 2 * len(topics))
         self.filters.look(lambda group, topic: False)
         self.register("a >")
-        self.assertEqual(len(events), sql_filters.MAX_TOLD + 1)
+        self.assertEqual(len(events), sql_filters.MAX_LOGGED + 1)
 
 
 class DeathTests(FilterCase):
