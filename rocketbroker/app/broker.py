@@ -3,7 +3,7 @@
 
 Everything that can be wrong with its settings, its store and its ports is found before
 the reactor runs: then an error is one sentence on standard error and exit status 1.
-Flags and settings: the broker sheet, section 1.
+Flags and settings: C{docs/facts/broker.md 1}.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ from rocketbroker.store.message_store import Store
 
 T = TypeVar("T")
 
-#: Keys that say who the broker is; C{-p} and C{-m} leave them out.
+#: The broker's identity; C{-p} and C{-m} leave it out.
 IDENTITY: Final = ("brokerName", "brokerClusterName", "brokerId")
 
-#: What C{-m} prints, beside the identity.
+#: The settings that C{-m} prints.
 IMPORTANT: Final = frozenset(
     {
         "namesrvAddr",
@@ -87,7 +87,7 @@ class Options(ServerOptions):
 
 
 def settings_of(options: Options) -> BrokerSettings:
-    """What the command line and the file that it names say.
+    """The settings of a command line and its file.
 
     @raise ConfigurationError: one sentence.
     """
@@ -139,7 +139,7 @@ def log_settings(log: Logger, settings: BrokerSettings) -> None:
 class BrokerService(LoggedService):
     """A broker on a reactor.
 
-    @ivar broker: the broker; its parts are what metrics count.
+    @ivar broker: the broker; metrics read its counters.
     @ivar port: where it listens.
     @ivar store: its store.
     @ivar metrics: the port of /metrics.

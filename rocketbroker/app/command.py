@@ -22,7 +22,7 @@ from rocketbroker.errors import ConfigurationError, RocketbrokerError
 if TYPE_CHECKING:
     from rocketbroker.export.progress import Display
 
-#: What a shell says of a program that was interrupted.
+#: The exit status of a program that was interrupted (128 + SIGINT).
 INTERRUPTED = 130
 
 
@@ -164,7 +164,7 @@ def export_run(
     broker_name: str,
     allow_data_loss: bool,
 ) -> None:
-    """Export what is new in TOPIC.
+    """Export the new messages of TOPIC.
 
     Each message is exported exactly once: a run goes on where the last one ended, and
     carries out again what a run that died left unfinished.
@@ -204,7 +204,7 @@ def run_export(given: dict[str, str], root: str, cores: int) -> int:
 
 
 def display() -> Display:
-    """What shows progress here: a bar on a terminal, else lines."""
+    """The display of progress: a bar on a terminal, else lines."""
     from rocketbroker.export.progress import BarDisplay, LineDisplay
 
     if sys.stdout.isatty():
@@ -233,7 +233,7 @@ def open_streams() -> None:
 
 
 def main() -> None:
-    """Run the command; what goes wrong is one sentence and exit status 1."""
+    """Run the command; an error is one sentence and exit status 1."""
     open_streams()
     try:
         try:

@@ -18,7 +18,7 @@ _log = Logger()
 
 
 class ResourceLimits(Protocol):
-    """What is needed of the module C{resource}."""
+    """The part of the module C{resource} that is used here."""
 
     def getrlimit(self, resource: int, /) -> tuple[int, int]:
         """The soft and the hard limit."""

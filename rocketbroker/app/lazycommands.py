@@ -11,12 +11,12 @@ from typing import Any, Final, final
 
 import click
 
-#: What a shell says of a program whose output nobody reads any more.
+#: The exit status of a program whose output is not read any more (128 + SIGPIPE).
 CUT_OFF: Final = 141
 
 
 def drop_output() -> None:
-    """Let nothing that is still held follow, nor anything be said of it at the end."""
+    """Drop buffered output, without an error at the end of the process."""
     for stream in (sys.stdout, sys.stderr):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 

@@ -87,7 +87,7 @@ class LogOutput(LogFile):
 @final
 @attrs.frozen(kw_only=True)
 class LogOptions:
-    """What an operator wants of the log.
+    """Where and how the log is written.
 
     @ivar file: its path, or None for a stream.
     @ivar level: the least important level that is written.

@@ -142,7 +142,7 @@ def broker_site(
     wall_ms: Callable[[], int],
     in_thread: InThread,
 ) -> Callable[[], Any]:
-    """What makes the site of a broker."""
+    """Return the function that makes the site of a broker."""
 
     def make() -> Any:
         from rocketbroker.metrics.broker_families import BrokerFamilies
@@ -164,7 +164,7 @@ def broker_site(
 def namesrv_site(
     server: NameServer, ports: dict[str, ConnectionGroup]
 ) -> Callable[[], Any]:
-    """What makes the site of a name server."""
+    """Return the function that makes the site of a name server."""
 
     def make() -> Any:
         from rocketbroker.metrics.namesrv_families import NameServerFamilies

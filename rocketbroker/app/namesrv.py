@@ -3,7 +3,7 @@
 
 Everything that can be wrong with its settings, its file and its port is found before
 the reactor runs: then an error is one sentence on standard error and exit status 1.
-Flags and settings: the name server sheet, sections 1 and 2.
+Flags and settings: C{docs/facts/namesrv.md 1} and C{2}.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Options(ServerOptions):
 
 
 def settings_of(options: Options) -> NamesrvSettings:
-    """What the file that a command line names says.
+    """The settings of the file that a command line names.
 
     @raise ConfigurationError: one sentence.
     """
@@ -72,8 +72,8 @@ def printed(settings: NamesrvSettings) -> str:
 class NameServerService(LoggedService):
     """A name server on a reactor.
 
-    @ivar nameserver: its parts are what metrics count.
-    @ivar server: its port, with what is counted there.
+    @ivar nameserver: the name server; metrics read its counters.
+    @ivar server: its port, with counters.
     @ivar port: where it listens.
     @ivar metrics: the port of /metrics.
     """

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.app.test_options -*-
-"""What the command lines of all servers share: flags, and how they refuse.
+"""Flags of all servers, and how a start is refused.
 
 twistd itself answers a wrong flag with the usage on standard output and exit status 0,
 and an exception with a traceback. Servers are started by scripts, so here both end with

@@ -106,7 +106,7 @@ class OwnThread:
 
     def __init__(self, reactor: Any, name: str) -> None:
         """
-        @param name: the thread's, for who looks at the process.
+        @param name: the thread's name, as debuggers show it.
         """
         self._reactor = reactor
         self._name = name

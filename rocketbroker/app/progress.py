@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.app.test_progress -*-
-"""How far a long walk is, for people who wait for it."""
+"""Progress of a long operation, on a terminal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Final, TextIO, final
 
-#: How often progress is told, in seconds.
+#: How often progress is shown, in seconds.
 PROGRESS_SECONDS: Final = 1.0
 
 
@@ -29,7 +29,7 @@ class Progress:
         clock: Callable[[], float],
     ) -> None:
         """
-        @param unit: what is counted, in the plural; C{bytes} are told as MiB.
+        @param unit: what is counted, in the plural; C{bytes} are shown as MiB.
         """
         self.total = total
         self.done = 0
@@ -79,7 +79,7 @@ def on_terminal(
     """Progress in messages, where somebody sees it and nothing else is disturbed.
 
     @param error: where it is told, if that is a terminal.
-    @param output: what is not to be a terminal, too: a verb fills it all the time.
+    @param output: must not be a terminal, too: a verb fills it all the time.
     @return: is told that so many more were looked at.
     """
     if not error.isatty() or (output is not None and output.isatty()):

@@ -20,11 +20,11 @@ MAX_WIDTH: Final = 200
 
 
 class OutputError(RocketbrokerError):
-    """What is printed cannot be written, as the disk behind it is full."""
+    """The output cannot be written, for example because its disk is full."""
 
 
 def cell(value: object) -> str:
-    """A value in a table. What a terminal could take for a command is escaped."""
+    """A value in a table. Control characters are escaped."""
     text = "-" if value is None or value == "" else str(value)
     if not text.isprintable():
         text = "".join(
@@ -34,7 +34,7 @@ def cell(value: object) -> str:
 
 
 def flush(out: TextIO) -> None:
-    """Write what is held of an output.
+    """Write the buffered part of an output.
 
     @raise OutputError: it cannot be written.
     """
@@ -80,7 +80,7 @@ class Rows:
         self._held.append(row)
 
     def close(self) -> None:
-        """Write what is held, and the end."""
+        """Write the buffered part, and the end."""
         if self._output == "json":
             self._write("]\n" if self._count else "[]\n")
         self._flush()

@@ -24,7 +24,7 @@ _log = Logger()
 
 
 class Stopping(Protocol):
-    """What is needed of a reactor."""
+    """The part of a reactor that is used here."""
 
     def callFromThread(self, callable: Callable[..., Any], *args: Any) -> Any:
         """Call in the next turn; also from a signal."""

@@ -126,7 +126,7 @@ class Standalone:
         Open the store and listen.
 
         @param reactor: the reactor, not running yet.
-        @param given: what the settings file says.
+        @param given: the settings of the file.
         @raise ConfigurationError: one sentence.
         @raise StoreError: one sentence.
         """
@@ -192,7 +192,7 @@ class Standalone:
         )
 
     def ready_line(self) -> str:
-        """What a script that starts this waits for."""
+        """The line that scripts wait for."""
         told = self.broker.settings.broker.broker_ip1
         return (
             f"ready: name server {self._host}:{self.namesrv.port}, "

@@ -14,12 +14,12 @@ from typing import Any, Protocol
 
 
 class Timed(Protocol):
-    """What is needed of a reactor."""
+    """The part of a reactor that is used here."""
 
     seconds: Callable[[], float]
 
     def getDelayedCalls(self) -> Sequence[Any]:
-        """What waits to be called."""
+        """The calls that wait."""
 
 
 def make_steady(reactor: Timed) -> None:

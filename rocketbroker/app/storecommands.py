@@ -31,7 +31,7 @@ from rocketbroker.records.record import StoredMessage
 from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.storetools import inspect
 
-#: What asks for an exclusive lock of byte 0, as the Linux kernel takes it.
+#: An exclusive lock of byte 0, as the Linux kernel takes it.
 _FIRST_BYTE: Final = struct.Struct(
     "h"  # kind
     "h"  # whence
@@ -61,7 +61,7 @@ def store() -> None:
 
 
 def finish(rows: Rows, reader: StoreReader, is_faulty: bool) -> None:
-    """End the output, and the command; tell what the disk has refused to read."""
+    """End the output and the command; report errors of reading the disk."""
     rows.close()
     for each in reader.files.taken():
         is_faulty = True
@@ -150,7 +150,7 @@ def plain(message: StoredMessage) -> bytes:
 
 
 def message_row(message: StoredMessage, body: str) -> inspect.Row:
-    """What is printed of a message."""
+    """A message as a row."""
     row: inspect.Row = {
         "topic": message.topic,
         "queue": message.queue_id,

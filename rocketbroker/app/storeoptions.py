@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.app.test_storeoptions -*-
-"""What the verbs for a store's directory are told."""
+"""Options of the verbs for a store's directory."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ CONFIG = click.option(
 
 
 def _known() -> set[str]:
-    """What may stand in a broker's file."""
-    # Only who gives a file waits for these.
+    """The settings of a broker's file."""
+    # Imported only if a file is given.
     from rocketbroker.config.broker import BrokerOptions
     from rocketbroker.config.remoting import (
         RemotingClientOptions,
@@ -78,16 +78,16 @@ def place_of_log(
     What the settings say of it is not followed: they are often those of the broker from
     whose directory this one was copied.
 
-    @param commit_log: what was given for it.
+    @param commit_log: the value of its flag.
     @raise StoreError: it is not in the root, and the settings name another place.
     """
     folders = log_folders(root, commit_log)
     real = [os.path.realpath(each) for each in folders]
-    said = options.store_path_commit_log
-    places = [os.path.realpath(each) for each in log_folders(root, said)]
+    place = options.store_path_commit_log
+    places = [os.path.realpath(each) for each in log_folders(root, place)]
     if not commit_log and places != real and not log_files(files, folders):
         raise StoreError(
-            f"There is no log in {folders[0]}; the settings say {said}. If the log of "
-            f"{root} is there, give --commit-log {said}."
+            f"There is no log in {folders[0]}; the settings say {place}. If the log of "
+            f"{root} is there, give --commit-log {place}."
         )
     return ",".join(real)

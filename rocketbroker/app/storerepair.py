@@ -54,7 +54,7 @@ def _is_readable(files: IFiles, path: str) -> bool:
 
 
 def _size(files: IFiles, path: str) -> int:
-    """The bytes of a file; 0 of what is none."""
+    """The size of a file; 0 if it is none."""
     try:
         return 0 if files.is_dir(path) else files.size(path)
     except OSError:
@@ -62,13 +62,13 @@ def _size(files: IFiles, path: str) -> int:
 
 
 def repair_json(files: IFiles, root: str, keeping: Keeping | None) -> list[Done]:
-    """Restore what cannot be read from its C{.bak}; what cannot be restored is told.
+    """Restore unreadable files from their C{.bak}; report those that cannot be.
 
     @param keeping: makes the directory for what was there; None: only say what would be
         done.
     """
     folder = os.path.join(root, "config")
-    told = []
+    steps = []
     for name in sorted(files.list(folder)):
         path = os.path.join(folder, name)
         if not name.endswith(".json") or _is_readable(files, path):
@@ -77,7 +77,7 @@ def repair_json(files: IFiles, root: str, keeping: Keeping | None) -> list[Done]
         backup = path + ".bak"
         if not _is_readable(files, backup):
             text = "it cannot be read, and there is no copy that can"
-            told.append(Done("unrepaired", path, 0, size, text))
+            steps.append(Done("unrepaired", path, 0, size, text))
             continue
         text = f"it could not be read; {os.path.basename(backup)} takes its place"
         kind = "changed"
@@ -89,12 +89,12 @@ def repair_json(files: IFiles, root: str, keeping: Keeping | None) -> list[Done]
             except OSError as error:
                 kind = "unrepaired"
                 text = f"it cannot be read, nor be replaced: {error.strerror}"
-        told.append(Done(kind, path, 0, size, text))
-    return told
+        steps.append(Done(kind, path, 0, size, text))
+    return steps
 
 
 def row_of(done: Done) -> dict[str, object]:
-    """What is printed of something that was done."""
+    """A finished step as a row."""
     return {
         "done": done.kind,
         "position": done.position,
@@ -105,7 +105,7 @@ def row_of(done: Done) -> dict[str, object]:
 
 
 def summary_of(repair: Repair, dry: bool) -> dict[str, object]:
-    """What is printed at the end."""
+    """The summary that is printed at the end."""
     return {
         "faults": repair.faults,
         "left": repair.left,
@@ -176,7 +176,7 @@ def store_repair(
     )
 
     def tell(done: Done) -> None:
-        # Who does not read on is no reason to stop in the middle.
+        # A closed pipe is no reason to stop in the middle.
         with contextlib.suppress(BrokenPipeError):
             rows.add(done.kind, row_of(done))
 

@@ -31,7 +31,7 @@ from rocketbroker.storetools.verify.report import Fault, Remark
 
 
 def wrong_settings(reader: StoreReader) -> Iterator[Fault]:
-    """What is wrong with the broker's JSON files; after a crash the next start takes
+    """Faults of the broker's JSON files; after a crash the next start takes
     their C{.bak}."""
     folder = os.path.join(reader.root, "config")
     for name in reader.files.list(folder) if reader.is_clean else ():
@@ -48,7 +48,7 @@ def wrong_settings(reader: StoreReader) -> Iterator[Fault]:
 
 
 def row_of(fault: Fault) -> dict[str, object]:
-    """What is printed of a fault."""
+    """A fault as a row."""
     return {
         "fault": fault.kind,
         "position": fault.position,
@@ -58,7 +58,7 @@ def row_of(fault: Fault) -> dict[str, object]:
 
 
 def remark_row(remark: Remark) -> dict[str, object]:
-    """What is printed of a remark."""
+    """A remark as a row."""
     return {"position": remark.position, "where": remark.where, "text": remark.text}
 
 
@@ -127,7 +127,7 @@ def store_verify(
             tell(fault)
         check.run()
     except StoreError:
-        # What was found until then is printed.
+        # The faults found so far are printed.
         rows.close()
         raise
     for text in not_taken_over(files, root, os.environ.get("ROCKETMQ_HOME", "")):

@@ -66,7 +66,7 @@ _LONGS: Final = (
 
 @attrs.frozen(kw_only=True, eq=False)
 class BrokerOptions(KeyedOptions):
-    """What a broker does."""
+    """The settings of a broker's own work."""
 
     IRREGULAR: ClassVar = {
         "broker_ip1": "brokerIP1",

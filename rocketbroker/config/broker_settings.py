@@ -37,7 +37,7 @@ ADDRESS_SERVER_KEYS: Final = ("rmqAddressServerDomain", "rmqAddressServerSubGrou
 class BrokerSettings:
     """All that one file says to a broker.
 
-    @ivar broker: what it does.
+    @ivar broker: the broker's own settings.
     @ivar server: its main port.
     @ivar client: its connections to name servers.
     @ivar store: where it keeps messages; C{ha_listen_port} is settled.
@@ -74,7 +74,7 @@ class BrokerSettings:
         path: str | None = None,
         name_servers: str | None = None,
     ) -> Self:
-        """Settings from what a file said.
+        """Settings from the keys and values of a file.
 
         @param path: the file, which then is also the one that request 25 rewrites;
             None if there is none.

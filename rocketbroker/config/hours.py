@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.config.test_hours -*-
 """C{deleteWhen}: at which hours of the day expired files are removed.
 
-C{04} or C{03;04;05}, by the local clock. The store sheet, section 17.1.
+C{04} or C{03;04;05}, by the local clock. C{docs/facts/store.md 17.1}.
 """
 
 from __future__ import annotations

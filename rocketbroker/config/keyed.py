@@ -19,7 +19,7 @@ import attrs
 
 from rocketbroker.errors import ConfigurationError
 
-#: What an int setting may be unless its class says otherwise: Java's int.
+#: The range of an int setting unless its class says otherwise: Java's int.
 INT: Final = (-(2**31), 2**31 - 1)
 
 #: Java's long.
@@ -88,8 +88,8 @@ class KeyedOptions:
     ) -> Self:
         """Options with the values of those keys that this class knows.
 
-        @param properties: what a file said; unknown keys are not looked at.
-        @param source: what to call it in an error: usually the file's path.
+        @param properties: the keys and values of a file; unknown keys are ignored.
+        @param source: its name in an error, usually the file's path.
         @param defaults: attributes whose default is another for this program.
         @raise ConfigurationError: a value that does not fit.
         """
@@ -153,7 +153,7 @@ class KeyedOptions:
         return text
 
     def as_properties(self) -> dict[str, str]:
-        """All keys and values as RocketMQ prints them; what is not set is left out."""
+        """All keys and values as RocketMQ prints them; those not set are left out."""
         return {
             key: text_of(value)
             for key, name in self.keys().items()

@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.config.test_levels -*-
 """C{messageDelayLevel}: how long a message of each delay level waits.
 
-C{1s 5s 1m}: level 1 is a second, level 3 a minute. The store sheet, section 18.
+C{1s 5s 1m}: level 1 is a second, level 3 a minute. C{docs/facts/store.md 18}.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 #: The delays of levels 1 to 18 unless the setting says otherwise.
 DELAY_LEVELS: Final = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 
-#: Each level is a queue, with files and memory of its own. The reference has no bound;
+#: Each level is a queue, with files and memory of its own. RocketMQ has no bound;
 #: it makes 18 queues.
 MAX_LEVELS: Final = 1000
 

@@ -78,7 +78,7 @@ def at_most_32() -> int:
 
 
 def transaction_threads() -> int:
-    """What RocketMQ reserves to end transactions."""
+    """RocketMQ's threads for the end of transactions."""
     return max(8 + 2 * processors(), 4 * few_processors())
 
 

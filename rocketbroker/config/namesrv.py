@@ -38,7 +38,7 @@ def _config_store_path() -> str:
 
 @attrs.frozen(kw_only=True, eq=False)
 class NamesrvOptions(KeyedOptions):
-    """What a name server does."""
+    """The settings of a name server's own work."""
 
     BOUNDS: ClassVar = {
         "metrics_prom_exporter_port": PORT,
@@ -108,7 +108,7 @@ class NamesrvSettings:
     @ivar server: its port.
     @ivar client: its connections to brokers.
     @ivar unknown: keys that nothing here knows.
-    @ivar properties: all that the file said; request 319 shows it.
+    @ivar properties: the keys and values of the file; request 319 shows them.
     """
 
     options: NamesrvOptions
@@ -125,7 +125,7 @@ class NamesrvSettings:
     def from_properties(
         cls, properties: Mapping[str, str], path: str | None = None
     ) -> Self:
-        """Settings from what a file said.
+        """Settings from the keys and values of a file.
 
         @param path: the file, which then is also where request 318 writes; None if
             there is none.

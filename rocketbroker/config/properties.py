@@ -10,7 +10,7 @@
   - The file is ISO-8859-1. Of two equal keys the later one counts.
 
 What a broker sends to change settings (requests 25 and 318) is the same syntax.
-Source: the broker sheet, section 1.2.
+Source: C{docs/facts/broker.md 1.2}.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def parse(text: str, source: str = "properties") -> dict[str, str]:
     """The keys and values of a properties text, in order.
 
     @param text: the text; a file's bytes decoded as ISO-8859-1.
-    @param source: what to call it in an error: usually the file's path.
+    @param source: its name in an error, usually the file's path.
     @raise ConfigurationError: a backslash C{u} without four digits.
     """
     found: dict[str, str] = {}
@@ -92,7 +92,7 @@ def parse(text: str, source: str = "properties") -> dict[str, str]:
 def render(properties: Mapping[str, str]) -> str:
     """C{key=value} lines, sorted by key, as requests 26 and 319 answer.
 
-    Nothing is escaped: the reference does not, and its tools split at the first C{=}.
+    Nothing is escaped: RocketMQ does not either, and its tools split at the first C{=}.
     """
     return "".join(f"{key}={properties[key]}\n" for key in sorted(properties))
 
@@ -107,7 +107,7 @@ def written(properties: Mapping[str, str]) -> bytes:
 
 
 def _escaped(text: str, whole: bool) -> str:
-    """C{text} as ASCII, with backslashes before what would mean something else.
+    """C{text} as ASCII, with backslashes before characters with a meaning.
 
     @param whole: whether blanks count everywhere, as in a key, or only the first.
     """

@@ -2,7 +2,7 @@
 """The copy lane: Spark tasks that read ranges and write their own Parquet files.
 
 Rows that go from Python through the JVM into Spark's own Parquet writer cost three
-times as much as writing them where they are (the Spark sheet, section 1). So the
+times as much as writing them where they are (C{docs/facts/spark.md 1}). So the
 partitions of this data source are files of a plan; reading a partition copies them,
 with the reader and decoder of the data source C{rocketmq}, and what Spark gets are
 manifest rows, one for each file, as JSON.
@@ -59,7 +59,7 @@ class CopyPartition(InputPartition):
 
 
 class CopySource(DataSource):
-    """What C{format("rocketmq_export")} is: internal to the export."""
+    """The data source C{format("rocketmq_export")}, internal to the export."""
 
     @classmethod
     def name(cls) -> str:
@@ -203,7 +203,7 @@ def finished_row(root: str, task: FileTask) -> dict[str, Any] | None:
 
 
 def identity(task: FileTask) -> dict[str, Any]:
-    """What tells a file from all others."""
+    """The identity of a file."""
     queue = task.wanted.queue
     return {
         "path": task.path,

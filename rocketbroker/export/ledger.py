@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.export.test_ledger -*-
-"""What an export directory knows of itself: C{ROOT/_rocketbroker/}.
+"""The records of an export in its directory: C{ROOT/_rocketbroker/}.
 
     ==================  ========================================================
     lease.json          locked by the run that writes here; says which that is
@@ -11,8 +11,8 @@
 
 A plan without a commit is I{pending}: its run died somewhere between, and the next run
 carries it out again, to the same files with the same rows. A commit is put there once
-and never changed. The lease is a lock that the kernel gives back, so a run that died
-hinders nobody. No file here ends in C{.parquet}. The Spark sheet, section 8.
+and never changed. The lease is a lock that the kernel releases, so a run that died
+hinders no other. No file here ends in C{.parquet}. C{docs/facts/spark.md 8}.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class Ledger:
         self._lease: IFile | None = None
 
     def take_lease(self, holder: Mapping[str, Any]) -> None:
-        """Become the only one who writes here.
+        """Become the only writer here.
 
-        @param holder: who that is, for people who look.
+        @param holder: the name of the writer, for people.
         @raise ConfigurationError: somebody else does, or the directory cannot be
             written; one sentence.
         """
@@ -76,7 +76,7 @@ class Ledger:
     def release(self) -> None:
         """Give the lease back; idempotent."""
         if self._lease is not None:
-            # The lock is what counts; the words in it are only for people.
+            # The lock counts; its text is only for people.
             with suppress(OSError):
                 self._lease.truncate(0)
             self._lease.close()

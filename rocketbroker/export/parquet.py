@@ -46,7 +46,7 @@ READ_SIZE: Final = 8 * 1024 * 1024
 
 
 class FileMismatch(RocketbrokerError):
-    """A file does not hold what it must."""
+    """A file has other content than it must have."""
 
 
 @final
@@ -162,7 +162,7 @@ class ParquetFile:
     def finish(self, footer: dict[str, Any]) -> tuple[int, int]:
         """Close it, put it on the disk and give it its name.
 
-        @param footer: what the footer says of it.
+        @param footer: its description in the footer.
         @return: its size and its CRC-32C.
         """
         self._write_group()
@@ -174,7 +174,7 @@ class ParquetFile:
         return self._sink.size, self._sink.crc
 
     def abandon(self) -> None:
-        """Remove what has been written."""
+        """Remove the file."""
         self._batches = []
         self._sink.abandon()
         self._writer.close()
@@ -204,7 +204,7 @@ def sync_folder(folder: str) -> None:
 
 
 def remove_drafts(path: str) -> int:
-    """Remove what died attempts left beside a file; how many there were."""
+    """Remove the files that dead attempts left; return how many there were."""
     folder, name = os.path.split(path)
     left = [
         draft

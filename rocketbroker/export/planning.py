@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.export.test_planning -*-
-"""From what a topic has, and what is exported already, to a plan.
+"""From the offsets of a topic, and those exported already, to a plan.
 
 A run goes on where the last commit ended; what it covers is fixed here. A range is cut
 where an hour of store time ends, because files lie in directories of hours, and further
@@ -33,7 +33,7 @@ SAMPLE: Final = 32
 
 
 class Seen(NamedTuple):
-    """What one message tells of its queue."""
+    """The store time and the id of one message."""
 
     store_ms: int
     message_id: str
@@ -62,10 +62,10 @@ def sample(origin: Origin, wanted: Range) -> Layout:
 def start_of(
     origin: Origin, options: ReadOptions, queue: Queue, end: End | None, now_ms: int
 ) -> tuple[Range, Range | None]:
-    """What is to be exported of a queue.
+    """The range of a queue that is to be exported.
 
     @param end: up to where it is exported already.
-    @return: the range; and what is gone in between, if that is allowed.
+    @return: the range; and the offsets that are gone in between, if that is allowed.
     @raise DataLoss: it is not allowed, or this is not the same queue any more.
     """
     if end is None:

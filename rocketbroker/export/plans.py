@@ -1,9 +1,9 @@
 # -*- test-case-name: tests.export.test_plans -*-
-"""What an export is going to write, as values and as JSON; pure.
+"""The plan of an export, as values and as JSON; pure.
 
 A plan says which offset ranges are exported and into which files, before a byte of data
 is written. Names of files follow from their ranges, so whoever carries out a plan again
-writes the same files with the same rows. The Spark sheet, section 8.
+writes the same files with the same rows. C{docs/facts/spark.md 8}.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ class Plan:
 
     @ivar number: plans and their commits are numbered from 1.
     @ivar made_ms: when it was made.
-    @ivar ranges: what is exported, queue by queue.
+    @ivar ranges: the exported offsets, queue by queue.
     @ivar files: where to.
-    @ivar lost: what could not be exported because it was gone, if that was allowed.
+    @ivar lost: the offsets that were removed before the export, if that was allowed.
     """
 
     number: int
@@ -242,7 +242,7 @@ def groups(files: Sequence[FileTask], most: int) -> list[list[FileTask]]:
 
 
 def cover_problem(ranges: Iterable[Range], files: Iterable[Range]) -> str | None:
-    """What is wrong if the files do not cover the ranges, each offset exactly once.
+    """A fault, if the files do not cover the ranges, each offset exactly once.
 
     @return: a sentence; None if all is well.
     """

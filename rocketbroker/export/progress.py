@@ -37,7 +37,7 @@ class Display(Protocol):
 
 
 def read_reports(folder: str) -> Done:
-    """The sum of what the tasks say of themselves."""
+    """The sum of the tasks' own counts."""
     rows = size = files = 0
     for name in os.listdir(folder):
         if not name.endswith(".json"):

@@ -3,8 +3,8 @@
 
 Nothing counts before the commit. A run that dies anywhere leaves at most a plan and
 some files of it; the next one carries out that plan again, into the same files, before
-it makes a new one. So every message is in the committed files once. The Spark sheet,
-section 8.
+it makes a new one. So every message is in the committed files once. See
+C{docs/facts/spark.md 8}.
 """
 
 from __future__ import annotations
@@ -316,7 +316,7 @@ class Run:
             display.stop()
 
     def _verify(self, plan: Plan, rows: list[dict[str, Any]]) -> str | None:
-        """What is wrong with what was written; None if nothing is.
+        """A fault of the written files; None if there is none.
 
         @raise DataLoss: messages of the plan are gone.
         """

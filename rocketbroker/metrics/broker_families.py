@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.metrics.test_broker_families -*-
-"""What a broker shows, under RocketMQ's names where it has them.
+"""The metrics of a broker, under RocketMQ's names where it has them.
 
 C{docs/facts/security-metrics.md 5.3} and C{5.4}; names that begin with rocketbroker_
 are ours. C{docs/metrics.rst} lists all. A store time has to be read from the log,
@@ -79,7 +79,7 @@ class BrokerFamilies:
         in_thread: InThread,
     ) -> None:
         """
-        @param ports: what each port counts, by its name.
+        @param ports: the connections of each port, by its name.
         @param in_thread: runs what may wait for the disk.
         """
         self.scrapes = 0

@@ -112,7 +112,7 @@ def overdue(lag: Lag) -> Iterator[tuple[IQueue, int]]:
 
 
 def read_times(store: IStore, wanted: Iterable[tuple[IQueue, int]]) -> dict[Place, int]:
-    """I{Blocking.} When messages were stored, in ms; -1 for what cannot be read."""
+    """I{Blocking.} The store times of messages in ms, -1 for unreadable ones."""
     times: dict[Place, int] = {}
     for queue, offset in wanted:
         if len(times) >= MAX_TIMES:

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.metrics.test_namesrv_families -*-
-"""What a name server shows. RocketMQ's has no metrics; all names are ours."""
+"""The metrics of a name server. RocketMQ's has none; all names are ours."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class NameServerFamilies:
 
     def __init__(self, server: NameServer, ports: dict[str, ConnectionGroup]) -> None:
         """
-        @param ports: what each port counts, by its name.
+        @param ports: the connections of each port, by its name.
         """
         self._server = server
         self._ports = ports

@@ -1,9 +1,9 @@
 # -*- test-case-name: tests.metrics.test_problems -*-
-"""`/problems`: what is wrong with consumer groups, for people and for programs.
+"""`/problems`: problems of consumer groups, for people and for programs.
 
-A page of HTML; JSON, as request 31001 answers, with C{?format=json} or for who accepts
-that and no HTML. All of it but the words around comes from clients: it is escaped, and
-the page has nothing that a browser would run.
+A page of HTML, or JSON, as request 31001 answers, with C{?format=json} or for clients
+that accept JSON and no HTML. All of it but the words around comes from clients: it is
+escaped, and the page has nothing that a browser would run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from twisted.web.server import Request
 
 from rocketbroker.metrics.versions import version_name
 
-#: What reads the problems: the body of request 31001, as a value.
+#: Reads the problems: the body of request 31001, as a value.
 Problems = Callable[[], "dict[str, Any]"]
 
 _HEAD: Final = """<!DOCTYPE html>
@@ -90,12 +90,12 @@ def section(problem: dict[str, Any]) -> str:
             f"<tr><th colspan=4><code>{escape(side['what'])}</code>: "
             f"{int(side['count'])} members</th></tr>\n"
         )
-        for who in side["members"]:
+        for member in side["members"]:
             cells = (
-                who["clientId"],
-                who["clientAddr"],
-                who["language"],
-                version_name(who["version"]) if who["language"] else "",
+                member["clientId"],
+                member["clientAddr"],
+                member["language"],
+                version_name(member["version"]) if member["language"] else "",
             )
             parts += ["<tr>", *(f"<td>{escape(cell)}</td>" for cell in cells)]
             parts.append("</tr>\n")

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.metrics.test_remoting_families -*-
-"""What the ports of a server count.
+"""The counters of a server's ports.
 
 The names that begin with rocketmq_ are RocketMQ's (C{docs/facts/security-metrics.md
 5}); those that begin with rocketbroker_ are ours.
@@ -15,7 +15,7 @@ from rocketbroker.remoting.counts import LATENCY_BOUNDS_MS
 from rocketbroker.remoting.table import NOT_SERVED
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 
-#: Counters of a port: attribute, name, what it counts.
+#: Counters of a port: attribute, name, meaning.
 _COUNTS: Final = (
     ("accepted", "rocketbroker_connections_accepted_total", "connections accepted"),
     (
@@ -91,7 +91,7 @@ def response_name(code: int) -> str:
 def add_port(
     samples: Samples, port: str, group: ConnectionGroup, latencies: bool = True
 ) -> None:
-    """Add what one port counts.
+    """Add the counters of one port.
 
     @param port: its name as a label.
     @param latencies: whether the latencies of requests are wanted.

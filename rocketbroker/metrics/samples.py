@@ -69,7 +69,7 @@ class Samples:
         family.add_sample(f"{name}_sum", own, total)
 
     def families(self) -> list[Metric]:
-        """What was built."""
+        """The families that were built."""
         return list(self._families.values())
 
 

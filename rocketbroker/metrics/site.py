@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.metrics.test_site -*-
-"""What stands behind the metrics port: `/metrics`, `/healthz` and what else is given.
+"""The site of the metrics port: `/metrics`, `/healthz` and other pages.
 
 The text is made on the reactor's thread, from counters that the same thread bumps: no
 lock, and no half-changed table. prometheus-client is imported with the first scrape; a
@@ -23,16 +23,16 @@ from twisted.web.server import NOT_DONE_YET, Request, Site
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
-#: What reads the parts' counters: the families as they are now.
+#: Reads the parts' counters: the families as they are now.
 Collect = Callable[[], "Iterable[Metric]"]
 
-#: What reads in a thread whatever C{Collect} cannot wait for.
+#: Reads in a thread what C{Collect} cannot wait for.
 Prepare = Callable[[], Deferred[None]]
 
 #: Why the server cannot do its work, in words; None: it can.
 Health = Callable[[], "str | None"]
 
-#: What an operator has to mend while the server works: sentences.
+#: Sentences about what an operator has to mend while the server works.
 Troubles = Callable[[], Sequence[str]]
 
 #: A scrape is one short request; a connection idle for so long (in s) is closed.
@@ -153,7 +153,7 @@ class _Root(Resource):
     """Nothing but the children that it is given."""
 
     def getChild(self, path: bytes, request: AnyRequest) -> IResource:
-        """What is not there: 404."""
+        """Any other path: 404."""
         return notFound()
 
 
@@ -175,7 +175,7 @@ def metrics_site(
 ) -> Site:
     """The site to listen with on the metrics port.
 
-    @param pages: what else there is, by name.
+    @param pages: other pages, by name.
     """
     root = _Root()
     root.putChild(b"metrics", MetricsResource(collect, prepare))

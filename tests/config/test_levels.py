@@ -19,7 +19,7 @@ class LevelTests(SynchronousTestCase):
         )
 
     def test_usual(self) -> None:
-        """The eighteen levels of the reference, up to two hours."""
+        """The eighteen levels of RocketMQ, up to two hours."""
         delays = parse_levels(DELAY_LEVELS)
         self.assertEqual((len(delays), delays[2], delays[17]), (18, 10_000, 7_200_000))
         self.assertEqual(StoreOptions().message_delay_level, DELAY_LEVELS)

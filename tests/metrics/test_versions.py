@@ -11,7 +11,7 @@ class VersionTests(SynchronousTestCase):
     """Ordinals that the fact sheet names."""
 
     def test_known(self) -> None:
-        """Each ordinal of the sheet has its name."""
+        """Each ordinal of C{docs/facts/remoting.md 4.4} has its name."""
         for ordinal, name in {
             213: "v4_0_0",
             232: "v4_1_0_snapshot",
