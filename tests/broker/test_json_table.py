@@ -36,7 +36,7 @@ class LoadTests(SynchronousTestCase):
         self.assertEqual(events, [])
 
     def test_referenceForm(self) -> None:
-        """Integer keys without quotes, as the reference writes them, are read."""
+        """Integer keys without quotes, as RocketMQ writes them, are read."""
         self.write(PATH, b'{"offsetTable":{"T@G":{0:12,1:7}}}')
         self.assertEqual(self.load(), {"offsetTable": {"T@G": {0: 12, 1: 7}}})
 

@@ -94,7 +94,7 @@ class ConnectionGroup:
         return None if answer is None else answered(answer).code
 
     def reply(self, question: Command, outcome: int) -> int | None:
-        """End a transaction that was asked about."""
+        """End a transaction that was checked back."""
         header = CheckTransactionStateRequestHeader.from_ext(question.ext)
         ext = {
             "topic": header.topic or "",

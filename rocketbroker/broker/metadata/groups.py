@@ -53,17 +53,17 @@ class GroupTable:
         options: BrokerOptions,
         file: JsonTable,
         wall_ms: Callable[[], int],
-        light: bool = False,
+        lmq: bool = False,
     ) -> None:
         """
-        @param light: enableLmq: groups of LMQs are there without being made.
+        @param lmq: enableLmq: groups of LMQs are there without being made.
         """
         self.limit = CreationLimit(
             "Groups",
             "rocketbrokerMaxAutoGroups",
             options.rocketbroker_max_auto_groups,
         )
-        self._light = light
+        self._lmq = lmq
         self.generation = 0
         self.version = DataVersion(timestamp=wall_ms())
         self._options = options
@@ -99,7 +99,7 @@ class GroupTable:
     def config(self, name: str) -> SubscriptionGroupConfig | None:
         """The group's settings if it is there; nothing is created."""
         found = self._configs.get(name)
-        if found is not None or not self._light or not is_lmq(name):
+        if found is not None or not self._lmq or not is_lmq(name):
             return found
         return SubscriptionGroupConfig(group_name=name) if is_named(name) else None
 

@@ -72,18 +72,18 @@ class TopicTable:
         file: JsonTable,
         wall_ms: Callable[[], int],
         timer: bool = True,
-        light: bool = False,
+        lmq: bool = False,
     ) -> None:
         """
         @param timer: timerWheelEnable.
-        @param light: enableLmq: topics of LMQs are there without being made.
+        @param lmq: enableLmq: topics of LMQs are there without being made.
         """
         self.limit = CreationLimit(
             "Topics",
             "rocketbrokerMaxAutoTopics",
             options.rocketbroker_max_auto_topics,
         )
-        self._light = light
+        self._lmq = lmq
         self.generation = 0
         self.version = DataVersion(timestamp=wall_ms())
         self._options = options
@@ -122,7 +122,7 @@ class TopicTable:
     def config(self, name: str) -> TopicConfig | None:
         """The topic's settings; None if there is no such topic."""
         found = self._configs.get(name)
-        if found is None and self._light and is_lmq(name):
+        if found is None and self._lmq and is_lmq(name):
             return lmq_config(name)
         return found
 
@@ -206,11 +206,6 @@ class TopicTable:
         if not exempt:
             self._check_limit(name)
         return self.ensure(name, 1, sys_flag=flag)
-
-    @property
-    def is_full(self) -> bool:
-        """Whether sends create no more topics."""
-        return len(self._configs) >= self.limit.most
 
     def _check_limit(self, name: str) -> None:
         limit = self.limit

@@ -36,8 +36,8 @@ from rocketbroker.store.interfaces import FOUND, IStore
 #: tenth of a second.
 MAX_LOOKED_AT: Final = 2048
 
-#: So many of them, and bytes, are read at once.
-_BATCH_SIZE: Final = 512
+#: So many bytes are asked for at once; the store gives no more messages than a pull
+#: gets.
 _BYTES: Final = 1 << 20
 
 
@@ -96,8 +96,7 @@ def _has_copy(store: IStore, message: StoredMessage, due_ms: int) -> bool:
     offset = store.offset_by_time(queue, due_ms, False)
     last = offset + MAX_LOOKED_AT
     while offset < last:
-        most = min(_BATCH_SIZE, last - offset)
-        result = store.read(queue, offset, most, _BYTES, None)
+        result = store.read(queue, offset, last - offset, _BYTES, None)
         if result.status != FOUND or result.next_offset <= offset:
             return False
         data = b"".join(result.records)

@@ -1,4 +1,4 @@
-"""Messages in light queues, from the send to the pull."""
+"""Messages in LMQs, from the send to the pull."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SETTINGS = {"enableLmq": "true", "enableMultiDispatch": "true"}
 
 
 class LightCase(SynchronousTestCase):
-    """A broker with light queues, and topic T."""
+    """A broker with LMQs, and topic T."""
 
     def setUp(self) -> None:
         """No messages yet."""
@@ -47,7 +47,7 @@ class LightCase(SynchronousTestCase):
 
 
 class SendTests(LightCase):
-    """What happens to a message that names light queues."""
+    """What happens to a message that names LMQs."""
 
     def test_stored(self) -> None:
         """It is one record, which says where it stands in each; each gives it to who
@@ -73,7 +73,7 @@ class SendTests(LightCase):
         self.assertEqual(self.pull("%LMQ%a"), [b"1"])
 
     def test_names(self) -> None:
-        """What is no light queue is refused, and so are too many."""
+        """What is no LMQ is refused, and so are too many."""
         for names in ("a", "%LMQ%a,", "%LMQ%a,b", "%LMQ%a/b", "%LMQ%../a", "%LMQ%\0"):
             ext = self.ext(names)
             self.assertRaises(MessageIllegal, self.rig.begin, 310, ext, b"x")
@@ -85,12 +85,12 @@ class SendTests(LightCase):
                 self.assertEqual(self.rig.ask(310, ext, b"x").code, 0)
 
     def test_itself(self) -> None:
-        """A message that is sent to a light queue cannot name the same one."""
+        """A message that is sent to an LMQ cannot name the same one."""
         ext = self.ext("%LMQ%a", b="%LMQ%a")
         self.assertRaises(MessageIllegal, self.rig.begin, 310, ext, b"x")
 
     def test_most(self) -> None:
-        """There are no more light queues than maxLmqConsumeQueueNum, whoever names
+        """There are no more LMQs than maxLmqConsumeQueueNum, whoever names
         them."""
         self.rig = self.make(maxLmqConsumeQueueNum="2")
         self.send("%LMQ%a,%LMQ%b", b"1")
@@ -134,7 +134,7 @@ class SendTests(LightCase):
         self.assertEqual(self.pull("%LMQ%a"), [])
 
     def test_delayed(self) -> None:
-        """One with a delay stands in light queues when it is delivered."""
+        """One with a delay stands in LMQs when it is delivered."""
         self.rig.schedule.start()
         self.send("%LMQ%a", b"1", "DELAY\x011\x02")
         self.assertEqual(self.pull("%LMQ%a"), [])
@@ -144,7 +144,7 @@ class SendTests(LightCase):
         self.assertEqual(self.pull("%LMQ%a"), [b"1"])
 
     def test_transactional(self) -> None:
-        """One of a transaction stands in light queues when it is committed."""
+        """One of a transaction stands in LMQs when it is committed."""
         party = ConnectionGroup(self.rig)
         more = "INNER_MULTI_DISPATCH\x01%LMQ%a\x02"
         halves = [party.half(f"k{n}", b"%d" % n, more) for n in range(2)]
@@ -155,7 +155,7 @@ class SendTests(LightCase):
         self.assertEqual(self.pull("%LMQ%a"), [b"1"])
 
     def test_held(self) -> None:
-        """Who waits at a light queue is woken."""
+        """A pull that is held at an LMQ is woken."""
         ext = pull_ext(0, topic="%LMQ%a", consumerGroup="%LMQ%g", sysFlag="6")
         waiting = self.rig.begin(11, ext)
         self.send("%LMQ%a", b"1")

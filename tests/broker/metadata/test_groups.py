@@ -53,7 +53,7 @@ class GroupTableTests(SynchronousTestCase):
         self.assertLessEqual({"TOOLS_CONSUMER", "CID_RMQ_SYS_TRANS"}, names)
 
     def test_find(self) -> None:
-        """A group is made on first use, with the reference's defaults, and kept."""
+        """A group is made on first use, with RocketMQ's defaults, and kept."""
         self.assertIsNone(self.groups.config("G"))
         found = self.groups.find("G")
         self.assertEqual(found, SubscriptionGroupConfig(group_name="G"))
@@ -108,7 +108,7 @@ class GroupTableTests(SynchronousTestCase):
         self.assertEqual(value["forbiddenTable"], {"G": {"T": 4, "U": 2}})
 
     def test_form(self) -> None:
-        """The file has the reference's shape."""
+        """The file has RocketMQ's shape."""
         self.groups.find("G")
         value = loads(self.disk.read(PATH))
         assert isinstance(value, dict)

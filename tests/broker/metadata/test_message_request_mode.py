@@ -41,7 +41,7 @@ class RequestModesTests(SynchronousTestCase):
         return made
 
     def test_kept(self) -> None:
-        """What was set is in the reference's file, and found by the next start."""
+        """What was set is in RocketMQ's file, and found by the next start."""
         self.successResultOf(self.modes.put(MODE))
         table = {"messageRequestModeMap": {"T": {"G": MODE.to_json()}}}
         self.assertEqual(self.made().to_json(), table)

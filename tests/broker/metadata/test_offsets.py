@@ -52,7 +52,7 @@ class OffsetTableTests(SynchronousTestCase):
         self.assertEqual(self.offsets.query("G", "T", 0), NONE)
 
     def test_lightGroups(self) -> None:
-        """Groups of light queues stand in a table of their own, without queues, as the
+        """Groups of LMQs stand in a table of their own, without queues, as the
         reference has it."""
         self.offsets.commit("%LMQ%g", "%LMQ%t", 0, 5)
         self.offsets.commit("G", "T", 3, 7)

@@ -224,7 +224,7 @@ class TopicTableTests(SynchronousTestCase):
         self.assertEqual(default.read_queue_nums, 16)
 
     def test_form(self) -> None:
-        """The file has the reference's shape."""
+        """The file has RocketMQ's shape."""
         self.topics.put([TopicConfig(topic_name="T", read_queue_nums=4)])
         value = loads(self.disk.read(PATH))
         assert isinstance(value, dict)

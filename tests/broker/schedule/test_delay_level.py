@@ -105,7 +105,7 @@ class FindTests(LevelCase):
 
     def test_extension(self) -> None:
         """A tag code that is no time: it follows from the store time, as in queues
-        that the reference has written with extensions."""
+        that RocketMQ has written with extensions."""
         draft = self.wait()
         size = draft.end - draft.position
         self.rewrite(0, draft.position, size, LAST_EXTENSION_ADDRESS)

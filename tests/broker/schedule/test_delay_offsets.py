@@ -43,13 +43,13 @@ class DelayOffsetTests(SynchronousTestCase):
         return table
 
     def test_java(self) -> None:
-        """The reference's file is read."""
+        """RocketMQ's file is read."""
         table = self.table(JAVAS)
         self.assertEqual([table.get(level) for level in (1, 2, 3, 18)], [5, 0, None, 3])
         self.assertEqual(table.version.counter, 7)
 
     def test_roundTrip(self) -> None:
-        """What is written has the keys that the reference reads, and is read back."""
+        """What is written has the keys that RocketMQ reads, and is read back."""
         table = self.table(JAVAS)
         table.put(1, 6)
         table.save()

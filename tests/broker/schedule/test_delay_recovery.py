@@ -127,7 +127,7 @@ class ResumingTests(SynchronousTestCase):
         self.assertEqual(self.resumed(), 1)
 
     def test_lightQueues(self) -> None:
-        """A copy that got offsets in light queues besides is one."""
+        """A copy that got offsets in LMQs besides is one."""
         self.wait(1)
         record = self.rig.store.record_at(self.waiting[0].position)
         assert record is not None

@@ -22,7 +22,7 @@ from rocketbroker.testing.threads import Threads
 from tests.broker.delays import SEND, DelayingCase
 from tests.broker.rig import HOST, UNIQUE, Rig, send_ext
 
-#: A light queue.
+#: An LMQ.
 LIGHT = "%LMQ%x"
 
 
@@ -155,7 +155,7 @@ class FailureTests(DelayingCase):
         self.assertEqual(self.rig.schedule.refused, 1)
 
     def test_lightQueues(self) -> None:
-        """Nor what waited for a light queue that would be one too many by now: neither
+        """Nor what waited for an LMQ that would be one too many by now: neither
         the start nor what is behind it waits for that. It counts once, though what is
         before it has to be tried again."""
         self.rig.close()

@@ -24,7 +24,7 @@ class DeliveryTests(DelayingCase):
     """When and what."""
 
     def test_levels(self) -> None:
-        """Every level of the reference: not before its time, and soon after."""
+        """Every level of RocketMQ: not before its time, and soon after."""
         for level, delay_ms in enumerate(DELAYS, 1):
             self.rig = self.begin()
             self.send(level, b"%d" % level, queue_id=1)

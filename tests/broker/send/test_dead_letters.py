@@ -1,4 +1,4 @@
-"""When a group has given up, and where it goes."""
+"""Dead letters: messages that a group has failed to consume too often."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class SentTests(SynchronousTestCase):
 
     def test_beyondLimit(self) -> None:
         """The count is that of the next time: at the limit there is one, beyond it the
-        message is given up at once, as it was sent."""
+        message is a dead letter at once, as it was sent."""
         self.send(3, "3")
         self.assertEqual(self.stored(), (1, 0))
         answer = self.send(4, "3")
@@ -162,7 +162,7 @@ class SentTests(SynchronousTestCase):
         self.assertEqual(self.stored(), (1, 2))
 
     def test_inOrder(self) -> None:
-        """A group that consumes in order has given up what it sends."""
+        """What an orderly group sends to its retry topic is a dead letter."""
         lock = {
             "consumerGroup": "G",
             "clientId": "c",

@@ -1,4 +1,4 @@
-"""Request 36: a consumer gives a message back."""
+"""Request 36: a consumer sends a message back."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class GivenUpTests(SendBackCase):
     """What becomes a dead letter."""
 
     def test_lastTime(self) -> None:
-        """What has been consumed again as often as the client allows is given up."""
+        """What was reconsumed as often as the client allows is a dead letter."""
         self.back(self.send(3), maxReconsumeTimes="3")
         (dead,) = self.rig.records(0, DEAD)
         self.assertEqual(dead.reconsume_times, 4)

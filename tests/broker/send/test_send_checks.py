@@ -67,7 +67,7 @@ class CheckTests(SynchronousTestCase):
             self.assertIn("rocketbrokerMaxAutoTopics", str(error))
 
     def test_bodyMissing(self) -> None:
-        """A message without a body is SYSTEM_ERROR, as the reference's null pointer."""
+        """A message without a body is SYSTEM_ERROR, as RocketMQ's null pointer."""
         self.assertIn("no body", self.refused(SystemFailure, send_ext(), b""))
 
     def test_fieldsMissing(self) -> None:
@@ -103,7 +103,7 @@ class CheckTests(SynchronousTestCase):
         self.assertEqual(self.rig.ask(SEND, send_ext(), b"x").code, 0)
 
     def test_topicNames(self) -> None:
-        """Topic names are checked as the reference does, with its words."""
+        """Topic names are checked as RocketMQ does, with its words."""
         for topic, words in (
             ("", "The specified topic is blank."),
             ("a.b", "The specified topic contains illegal characters"),

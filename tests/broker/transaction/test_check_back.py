@@ -123,7 +123,7 @@ class QuestionTests(TransactionCase):
         self.assertEqual(len(self.bodies()), 1)
 
     def test_expired(self) -> None:
-        """What is older than the log is kept is given up."""
+        """What is older than the log is kept is discarded."""
         self.half(b"old")
         self.rig.start_ms += 72 * 3_600_000
         self.pass_by(ROUND)
@@ -131,7 +131,7 @@ class QuestionTests(TransactionCase):
         self.assertEqual(self.bodies(CHECK_MAX_TIME_TOPIC, 0), [b"old"])
 
     def test_many(self) -> None:
-        """More than are read at once are asked about in one round; those that are over
+        """More than are read at once are checked back in one round; those that are over
         are passed."""
         halves = [self.half(b"%d" % n) for n in range(3 * MAX_READ)]
         for half in halves[::2]:
@@ -141,7 +141,7 @@ class QuestionTests(TransactionCase):
         self.assertEqual(asked, [b"%d" % n for n in range(1, 3 * MAX_READ, 2)])
 
     def test_endedMeanwhile(self) -> None:
-        """What is ended while it is read is not asked about."""
+        """What is ended while it is read is not checked back."""
         self.begin(threads=True)
         half = self.half()
         self.rig.scheduler.dispatch()
@@ -186,7 +186,7 @@ class ProgressTests(TransactionCase):
         self.assertEqual(self.kept(), (1, 0))
 
     def test_restart(self) -> None:
-        """Open transactions are asked about after a restart, and counted; others are
+        """Open transactions are checked back after a restart, and counted; others are
         not, whether the progress was written down or not."""
         for saved in (True, False):
             self.rig.producers.scan(-1)
@@ -292,7 +292,7 @@ class FailureTests(TransactionCase):
     """What goes wrong, and what is done about it."""
 
     def test_noRoom(self) -> None:
-        """What cannot be copied now is asked about in the next round."""
+        """What cannot be copied now is checked back in the next round."""
         self.half()
         self.half()
         self.pass_by(ROUND - 1)
@@ -306,7 +306,7 @@ class FailureTests(TransactionCase):
 
     def test_unreadable(self) -> None:
         """What cannot be read in three rounds is passed, counted and said; what is
-        behind it is asked about all the same."""
+        behind it is checked back all the same."""
         self.half(b"0")
         self.half(b"1")
         self.half(b"2")
@@ -352,8 +352,8 @@ class FailureTests(TransactionCase):
         self.assertEqual(self.reply(question, COMMIT), 0)
 
     def test_tooLong(self) -> None:
-        """A half that has no room for the count of questions is given up, is where such
-        are, and can be committed."""
+        """A half that has no room for the count of checks is discarded, and can be
+        committed."""
         self.end(self.half(more="f\x01x\x02"), ROLLBACK)
         size = len(self.halves()[0].property_bytes)
         half = self.half(more=f"f\x01{'x' * (MAX_BYTES - size)}\x02")

@@ -21,7 +21,7 @@ class CountsTests(TransactionCase):
         return counts
 
     def test_file(self) -> None:
-        """It is the reference's, and only written when something changed."""
+        """It is RocketMQ's, and only written when something changed."""
         counts = self.counts()
         counts.save()
         self.assertFalse(self.rig.disk.exists(PATH))

@@ -97,7 +97,7 @@ class EndTests(TransactionCase):
 
     def test_compressed(self) -> None:
         """A compressed body stays so, and is found by tag, key and its place in order;
-        also in the copy that is asked about, and when it is given up."""
+        also in the copy that is checked back, and when it is discarded."""
         own = "TAGS\x01a\x02KEYS\x01k\x02__SHARDINGKEY\x01s\x02"
         for _ in range(2):
             self.half(zlib.compress(b"paid"), own, sys_flag=PREPARED | COMPRESSED)
@@ -195,7 +195,7 @@ class EndTests(TransactionCase):
         self.assertEqual(self.bodies(), [b"first", b"other"])
 
     def test_lateAfterQuestion(self) -> None:
-        """One that is asked about has a copy; whoever is ended, the first or the copy,
+        """One that is checked back has a copy; whoever is ended, the first or the copy,
         ends both, and the other end changes nothing."""
         first = self.half()
         self.pass_by(ROUND)

@@ -95,7 +95,7 @@ class OpenHalvesTests(SynchronousTestCase):
         self.assertEqual(self.state.outcome(half(11)), OPEN)
 
     def test_givenUp(self) -> None:
-        """What was given up may still be ended."""
+        """What was discarded may still be ended."""
         self.state.mark(11)
         self.assertEqual(self.state.discarded(half(11)), [11])
         self.assertEqual(self.state.outcome(half(11)), DISCARDED)

@@ -27,14 +27,14 @@ class LifeTests(TransactionCase):
         self.assertEqual(self.bodies(), [b"paid"])
 
     def test_rollback(self) -> None:
-        """One that is rolled back is never there, and nobody is asked about it."""
+        """One that is rolled back is never there, and it is not checked back."""
         self.end(self.half(), ROLLBACK)
         self.pass_by(5 * ROUND)
         self.assertEqual((self.bodies(), self.marks()), ([], [b"0"]))
         self.assertEqual(self.questions(), [])
 
     def test_unknown(self) -> None:
-        """One whose producer does not know yet is asked about, and ended by the
+        """One whose producer does not know yet is checked back, and ended by the
         answer to that."""
         self.assertIsNone(self.end(self.half(b"first"), UNKNOWN))
         self.half(b"second")
@@ -47,7 +47,7 @@ class LifeTests(TransactionCase):
         self.assertEqual(self.questions(), [])
 
     def test_neverEnded(self) -> None:
-        """After 15 questions without an answer a message is given up: it is in the
+        """After 15 questions without an answer a message is discarded: it is in the
         topic for those, as it was, and nobody is asked any more."""
         self.half(b"forgotten")
         for _ in range(15):
@@ -66,8 +66,8 @@ class LifeTests(TransactionCase):
         self.assertEqual(self.rig.transactions.checks.discarded, 1)
 
     def test_committedAfterAll(self) -> None:
-        """One that was given up can still be committed, once; it does not count as open
-        any more, and others do."""
+        """A discarded one can still be committed, once; it does not count as open any
+        more, and others do."""
         half = self.half(b"late")
         self.pass_by(17 * ROUND)
         self.half(b"other")
