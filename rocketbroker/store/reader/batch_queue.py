@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.storetools.verify.test_queues -*-
 """One batch queue opened for reading only: its units, and where they end.
 
-The store sheet, section 9.1.
+docs/facts/store.md 9.1.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 # -*- test-case-name: tests.store.reader.test_directory -*-
 """A store's directory opened for reading only, by another process.
 
-For exports without a broker, and beside a running one, ours or the reference's. Nothing
+For exports without a broker, and beside a running one, ours or RocketMQ's. Nothing
 is written, no lock is taken, sizes are taken from the files.
 
 How far can be read: beside a broker of ours, to the position that it has committed in
-its shared words (L{rocketbroker.store.shared_positions}), which are believed only if
-the C{abort} file is the one that belongs to them. Beside the reference's, and in a
+its L{rocketbroker.store.shared_positions}, which are believed only if the C{abort} file
+is the one that belongs to them. Beside RocketMQ's broker, and in a
 directory that nobody uses, as far as queue entries point to whole records: each record
 is checked, with its CRC, before it is handed out. What a crash has left in the log and
 not yet in the queues is not seen; the next start of a broker enters it.

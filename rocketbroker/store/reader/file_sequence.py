@@ -4,7 +4,7 @@ size.
 
 A broker may use them: one that it removes meanwhile is said to be gone.
 
-The store sheet, section 2.
+docs/facts/store.md 2.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ entries lead, is kept before, and told with the offsets.
 from __future__ import annotations
 
 import os
-from typing import TypeAlias, final
+from typing import final
 
 from rocketbroker.records.entries import SIZE
 from rocketbroker.store.consumequeue.batch_queue import FOLDER as BATCHES
@@ -21,9 +21,6 @@ from rocketbroker.storetools.verify.files import raw_queues
 from rocketbroker.storetools.verify.lookup import (
     queues_in,
 )
-
-#: Topic and queue id.
-Queue: TypeAlias = tuple[str, int]
 
 
 def name_of(slot: Slot) -> str:

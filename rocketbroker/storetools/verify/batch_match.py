@@ -9,7 +9,7 @@ Nothing fills the numbers before the first unit, as it does in other queues. Roc
 broker enters again, after a crash, what the end of the log has of a deleted topic; once
 that is made again its queue begins in the middle of what the log has.
 
-The store sheet, section 9.1.
+docs/facts/store.md 9.1.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ class BatchMatching:
 
     @ivar exists: whether the queue has files.
     @ivar unlisted: how many batches have no unit.
-    @ivar latest: the position of the last of them.
     @ivar missing: positions and offsets of the first of them.
     @ivar wrong: units that no batch fits, or not so: where in the queue they stand, the
         position in the log that they say, and what is wrong.
@@ -50,7 +49,6 @@ class BatchMatching:
         self._blob_at = 0
         self._base = 0
         self.unlisted = 0
-        self.latest = -1
         self.missing: list[tuple[int, int]] = []
         self.wrong: list[tuple[int, int, str]] = []
 
@@ -121,7 +119,6 @@ class BatchMatching:
         @param most: so many are kept.
         """
         self.unlisted += 1
-        self.latest = position
         if len(self.missing) < most:
             self.missing.append((position, offset))
 

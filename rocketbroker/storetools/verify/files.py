@@ -260,22 +260,6 @@ class RawQueue:
         position, size, _ = ENTRY.unpack(data if len(data) == SIZE else bytes(SIZE))
         return position, size
 
-    def within(self, first: int, end: int) -> tuple[int, int]:
-        """The offset of the first message that stands in a part of the log, and that
-        behind the last one."""
-        return self._first_at(first), self._first_at(end)
-
-    def _first_at(self, position: int) -> int:
-        low, high = self.start, self.end
-        while low < high:
-            middle = (low + high) // 2
-            at, size = self.place(middle)
-            if at < position or size == FILLED_SIZE:
-                low = middle + 1
-            else:
-                high = middle
-        return low
-
 
 def raw_queues(files: IFiles, root: str) -> list[RawQueue]:
     """All queues that are not of other topics' messages."""

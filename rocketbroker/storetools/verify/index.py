@@ -16,7 +16,7 @@ a crash it drops the file that it was writing, and enters again only what its re
 walks through; no query finds the rest any more. If that file was the first one, nothing
 tells: the index may as well have been turned on later. That is a remark.
 
-The store sheet, sections 12, 15.1 and 15.4.
+docs/facts/store.md 12, 15.1 and 15.4.
 """
 
 from __future__ import annotations

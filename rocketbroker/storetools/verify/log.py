@@ -55,11 +55,11 @@ PIECE: Final = 2 << 20
 _MAGIC: Final = re.compile(rb"\xda\xa3\x20[\xa7\xab]|\xcb\xd4\x31\x94", re.DOTALL)
 
 #: So many of the log's last files are looked through by a start of RocketMQ 4.9, also
-#: after a clean stop; a zero where a record should be ends the log. The store sheet,
-#: section 15.3.
+#: after a clean stop; a zero where a record should be ends the log.
+#: docs/facts/store.md 15.3.
 LAST_FILES: Final = 3
 
-#: Why a record ends the log for the reference, though it is whole.
+#: Why a record ends the log for RocketMQ, though it is whole.
 NO_NUMBER: Final = "a property of it that has to be a number is none"
 
 #: The topic of messages that wait, whose level is a number.
@@ -83,7 +83,7 @@ def is_filler(head: bytes) -> bool:
 
 
 def _filler_size(data: bytes, at: int) -> int:
-    """How long a filler says to be. The reference ends its log before one that says
+    """How long a filler says to be. RocketMQ ends its log before one that says
     more than is left in its file."""
     return int.from_bytes(data[at : at + 4], "big")
 
@@ -167,7 +167,7 @@ class Verification:
                 break
             if self._reader.unread(segments[-1].start, 8):
                 break
-            # Made ahead of the writer, as the reference does.
+            # Made ahead of the writer, as RocketMQ does.
             segments.pop()
         for segment in segments:
             is_last = segment is segments[-1]

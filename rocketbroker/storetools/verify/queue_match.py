@@ -103,7 +103,6 @@ class Matching:
     @ivar end: the offset behind its last entry, when the walk began.
     @ivar next: the offset of the entry that no record has met yet.
     @ivar unlisted: how many records have no entry.
-    @ivar latest: the position of the last of them.
     @ivar missing: positions and offsets of the first of them.
     @ivar codes: tells wrong tag codes from right ones.
     @ivar wrong: wrong tag codes: the offset, what, and where in the extension.
@@ -124,7 +123,6 @@ class Matching:
         "exists",
         "first",
         "last",
-        "latest",
         "missing",
         "next",
         "unlisted",
@@ -148,7 +146,6 @@ class Matching:
         self.next = self.first
         self.dropped = 0
         self.unlisted = 0
-        self.latest = -1
         self.missing: list[tuple[int, int]] = []
         self._blob = b""
         self._at = 0
@@ -228,7 +225,6 @@ class Matching:
         @param most: so many are kept.
         """
         self.unlisted += 1
-        self.latest = position
         if len(self.missing) < most:
             self.missing.append((position, offset))
 

@@ -5,7 +5,7 @@ Ordinary records come many at once (L{rocketbroker.store.commitlog.ordinary}): w
 their entries have to be is compared with what stands in the queue by one comparison of
 bytes. Where that finds a difference, the same records come once more, one by one.
 
-The store sheet, section 7.
+docs/facts/store.md 7.
 """
 
 from __future__ import annotations
@@ -127,7 +127,6 @@ class QueueVerification:
                 self.orphans += len(entries)
                 matching.unlisted += len(entries)
                 matching.last += len(entries)
-                matching.latest = ENTRY.unpack(entries[-1])[0] if entries else -1
             elif first >= matching.end and not self._reader.is_clean:
                 matching.unlisted += len(entries)
                 matching.last += len(entries)
