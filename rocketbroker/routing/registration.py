@@ -114,7 +114,7 @@ class Unregistration:
 class LiveBroker:
     """A live broker.
 
-    @ivar updated_ms: when it last did.
+    @ivar updated_ms: when it last registered or sent a heartbeat.
     @ivar timeout_ms: after which silence it is gone.
     @ivar data_version: of the topics it registered last.
     @ivar channel: the connection of its last registration.
