@@ -12,7 +12,7 @@ import os
 import resource
 import select
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, Final, TypeVar, cast, final
 
 from twisted.internet.defer import Deferred
@@ -41,6 +41,8 @@ from rocketbroker.remoting.hub import Hub
 from rocketbroker.remoting.server import RemotingServer
 from rocketbroker.remoting.turns import Turns
 from rocketbroker.store.message_store import Store
+from rocketbroker.store.reader.takeover import not_taken_over
+from rocketbroker.store.recovery.outcome import RecoveryOutcome
 
 T = TypeVar("T")
 
@@ -135,6 +137,28 @@ def log_settings(log: Logger, settings: BrokerSettings) -> None:
     )
 
 
+def log_recovery(
+    log: Logger, root: str, outcome: RecoveryOutcome, report: Iterable[str]
+) -> None:
+    """Log how the store was opened, and all that an operator should know of it.
+
+    @param report: sentences about faults that were found, and what is not taken over.
+    """
+    log.info(
+        "Opened the store {root} after {stop} in {seconds} s: {records} messages were "
+        "read, the log ends at {end}, {cut} bytes were cut off{where}.",
+        root=root,
+        stop="a clean stop" if outcome.clean else "a crash",
+        seconds=round(outcome.seconds, 3),
+        records=outcome.records,
+        end=outcome.end,
+        cut=outcome.cut_bytes,
+        where=f" at {outcome.cut_position}" if outcome.cut_bytes else "",
+    )
+    for sentence in report:
+        log.warn("Store: {sentence}", sentence=sentence)
+
+
 @final
 class BrokerService(LoggedService):
     """A broker on a reactor.
@@ -143,7 +167,6 @@ class BrokerService(LoggedService):
     @ivar port: where it listens.
     @ivar store: its store.
     @ivar metrics: the port of /metrics.
-    @ivar recovery: what the start of the store did, for the log.
     @ivar ready: fires when name servers know it, or could not be reached.
     """
 
@@ -165,7 +188,7 @@ class BrokerService(LoggedService):
         options = settings.broker
         hub = Hub(reactor) if hasattr(select, "epoll") else Turns()
         self.client = RemotingClient(reactor, settings.client)
-        files = Disk()
+        self._files = files = Disk()
         self.store = store = Store(
             files,
             settings.store,
@@ -198,7 +221,7 @@ class BrokerService(LoggedService):
             PORT_KEY in settings.given,
             broker_site(self.broker, ports, wall_ms, self._in_thread),
         )
-        self.recovery = self._open()
+        self.broker.open()
         try:
             self.broker.listen(self.main, self.vip)
             self.metrics.listen()
@@ -207,22 +230,6 @@ class BrokerService(LoggedService):
                 server.stop()
             store.close()
             raise
-
-    def _open(self) -> dict[str, Any]:
-        """Open the store; what recovery did, for the log."""
-        root = self.settings.store.store_path_root_dir
-        begin = time.monotonic()
-        self.broker.open()
-        recovered = self.store.recovered
-        return {
-            "root": root,
-            "how": "a clean stop" if recovered.clean else "a crash",
-            "messages": recovered.records,
-            "begin": self.store.min_position,
-            "end": recovered.end,
-            "discarded": recovered.cut_bytes,
-            "seconds": round(time.monotonic() - begin, 3),
-        }
 
     def _in_thread(self, function: Callable[[], T], /) -> Deferred[T]:
         """Run C{function} in the reactor's thread pool."""
@@ -233,14 +240,14 @@ class BrokerService(LoggedService):
         """The reactor runs: begin to work."""
         super().startService()  # type: ignore[no-untyped-call]
         log_settings(self._log, self.settings)
-        self._log.info(
-            "Opened the store {root} after {how} in {seconds} s: the log begins at "
-            "{begin} and ends at {end}; {messages} messages were read, {discarded} "
-            "bytes were discarded.",
-            **self.recovery,
+        store, root = self.store, self.settings.store.store_path_root_dir
+        home = self.settings.broker.rocketmq_home or ""
+        log_recovery(
+            self._log,
+            root,
+            store.recovered,
+            [*store.report, *not_taken_over(self._files, root, home)],
         )
-        for sentence in self.store.report:
-            self._log.warn("Recovery: {sentence}", sentence=sentence)
         self._reactor.callWhenRunning(self._start)
 
     def _start(self) -> None:

@@ -111,6 +111,7 @@ class BrokerOptions(KeyedOptions):
         "broker_name": "the name that clients and name servers know this broker by",
         "broker_cluster_name": "the cluster that the broker joins",
         "broker_id": "0, the master",
+        "rocketmq_home": "where a warning looks for rules of ACL 1.0",
         "namesrv_addr": "the name servers, host:port;host:port",
         "broker_ip1": "the address that clients are told",
         "broker_ip2": "the address that slaves are told",

@@ -9,8 +9,8 @@ from typing import Final
 from rocketbroker.config.keyed import KeyedOptions
 from rocketbroker.config.unsupported import BROKER, NAME_SERVER, SERVER
 
-#: A port has two classes of options with this key; only the server's is read.
-PORT_KEY: Final = "listenPort"
+#: Keys of two classes of options, of which only one is read.
+SHARED_KEYS: Final = frozenset({"listenPort", "rocketmqHome"})
 
 #: The keys of the settings that refuse the start.
 REFUSED_KEYS: Final = frozenset(each.key for each in (*SERVER, *BROKER, *NAME_SERVER))
@@ -21,7 +21,7 @@ def keys_without_effect(options: type[KeyedOptions]) -> list[str]:
     return [
         key
         for key, name in options.keys().items()
-        if name not in options.ABOUT and key not in REFUSED_KEYS and key != PORT_KEY
+        if name not in options.ABOUT and key not in REFUSED_KEYS | SHARED_KEYS
     ]
 
 

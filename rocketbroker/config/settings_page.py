@@ -22,6 +22,7 @@ from rocketbroker.config.unsupported import BROKER, NAME_SERVER, SERVER
 #: Defaults that depend on the machine or on other settings, by key.
 DEFAULTS: Final = {
     "brokerName": "the host name",
+    "rocketmqHome": "the environment's ``ROCKETMQ_HOME``",
     "brokerIP1": "``bindAddress``, or the address of the route to other networks",
     "brokerIP2": "as ``brokerIP1``",
     "namesrvAddr": "the environment's ``NAMESRV_ADDR``",

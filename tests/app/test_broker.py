@@ -6,11 +6,52 @@ import io
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
+from twisted.logger import Logger, capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.app.broker import Options, makeService, printed, settings_of
+from rocketbroker.app.broker import (
+    Options,
+    log_recovery,
+    makeService,
+    printed,
+    settings_of,
+)
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import ConfigurationError
+from rocketbroker.store.recovery.outcome import RecoveryOutcome, Trust
+
+
+class RecoveryLinesTests(SynchronousTestCase):
+    """L{log_recovery}."""
+
+    def lines(self, outcome: RecoveryOutcome, *report: str) -> list[str]:
+        """The lines of the log."""
+        with capturedLogs() as events:
+            log_recovery(Logger(), "/store", outcome, report)
+        return [f"{event['log_level'].name}: {formatEvent(event)}" for event in events]
+
+    def test_clean(self) -> None:
+        """After a clean stop one line tells what was read."""
+        outcome = RecoveryOutcome(
+            clean=True, trust=Trust.NONE, end=500, records=3, seconds=0.12345
+        )
+        self.assertEqual(
+            self.lines(outcome),
+            [
+                "info: Opened the store /store after a clean stop in 0.123 s: 3 "
+                "messages were read, the log ends at 500, 0 bytes were cut off."
+            ],
+        )
+
+    def test_crash(self) -> None:
+        """After a crash it also tells what was cut off; warnings follow."""
+        outcome = RecoveryOutcome(
+            clean=False, trust=Trust.NONE, end=500, cut_bytes=20, cut_position=500
+        )
+        opened, warning = self.lines(outcome, "Rules of ACL are not served.")
+        self.assertIn("after a crash in", opened)
+        self.assertIn("20 bytes were cut off at 500.", opened)
+        self.assertEqual(warning, "warn: Store: Rules of ACL are not served.")
 
 
 class SettingsTests(SynchronousTestCase):

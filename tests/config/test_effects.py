@@ -10,8 +10,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.effects import (
-    PORT_KEY,
     REFUSED_KEYS,
+    SHARED_KEYS,
     ignored,
     keys_without_effect,
 )
@@ -45,7 +45,7 @@ class EffectTests(SynchronousTestCase):
             for key, name in options.keys().items():
                 if name in options.ABOUT:
                     self.assertIn(name, read, f"nothing reads {key}: no ABOUT for it")
-                elif key not in REFUSED_KEYS and key != PORT_KEY:
+                elif key not in REFUSED_KEYS | SHARED_KEYS:
                     self.assertNotIn(name, read, f"{key} is read: it needs an ABOUT")
 
     def test_units(self) -> None:
