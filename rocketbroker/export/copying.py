@@ -245,8 +245,8 @@ def write_file(
     try:
         for layout in reader.layouts():
             words = np.empty(layout.size, digest)
-            words["offset"] = layout.front["queueOffset"]
-            words["crc"] = layout.front["bodyCRC"]
+            words["offset"] = layout.front["queue_offset"]
+            words["crc"] = layout.front["body_crc"]
             queue_digest = crc32c(words.tobytes(), queue_digest)
             times = [*times[:1], int(layout.store_ms[0]), int(layout.store_ms[-1])]
             for batch in decoder.batches(layout):

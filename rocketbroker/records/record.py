@@ -1,30 +1,17 @@
 # -*- test-case-name: tests.records.test_record -*-
 """One message as the commit log keeps it, and as a pull brings it.
 
-    ==  ==========================================  =============  ======
-    #   field                                       width          offset
-    ==  ==========================================  =============  ======
-    1   total size, this field included             i32            0
-    2   magic                                       i32            4
-    3   CRC of the body, 31 bits                    i32            8
-    4   queue id                                    i32            12
-    5   flag of the producer                        i32            16
-    6   queue offset                                i64            20
-    7   physical offset                             i64            28
-    8   system flag                                 i32            36
-    9   born time                                   i64            40
-    10  born host: address, port as i32             8 or 20        48
-    11  store time                                  i64            56
-    12  store host                                  8 or 20        64
-    13  reconsume times                             i32            72
-    14  physical offset of the half message         i64            76
-    15  length of the body, body                    i32 + n        84
-    16  length of the topic, topic                  i8 or i16 + n
-    17  length of the properties, properties        i16 + n
-    ==  ==========================================  =============  ======
+The head (L{rocketbroker.records.record_head}) and what follows it:
 
-Offsets are those of two IPv4 hosts; bits of the system flag say otherwise. The topic's
-length has 8 bits in version 1 and 16 in version 2, which the magic tells apart.
+    ==========================================  =============
+    field                                       width
+    ==========================================  =============
+    body                                        n
+    length of the topic, topic                  i8 or i16 + n
+    length of the properties, properties        i16 + n
+    ==========================================  =============
+
+The topic's length has 8 bits in version 1 and 16 in version 2; the magic tells which.
 
 C{docs/facts/store.md} 3 and 15.6.
 """
@@ -44,57 +31,24 @@ from rocketbroker.records.record_head import (
     MAGIC_V1,
     MAGIC_V2,
     MAX_V1_TOPIC_BYTES,
+    head_struct,
 )
 
-#: All before the born host.
-HEAD: Final = struct.Struct(
-    ">"
-    "i"  # total size
-    "i"  # magic
-    "i"  # CRC of the body
-    "i"  # queue id
-    "i"  # flag
-    "q"  # queue offset
-    "q"  # physical offset
-    "i"  # system flag
-    "q"  # born time
-)
-
-#: All before the body, with two IPv4 hosts.
-HEAD_V4: Final = struct.Struct(
-    ">"
-    "i"  # total size
-    "i"  # magic
-    "i"  # CRC of the body
-    "i"  # queue id
-    "i"  # flag
-    "q"  # queue offset
-    "q"  # physical offset
-    "i"  # system flag
-    "q"  # born time
-    "8s"  # born host
-    "q"  # store time
-    "8s"  # store host
-    "i"  # reconsume times
-    "q"  # physical offset of the half message
-    "i"  # length of the body
-)
-
-#: Behind the store host.
-TAIL: Final = struct.Struct(
-    ">"
-    "i"  # reconsume times
-    "q"  # physical offset of the half message
-    "i"  # length of the body
-)
+#: All before the body, by the host bits of the system flag.
+_HEADS: Final = {
+    flags: head_struct(flags)
+    for flags in (
+        0,
+        sysflags.BORN_HOST_V6,
+        sysflags.STORE_HOST_V6,
+        sysflags.HOST_MASK,
+    )
+}
+_HEAD_V4: Final = _HEADS[0]
 
 I16: Final = struct.Struct(">h")
 I32: Final = struct.Struct(">i")
-I64: Final = struct.Struct(">q")
 SIZE_AND_MAGIC: Final = struct.Struct(">ii")
-
-#: Where the physical offset stands.
-POSITION_AT: Final = 28
 
 #: The property with the CRC of the whole record: name, 0x01, ten digits, 0x02.
 CRC_PROPERTY_SIZE: Final = 20
@@ -154,7 +108,7 @@ def encode(
     size = record_size(
         len(body), topic_size, len(properties), len(born_host), len(store_host)
     )
-    head = HEAD.pack(
+    head = _HEADS[sys_flag & sysflags.HOST_MASK].pack(
         size,
         magic,
         crc32(body) & 0x7FFFFFFF,
@@ -164,14 +118,16 @@ def encode(
         position,
         sys_flag,
         born_ms,
+        born_host,
+        store_ms,
+        store_host,
+        reconsume_times,
+        prepared_offset,
+        len(body),
     )
     record = b"".join(
         (
             head,
-            born_host,
-            I64.pack(store_ms),
-            store_host,
-            TAIL.pack(reconsume_times, prepared_offset, len(body)),
             body,
             topic_length,
             topic,
@@ -413,16 +369,20 @@ def decode(data: bytes, start: int = 0) -> StoredMessage:
         reconsume_times,
         prepared_offset,
         body_size,
-    ) = HEAD_V4.unpack_from(data, start)
+    ) = _HEAD_V4.unpack_from(data, start)
     end = start + size
     if not LEAST_SIZE <= size <= limit - start:
         raise Malformed(f"a record that claims {size} of {limit - start} bytes")
     if magic not in (MAGIC_V1, MAGIC_V2):
         raise Malformed(f"a record with magic {magic & 0xFFFFFFFF:08x}")
-    at = start + 88
+    at = start + _HEAD_V4.size
     if sys_flag & sysflags.HOST_MASK:
-        born_host, store_ms, store_host, at = _long_hosts(data, start, end, sys_flag)
-        reconsume_times, prepared_offset, body_size = TAIL.unpack_from(data, at - 16)
+        head = _HEADS[sys_flag & sysflags.HOST_MASK]
+        at = start + head.size
+        if at > end:
+            raise Malformed(f"a record of {size} bytes with IPv6 hosts")
+        born_host, store_ms, store_host, *rest = head.unpack_from(data, start)[9:]
+        reconsume_times, prepared_offset, body_size = rest
     body_end = at + max(body_size, 0)
     topic_at = body_end + (2 if magic == MAGIC_V2 else 1)
     if topic_at + 2 > end:
@@ -457,23 +417,6 @@ def decode(data: bytes, start: int = 0) -> StoredMessage:
         prepared_offset,
         data[topic_end + 2 : end],
     )
-
-
-def _long_hosts(
-    data: bytes, start: int, end: int, sys_flag: int
-) -> tuple[bytes, int, bytes, int]:
-    """Born host, store time, store host, and where the body starts."""
-    born_size = 20 if sys_flag & sysflags.BORN_HOST_V6 else 8
-    store_size = 20 if sys_flag & sysflags.STORE_HOST_V6 else 8
-    at = start + HEAD.size
-    if at + born_size + 8 + store_size + TAIL.size > end:
-        raise Malformed(f"a record of {end - start} bytes with IPv6 hosts")
-    born_host = data[at : at + born_size]
-    at += born_size
-    store_ms = I64.unpack_from(data, at)[0]
-    at += 8
-    store_host = data[at : at + store_size]
-    return born_host, store_ms, store_host, at + store_size + TAIL.size
 
 
 def decode_all(data: bytes) -> Iterator[StoredMessage]:

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection
-from typing import Final
+from typing import Final, NamedTuple
 
 from rocketbroker.records.hosts import V4_SIZE, V6_SIZE
 from rocketbroker.records.sysflags import BORN_HOST_V6, STORE_HOST_V6
@@ -98,3 +98,26 @@ def offset_of(field: str) -> int:
     names = list(FIELDS)
     before = names[: names.index(field)]
     return struct.calcsize(">" + "".join(FIELDS[name] for name in before))
+
+
+class RecordHead(NamedTuple):
+    """What a record in the log says of itself, but for its body.
+
+    @ivar position: its physical offset.
+    @ivar size: its bytes.
+    @ivar topic: the topic.
+    @ivar queue_id: the number of the queue.
+    @ivar queue_offset: its offset there.
+    @ivar sys_flag: see L{rocketbroker.records.sysflags}.
+    @ivar store_ms: when it was stored.
+    @ivar properties: the properties string.
+    """
+
+    position: int
+    size: int
+    topic: bytes
+    queue_id: int
+    queue_offset: int
+    sys_flag: int
+    store_ms: int
+    properties: bytes

@@ -103,7 +103,7 @@ class Decoder:
             batch queues do: the ranges of offsets that splits have would give some of
             them twice.
         """
-        if layout.size and (layout.front["sysFlag"] & INNER_BATCH).any():
+        if layout.size and (layout.front["sys_flag"] & INNER_BATCH).any():
             raise ConfigurationError(
                 "a topic with batch queues (queue.type=BatchCQ) cannot be read: its "
                 "records hold several messages each"
@@ -116,7 +116,7 @@ class Decoder:
     def _parts(self, layout: Layout) -> Iterator[tuple[Layout, dict[int, bytes]]]:
         if layout.size == 0:
             return
-        flags = layout.front["sysFlag"]
+        flags = layout.front["sys_flag"]
         if not self._decompress or not (flags & COMPRESSED).any():
             yield layout, {}
             return
@@ -194,7 +194,7 @@ def bodies(rows: Rows) -> Any:
 
 def system_flags(rows: Rows) -> Any:
     """The system flag of each; decompressed bodies are no longer compressed."""
-    flags = rows.layout.front["sysFlag"].astype(np.int32)
+    flags = rows.layout.front["sys_flag"].astype(np.int32)
     if rows.plain:
         flags[list(rows.plain)] &= ~COMPRESSED
     return pa.array(flags)
@@ -222,7 +222,7 @@ def message_ids(rows: Rows) -> Any:
 
 def offset_ids(layout: Layout) -> Any:
     """The offset id of each: store host and physical offset in hex."""
-    positions = layout.front["commitLogOffset"]
+    positions = layout.front["position"]
     if layout.store_v6.any():
         found = [
             ids.offset_id(host, position)
@@ -296,12 +296,10 @@ def later(name: str, kind: type[np.signedinteger[Any]]) -> Callable[[Rows], Any]
 MAKERS: Final[dict[str, Callable[[Rows], Any]]] = {
     "topic": topics,
     "brokerName": lambda rows: pa.repeat(rows.broker, rows.layout.size),
-    "queueId": fixed("queueId", np.int32),
-    "queueOffset": fixed("queueOffset", np.int64),
+    "queueId": fixed("queue_id", np.int32),
+    "queueOffset": fixed("queue_offset", np.int64),
     "storeTimestamp": lambda rows: times(rows.layout.store_ms),
-    "bornTimestamp": lambda rows: times(
-        rows.layout.front["bornTimestamp"].astype(np.int64)
-    ),
+    "bornTimestamp": lambda rows: times(rows.layout.front["born_ms"].astype(np.int64)),
     "tags": lambda rows: rows.properties.single[properties.TAGS],
     "keys": keys,
     "msgId": message_ids,
@@ -315,14 +313,14 @@ MAKERS: Final[dict[str, Callable[[Rows], Any]]] = {
     ),
     "flag": fixed("flag", np.int32),
     "sysFlag": system_flags,
-    "reconsumeTimes": later("reconsumeTimes", np.int32),
-    "preparedTransactionOffset": later("preparedTransactionOffset", np.int64),
-    "commitLogOffset": fixed("commitLogOffset", np.int64),
-    "bodyCRC": fixed("bodyCRC", np.int32),
+    "reconsumeTimes": later("reconsume_times", np.int32),
+    "preparedTransactionOffset": later("prepared_offset", np.int64),
+    "commitLogOffset": fixed("position", np.int64),
+    "bodyCRC": fixed("body_crc", np.int32),
     "key": lambda rows: rows.properties.single[properties.KEYS].cast(pa.binary()),
     "value": bodies,
-    "partition": fixed("queueId", np.int32),
-    "offset": fixed("queueOffset", np.int64),
+    "partition": fixed("queue_id", np.int32),
+    "offset": fixed("queue_offset", np.int64),
     "timestamp": lambda rows: times(rows.layout.store_ms),
     "headers": headers,
 }

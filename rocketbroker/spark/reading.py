@@ -83,7 +83,7 @@ class RangeReader:
     ) -> Iterator[Layout]:
         """The records of these offsets, seen to be what they must be."""
         layout = lay_out(b"".join(gathered))
-        offsets = layout.front["queueOffset"].astype(np.int64)
+        offsets = layout.front["queue_offset"].astype(np.int64)
         low, high = np.searchsorted(offsets, (start, until)).tolist()
         if (low, high) != (0, layout.size):
             layout, offsets = layout.rows(low, high), offsets[low:high]
@@ -106,7 +106,7 @@ class RangeReader:
             return
         topic = np.frombuffer(queue.topic.encode("utf-8"), np.uint8)
         starts, ends = layout.cuts[2::CUTS], layout.cuts[3::CUTS]
-        if (layout.front["queueId"] != queue.queue_id).any() or (
+        if (layout.front["queue_id"] != queue.queue_id).any() or (
             ends - starts != len(topic)
         ).any():
             raise CountMismatch(f"messages of another queue in {self._wanted}")

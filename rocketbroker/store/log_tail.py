@@ -14,8 +14,9 @@ from typing import final
 
 from zope.interface import classImplements
 
+from rocketbroker.records.record_head import RecordHead
 from rocketbroker.store.commitlog.resync import Resync
-from rocketbroker.store.commitlog.scanner import Found, Scan, tag_code_of
+from rocketbroker.store.commitlog.scanner import Scan, tag_code_of
 from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.dispatched_record import DispatchedRecord, ILogTail
 from rocketbroker.store.shared_positions import (
@@ -38,7 +39,7 @@ class LogTail:
         self._segments = segments
         self._positions = positions
         self._scan: Scan | None = None
-        self._walk: Iterator[Found] = iter(())
+        self._walk: Iterator[RecordHead] = iter(())
 
     def take(self, most: int) -> list[DispatchedRecord]:
         """See L{ILogTail.take}."""
@@ -76,7 +77,7 @@ class LogTail:
         self._scan = None
 
 
-def dispatched(found: Found) -> DispatchedRecord:
+def dispatched(found: RecordHead) -> DispatchedRecord:
     """What a follower sees of a record that was read."""
     position, size, topic, queue_id, offset, sys_flag, store_ms, properties = found
     return DispatchedRecord(

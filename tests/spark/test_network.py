@@ -42,7 +42,7 @@ class NetworkTests(SynchronousTestCase):
         return [
             offset
             for layout in reader.layouts()
-            for offset in layout.front["queueOffset"].tolist()
+            for offset in layout.front["queue_offset"].tolist()
         ]
 
     def drop(self, count: int) -> None:

@@ -47,7 +47,7 @@ class OfflineTests(SynchronousTestCase):
         return [
             offset
             for layout in reader.layouts()
-            for offset in layout.front["queueOffset"].tolist()
+            for offset in layout.front["queue_offset"].tolist()
         ]
 
     def test_queues(self) -> None:

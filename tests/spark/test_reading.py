@@ -35,7 +35,7 @@ class ReadingTests(SynchronousTestCase):
         return [
             offset
             for layout in reader.layouts()
-            for offset in layout.front["queueOffset"].tolist()
+            for offset in layout.front["queue_offset"].tolist()
         ]
 
     def test_whole(self) -> None:

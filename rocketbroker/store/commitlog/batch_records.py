@@ -19,6 +19,7 @@ from typing import Final
 
 from rocketbroker.records import names, properties
 from rocketbroker.records.queueunits import MAX_MESSAGES
+from rocketbroker.records.record_head import RecordHead
 from rocketbroker.records.sysflags import (
     INNER_BATCH,
     TRANSACTION_MASK,
@@ -26,7 +27,6 @@ from rocketbroker.records.sysflags import (
 )
 from rocketbroker.store.commitlog.encoder import HOST_V4, HOST_V6, MAX_PROPERTIES
 from rocketbroker.store.commitlog.record_crc import split_room
-from rocketbroker.store.commitlog.scanner import Found
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.interfaces import (
     MESSAGE_ILLEGAL,
@@ -167,10 +167,14 @@ def lmqs_of(topic: bytes, found: bytes) -> list[tuple[bytes, int]]:
     ]
 
 
-def place_of(found: Found) -> tuple[int, int] | None:
+def place_of(found: RecordHead) -> tuple[int, int] | None:
     """Where a record says that it stands in a batch queue: its first offset and its
     number of messages, one for all but inner batches; None if it does not say it."""
-    return batch_of(found[7]) if found[5] & INNER_BATCH else (found[4], 1)
+    return (
+        batch_of(found.properties)
+        if found.sys_flag & INNER_BATCH
+        else (found.queue_offset, 1)
+    )
 
 
 def batch_of(found: bytes) -> tuple[int, int] | None:

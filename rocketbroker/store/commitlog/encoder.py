@@ -6,28 +6,7 @@ else uses. Here some hundred records are made in one go: one precompiled pack of
 fields up to the body's length for each, and one join for all. A function call and a
 value object for each record would cost as much again.
 
-    ======  ===========================  =======
-    offset  field                        width
-    ======  ===========================  =======
-    0       total size                   i32
-    4       magic                        i32
-    8       CRC of the body              i32
-    12      queue id                     i32
-    16      flag                         i32
-    20      queue offset                 i64
-    28      physical offset              i64
-    36      system flag                  i32
-    40      born time stamp              i64
-    48      born host                    8 / 20
-    56      store time stamp             i64
-    64      store host                   8 / 20
-    72      reconsume times              i32
-    76      prepared transaction offset  i64
-    84      length of the body           i32
-    88      body, topic, properties
-    ======  ===========================  =======
-
-The store sheet, section 3.
+The fields of the head: L{rocketbroker.records.record_head}.
 """
 
 from __future__ import annotations
@@ -37,7 +16,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 from zlib import crc32
 
-from rocketbroker.records.sysflags import BORN_HOST_V6, STORE_HOST_V6
+from rocketbroker.records.record_head import head_struct
+from rocketbroker.records.sysflags import BORN_HOST_V6, HOST_MASK, STORE_HOST_V6
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.interfaces import Draft, Placed
 
@@ -63,15 +43,10 @@ MAX_PROPERTIES: Final = 32767
 _LENGTHS: Final = [size.to_bytes(2, "big") for size in range(1024)]
 
 
-def head(born_host: int, store_host: int) -> struct.Struct:
-    """The fields of a record up to the length of the body."""
-    return struct.Struct(f">iiiiiqqiq{born_host}sq{store_host}siqi")
-
-
+#: The fields up to the body, by whether the born host and the store host are IPv6.
 _HEADS: Final = {
-    (born, store): head(born, store).pack
-    for born in (HOST_V4, HOST_V6)
-    for store in (HOST_V4, HOST_V6)
+    flags: head_struct(flags).pack
+    for flags in (0, BORN_HOST_V6, STORE_HOST_V6, HOST_MASK)
 }
 
 
@@ -84,10 +59,10 @@ def encode(drafts: Sequence[Draft], store_ms: int, store_host: bytes) -> list[by
     add = pieces.extend
     crc = crc32
     lengths = _LENGTHS
-    pack = pack_v4 = _HEADS[HOST_V4, len(store_host)]
-    pack_v6 = _HEADS[HOST_V6, len(store_host)]
     host_flag = flag_v4 = STORE_HOST_V6 if len(store_host) == HOST_V6 else 0
     flag_v6 = flag_v4 | BORN_HOST_V6
+    pack = pack_v4 = _HEADS[flag_v4]
+    pack_v6 = _HEADS[flag_v6]
     for draft in drafts:
         queue = draft.queue
         assert type(queue) is Queue

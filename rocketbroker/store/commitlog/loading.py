@@ -39,9 +39,9 @@ from rocketbroker.errors import StoreError
 from rocketbroker.files.blocks import UNREADABLE
 from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.files.obstacles import clear_for_file, is_no_file
-from rocketbroker.records.record_head import MAGIC_BLANK
+from rocketbroker.records.record_head import LEAST_SIZE, MAGIC_BLANK
 from rocketbroker.store.commitlog.encoder import FILLER, FILLER_BYTES
-from rocketbroker.store.commitlog.scanner import SMALLEST, Blank, Broken, parse
+from rocketbroker.store.commitlog.scanner import Blank, Broken, parse
 from rocketbroker.store.commitlog.segments import Missing, Segment, Segments
 from rocketbroker.store.file_names import position_of_name
 from rocketbroker.store.quarantine import set_aside
@@ -225,7 +225,7 @@ def _time(files: IFiles, path: str, start: int, size: int) -> int:
     try:
         head = file.pread(FILLER_BYTES, 0)
         said = int.from_bytes(head[:4], "big")
-        if SMALLEST <= said <= size:
+        if LEAST_SIZE <= said <= size:
             return parse(file.pread(said, 0), 0, start, True)[6]
     except (Blank, Broken):
         pass

@@ -12,7 +12,6 @@ means, and the exact way looks at it.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from typing import Final, TypeAlias, final
 from zlib import crc32
@@ -23,26 +22,26 @@ from rocketbroker.records.record import (
     CRC_PROPERTY_SIZE,
     is_crc_property_right,
 )
-from rocketbroker.records.record_head import MAGIC_V1
+from rocketbroker.records.record_head import MAGIC_V1, head_struct
 from rocketbroker.records.sysflags import HOST_MASK, INNER_BATCH, TRANSACTION_PREPARED
 from rocketbroker.store.commitlog.scanner import tag_code_of
 
-#: What decides whether a record is ordinary, of its head as L{records.record} has it.
-_HEAD: Final = struct.Struct(
-    ">"
-    "i"  # total size
-    "i"  # magic
-    "i"  # CRC of the body
-    "i"  # queue id
-    "4x"  # flag
-    "q"  # queue offset
-    "q"  # physical offset
-    "i"  # system flag
-    "44x"  # times, hosts, reconsume times, prepared transaction offset
-    "i"  # length of the body
+#: What decides whether a record is ordinary.
+_HEAD: Final = head_struct(
+    0,
+    (
+        "size",
+        "magic",
+        "body_crc",
+        "queue_id",
+        "queue_offset",
+        "position",
+        "sys_flag",
+        "body_size",
+    ),
 )
 _HEAD_BYTES: Final = _HEAD.size
-_STORE_TIME: Final = struct.Struct(">56xq")
+_STORE_TIME: Final = head_struct(0, ("store_ms",))
 
 #: The lengths of a topic and of properties: one byte and two.
 _LENGTHS: Final = 3

@@ -30,9 +30,9 @@ import re
 from collections.abc import Iterator
 from typing import Final, final
 
-from rocketbroker.records.record_head import MAGIC_BLANK
+from rocketbroker.records.record_head import LEAST_SIZE, MAGIC_BLANK, offset_of
 from rocketbroker.store.commitlog.encoder import FILLER, FILLER_BYTES
-from rocketbroker.store.commitlog.scanner import SMALLEST, whole_record
+from rocketbroker.store.commitlog.scanner import whole_record
 from rocketbroker.store.commitlog.segments import Segment, Segments
 
 #: So many bytes of a segment are searched. The largest record of the default settings
@@ -48,7 +48,7 @@ CORRECTED_MS: Final = 500
 
 #: The magic number is so far behind the start of a record, and the position.
 MAGIC_AT: Final = 4
-POSITION_AT: Final = 28
+POSITION_AT: Final = offset_of("position")
 
 _MAGIC: Final = re.compile(rb"\xda\xa3\x20[\xa7\xab]")
 
@@ -75,7 +75,7 @@ class Resync:
             return -1
         at = position - segment.start
         said = int.from_bytes(self._segments.around_bad(segment, 4, at), "big")
-        if said >= SMALLEST and self._is_whole(position + said):
+        if said >= LEAST_SIZE and self._is_whole(position + said):
             return position + said
         found = self._search(segment, position + 1)
         following = self._segments.find(segment.end)
@@ -125,4 +125,4 @@ class Resync:
         if int.from_bytes(head[POSITION_AT:], "big") != position:
             return False
         found = whole_record(self._segments, position, size)
-        return found is not None and found[6] >= self._since_ms - CORRECTED_MS
+        return found is not None and found.store_ms >= self._since_ms - CORRECTED_MS

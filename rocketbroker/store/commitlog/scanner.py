@@ -13,22 +13,25 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from typing import Final, TypeAlias, final
+from typing import Final, final
 from zlib import crc32
 
 from rocketbroker.records.entries import SIZE as ENTRY_BYTES
 from rocketbroker.records.hashing import tag_code
 from rocketbroker.records.record import is_crc_property_right
-from rocketbroker.records.record_head import MAGIC_BLANK, MAGIC_V1, MAGIC_V2
+from rocketbroker.records.record_head import (
+    LEAST_SIZE,
+    MAGIC_BLANK,
+    MAGIC_V1,
+    MAGIC_V2,
+    RecordHead,
+    head_struct,
+)
 from rocketbroker.records.sysflags import BORN_HOST_V6, HOST_MASK, STORE_HOST_V6
-from rocketbroker.store.commitlog.encoder import HOST_V4, HOST_V6
 from rocketbroker.store.commitlog.segments import Segment, Segments
 
 #: How much is read at once; a record larger than this is read by itself.
 PIECE: Final = 1 << 20
-
-#: The smallest record: no body, no topic, no properties.
-SMALLEST: Final = 91
 
 #: No message has a higher number in its queue: its entry could not be found by it.
 MOST_OFFSET: Final = (1 << 63) // ENTRY_BYTES - 1
@@ -42,38 +45,30 @@ RECORD_CRC: Final = 2
 #: Why a walk ends where nobody has written yet.
 NOTHING: Final = "nothing was written"
 
-#: What is of interest in the head of a record with hosts of 4 and of 16 bytes.
+#: What is of interest in the head of a record, by the host bits of its system flag.
 _HEADS: Final = {
-    flags: struct.Struct(
-        ">"
-        "i"  # total size
-        "i"  # magic
-        "i"  # CRC of the body
-        "i"  # queue id
-        "4x"  # flag
-        "q"  # queue offset
-        "q"  # physical offset
-        "i"  # system flag
-        "8x"  # born time stamp
-        f"{HOST_V6 if flags & BORN_HOST_V6 else HOST_V4}x"
-        "q"  # store time stamp
-        f"{HOST_V6 if flags & STORE_HOST_V6 else HOST_V4}x"
-        "4x"  # reconsume times
-        "8x"  # prepared transaction offset
-        "i"  # length of the body
+    flags: head_struct(
+        flags,
+        (
+            "size",
+            "magic",
+            "body_crc",
+            "queue_id",
+            "queue_offset",
+            "position",
+            "sys_flag",
+            "store_ms",
+            "body_size",
+        ),
     )
     for flags in (0, BORN_HOST_V6, STORE_HOST_V6, HOST_MASK)
 }
-HEAD_V4: Final = _HEADS[0]
+_HEAD_V4: Final = _HEADS[0]
+_HEAD_BYTES: Final = _HEAD_V4.size
 _INT: Final = struct.Struct(">i")
-_SYS_FLAG_AT: Final = 36
-_HEAD_BYTES: Final = 88
-assert HEAD_V4.size == _HEAD_BYTES
 
-#: What is told of a record: position, size, topic, queue id, queue offset, system flag,
-#: store time, properties. A plain tuple: recovery makes millions of them.
-Found: TypeAlias = tuple[int, int, bytes, int, int, int, int, bytes]
-
+#: Makes a L{RecordHead} of a tuple, in a fifth of the time that calling it takes.
+_head_of: Final = tuple.__new__
 
 #: The codes of tags as they stand in properties; so many are remembered.
 codes: Final[dict[bytes, int]] = {}
@@ -108,7 +103,7 @@ class Blank(Exception):
     """The rest of the segment is a filler."""
 
 
-def parse(data: bytes, at: int, position: int, check_crc: int) -> Found:
+def parse(data: bytes, at: int, position: int, check_crc: int) -> RecordHead:
     """The record at C{data[at:]}, which is in the log at C{position}.
 
     @param check_crc: L{NO_CRC}, L{BODY_CRC} or L{RECORD_CRC}.
@@ -116,9 +111,9 @@ def parse(data: bytes, at: int, position: int, check_crc: int) -> Found:
     @raise Broken: it is not whole, or no record.
     """
     left = len(data) - at
-    if left < SMALLEST:
+    if left < LEAST_SIZE:
         raise _why_short(data, at)
-    fields = HEAD_V4.unpack_from(data, at)
+    fields = _HEAD_V4.unpack_from(data, at)
     size, magic, crc, queue_id, queue_offset, said, sys_flag, store_ms, length = fields
     body = at + _HEAD_BYTES
     if sys_flag & HOST_MASK:
@@ -131,7 +126,7 @@ def parse(data: bytes, at: int, position: int, check_crc: int) -> Found:
         body = at + head.size
     if magic != MAGIC_V1 and magic != MAGIC_V2:
         raise _why_short(data, at)
-    if size < SMALLEST or size > left:
+    if size < LEAST_SIZE or size > left:
         raise Broken(f"its size is {size}")
     if said != position:
         raise Broken(f"it says that it stands at {said}")
@@ -156,15 +151,18 @@ def parse(data: bytes, at: int, position: int, check_crc: int) -> Found:
         raise Broken("its lengths do not add up")
     if check_crc == RECORD_CRC and not is_crc_property_right(data, at, end):
         raise Broken("its own CRC is another")
-    return (
-        position,
-        size,
-        data[topic:topic_end],
-        queue_id,
-        queue_offset,
-        sys_flag,
-        store_ms,
-        data[properties:end],
+    return _head_of(
+        RecordHead,
+        (
+            position,
+            size,
+            data[topic:topic_end],
+            queue_id,
+            queue_offset,
+            sys_flag,
+            store_ms,
+            data[properties:end],
+        ),
     )
 
 
@@ -183,7 +181,7 @@ def _why_short(data: bytes, at: int) -> Exception:
 
 def checked(
     data: bytes, at: int, position: int, size: int, check_crc: bool
-) -> tuple[bytes, Found]:
+) -> tuple[bytes, RecordHead]:
     """The record of an entry, and what it says.
 
     @raise Broken: it is none, or of another size.
@@ -192,19 +190,19 @@ def checked(
         found = parse(data, at, position, check_crc)
     except Blank:
         raise Broken("the segment ends there") from None
-    if found[1] != size:
-        raise Broken(f"it has {found[1]} bytes and its entry says {size}")
+    if found.size != size:
+        raise Broken(f"it has {found.size} bytes and its entry says {size}")
     return data[at : at + size], found
 
 
-def whole_record(segments: Segments, position: int, size: int) -> Found | None:
+def whole_record(segments: Segments, position: int, size: int) -> RecordHead | None:
     """I{Blocking.} The record that stands at a position, if it is whole.
 
     @param size: so many bytes it may have at most.
     @raise OSError: the disk is bad.
     """
     segment = segments.find(position)
-    if segment is None or not SMALLEST <= size <= segment.end - position:
+    if segment is None or not LEAST_SIZE <= size <= segment.end - position:
         return None
     data, refused = segments.before_bad(segment, size, position - segment.start)
     if refused:
@@ -245,7 +243,7 @@ class Scan:
         self.broken = ""
         self.is_refused = False
 
-    def __iter__(self) -> Iterator[Found]:
+    def __iter__(self) -> Iterator[RecordHead]:
         """The records, until the end or the first that is broken."""
         while self.position < self._end and not self.broken:
             segment = self._segments.find(self.position)
@@ -254,7 +252,7 @@ class Scan:
                 return
             yield from self._segment(segment)
 
-    def _segment(self, segment: Segment) -> Iterator[Found]:
+    def _segment(self, segment: Segment) -> Iterator[RecordHead]:
         end = min(self._end, segment.end)
         wanted = PIECE
         while self.position < end:
@@ -277,12 +275,12 @@ class Scan:
                 return
             if self.position == start:
                 # Not even one fits: read that one alone, if it says a size that can be.
-                wanted = max(SMALLEST, _INT.unpack_from(data)[0])
+                wanted = max(LEAST_SIZE, _INT.unpack_from(data)[0])
                 if wanted <= size or wanted > end - start:
                     self.broken = f"its size is {wanted}"
                     return
 
-    def _piece(self, data: bytes, start: int, more: bool) -> Iterator[Found]:
+    def _piece(self, data: bytes, start: int, more: bool) -> Iterator[RecordHead]:
         """The records of one piece, but for one that only the next holds whole."""
         at = 0
         size = len(data)
@@ -298,7 +296,7 @@ class Scan:
                 if more and _is_cut(data, at) and str(error) != NOTHING:
                     return
                 raise
-            at += found[1]
+            at += found.size
             self.position = start + at
             yield found
 
@@ -306,4 +304,4 @@ class Scan:
 def _is_cut(data: bytes, at: int) -> bool:
     """Whether the record there may only be longer than what was read."""
     left = len(data) - at
-    return left < SMALLEST or _INT.unpack_from(data, at)[0] > left
+    return left < LEAST_SIZE or _INT.unpack_from(data, at)[0] > left

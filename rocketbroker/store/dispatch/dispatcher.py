@@ -21,10 +21,11 @@ from typing import Final, final
 from rocketbroker.records.entries import ENTRY, FILLED_SIZE
 from rocketbroker.records.names import SCHEDULE_TOPIC_BYTES
 from rocketbroker.records.queueunits import BatchUnit
+from rocketbroker.records.record_head import RecordHead
 from rocketbroker.records.sysflags import INNER_BATCH
 from rocketbroker.store.commitlog.batch_records import LMQ_MARK, lmqs_of, place_of
 from rocketbroker.store.commitlog.resync import Resync
-from rocketbroker.store.commitlog.scanner import Found, Scan, tag_code_of
+from rocketbroker.store.commitlog.scanner import Scan, tag_code_of
 from rocketbroker.store.commitlog.writer import CommitLog, Hint
 from rocketbroker.store.consumequeue.batch_queue import BatchUnits
 from rocketbroker.store.consumequeue.extension import BitMaps
@@ -191,7 +192,7 @@ class Dispatcher:
         store_ms = self.dispatched_ms
         for count, found in enumerate(scan, 1):
             self.add(found)
-            store_ms = found[6]
+            store_ms = found.store_ms
             if count >= most:
                 break
         if scan.broken:
@@ -206,7 +207,7 @@ class Dispatcher:
             return behind, store_ms
         return min(scan.position, end), store_ms
 
-    def add(self, found: Found) -> None:
+    def add(self, found: RecordHead) -> None:
         """Collect the entry of one record that was read."""
         position, size, topic, queue_id, offset, sys_flag, _, properties = found
         if sys_flag & 12 in (4, 12):
@@ -257,7 +258,7 @@ class Dispatcher:
         queue.pending_codes.append(code)
         queue.pending_end = position + size
 
-    def _add_batch(self, queue: Queue, found: Found) -> None:
+    def _add_batch(self, queue: Queue, found: RecordHead) -> None:
         """Collect the unit of an inner batch, or of a message alone in a batch queue.
 
         The latter comes of the reference: it stores single messages of such a topic,
@@ -275,7 +276,7 @@ class Dispatcher:
             self._add_unit_of(queue, batch, each, place_of(each) or place)
 
     def _add_unit_of(
-        self, queue: Queue, batch: BatchUnits, found: Found, place: tuple[int, int]
+        self, queue: Queue, batch: BatchUnits, found: RecordHead, place: tuple[int, int]
     ) -> None:
         """Collect a unit.
 
@@ -300,7 +301,7 @@ class Dispatcher:
         queue.pending_codes.append(code)
         queue.pending_end = position + size
 
-    def _add_lmqs(self, found: Found) -> None:
+    def _add_lmqs(self, found: RecordHead) -> None:
         """Collect the entries of a message in its light queues.
 
         A queue is never cut because of a number that a message says: an older one is
@@ -343,14 +344,14 @@ class Dispatcher:
             return at, 0, 0
         return replay(data, at, start, check_crc, self._known, self._touched)
 
-    def _code(self, found: Found) -> int:
+    def _code(self, found: RecordHead) -> int:
         _, _, topic, _, _, _, ms, properties = found
         code = None
         if topic == SCHEDULE_TOPIC_BYTES:
             code = delivery_ms(properties, ms, self._levels)
         return tag_code_of(properties) if code is None else code
 
-    def place(self, queue: Queue, offset: int, what: Found | bytes) -> None:
+    def place(self, queue: Queue, offset: int, what: RecordHead | bytes) -> None:
         """Collect an entry, or that of a record, for a certain place."""
         pending = queue.pending
         if pending and offset != queue.pending_offset + len(pending):
@@ -374,7 +375,7 @@ class Dispatcher:
         queue.pending_codes.append(code)
         queue.pending_end = position + size
 
-    def _add_unit(self, queue: Queue, code: int, found: Found) -> None:
+    def _add_unit(self, queue: Queue, code: int, found: RecordHead) -> None:
         """Collect what the extension of a queue has of a record."""
         if self.extends and queue.extension is not None:
             _, _, topic, _, _, _, ms, properties = found

@@ -32,8 +32,9 @@ from typing import Final, TypeAlias, final
 
 from rocketbroker.records.entries import ENTRY, FILLED, FILLED_SIZE, SIZE
 from rocketbroker.records.queueunits import decode_batch
+from rocketbroker.records.record_head import LEAST_SIZE, RecordHead
 from rocketbroker.store.commitlog.batch_records import place_of
-from rocketbroker.store.commitlog.scanner import SMALLEST, Found, whole_record
+from rocketbroker.store.commitlog.scanner import whole_record
 from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.corruption_log import CorruptionLog
@@ -42,7 +43,7 @@ from rocketbroker.store.corruption_log import CorruptionLog
 NOTHING: Final = bytes(SIZE)
 
 #: An offset, and the record that stands there, or only its entry.
-Placed: TypeAlias = tuple[int, Found | bytes]
+Placed: TypeAlias = tuple[int, RecordHead | bytes]
 
 
 @final
@@ -57,8 +58,8 @@ class OffsetSequence:
     def __init__(self, segments: Segments, corruption_log: CorruptionLog) -> None:
         self._segments = segments
         self._corruption_log = corruption_log
-        self._waiting: dict[Queue, tuple[Found, int]] = {}
-        self._behind: dict[Queue, Found] = {}
+        self._waiting: dict[Queue, tuple[RecordHead, int]] = {}
+        self._behind: dict[Queue, RecordHead] = {}
         self._leaps: dict[Queue, tuple[int, int]] = {}
         self._confirmed: set[Queue] = set()
         self.doubts = False
@@ -74,10 +75,10 @@ class OffsetSequence:
         self.lost_bytes = 0
         self.gaps = 0
 
-    def decide(self, queue: Queue, found: Found, expected: int) -> list[Placed]:
+    def decide(self, queue: Queue, found: RecordHead, expected: int) -> list[Placed]:
         """What to enter, in order, now that a record came that does not say
         C{expected}, the queue's next number."""
-        position, offset = found[0], found[4]
+        position, offset = found.position, found.queue_offset
         if _stands(queue, offset)[0] == position:
             return self._with_gap(queue, found, expected)
         if _stands(queue, expected)[0] == position:
@@ -96,23 +97,23 @@ class OffsetSequence:
             # Its files were made again, and nobody knew what stood there.
             queue.set_offsets(offset, offset)
             return [(offset, found)]
-        if 0 < offset - expected <= self.lost_bytes // SMALLEST:
+        if 0 < offset - expected <= self.lost_bytes // LEAST_SIZE:
             return self._with_gap(queue, found, expected)
         waiting, then = self._waiting.pop(queue, (None, 0))
         if waiting is not None and then == expected:
-            if offset == waiting[4] + 1:
+            if offset == waiting.queue_offset + 1:
                 self.gaps += offset > expected
                 return [(offset - 1, waiting), (offset, found)]
             self._pass(queue, waiting)
             if offset == expected + 1:
-                entry = ENTRY.pack(waiting[0], waiting[1], 0)
+                entry = ENTRY.pack(waiting.position, waiting.size, 0)
                 return [(expected, entry), (offset, found)]
         self._waiting[queue] = found, expected
         return []
 
     def decide_unit(
-        self, queue: Queue, found: Found, place: tuple[int, int], expected: int
-    ) -> list[Found]:
+        self, queue: Queue, found: RecordHead, place: tuple[int, int], expected: int
+    ) -> list[RecordHead]:
         """The same for a batch queue.
 
         @param place: the offset of its first message, and how many it has.
@@ -148,7 +149,7 @@ class OffsetSequence:
         self._behind.clear()
         waiting, self._waiting = self._waiting, {}
         for queue, (found, expected) in waiting.items():
-            if found[4] > expected and again:
+            if found.queue_offset > expected and again:
                 self.gaps += 1
             else:
                 self._pass(queue, found)
@@ -161,11 +162,11 @@ class OffsetSequence:
             and queue.files.read(queue.pending_offset * SIZE, len(blob)) == blob
         )
 
-    def _with_gap(self, queue: Queue, found: Found, expected: int) -> list[Placed]:
+    def _with_gap(self, queue: Queue, found: RecordHead, expected: int) -> list[Placed]:
         """A record, and before it the entries that stood there, or that keep a place,
         for those that could not be read."""
         placed: list[Placed] = []
-        position, offset = found[0], found[4]
+        position, offset = found.position, found.queue_offset
         behind = queue.pending_end if queue.pending else queue.max_position
         if queue.pending:
             before = queue.pending[-1]
@@ -188,12 +189,12 @@ class OffsetSequence:
         placed.append((offset, found))
         return placed
 
-    def _pass(self, queue: Queue, found: Found) -> None:
+    def _pass(self, queue: Queue, found: RecordHead) -> None:
         self._corruption_log.note(
-            found[0],
-            f"The record at position {found[0]} ({found[1]} bytes) says that it is "
-            f"message {found[4]} of {queue.topic}/{queue.queue_id}, which does not fit "
-            "those beside it; it is passed over.",
+            found.position,
+            f"The record at position {found.position} ({found.size} bytes) says that "
+            f"it is message {found.queue_offset} of {queue.topic}/{queue.queue_id}, "
+            "which does not fit those beside it; it is passed over.",
         )
 
     def settled(self, queue: Queue, offset: int, entries: list[bytes]) -> list[bytes]:
@@ -231,7 +232,7 @@ class OffsetSequence:
         return found is not None and found[1:5] == wanted
 
 
-def _end_of(found: Found) -> int:
+def _end_of(found: RecordHead) -> int:
     """The offset behind the last message of a record in a batch queue."""
     base, messages = place_of(found) or (-1, 0)
     return base + messages
@@ -267,7 +268,7 @@ def keep_places(queue: Queue, end: int) -> None:
     behind = queue.max_position
     while True:
         position, size = _stands(queue, offset)
-        if size < SMALLEST or position < behind or position + size > end:
+        if size < LEAST_SIZE or position < behind or position + size > end:
             break
         behind = position + size
         offset += 1

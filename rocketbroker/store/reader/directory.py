@@ -20,7 +20,8 @@ from typing import Final, final
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.entries import FILLED_SIZE
-from rocketbroker.store.commitlog.scanner import Broken, Found, checked
+from rocketbroker.records.record_head import RecordHead
+from rocketbroker.store.commitlog.scanner import Broken, checked
 from rocketbroker.store.commitlog.segments import Segment
 from rocketbroker.store.reader.file_sequence import FileSequence
 from rocketbroker.store.reader.log import LogFiles, without_log
@@ -325,7 +326,7 @@ class StoreReader:
 
     def _record(
         self, position: int, size: int, check_crc: bool = True
-    ) -> tuple[bytes, Found]:
+    ) -> tuple[bytes, RecordHead]:
         """One record.
 
         @raise Broken: there is none of that size.

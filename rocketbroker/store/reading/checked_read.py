@@ -21,7 +21,8 @@ from typing import Final, final
 
 from rocketbroker.files.blocks import UNREADABLE
 from rocketbroker.records.entries import ENTRY, FILLED_SIZE, SIZE
-from rocketbroker.store.commitlog.scanner import Blank, Broken, Found, parse
+from rocketbroker.records.record_head import RecordHead
+from rocketbroker.store.commitlog.scanner import Blank, Broken, parse
 from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.corruption_log import CorruptionLog
@@ -163,7 +164,7 @@ class CheckedRead:
             )
         return None
 
-    def _read(self, position: int, size: int) -> tuple[bytes, Found]:
+    def _read(self, position: int, size: int) -> tuple[bytes, RecordHead]:
         """A record and what it says.
 
         @raise Broken: there is none of that size.
@@ -183,11 +184,11 @@ class CheckedRead:
                 raise Broken(f"its entry says {size} bytes")
         data = self._segments.read(position, size, self._cold)
         found = parse(data, 0, position, True)
-        if found[1] != size:
-            raise Broken(f"it has {found[1]} bytes")
+        if found.size != size:
+            raise Broken(f"it has {found.size} bytes")
         return data, found
 
-    def _check_place(self, offset: int, found: Found) -> None:
+    def _check_place(self, offset: int, found: RecordHead) -> None:
         """See that a record says the place in the queue where its entry stands.
 
         @raise Broken: it says another.
@@ -220,7 +221,7 @@ class CheckedRead:
                 position, size, _ = ENTRY.unpack(self._queue.read(beside, 1))
                 if size != FILLED_SIZE:
                     _, found = self._read(position, size)
-                    return found[4] - beside == shift
+                    return found.queue_offset - beside == shift
             except (Blank, Broken, struct.error, OSError):
                 continue
         return False

@@ -38,7 +38,7 @@ SMALL: Final = 4096
 _HEAD: Final = 88 + 24
 
 #: Where the system flag of a record stands.
-_FLAG_AT: Final = 36
+_FLAG_AT: Final = record_head.offset_of("sys_flag")
 
 
 @final

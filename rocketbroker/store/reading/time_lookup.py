@@ -13,7 +13,8 @@ from __future__ import annotations
 from typing import Final, final
 
 from rocketbroker.records.entries import ENTRY, SIZE
-from rocketbroker.store.commitlog.scanner import Blank, Broken, Found, parse
+from rocketbroker.records.record_head import RecordHead
+from rocketbroker.store.commitlog.scanner import Blank, Broken, parse
 from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.corruption_log import CorruptionLog
@@ -72,7 +73,7 @@ class TimeLookup:
         self._corruption_log.note(position, said)
         return b""
 
-    def _parse(self, data: bytes, position: int) -> Found | None:
+    def _parse(self, data: bytes, position: int) -> RecordHead | None:
         try:
             return parse(data, 0, position, False)
         except (Blank, Broken):
@@ -94,7 +95,7 @@ class TimeLookup:
         if position < self._positions.view[MIN_POSITION]:
             return -1
         found = self._parse(self._bytes_at(position), position)
-        return _UNREADABLE if found is None else found[6]
+        return _UNREADABLE if found is None else found.store_ms
 
     def _time_from(self, queue: Queue, offset: int, end: int) -> tuple[int, int]:
         """The store time of the first message from an offset on that can be read, and

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from rocketbroker.records.record_head import MAGIC_V1
+from rocketbroker.records.record_head import MAGIC_V1, RecordHead
 from rocketbroker.store.commitlog.resync import Resync
-from rocketbroker.store.commitlog.scanner import NOTHING, Found, Scan
+from rocketbroker.store.commitlog.scanner import NOTHING, Scan
 from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.corruption_log import CorruptionLog
 from rocketbroker.store.dispatch.dispatcher import Dispatcher
@@ -50,7 +50,7 @@ class LogScan:
         self._check_crc = check_crc
         self._sequence = sequence
         self._corruption = corruption
-        self._held: Found | None = None
+        self._held: RecordHead | None = None
         self._collected = 0
         self.records = 0
         self.last_store_ms = 0

@@ -57,6 +57,7 @@ from typing import final
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.reasons import reason
 from rocketbroker.records.entries import SIZE
+from rocketbroker.records.record_head import RecordHead
 from rocketbroker.store.commitlog.checkpoint import Checkpoint
 from rocketbroker.store.commitlog.loading import (
     MAX_MISSING_BEHIND,
@@ -64,7 +65,7 @@ from rocketbroker.store.commitlog.loading import (
     is_stand_in,
     load_segments,
 )
-from rocketbroker.store.commitlog.scanner import Blank, Broken, Found, Scan, parse
+from rocketbroker.store.commitlog.scanner import Blank, Broken, Scan, parse
 from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.commitlog.truncate import LogEnd
 from rocketbroker.store.consumequeue.queue import Queue
@@ -298,9 +299,9 @@ class Recovery:
         end = queue.max_position
         try:
             found = self._parse(position)
-            if b"\0" in found[7]:
+            if b"\0" in found.properties:
                 raise Broken("its end was not written")
-            if found[1] != size:
+            if found.size != size:
                 raise Broken(f"its entry says {size} bytes")
         except (Blank, Broken) as error:
             text = (
@@ -322,7 +323,7 @@ class Recovery:
         found = self._segments.before_bad(segment, 1, position - segment.start)
         return found != (b"\0", "")
 
-    def _parse(self, position: int) -> Found:
+    def _parse(self, position: int) -> RecordHead:
         segment = self._segments.find(position)
         if segment is None:
             raise Broken("there is no file")
@@ -341,7 +342,7 @@ class Recovery:
                 found = self._parse(segment.start)
             except (Blank, Broken):
                 continue
-            if self._checkpoint.has_before(segment.start, found[6]):
+            if self._checkpoint.has_before(segment.start, found.store_ms):
                 return segment.start
         return self._segments.all[0].start
 

@@ -407,11 +407,11 @@ def _mended(slot: Slot, data: bytes) -> bytes | None:
         found = parse(record, 0, slot.position, True)
     except (Broken, Blank):
         return None
-    if (found[1], len(found[2])) != (slot.size, len(slot.topic)):
+    if (found.size, len(found.topic)) != (slot.size, len(slot.topic)):
         return None
-    end = slot.size - len(found[7]) - 2
+    end = slot.size - len(found.properties) - 2
     record = record[: end - len(slot.topic)] + slot.topic + record[end:]
-    return record if numbers_are_numbers(slot.topic, found[7]) else None
+    return record if numbers_are_numbers(slot.topic, found.properties) else None
 
 
 def _is_of_another(slot: Slot, data: bytes) -> bool:

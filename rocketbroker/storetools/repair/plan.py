@@ -17,8 +17,9 @@ from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.properties import CRC32
 from rocketbroker.records.record import CRC_PROPERTY_SIZE
+from rocketbroker.records.record_head import LEAST_SIZE
 from rocketbroker.records.sysflags import INNER_BATCH
-from rocketbroker.store.commitlog.scanner import SMALLEST, Blank, Broken, parse
+from rocketbroker.store.commitlog.scanner import Blank, Broken, parse
 from rocketbroker.store.consumequeue.batch_queue import FOLDER as BATCHES
 from rocketbroker.store.consumequeue.queue import is_usable
 from rocketbroker.store.reader.directory import StoreReader
@@ -225,9 +226,11 @@ class Plan:
         except (Broken, Blank):
             return
         # A batch without messages is none, and its queue may have gaps.
-        is_one = found[5] & 0xC in (0, 8) and not found[5] & INNER_BATCH
-        if is_one and is_usable(found[2].decode("utf-8", "replace")):
-            yield Slot(start, found[1], found[2], found[3], found[4])
+        is_one = found.sys_flag & 0xC in (0, 8) and not found.sys_flag & INNER_BATCH
+        if is_one and is_usable(found.topic.decode("utf-8", "replace")):
+            yield Slot(
+                start, found.size, found.topic, found.queue_id, found.queue_offset
+            )
 
     def _misplaced(self) -> None:
         """Records that are whole, but say another topic, queue or offset than the entry
@@ -253,7 +256,7 @@ class Plan:
             if len(around) <= offset - first or positions != sorted(set(positions)):
                 continue
             position, size, _ = around[offset - first]
-            if position in seen or not SMALLEST <= size <= MAX_RECORD:
+            if position in seen or not LEAST_SIZE <= size <= MAX_RECORD:
                 continue
             if not self._has(position, size) or self._is_where_it_says(position):
                 continue
@@ -290,4 +293,8 @@ class Plan:
             found = parse(data, 0, position, False)
         except (Broken, Blank, StoreError):
             return None
-        return found[2].decode("utf-8", "replace"), found[3], found[4]
+        return (
+            found.topic.decode("utf-8", "replace"),
+            found.queue_id,
+            found.queue_offset,
+        )

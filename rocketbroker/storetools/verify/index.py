@@ -205,12 +205,12 @@ class IndexVerification:
                 continue
             except Broken:
                 return -1
-            flags = found[5]
+            flags = found.sys_flag
             is_kept = flags & TRANSACTION_MASK != TRANSACTION_ROLLBACK
             is_single = position >= first and not flags & INNER_BATCH
-            if is_single and is_kept and codes_of_one(0, found[7]):
+            if is_single and is_kept and codes_of_one(0, found.properties):
                 return position
-            position += found[1]
+            position += found.size
         return -1
 
     def _tell(self, kind: str, path: str, position: int, text: str) -> None:
@@ -332,8 +332,8 @@ class IndexVerification:
             found = parse(segment.file.pread(size, at), 0, position, False)
         except (Broken, Blank) as error:
             return f"no record stands at position {position}: {error}"
-        topic = found[2].decode("utf-8", "replace")
-        if code in codes_of_one(unsigned_hash(topic + "#"), found[7]):
+        topic = found.topic.decode("utf-8", "replace")
+        if code in codes_of_one(unsigned_hash(topic + "#"), found.properties):
             return ""
         return f"the record at position {position} has no key with its hash"
 

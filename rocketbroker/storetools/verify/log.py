@@ -30,16 +30,9 @@ from rocketbroker.records.record import (
     CRC_PROPERTY_SIZE,
     is_crc_property_right,
 )
-from rocketbroker.records.record_head import MAGIC_BLANK
+from rocketbroker.records.record_head import LEAST_SIZE, MAGIC_BLANK, RecordHead
 from rocketbroker.records.sysflags import HOST_MASK, INNER_BATCH
-from rocketbroker.store.commitlog.scanner import (
-    NOTHING,
-    SMALLEST,
-    Blank,
-    Broken,
-    Found,
-    parse,
-)
+from rocketbroker.store.commitlog.scanner import NOTHING, Blank, Broken, parse
 from rocketbroker.store.commitlog.segments import Segment
 from rocketbroker.store.file_names import position_of_name
 from rocketbroker.store.reader.directory import StoreReader
@@ -214,7 +207,7 @@ class Verification:
             if is_broken:
                 left = len(data) - used
                 size = int.from_bytes(data[used : used + 4], "big")
-                if before + len(data) < stop and max(size, SMALLEST) > left:
+                if before + len(data) < stop and max(size, LEAST_SIZE) > left:
                     # Perhaps it is only cut by the end of the piece.
                     if used:
                         continue
@@ -248,12 +241,12 @@ class Verification:
                     exact = pause + 1
                 exact -= 1
                 found = parse(data, at, start + at, True)
-                end = at + found[1]
-                if (found[2] == WAITING or found[5] & INNER_BATCH) and (
-                    not numbers_are_numbers(found[2], found[7])
+                end = at + found.size
+                if (found.topic == WAITING or found.sys_flag & INNER_BATCH) and (
+                    not numbers_are_numbers(found.topic, found.properties)
                 ):
                     raise Broken(NO_NUMBER)
-                if is_bad and (why := self._reader.unread(start + at, found[1])):
+                if is_bad and (why := self._reader.unread(start + at, found.size)):
                     raise Broken(why)
                 if data[end - CRC_PROPERTY_SIZE] == CRC_BEGINS and (
                     not is_crc_property_right(data, at, end)
@@ -270,7 +263,7 @@ class Verification:
             return start + at, True
         return start + at, False
 
-    def _own_crc(self, segment: Segment, found: Found) -> None:
+    def _own_crc(self, segment: Segment, found: RecordHead) -> None:
         """A record has a CRC of its own, which is another, though that of its body is
         right."""
         position, size, topic, queue_id, offset = found[:5]
@@ -286,7 +279,7 @@ class Verification:
         at = position - segment.start
         size = int.from_bytes(segment.file.pread(4, at), "big")
         return segment.file.pread(
-            min(max(SMALLEST, min(size, MAX_RECORD)), stop - position), at
+            min(max(LEAST_SIZE, min(size, MAX_RECORD)), stop - position), at
         )
 
     def _why(self, segment: Segment, position: int, stop: int) -> str:
@@ -301,7 +294,7 @@ class Verification:
             return f"the filler there says {said} bytes, not {left}" * (said != left)
         except Broken as error:
             return str(error)
-        return "" if numbers_are_numbers(found[2], found[7]) else NO_NUMBER
+        return "" if numbers_are_numbers(found.topic, found.properties) else NO_NUMBER
 
     def _broken(self, segment: Segment, position: int, stop: int, is_last: bool) -> int:
         """A record is not as it should be.
@@ -315,14 +308,16 @@ class Verification:
         found = self._all_but_body(data, position)
         if found is not None:
             body, length = _body_of(data)
-            queue = f"{found[2].decode('utf-8', 'replace')}/{found[3]}"
-            text = f"message {found[4]} of {queue}, record at {position}: {why} "
+            queue = f"{found.topic.decode('utf-8', 'replace')}/{found.queue_id}"
+            text = (
+                f"message {found.queue_offset} of {queue}, record at {position}: {why} "
+            )
             text += f"({length} bytes)"
-            region = position, position + found[1]
+            region = position, position + found.size
             self._tell(Fault("body", segment.path, position + body, text, region))
             self.records += 1
             self.queues.record(found)
-            return position + found[1]
+            return position + found.size
         after, is_zero = self._search(segment, position, stop)
         if after < stop:
             if self._why(segment, position, stop):
@@ -334,7 +329,7 @@ class Verification:
             return position
         return self._end(segment, position, stop, is_last, is_zero, why)
 
-    def _all_but_body(self, data: bytes, position: int) -> Found | None:
+    def _all_but_body(self, data: bytes, position: int) -> RecordHead | None:
         """What a record says in all but its body; None if something of that is
         damaged."""
         try:
@@ -344,7 +339,7 @@ class Verification:
         unread = self._reader.unread
         body, length = _body_of(data)
         behind = body + length
-        if unread(position, body) or unread(position + behind, found[1] - behind):
+        if unread(position, body) or unread(position + behind, found.size - behind):
             return None
         return found
 

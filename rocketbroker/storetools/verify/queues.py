@@ -16,17 +16,11 @@ from typing import Final, final
 from rocketbroker.errors import StoreError
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.records.queueunits import BatchUnit
+from rocketbroker.records.record_head import LEAST_SIZE, RecordHead
 from rocketbroker.records.sysflags import INNER_BATCH, takes_queue_offset
 from rocketbroker.store.commitlog.batch_records import batch_of, lmqs_of
 from rocketbroker.store.commitlog.ordinary import Lane, collect
-from rocketbroker.store.commitlog.scanner import (
-    SMALLEST,
-    Blank,
-    Broken,
-    Found,
-    parse,
-    tag_code_of,
-)
+from rocketbroker.store.commitlog.scanner import Blank, Broken, parse, tag_code_of
 from rocketbroker.store.consumequeue.batch_queue import FOLDER as BATCHES
 from rocketbroker.store.consumequeue.queue import is_usable
 from rocketbroker.store.reader.directory import StoreReader
@@ -136,7 +130,7 @@ class QueueVerification:
                     self.record(parse(data, position - start, position, False))
         return end, count
 
-    def record(self, found: Found) -> None:
+    def record(self, found: RecordHead) -> None:
         """Check one record against its queue."""
         position, size, topic, queue_id, offset, sys_flag, store_ms, properties = found
         if not takes_queue_offset(sys_flag):
@@ -170,7 +164,7 @@ class QueueVerification:
         if not matching.meet(offset, entry, store_ms):
             matching.miss(position, offset, MAX_TOLD)
 
-    def _batch(self, found: Found, place: tuple[int, int] | None) -> None:
+    def _batch(self, found: RecordHead, place: tuple[int, int] | None) -> None:
         """Check one inner batch against its queue, or a message alone in one.
 
         @param place: the first offset and the number of messages.
@@ -302,21 +296,26 @@ class QueueVerification:
             return "the log has no such position"
         at = position - segment.start
         said = int.from_bytes(segment.file.pread(4, at), "big")
-        data = segment.file.pread(max(SMALLEST, min(said, MAX_RECORD)), at)
+        data = segment.file.pread(max(LEAST_SIZE, min(said, MAX_RECORD)), at)
         try:
             found = parse(data, 0, position, False)
         except Blank:
             return "the file of the log ends there"
         except Broken as error:
             return str(error)
-        if found[1] != size:
-            return f"the record there has {found[1]} bytes"
+        if found.size != size:
+            return f"the record there has {found.size} bytes"
         if topic.startswith(SHARED_PREFIX):
-            if (topic.encode(), offset) not in lmqs_of(found[2], found[7]):
+            if (topic.encode(), offset) not in lmqs_of(found.topic, found.properties):
                 return "the record there does not say that it stands here"
-        elif (_name(found[2]), found[3], found[4]) != (topic, queue_id, offset):
-            return f"the record there is {found[4]} of {_name(found[2])}/{found[3]}"
-        return codes.wrong(code, tag_code_of(found[7]), found[6])[0]
+        elif (_name(found.topic), found.queue_id, found.queue_offset) != (
+            topic,
+            queue_id,
+            offset,
+        ):
+            place = f"{found.queue_offset} of {_name(found.topic)}/{found.queue_id}"
+            return f"the record there is {place}"
+        return codes.wrong(code, tag_code_of(found.properties), found.store_ms)[0]
 
 
 def _name(topic: bytes) -> str:

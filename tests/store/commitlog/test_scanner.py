@@ -112,7 +112,9 @@ class WholeRecordTests(SynchronousTestCase):
         for length in (size, size + 1, SEGMENT - start):
             found = whole_record(segments, start, length)
             assert found is not None
-            self.assertEqual((found[0], found[1], found[4]), (start, size, 1))
+            self.assertEqual(
+                (found.position, found.size, found.queue_offset), (start, size, 1)
+            )
         for position, length in (
             (start, size - 1),
             (start, -1),
@@ -158,7 +160,7 @@ class ScanTests(SynchronousTestCase):
         segments = Segments(disk, [f"{ROOT}/commitlog"], size)
         load_segments(disk, segments)
         scan = Scan(segments, 0, end, True)
-        return [found[0] for found in scan], scan
+        return [found.position for found in scan], scan
 
     def test_segments(self) -> None:
         """It goes over fillers to the next segment, and stops at the given end."""

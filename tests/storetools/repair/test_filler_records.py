@@ -11,9 +11,9 @@ from rocketbroker.broker.messages.delay_messages import destination
 from rocketbroker.records.names import HALF_TOPIC
 from rocketbroker.records.properties import decode as decode_properties
 from rocketbroker.records.record import CRC_PROPERTY_SIZE, decode, encode, record_size
-from rocketbroker.records.record_head import MAGIC_BLANK
+from rocketbroker.records.record_head import MAGIC_BLANK, RecordHead
 from rocketbroker.store.commitlog.encoder import FILLER_BYTES, MAX_PROPERTIES
-from rocketbroker.store.commitlog.scanner import Blank, Found, parse
+from rocketbroker.store.commitlog.scanner import Blank, parse
 from rocketbroker.storetools.repair.filler_records import (
     LOST,
     MAX_DEAD,
@@ -37,7 +37,7 @@ class FillingTests(SynchronousTestCase):
         slots: list[Slot],
         ends_segment: bool = False,
         is_sealed: bool = False,
-    ) -> tuple[Filling, list[Found], int]:
+    ) -> tuple[Filling, list[RecordHead], int]:
         """Fill all of it.
 
         @return: the records that stand there then, and where they end.
