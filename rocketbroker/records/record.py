@@ -344,9 +344,7 @@ class StoredMessage:
 
 
 def decode(data: bytes, start: int = 0) -> StoredMessage:
-    """The record that starts at C{start}; what follows it is not looked at.
-
-    Its CRC is not compared.
+    """The record that starts at C{start}; its CRC is not compared.
 
     @raise Malformed: there is none, or it is not whole.
     """
@@ -377,12 +375,9 @@ def decode(data: bytes, start: int = 0) -> StoredMessage:
         raise Malformed(f"a record with magic {magic & 0xFFFFFFFF:08x}")
     at = start + _HEAD_V4.size
     if sys_flag & sysflags.HOST_MASK:
-        head = _HEADS[sys_flag & sysflags.HOST_MASK]
-        at = start + head.size
-        if at > end:
-            raise Malformed(f"a record of {size} bytes with IPv6 hosts")
-        born_host, store_ms, store_host, *rest = head.unpack_from(data, start)[9:]
-        reconsume_times, prepared_offset, body_size = rest
+        fields, at = _behind_born_time(data, start, end, sys_flag)
+        born_host, store_ms, store_host, reconsume_times, prepared_offset = fields[:5]
+        body_size = fields[5]
     body_end = at + max(body_size, 0)
     topic_at = body_end + (2 if magic == MAGIC_V2 else 1)
     if topic_at + 2 > end:
@@ -417,6 +412,17 @@ def decode(data: bytes, start: int = 0) -> StoredMessage:
         prepared_offset,
         data[topic_end + 2 : end],
     )
+
+
+def _behind_born_time(
+    data: bytes, start: int, end: int, sys_flag: int
+) -> tuple[tuple[Any, ...], int]:
+    """The fields of a head with IPv6 hosts behind the born time, and where it ends."""
+    head = _HEADS[sys_flag & sysflags.HOST_MASK]
+    at = start + head.size
+    if at > end:
+        raise Malformed(f"a record of {end - start} bytes with IPv6 hosts")
+    return head.unpack_from(data, start)[9:], at
 
 
 def decode_all(data: bytes) -> Iterator[StoredMessage]:
