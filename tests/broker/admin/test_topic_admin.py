@@ -281,7 +281,7 @@ class TopicAdminTests(SynchronousTestCase):
                 self.rig.ask(215, {"topic": name})
 
     def test_all(self) -> None:
-        """All topics, with their version, in the shape of the reference."""
+        """All topics, with their version, in RocketMQ's shape."""
         self.create("T")
         answer = self.rig.ask(21, {})
         value = loads(answer.body)

@@ -125,7 +125,7 @@ class PullTests(AssignmentCase):
         self.assertEqual(self.assign("one"), found)
 
     def test_light(self) -> None:
-        """A light topic is one queue of this broker."""
+        """An LMQ is one queue of this broker."""
         found = self.assign(topic="%LMQ%t", messageModel="BROADCASTING")
         self.assertEqual(found, [("broker-a", 0, "PULL")])
 

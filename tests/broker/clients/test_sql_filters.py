@@ -264,7 +264,7 @@ class FileTests(FilterCase):
         self.filters.load()
 
     def test_written(self) -> None:
-        """It has the reference's form, and is written when something changed."""
+        """It has RocketMQ's form, and is written when something changed."""
         self.register("a > 1", 9)
         self.filters.save()
         self.assertEqual(

@@ -53,7 +53,7 @@ class RatesTests(SynchronousTestCase):
         self.assertEqual(self.rates.text("one"), "0.00 0.00 0.00")
 
     def test_sum(self) -> None:
-        """A sum has three numbers from the start on, as the reference's has."""
+        """A sum has three numbers from the start on, as RocketMQ's has."""
         self.assertEqual(self.rates.sum_text("one", "none"), "0.00 0.00 0.00")
         self.live(10, 3)
         self.assertEqual(self.rates.sum_text("one", "one"), "6.00 0.00 0.00")
