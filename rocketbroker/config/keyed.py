@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Any, ClassVar, Final, Self
 
 import attrs
@@ -38,6 +39,7 @@ _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,20}\Z")
 _DECIMAL: Final = re.compile(r"[+-]?([0-9]{1,20}(\.[0-9]{0,20})?|\.[0-9]{1,20})\Z")
 
 
+@cache
 def key_of(attribute: str) -> str:
     """The key that a regular attribute stands for.
 

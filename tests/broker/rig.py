@@ -204,7 +204,7 @@ class Rig:
         return entry.responder(self.connection, frame[8 : 8 + size], frame[8 + size :])
 
     def answers(self) -> list[Command]:
-        """What was sent to the connection since the last look."""
+        """The commands that were sent to the connection since the last look."""
         found = self.connection.answers()
         self.connection.frames.clear()
         return found
@@ -212,7 +212,7 @@ class Rig:
     def records(
         self, queue_id: int = 0, topic: str = "T"
     ) -> list[record.StoredMessage]:
-        """What a queue holds."""
+        """The messages of a queue."""
         self.scheduler.dispatch()
         queue = self.store.queue(topic, queue_id)
         offset = queue.min_offset

@@ -164,7 +164,7 @@ class WeekCase(SynchronousTestCase):
     def messages(
         self, topic: str = "T", queue_id: int = 0, offset: int = 0
     ) -> list[StoredMessage]:
-        """What a pull finds."""
+        """The messages that a pull finds."""
         answer = self.ask(11, pull_ext(offset, queue_id, topic=topic))
         return list(decode_all(answer.body)) if answer.code == 0 else []
 

@@ -1,4 +1,4 @@
-"""What operators ask of a group's members, through the broker."""
+"""Questions of operators to a group's members, through the broker."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class RunningInfoTests(RelayCase):
         self.assertEqual(error.remark, "invoke consumer <G> <id> Exception: gone")
 
     def test_notThere(self) -> None:
-        """Who is not there or is too old is not asked: before 3.1.8."""
+        """A member that is gone or older than 3.1.8 is not asked."""
         self.assertEqual(FIRST_WITH_INFO, 62)
         old = self.join("old", FIRST_WITH_INFO - 1)
         for changes in ({"clientId": "x"}, {"consumerGroup": "x"}, {"clientId": "old"}):
@@ -157,7 +157,7 @@ class ConsumeTests(RelayCase):
         self.assertEqual(answered(answer).body, b"result")
 
     def test_noMessage(self) -> None:
-        """What is no message, or not there, is consumed by nobody."""
+        """A position without a message is not consumed by any member."""
         with self.assertRaises(SystemFailure):
             self.consume("nonsense")
         error = self.failed(self.consume(offset_id(HOST, 4096)))

@@ -110,7 +110,7 @@ class GroupAdminTests(SynchronousTestCase):
             self.rig.ask(352, {"group": "G"})
 
     def test_notKept(self) -> None:
-        """Who changes what cannot be written hears of it."""
+        """A change that cannot be written is answered with an error."""
         self.rig.disk.fail("pwrite", errno.ENOSPC, times=2)
         with self.assertRaises(SystemFailure) as caught:
             self.create({"groupName": "G"})
@@ -138,7 +138,7 @@ class GroupAdminTests(SynchronousTestCase):
         self.assertIn(b'"offsetTable":{"T@G":{1:7}}', answer.body)
 
     def test_groupsOfTopic(self) -> None:
-        """Who consumes a topic: groups that are online and groups with offsets."""
+        """The groups of a topic are those online and those with offsets."""
         rig = self.rig
         online = ConsumerData(
             group_name="online",

@@ -146,7 +146,7 @@ class QueryTests(SynchronousTestCase):
             )
 
     def test_threads(self) -> None:
-        """What may read the disk does so in a thread."""
+        """Requests that may read the disk do so in a thread."""
         rig = Rig({}, threads=True)
         self.addCleanup(rig.close)
         rig.topic("T", 4)

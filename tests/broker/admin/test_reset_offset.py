@@ -98,7 +98,7 @@ class ServerSideTests(ResetCase):
         self.assertFalse(self.rig.offsets.has_reset("G", "T", 1))
 
     def test_refused(self) -> None:
-        """What is not there cannot be reset, nor to where nothing is."""
+        """Unknown topics, groups, queues and offsets are refused."""
         self.refused(TopicNotExist, topic="X")
         self.refused(SubscriptionGroupNotExist, group="X")
         self.refused(InvalidParameter, queueId="2")

@@ -138,7 +138,7 @@ class RuntimeInfoTests(SynchronousTestCase):
         self.assertEqual(rig.pulling.missed, 2)
 
     def test_rates(self) -> None:
-        """What happens within ten seconds is a rate."""
+        """Events of ten seconds make a rate."""
         rig = self.rig
         rig.topic("T")
         self.live(5)
@@ -154,7 +154,7 @@ class RuntimeInfoTests(SynchronousTestCase):
         self.assertEqual(table["getTransferredTps"], "0.10  ")
 
     def test_keyed(self) -> None:
-        """What comes into a topic, and what a group takes from it, over a minute."""
+        """The rates of a topic and of a group in it are those of a minute."""
         rig = self.rig
         rig.topic("T")
         self.live(10)

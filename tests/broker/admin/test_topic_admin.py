@@ -258,7 +258,7 @@ class TopicAdminTests(SynchronousTestCase):
         self.assertEqual(queue.next_offset, 1)
 
     def test_notKept(self) -> None:
-        """Who changes what cannot be written hears of it, and again when asking for the
+        """A change that cannot be written is an error, and again when asking for the
         same, until it is written."""
         self.rig.disk.fail("pwrite", errno.ENOSPC, times=2)
         for _ in range(2):

@@ -1,4 +1,4 @@
-"""What consumers ask between pulls."""
+"""Requests of consumers between pulls."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class ConsumerRequestTests(SynchronousTestCase):
             self.assertEqual([sent.code for sent in connection.oneways], [40, 40])
 
     def test_committed(self) -> None:
-        """What was committed is what a query finds, also for an unknown group."""
+        """A query finds the committed offset, also of an unknown group."""
         self.assertIsNone(self.update(commitOffset="7"))
         self.assertEqual(self.query(), 7)
         self.update(commitOffset="3")
@@ -101,7 +101,7 @@ class ConsumerRequestTests(SynchronousTestCase):
         self.assertEqual(self.query(), 0)
 
     def test_emptyQueueNotZero(self) -> None:
-        """Who does not want 0 hears that there is no offset."""
+        """A client that does not want 0 is answered that there is no offset."""
         with self.assertRaises(QueryNotFound):
             self.query(setZeroIfNotFound="false")
         self.assertEqual(self.query(setZeroIfNotFound="true"), 0)

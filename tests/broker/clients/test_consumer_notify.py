@@ -1,4 +1,4 @@
-"""What clients are told unasked."""
+"""Notices to consumers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class NoticesTests(SynchronousTestCase):
             self.group.members[connection] = Member(connection, "c", "JAVA", 479, 0.0)
 
     def told(self) -> list[list[tuple[int, dict[str, str] | None, bool]]]:
-        """What each connection was sent."""
+        """The requests that each connection was sent."""
         return [
             [(command.code, command.ext, command.is_oneway) for command in sent.oneways]
             for sent in self.connections

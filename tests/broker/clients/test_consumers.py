@@ -15,7 +15,7 @@ from tests.broker.rig import logged
 
 
 def subscription(topic: str, version: int = 1, text: str = "*") -> SubscriptionData:
-    """What a member wants of a topic."""
+    """A member's subscription to a topic."""
     return SubscriptionData(topic=topic, sub_string=text, sub_version=version)
 
 
@@ -70,7 +70,7 @@ class ConsumerRegistryTests(SynchronousTestCase):
         self.assertEqual(group.consume_from_where, "CONSUME_FROM_LAST_OFFSET")
 
     def test_logged(self) -> None:
-        """The log says who comes and goes, and why; not who is there still."""
+        """Clients that come and go are logged with the reason, heartbeats are not."""
         one = "'a' at 127.0.0.1:1"
         lines = logged(lambda: self.beat(self.one, client="a"))
         lines += logged(lambda: self.beat(self.one, client="a"))
@@ -166,7 +166,8 @@ class ConsumerRegistryTests(SynchronousTestCase):
         self.assertEqual(self.told, [])
 
     def test_unregister(self) -> None:
-        """Who leaves makes the others rebalance; the last one takes the group along."""
+        """A member that leaves makes the others rebalance; the last removes the
+        group."""
         self.beat(self.one)
         self.beat(self.two)
         self.told.clear()
@@ -190,7 +191,7 @@ class ConsumerRegistryTests(SynchronousTestCase):
         self.assertEqual(list(group.members), [self.two])
 
     def test_rejoin(self) -> None:
-        """Who left and came back on the same connection goes with it once."""
+        """A member that left and came back on its connection goes with it once."""
         self.beat(self.one)
         self.beat(self.two)
         self.registry.unregister(self.one, "G", notify=False)
@@ -200,7 +201,8 @@ class ConsumerRegistryTests(SynchronousTestCase):
         self.assertEqual(self.told, ["G"])
 
     def test_scan(self) -> None:
-        """Who is silent for too long is removed and closed; nobody is told."""
+        """A member that is silent for too long is removed and closed, without
+        notices."""
         self.beat(self.one)
         self.clock.advance(100)
         self.beat(self.two)

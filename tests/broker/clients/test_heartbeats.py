@@ -216,7 +216,8 @@ class HeartbeatTests(SynchronousTestCase):
                 self.beat(content)
 
     def test_unregister(self) -> None:
-        """Who leaves is gone; who never was there is told the same."""
+        """A client that leaves is gone; one that never was there gets the same
+        answer."""
         self.beat()
         ext = {"clientID": "10.0.0.9@1", "producerGroup": "P", "consumerGroup": "G"}
         for _ in range(2):
@@ -253,7 +254,7 @@ class HeartbeatTests(SynchronousTestCase):
             self.check("SQL92", "a >")
 
     def test_filters(self) -> None:
-        """What a heartbeat subscribes to by SQL92 is known as a filter; one that
+        """A subscription by SQL92 in a heartbeat is known as a filter; one that
         leaves its subscriptions out changes nothing."""
         value = loads(heartbeat(heartbeatFingerprint=5))
         assert isinstance(value, dict)

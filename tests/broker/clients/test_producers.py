@@ -24,7 +24,7 @@ class ProducerRegistryTests(SynchronousTestCase):
         self.registry.register(connection, "c", "JAVA", 479, group)
 
     def clients(self, group: str = "P") -> list[str]:
-        """Who is in a group."""
+        """The client ids of a group."""
         return [member.client_id for member in self.registry.members(group)]
 
     def test_join(self) -> None:
@@ -36,7 +36,7 @@ class ProducerRegistryTests(SynchronousTestCase):
         self.assertEqual(self.clients("Q"), [])
 
     def test_logged(self) -> None:
-        """The log says who comes and goes, and why; not who is there still."""
+        """Clients that come and go are logged with the reason, heartbeats are not."""
         lines = logged(lambda: self.beat(self.one))
         lines += logged(lambda: self.beat(self.one))
         lines += logged(lambda: self.registry.unregister(self.one, "P"))
@@ -49,7 +49,7 @@ class ProducerRegistryTests(SynchronousTestCase):
         )
 
     def test_unregister(self) -> None:
-        """Who leaves is gone; the last one takes the group along."""
+        """A producer that leaves is gone; the last one removes the group."""
         self.beat(self.one)
         self.registry.unregister(self.one, "P")
         self.registry.unregister(self.one, "P")
@@ -64,7 +64,7 @@ class ProducerRegistryTests(SynchronousTestCase):
         self.assertEqual((self.clients("P"), self.clients("Q")), ([], ["c"]))
 
     def test_scan(self) -> None:
-        """Who is silent for too long is removed and closed."""
+        """A producer that is silent for too long is removed and closed."""
         two = RecordedConnection(port=2)
         self.beat(self.one)
         self.clock.advance(100)

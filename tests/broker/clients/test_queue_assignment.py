@@ -174,7 +174,7 @@ class ModeTests(AssignmentCase):
         self.assertEqual(self.assign("one"), [("a", 0, "PULL"), ("a", 1, "PULL")])
 
     def test_refused(self) -> None:
-        """What is not there, and retry topics, have no mode."""
+        """Unknown topics and groups, and retry topics, have no mode."""
         refusals: list[tuple[type[BrokerError], dict[str, object]]] = [
             (NoPermission, {"topic": "%RETRY%G"}),
             (TopicNotExist, {"topic": "X"}),

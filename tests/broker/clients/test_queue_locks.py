@@ -74,7 +74,7 @@ class QueueLockTests(SynchronousTestCase):
         self.lock(client, *numbers, code=42)
 
     def test_captured(self) -> None:
-        """What a client sends gets the answer that it can read."""
+        """A client's request gets an answer that it can read."""
         answer = self.ask(41, CAPTURED)
         self.assertEqual(
             answer.body,
@@ -147,7 +147,7 @@ class QueueLockTests(SynchronousTestCase):
         self.assertEqual(self.locks.count, 0)
 
     def test_scan(self) -> None:
-        """What has expired is forgotten, what has not stays."""
+        """Expired locks are forgotten, the others stay."""
         self.lock("a", 0, 1)
         self.clock.advance(1)
         self.lock("a", 1)
@@ -195,7 +195,7 @@ class QueueLockTests(SynchronousTestCase):
         self.assertEqual(self.lock("a", 0), [0])
 
     def test_malformed(self) -> None:
-        """What is no such body is refused with a reason."""
+        """A body of another form is refused with a reason."""
         for body in (b"", b"[]", b"{", b'{"mqSet":7}', b'{"mqSet":[7]}'):
             with self.assertRaises(SystemFailure):
                 self.ask(41, body)

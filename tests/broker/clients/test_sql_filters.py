@@ -64,7 +64,7 @@ class FilterCase(SynchronousTestCase):
 
 
 class RegisterTests(FilterCase):
-    """What heartbeats bring."""
+    """Filters of heartbeats."""
 
     def test_new(self) -> None:
         """A filter is born when its heartbeat comes, and filters."""
@@ -102,7 +102,7 @@ class RegisterTests(FilterCase):
         self.assertEqual((found.expression, found.born_ms), ("a > 6", 2000))
 
     def test_older(self) -> None:
-        """What is not newer is not taken."""
+        """A filter that is not newer is not taken."""
         self.known("a > 5", 2)
         self.assertEqual(self.known("a > 6", 1).expression, "a > 5")
         self.assertEqual(self.known("a > 6", 2).expression, "a > 5")
@@ -226,7 +226,7 @@ class RetryTests(FilterCase):
     """With filterSupportRetry."""
 
     def test_retries(self) -> None:
-        """What comes again is filtered as in the topic where it was first."""
+        """A message in the retry topic is filtered as in its first topic."""
         self.known("a > 5")
         wanted = self.filters.for_retries("G", None)
         assert wanted.matches is not None
@@ -241,7 +241,7 @@ class FileTests(FilterCase):
     """consumerFilter.json."""
 
     def stored(self) -> dict[str, object]:
-        """What the file says of group G and topic T."""
+        """The entry of the file for group G and topic T."""
         value: object = loads(self.disk.read(PATH))
         for name in ("filterDataByTopic", "T", "groupFilterData", "G"):
             assert isinstance(value, dict)
@@ -316,7 +316,7 @@ class FileTests(FilterCase):
         self.assertEqual([each.dead_ms for each in self.filters.all()], [5000])
 
     def test_senseless(self) -> None:
-        """What does not compile, has no bits or is no filter is left out."""
+        """An entry that does not compile, has no bits or another form is left out."""
         self.register("a > 1", 9)
         self.filters.save()
         self.rewrite()

@@ -47,7 +47,7 @@ class DiagnosisTests(SynchronousTestCase):
         self.assertEqual(self.said, [])
 
     def test_different(self) -> None:
-        """Who wants what, since when, what it leads to; and one line in the log."""
+        """It lists both sides, the time, and the consequence, and logs one line."""
         one, two, three = peers(3)
         self.world.beat(one, {"T": "a", "U": "*"})
         self.world.beat(two, {"T": "b", "U": "*"})
@@ -207,7 +207,7 @@ class DiagnosisTests(SynchronousTestCase):
         self.assertEqual(world.diagnosis.left_out, 0)
 
     def test_mostBytes(self) -> None:
-        """What does not fit beside the others is counted, and known ones stay as they
+        """Problems beyond the limit are counted, and known ones stay as they
         were when they would no longer fit."""
         world = self.world = World(most_bytes=1000)
         one, two, *more = peers(4)
@@ -234,7 +234,7 @@ class DiagnosisTests(SynchronousTestCase):
         self.assertEqual([len(world.problems()) for _ in range(4)], [1, 2, 3, 3])
 
     def test_comesAndGoes(self) -> None:
-        """What is there again soon is not logged again, unless it stays."""
+        """A problem that comes back soon is not logged again, unless it stays."""
         one, two = peers(2)
         self.world.beat(one, {"T": "a"})
         for _ in range(10):
@@ -281,7 +281,7 @@ class DiagnosisTests(SynchronousTestCase):
         self.assertTrue(line.isprintable(), line)
 
     def test_refusedPulls(self) -> None:
-        """Who pulls what may not be read is named without a word in heartbeats, for as
+        """A client that pulls what it may not is named without a heartbeat, for as
         long as it goes on."""
         refusals = self.world.diagnosis.refusals
         self.world.topic("T", perm=2)

@@ -1,4 +1,4 @@
-"""What is found in one group: limits, and what clients may say."""
+"""The problems of one group: limits, and texts of clients."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class GroupProblemsTests(SynchronousTestCase):
         self.assertEqual(len(self.found()), MAX_OF_GROUP)
 
     def test_long(self) -> None:
-        """What is too long to be kept is known to differ."""
+        """Expressions too long to be kept are known to differ."""
         one, two = peers(2)
         self.world.beat(one, {"T": "a" * MAX_CHARACTERS})
         self.world.beat(two, {"T": "b"})

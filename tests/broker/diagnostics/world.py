@@ -59,7 +59,7 @@ class World:
         self.topic("U")
 
     def route(self, server: str, topic: str) -> Deferred[TopicRouteData]:
-        """What a name server says."""
+        """The answer of a name server."""
         if topic not in self.others:
             return fail(TopicNotExist(topic))
         queues = QueueData(broker_name="b", perm=6)
@@ -105,7 +105,7 @@ class World:
         )
 
     def problems(self) -> list[dict[str, Any]]:
-        """What is listed after a look."""
+        """The problems listed after a look."""
         self.diagnosis.look()
         listed: Any = self.diagnosis.to_json()["problems"]
         return list(listed)

@@ -1,4 +1,4 @@
-"""What the broker asks of name servers."""
+"""Requests of the broker to name servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What name servers hear of a broker, and when."""
+"""The registration of a broker with its name servers."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class RegistrationTests(SynchronousTestCase):
         self.successResultOf(done)
 
     def codes(self) -> list[tuple[str, int]]:
-        """What waits to be answered."""
+        """The requests that wait to be answered."""
         return [(call.address, call.command.code) for call in self.caller.calls]
 
     def test_start(self) -> None:
@@ -261,7 +261,7 @@ class RegistrationTests(SynchronousTestCase):
         self.successResultOf(self.registration.announced(3.0))
 
     def test_topicChangedMeanwhile(self) -> None:
-        """Who waits for changes waits for those that came during a registration."""
+        """Waiting for changes includes those that came during a registration."""
         self.started()
         self.topics.put([TopicConfig(topic_name="T")])
         self.clock.advance(0)
@@ -274,7 +274,7 @@ class RegistrationTests(SynchronousTestCase):
         self.successResultOf(announced)
 
     def test_announcedNoLonger(self) -> None:
-        """Who waits for name servers waits no longer than it wants to; their answers
+        """Waiting for name servers ends after the given time; their answers
         that come afterwards are none of its business."""
         self.started()
         self.topics.put([TopicConfig(topic_name="T")])

@@ -1,4 +1,4 @@
-"""What name servers say of topics that are not here."""
+"""Routes of topics, as name servers know them."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class HasTests(RouteCacheCase):
             self.asked.clear()
 
     def test_old(self) -> None:
-        """What was known before is so until there is a new answer."""
+        """The last answer holds until there is a new one."""
         self.route_cache.has("T")
         self.asked.pop()[2].callback(ROUTE)
         self.clock.advance(ANSWER_SECONDS)

@@ -1,4 +1,4 @@
-"""What totals were when days began."""
+"""Totals as they were when days began."""
 
 from __future__ import annotations
 
