@@ -38,25 +38,10 @@ def name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def imported(path: Path) -> Iterator[str]:
-    """All that a module imports: C{a.b} of C{from a import b}."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-
-
-def called_on_self(path: Path) -> set[str]:
-    """The names of all methods that a module calls on C{self}."""
-    return {
-        node.func.attr
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and isinstance(node.func.value, ast.Name)
-        and node.func.value.id == "self"
-    }
+def holding(pattern: str, *folders: str) -> list[str]:
+    """The names of all files below C{folders} with a line that matches."""
+    compiled = re.compile(pattern, re.MULTILINE)
+    return [name(p) for p in files(*folders) if compiled.search(p.read_text("utf-8"))]
 
 
 class HouseTests(SynchronousTestCase):
@@ -154,10 +139,9 @@ class HouseTests(SynchronousTestCase):
 
     def test_noMocks(self) -> None:
         """Doubles are verified fakes; a mock accepts a misspelled method."""
-        wrong = [
-            name(path)
-            for path in files("tests", "rocketbroker")
-            if any("mock" in each.split(".") for each in imported(path))
-            or "patch" in called_on_self(path)
-        ]
-        self.assertEqual(wrong, [])
+        pattern = r"^\s*(import|from) .*\bmock\b|self\.patch\("
+        self.assertEqual(holding(pattern, "tests", "rocketbroker"), [])
+
+    def test_oneSetUp(self) -> None:
+        """Trial calls setUp once for each test; nothing else does."""
+        self.assertEqual(holding(r"self\.setUp\(", "tests"), [])

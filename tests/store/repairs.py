@@ -70,6 +70,10 @@ class SmallStore(SynchronousTestCase):
     settings: dict[str, object] = {}
 
     def setUp(self) -> None:
+        """Begin."""
+        self.start_over()
+
+    def start_over(self) -> None:
         """Fill it."""
         self.disk = MemoryDisk()
         self.store = opened(self.disk, None, **self.settings)
@@ -99,9 +103,9 @@ class SmallStore(SynchronousTestCase):
 class DamagedStore(SmallStore):
     """Such a store, stopped cleanly."""
 
-    def setUp(self) -> None:
+    def start_over(self) -> None:
         """Fill it, and stop it."""
-        super().setUp()
+        super().start_over()
         self.store.close()
         self.told: list[Done] = []
 

@@ -33,6 +33,10 @@ class _StoreCase(SynchronousTestCase):
     """Stores that were stopped, and something odd in them."""
 
     def setUp(self) -> None:
+        """Begin."""
+        self.start_over()
+
+    def start_over(self) -> None:
         """A new disk."""
         self.files: IFiles = MemoryDisk()
         self.root = ROOT
@@ -105,7 +109,7 @@ class _StoreCase(SynchronousTestCase):
         """
         reports = []
         for stop in stops:
-            self.setUp()
+            self.start_over()
             self.make(stop)
             odd(f"{self.root}/{name}")
             store = self.opened()
@@ -185,7 +189,7 @@ class ObstaclesTests(_StoreCase):
     def test_noStore(self) -> None:
         """In a directory that is no store nothing is moved: it may be anybody's."""
         for name in ("lock", "abort", "checkpoint"):
-            self.setUp()
+            self.start_over()
             self.put_folder(f"{self.root}/{name}")
             with contextlib.suppress(StoreError):
                 self.opened()
@@ -215,7 +219,7 @@ class ObstaclesTests(_StoreCase):
             self.check(self.put_folder, name, 0)
             kept = name.replace("commitlog", "commitlog.given-up")
             self.assertTrue(self.files.is_dir(f"{self.root}/{kept}/kept"))
-        self.setUp()
+        self.start_over()
         self.make("ours")
         self.put_folder(f"{self.root}/commitlog.ahead/x")
         store = self.opened()
@@ -227,7 +231,7 @@ class ObstaclesTests(_StoreCase):
 class LinksTests(_StoreCase):
     """On a real disk."""
 
-    def setUp(self) -> None:
+    def start_over(self) -> None:
         """A directory of trial's."""
         self.files = Disk()
         self.root = os.path.abspath(self.mktemp())
@@ -252,7 +256,7 @@ class LinksTests(_StoreCase):
         """Names that are no text are told as they can be."""
         for folder in ("commitlog", "consumequeue", "consumequeue/T/0", "index"):
             for stop in ("ours", "killed"):
-                self.setUp()
+                self.start_over()
                 self.make(stop)
                 for name in (b"\xff", b"a\nb"):
                     os.makedirs(os.fsencode(f"{self.root}/{folder}/") + name)

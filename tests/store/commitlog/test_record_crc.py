@@ -44,6 +44,10 @@ class SealedCase(SynchronousTestCase):
     """A store that appends CRCs."""
 
     def setUp(self) -> None:
+        """Begin."""
+        self.start_over()
+
+    def start_over(self) -> None:
         """It is open, with an ordinary queue and one of batches."""
         self.disk = MemoryDisk()
         self.store = with_batches(self.disk, Wall(), **ON)
@@ -248,7 +252,7 @@ class VerifyTests(SealedCase):
             {"force_verify_prop_crc": False},
             {"check_crc_on_recover": False},
         ):
-            self.setUp()
+            self.start_over()
             store = self.restart(self.fill()[1].position, b"u", **changes)
             self.assertEqual(store.report, [])
             self.assertEqual(store.queue("T", 0).max_offset, 4)

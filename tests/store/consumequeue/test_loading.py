@@ -29,6 +29,10 @@ class QueueLoadingTests(SynchronousTestCase):
     """What is found in a queue's directory."""
 
     def setUp(self) -> None:
+        """Begin."""
+        self.start_over()
+
+    def start_over(self) -> None:
         """A directory with four full files."""
         self.disk = MemoryDisk()
         self.disk.make_dirs(FOLDER)
@@ -82,7 +86,7 @@ class QueueLoadingTests(SynchronousTestCase):
         queues are doubted."""
         for start in (0, SIZE, 3 * SIZE):
             for length in (0, 1, 20, 199, 201, 2 * SIZE, 7 * SIZE):
-                self.setUp()
+                self.start_over()
                 content = (entries(start) * 9)[:length]
                 self.put(start, content)
                 said, used = self.load()
@@ -159,7 +163,7 @@ class QueueLoadingTests(SynchronousTestCase):
         self.put(far, bytes(SIZE))
         self.assertEqual(len(self.load()[1]), 5 + MAX_MISSING)
         for start, unit in ((far + SIZE, 20), (5 * SIZE, 46), (5 * SIZE, 1)):
-            self.setUp()
+            self.start_over()
             self.put(start, bytes(SIZE))
             said, used = self.load(unit=unit)
             self.assertEqual((used, len(said)), ([start], 4))
@@ -188,6 +192,10 @@ class StoreTests(SynchronousTestCase):
     """A store whose few queue files have other lengths than they should."""
 
     def setUp(self) -> None:
+        """Begin."""
+        self.start_over()
+
+    def start_over(self) -> None:
         """Nothing is stored yet."""
         self.disk = MemoryDisk()
 
@@ -227,7 +235,7 @@ class StoreTests(SynchronousTestCase):
         for queues in (1, 3):
             for clean in (True, False):
                 for length in (full // 2, full + 7, 2 * full, 5 * full):
-                    self.setUp()
+                    self.start_over()
                     self.make(queues, 60, clean)
                     self.file().truncate(length)
                     self.check(queues, 60)
@@ -236,7 +244,7 @@ class StoreTests(SynchronousTestCase):
         """So it does when the disk cannot read what stands there."""
         full = QUEUE_ENTRIES * 20
         for length, clean in ((2 * full, True), (full // 2, False), (5 * full, False)):
-            self.setUp()
+            self.start_over()
             self.make(1, 450, clean)
             path = f"{ROOT}/consumequeue/T/0/{segment_name(full)}"
             file = self.disk.open(path)
@@ -252,7 +260,7 @@ class StoreTests(SynchronousTestCase):
         full = QUEUE_ENTRIES * 20
         for rubbish in (b"?" * full, b"\xff" * 7, bytes(range(256)) * 16):
             for count in (60, 100):
-                self.setUp()
+                self.start_over()
                 self.make(1, count, True)
                 self.file().pwrite(rubbish, full)
                 self.check(1, count)

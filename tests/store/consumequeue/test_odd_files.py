@@ -233,6 +233,10 @@ class CleanedTests(SynchronousTestCase):
     their files with them."""
 
     def setUp(self) -> None:
+        """Begin."""
+        self.start_over()
+
+    def start_over(self) -> None:
         """All records of U/0 are gone, and those of T/0 before number 200, with which a
         segment begins and a file of the queue."""
         self.disk = MemoryDisk()
@@ -264,7 +268,7 @@ class CleanedTests(SynchronousTestCase):
         """What is made again begins where it did: nothing is made for numbers whose
         records are gone."""
         for start, length in ((2 * SIZE, 0), (3 * SIZE, 100), (4 * SIZE, SIZE + 1)):
-            self.setUp()
+            self.start_over()
             resized(start, length)(self.disk)
             self.start().close()
             self.start()
@@ -281,7 +285,7 @@ class CleanedTests(SynchronousTestCase):
             lambda _, file: file.truncate(2 * SIZE),
             lambda *_: removed(0, SIZE, topic="U")(self.disk),
         ):
-            self.setUp()
+            self.start_over()
             change(*map(self.disk.open, self.empty))
             for _ in range(3):
                 store = self.start()
@@ -299,7 +303,7 @@ class CleanedTests(SynchronousTestCase):
         self.start().close()
         self.start().close()
         self.assertEqual(self.start().report, [])
-        self.setUp()
+        self.start_over()
         self.start().close()
         self.disk.remove(path(2 * SIZE))
         self.assertIn("T/0 has entries from offset 300", self.start().report[0])

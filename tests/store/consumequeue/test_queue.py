@@ -28,6 +28,10 @@ class QueueCase(SynchronousTestCase):
     """One queue."""
 
     def setUp(self) -> None:
+        """Begin."""
+        self.start_over()
+
+    def start_over(self) -> None:
         """A queue without files."""
         self.disk = MemoryDisk()
         self.disk.make_dirs("/s")
@@ -114,7 +118,7 @@ class QueueTests(QueueCase):
         """A gap that reaches into the next file is filled in both; also where the
         queue ends with its file."""
         for there in (8, 10):
-            self.setUp()
+            self.start_over()
             self.enter(0, *range(there))
             self.enter(20 if there == 10 else 13, 50)
             end = self.queue.max_offset

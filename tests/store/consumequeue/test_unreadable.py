@@ -38,6 +38,10 @@ class UnreadableQueueTests(SynchronousTestCase):
     """Messages of one queue, whose entries are in the blocks of one file."""
 
     def setUp(self) -> None:
+        """Begin."""
+        self.start_over()
+
+    def start_over(self) -> None:
         """Fill it, and stop it."""
         self.disk = MemoryDisk()
         store = opened(self.disk, Wall(), **LARGE)
@@ -60,7 +64,7 @@ class UnreadableQueueTests(SynchronousTestCase):
         """After a crash a file of which a block cannot be read is told and kept, and
         all is entered again from the log; numbers go on."""
         for block in range(0, COUNT * SIZE, BLOCK):
-            self.setUp()
+            self.start_over()
             self.disk.open(f"{ROOT}/abort", create=True)
             self.disk.spoil(FILE, block, block + BLOCK)
             store = opened(self.disk, Wall(), **LARGE)
@@ -87,7 +91,7 @@ class UnreadableQueueTests(SynchronousTestCase):
         good; that is counted once. All else is served, and after the next start this is
         too."""
         for is_killed in (False, True):
-            self.setUp()
+            self.start_over()
             self.disk.spoil(FILE, BLOCK, BLOCK + 1)
             store = opened(self.disk, Wall(), **LARGE)
             self.assertEqual(store.report, [])

@@ -30,6 +30,10 @@ class MisplacedTests(SynchronousTestCase):
     """A store that is killed, damaged and started."""
 
     def setUp(self) -> None:
+        """Begin."""
+        self.start_over()
+
+    def start_over(self) -> None:
         """Ten messages in each of two queues, one by one."""
         self.disk = MemoryDisk()
         self.wall = Wall()
@@ -71,7 +75,7 @@ class MisplacedTests(SynchronousTestCase):
         """Those behind a rotten record stay where they were; its place is kept, by its
         old entry or, without one, by a second one of the record before."""
         for forget in (False, True):
-            self.setUp()
+            self.start_over()
             self.change(0, 4, 88, b"?")
             position = self.drafts[0][4].position
             if forget:
@@ -119,7 +123,7 @@ class MisplacedTests(SynchronousTestCase):
                 for offset in (1, 5, 6, 300, 1 << 40):
                     if offset == at:
                         continue
-                    self.setUp()
+                    self.start_over()
                     self.change(0, at, 20, offset.to_bytes(8, "big"))
                     if forget:
                         self.forget(0)
@@ -132,7 +136,7 @@ class MisplacedTests(SynchronousTestCase):
     def test_queue(self) -> None:
         """A record that says another queue does not take the place of that one's."""
         for at in (4, 9):
-            self.setUp()
+            self.start_over()
             self.change(0, at, 12, (1).to_bytes(4, "big"))
             self.again()
             self.check(0, {at})
@@ -155,7 +159,7 @@ class MisplacedTests(SynchronousTestCase):
         message of it is there."""
         for count in (1, 5, 15):
             for forget in (False, True):
-                self.setUp()
+                self.start_over()
                 self.store.delete_topic("T")
                 queue = self.store.queue("T", 0)
                 new = [b"new %d" % number for number in range(count)]

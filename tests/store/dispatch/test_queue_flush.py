@@ -24,6 +24,10 @@ class ClockCase(SynchronousTestCase):
     """A store whose clock is set, and whose power goes."""
 
     def setUp(self) -> None:
+        """Begin."""
+        self.start_over()
+
+    def start_over(self) -> None:
         """Flushed messages, and all flushed of queues, too, a while ago."""
         self.disk = MemoryDisk()
         self.wall = Wall()
@@ -77,7 +81,7 @@ class JumpTests(ClockCase):
         there after a power loss, also in a queue that has had nothing since and of
         which any blocks were left, be the next pass a thorough one or not."""
         for seed in range(30):
-            self.setUp()
+            self.start_over()
             self.wall.now_ms -= HOUR_MS
             small = [b"%d" % number for number in range(600)]
             put(self.store, self.store.queue("U", 0), *small)
@@ -168,6 +172,10 @@ class IndexTests(SynchronousTestCase):
     """Files of the index, where the clock was set back, and the power went."""
 
     def setUp(self) -> None:
+        """Begin."""
+        self.start_over()
+
+    def start_over(self) -> None:
         """A store with 399 entries in each file of the index: two blocks."""
         self.disk = MemoryDisk()
         self.wall = Wall()
@@ -193,7 +201,7 @@ class IndexTests(SynchronousTestCase):
         """A full file that was not put on the disk is built again, whatever is left of
         it, though one with a later time was."""
         for seed in range(20):
-            self.setUp()
+            self.start_over()
             self.build(500)
             self.store.flush()
             self.store.flush_queues()

@@ -33,6 +33,10 @@ class CheckedReadTests(SynchronousTestCase):
     """A store that was stopped, changed and opened again."""
 
     def setUp(self) -> None:
+        """Begin."""
+        self.start_over()
+
+    def start_over(self) -> None:
         """Six messages of two queues, stopped cleanly."""
         self.disk = MemoryDisk()
         store = opened(self.disk)
@@ -97,7 +101,7 @@ class CheckedReadTests(SynchronousTestCase):
         """Whatever number the first record of a queue says, and no queue is there to
         say another: the store starts, and takes the next message."""
         for number in (-1, -(1 << 63), 1 << 40, 1 << 62, (1 << 63) - 1):
-            self.setUp()
+            self.start_over()
             position = self.drafts[0].position + 20
             self.log.pwrite(number.to_bytes(8, "big", signed=True), position)
             self.disk.remove(QUEUE_FILE)

@@ -18,6 +18,10 @@ class TimeTests(SynchronousTestCase):
     """Messages stored at 10, 20, 20, 20 and 30 ms after the start."""
 
     def setUp(self) -> None:
+        """Begin."""
+        self.start_over()
+
+    def start_over(self) -> None:
         """The store with them."""
         self.disk = MemoryDisk()
         self.wall = Wall()
@@ -70,7 +74,7 @@ class TimeTests(SynchronousTestCase):
         """Messages that cannot be read, in the middle or at the ends, lead nobody to
         what is later than the next one; who asks first is refused some times."""
         for number in range(5):
-            self.setUp()
+            self.start_over()
             (position, _, _), *_ = self.store.entries(self.queue, number, 1)
             start = position % SEGMENT
             path = f"{ROOT}/commitlog/{segment_name(position - start)}"

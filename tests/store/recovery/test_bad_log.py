@@ -35,6 +35,10 @@ class BadLogTests(SynchronousTestCase):
     """Messages of one queue over two files of the log."""
 
     def setUp(self) -> None:
+        """Begin."""
+        self.start_over()
+
+    def start_over(self) -> None:
         """Fill it, and stop it."""
         self.disk = MemoryDisk()
         store = opened(self.disk)
@@ -168,7 +172,7 @@ class BadLogTests(SynchronousTestCase):
         """Where the block of the log's end goes bad while a broker runs, one send is
         refused; then the log goes on with the next file."""
         for is_killed in (False, True):
-            self.setUp()
+            self.start_over()
             wall = Wall()
             store = opened(self.disk, wall)
             queue = store.queue("T", 0)

@@ -24,6 +24,10 @@ class EndsTests(SynchronousTestCase):
     """A store with two queues that was stopped cleanly."""
 
     def setUp(self) -> None:
+        """Begin."""
+        self.start_over()
+
+    def start_over(self) -> None:
         """Some messages; those of the second queue are the last."""
         self.disk = MemoryDisk()
         store = opened(self.disk)
@@ -64,7 +68,7 @@ class EndsTests(SynchronousTestCase):
         one does not take the stop before for a clean one."""
         for call in ("pwrite", "truncate", "datasync", "sync_dir", "remove"):
             for after in range(12):
-                self.setUp()
+                self.start_over()
                 self.tear()
                 die_at_start(self.disk, call, after)
                 store = opened(self.disk)
@@ -74,7 +78,7 @@ class EndsTests(SynchronousTestCase):
         """Without the file, or with one that makes no sense, it is trusted as it
         stands, as RocketMQ trusts it."""
         for content in (None, b"", b"{", b"[]", b'{"published": 1}', b"\xff\0", *ODD):
-            self.setUp()
+            self.start_over()
             self.tear()
             self.disk.remove(PATH)
             if content is not None:
@@ -99,7 +103,7 @@ class EndsTests(SynchronousTestCase):
         """A queue that has lost its directory is made again, and goes on where it
         was, whichever it is."""
         for gone in ((0,), (1,), (0, 1)):
-            self.setUp()
+            self.start_over()
             for queue_id in gone:
                 lose_folder(self.disk, f"{ROOT}/consumequeue/T/{queue_id}")
             if gone == (0, 1):
@@ -114,7 +118,7 @@ class EndsTests(SynchronousTestCase):
         topic. One that has entries yet gets all of them back, and so does a light
         queue, which is no topic."""
         for lost in ("", "%LMQ%a", "U"):
-            self.setUp()
+            self.start_over()
             change_topics(self.disk, 0)
             store = opened(self.disk)
             put(store, store.queue("%LMQ%a", 0), b"light", b"light")
@@ -155,7 +159,7 @@ class EndsTests(SynchronousTestCase):
         """A disk that does not let it be read, or the checkpoint, is no reason not to
         start; it is told."""
         for after in range(2):
-            self.setUp()
+            self.start_over()
             self.disk.fail("read", errno.EIO, after)
             store = opened(self.disk)
             self.assertEqual(bodies(store, store.queue("T", 0)), self.first)

@@ -65,6 +65,10 @@ class CleanTests(SynchronousTestCase):
     """After a clean stop."""
 
     def setUp(self) -> None:
+        """Begin."""
+        self.start_over()
+
+    def start_over(self) -> None:
         """A store with some messages, stopped."""
         self.disk = MemoryDisk()
         store = opened(self.disk)
@@ -164,7 +168,7 @@ class CleanTests(SynchronousTestCase):
         put(store, queue, b"after")
         self.assertEqual(placed(store, queue)[10], b"after")
         store.close()
-        self.setUp()
+        self.start_over()
         self.disk.open(log_file()).pwrite(bytes(9), self.drafts[9].end - 9)
         store = opened(self.disk)
         self.assertEqual(store.published_position, self.drafts[9].position)

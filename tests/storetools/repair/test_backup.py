@@ -73,7 +73,7 @@ class BadDiskTests(DamagedStore):
         all messages outside of it are there."""
         for path in (LOG, LAST_LOG):
             for block in range(0, SEGMENT if path == LOG else BLOCK, BLOCK):
-                self.setUp()
+                self.start_over()
                 self.disk.spoil(path, block + 100, block + 101)
                 self.repair(dry=True, left=None)
                 self.repair()

@@ -22,9 +22,9 @@ class LastRecordTests(DamagedStore):
     """The end of a log that was stopped cleanly: its last two records, 39 of both
     queues."""
 
-    def setUp(self) -> None:
+    def start_over(self) -> None:
         """Find them."""
-        super().setUp()
+        super().start_over()
         self.ends = [
             ENTRY.unpack(self.disk.read(path)[39 * SIZE : 40 * SIZE])[0] - SEGMENT
             for path in (QUEUE, LAST_QUEUE)
@@ -34,7 +34,7 @@ class LastRecordTests(DamagedStore):
         """One bit of a head is wrong: it is set right from what the queue knows, though
         no record follows, and nothing is lost."""
         for at in (0, 3, 4, 7, 12, 15, 20, 27, 28, 35):
-            self.setUp()
+            self.start_over()
             for start in self.ends:
                 was = self.disk.read(LAST_LOG)[start + at]
                 self.change(LAST_LOG, start + at, bytes([was ^ 1]))
@@ -105,7 +105,7 @@ class ForgottenTests(DamagedStore):
         """If it has none, as one that was rolled back, a batch, or one of a topic that
         cannot be one, it is told as given up, and no message is made of it."""
         for where, data in ((39, b"\x04"), (39, b"\x0c"), (39, b"\x80"), (389, b"/")):
-            self.setUp()
+            self.start_over()
             self.forget(LAST_QUEUE, b"xxx", (where, data))
             self.repair()
             self.assertIn("given-up", self.kinds())
@@ -117,7 +117,7 @@ class ForgottenTests(DamagedStore):
 class TimeTests(DamagedStore):
     """Messages of which one came each second."""
 
-    def setUp(self) -> None:
+    def start_over(self) -> None:
         """Store them; the repair comes later than all."""
         self.disk = MemoryDisk()
         self.told = []
@@ -186,7 +186,7 @@ class PlaceTests(DamagedStore):
         """If it is the entry that is wrong, records are left as they are."""
         data = self.disk.read(LAST_QUEUE)
         for number in (0, 20, 39):
-            self.setUp()
+            self.start_over()
             # The entry of another message of the other queue, of the same size.
             position = ENTRY.unpack(data[number * SIZE : (number + 1) * SIZE])[0]
             log = self.disk.read(LOG)
@@ -200,7 +200,7 @@ class PlaceTests(DamagedStore):
     def test_topics(self) -> None:
         """A record whose topic is another is set right, if its neighbours are."""
         for number in (0, 20, 39):
-            self.setUp()
+            self.start_over()
             position, size = self.position(number)
             path = LOG if position < SEGMENT else LAST_LOG
             at = self.disk.read(path).index(b"\x01T", position % SEGMENT + 1200) + 1
@@ -246,7 +246,7 @@ class PlaceTests(DamagedStore):
         """An entry that leads nowhere is made again, first, last or in the middle."""
         for number in (0, 20, 39):
             for place in ((9, 9), (1 << 60, 500), (3, -2), (100, 1 << 30)):
-                self.setUp()
+                self.start_over()
                 entry = ENTRY.pack(*place, 0)
                 self.change(QUEUE, number * SIZE, entry)
                 self.repair()

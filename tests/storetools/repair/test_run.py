@@ -152,7 +152,7 @@ class RepairTests(DamagedStore):
         end = len(self.disk.read(path).rstrip(b"\0"))
         for crashed in (False, True):
             for length in (SEGMENT - end + 1, 1 << 27, 0, SEGMENT - end):
-                self.setUp()
+                self.start_over()
                 self.change(path, end, struct.pack(">ii", length, MAGIC_BLANK))
                 if crashed:
                     self.disk.open(f"{ROOT}/abort", create=True).close()
@@ -300,7 +300,7 @@ class RepairTests(DamagedStore):
             good,
         ):
             for is_damaged in (False, True):
-                self.setUp()
+                self.start_over()
                 file = self.disk.open(ends)
                 file.truncate(0)
                 file.pwrite(bad, 0)

@@ -141,7 +141,7 @@ class LengthTests(DamagedStore):
         data = self.disk.read(os.path.join(ROOT, "consumequeue/T/1", segment_name(0)))
         position, _, _ = ENTRY.unpack(data[38 * SIZE : 39 * SIZE])
         for more in (0, 1, 100):
-            self.setUp()
+            self.start_over()
             resize(self.disk, LAST_LOG, position - SEGMENT + more)
             repair = self.repair()
             lines = self.disk.read(os.path.join(repair.copies, "changes.jsonl"))

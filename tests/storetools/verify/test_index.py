@@ -24,6 +24,10 @@ class IndexVerificationTests(SynchronousTestCase):
     """An index of two files, of a store that was stopped cleanly."""
 
     def setUp(self) -> None:
+        """Begin."""
+        self.start_over()
+
+    def start_over(self) -> None:
         """Forty messages with a key each."""
         self.folder = os.path.join(ROOT, "index")
         names = self.make(40)
@@ -98,7 +102,7 @@ class IndexVerificationTests(SynchronousTestCase):
     def test_shorter(self) -> None:
         """A file that becomes shorter while others are read is a fault."""
         for size in (0, HEADER.size, self.entry(3)):
-            self.setUp()
+            self.start_over()
             second = os.path.join(ROOT, "index", sorted(self.disk.list(self.folder))[1])
             faults: list[Fault] = []
             reader = StoreReader(self.disk, ROOT)

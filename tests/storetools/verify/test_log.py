@@ -212,7 +212,7 @@ class VerificationTests(SmallStore):
         self.disk.open(abort, create=True).close()
         self.expect_end(self.walk(), filler)
         self.disk.remove(abort)
-        self.setUp()
+        self.start_over()
         self.store.close()
         self.change(LOG, filler, bytes(8))
         self.expect_end(self.walk(), filler)
@@ -238,7 +238,7 @@ class VerificationTests(SmallStore):
         (fault,) = [each for each in faults if each.kind == "record"]
         self.assertEqual((fault.region, walk.remarks), ((last, SEGMENT), []))
         self.assertIn("no record follows", fault.text)
-        self.setUp()
+        self.start_over()
         self.store.close()
         self.change(LOG, filler, bytes(8))
         self.change(LOG.replace("0" * 20, segment_name(SEGMENT)), 0, b"!")
@@ -344,6 +344,10 @@ class PieceTests(SynchronousTestCase):
     """Files of the log that are read in several pieces."""
 
     def setUp(self) -> None:
+        """Begin."""
+        self.start_over()
+
+    def start_over(self) -> None:
         """An empty store, with files of five pieces."""
         self.disk = MemoryDisk()
         self.settings = {"mapped_file_size_commit_log": 5 * PIECE}
@@ -397,7 +401,7 @@ class PieceTests(SynchronousTestCase):
         starts = self.fill(10, 10)
         overhead = starts[1] - starts[0] - 10
         for less in range(-3, 12):
-            self.setUp()
+            self.start_over()
             starts = self.fill(10, 10, PIECE - less - 10 - 2 * overhead, 10)
             self.assertEqual(starts[3] - starts[1], PIECE - less)
             self.change(starts[1], b"\xaa" * (PIECE - less))

@@ -48,6 +48,10 @@ class QueueCase(SynchronousTestCase):
     settings: dict[str, object] = {}
 
     def setUp(self) -> None:
+        """Begin."""
+        self.start_over()
+
+    def start_over(self) -> None:
         """Fill it, and see that it is good."""
         self.disk = MemoryDisk()
         self.store = self.open()
@@ -314,7 +318,7 @@ class ExtensionFileTests(QueueCase):
         """A file of another length than the others is told, and made again."""
         for length in (40, 103, 105, 208):
             self.records = 0
-            self.setUp()
+            self.start_over()
             file = self.disk.open(self.path(1))
             file.truncate(length)
             file.close()
