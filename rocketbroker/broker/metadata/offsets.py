@@ -142,14 +142,16 @@ class OffsetTable:
     ) -> int | None:
         """Where a pull that has just come is to go on instead of at C{offset}."""
         key = f"{topic}@{group}"
-        return pending_resets.answer(self.resets, key, queue_id, connection, offset)
+        return pending_resets.for_new_pull(
+            self.resets, key, queue_id, connection, offset
+        )
 
     def reset_for_held(
         self, connection: IConnection, group: str, topic: str, queue_id: int
     ) -> int | None:
         """Where a pull that was held is to go on."""
         key = f"{topic}@{group}"
-        return pending_resets.tell(self.resets, key, queue_id, connection)
+        return pending_resets.for_held_pull(self.resets, key, queue_id, connection)
 
     def queues(self, group: str, topic: str) -> dict[int, int]:
         """A copy of the group's committed offsets in a topic."""

@@ -23,16 +23,16 @@ from rocketbroker.remoting.interfaces import IConnection
 
 @final
 class PendingReset:
-    """One queue's offset that was set.
+    """The reset of one queue.
 
-    @ivar told: the last connection that a pull was answered on; it may be gone.
+    @ivar answered: the last connection whose pull was answered with it; it may be gone.
     """
 
-    __slots__ = ("offset", "told")
+    __slots__ = ("answered", "offset")
 
     def __init__(self, offset: int) -> None:
         self.offset = offset
-        self.told: IConnection | None = None
+        self.answered: IConnection | None = None
 
 
 #: C{topic@group -> queue -> reset}.
@@ -40,36 +40,36 @@ Resets: TypeAlias = "dict[str, dict[int, PendingReset]]"
 
 
 def pending(resets: Resets, key: str, queue_id: int) -> int | None:
-    """The offset that a queue was set to, if nobody went on from it yet."""
+    """The offset of a queue's reset, if no pull came from it yet."""
     found = resets.get(key, {}).get(queue_id)
     return None if found is None else found.offset
 
 
-def tell(
+def for_held_pull(
     resets: Resets, key: str, queue_id: int, connection: IConnection
 ) -> int | None:
-    """The pending offset for a pull that has been held; it stays pending."""
+    """The offset for a held pull; the reset stays pending."""
     found = resets.get(key, {}).get(queue_id)
     if found is None:
         return None
-    found.told = connection
+    found.answered = connection
     return found.offset
 
 
-def answer(
+def for_new_pull(
     resets: Resets, key: str, queue_id: int, connection: IConnection, offset: int
 ) -> int | None:
-    """What a pull that has just come is to be told.
+    """The offset for a pull that has just come.
 
-    @param offset: where it pulls from.
-    @return: where it is to go on; None if it is to be served.
+    @param offset: of the pull.
+    @return: where it has to go on; None if it is to be served.
     """
     queues = resets.get(key)
     found = None if queues is None else queues.get(queue_id)
     if queues is None or found is None:
         return None
-    if found.offset != offset and found.told is not connection:
-        found.told = connection
+    if found.offset != offset and found.answered is not connection:
+        found.answered = connection
         return found.offset
     del queues[queue_id]
     if not queues:

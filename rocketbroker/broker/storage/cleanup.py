@@ -146,9 +146,9 @@ class Cleanup:
             await pause
             self._pause = None
         self.rounds += 1
-        self._tell()
+        self._log_removed()
 
-    def _tell(self) -> None:
+    def _log_removed(self) -> None:
         """Log the removed files, and those that cannot be removed."""
         cleaner = self._store.cleaner
         removed = cleaner.removed_segments, cleaner.removed_files

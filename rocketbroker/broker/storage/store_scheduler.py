@@ -48,7 +48,7 @@ ALLOCATE_SECONDS: Final = 0.5
 HASTE_SECONDS: Final = 0.02
 
 #: How often what was found wrong on the disk is logged.
-TELL_SECONDS: Final = 1.0
+FINDINGS_SECONDS: Final = 1.0
 
 #: How long dispatched messages wait for others before they enter the index together.
 INDEX_SECONDS: Final = 0.005
@@ -116,7 +116,7 @@ class StoreScheduler:
         seconds = options.flush_interval_consume_queue / 1000.0
         self._every("flush of consume queues", seconds, self._flush_queues)
         self._every("allocation of segments", ALLOCATE_SECONDS, self._allocate)
-        self._every("report of findings", TELL_SECONDS, self._tell)
+        self._every("report of findings", FINDINGS_SECONDS, self._log_findings)
         self._allocate()
         self.appended()
         self._index_later()
@@ -209,7 +209,7 @@ class StoreScheduler:
     def _allocate(self) -> None:
         self._run("allocate_ahead", self._store.allocate_ahead)
 
-    def _tell(self) -> None:
+    def _log_findings(self) -> None:
         for sentence in self._store.findings():
             self._log.error("{sentence}", sentence=sentence)
 

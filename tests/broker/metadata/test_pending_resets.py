@@ -7,9 +7,9 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.broker.metadata.pending_resets import (
     PendingReset,
     Resets,
-    answer,
+    for_held_pull,
+    for_new_pull,
     pending,
-    tell,
 )
 from rocketbroker.testing.connections import RecordedConnection
 
@@ -26,26 +26,26 @@ class ResetsTests(SynchronousTestCase):
         """Other groups and queues are left alone."""
         for key, queue_id in (("T@H", 0), ("T@G", 2)):
             self.assertIsNone(pending(self.resets, key, queue_id))
-            self.assertIsNone(tell(self.resets, key, queue_id, self.one))
-            self.assertIsNone(answer(self.resets, key, queue_id, self.one, 9))
+            self.assertIsNone(for_held_pull(self.resets, key, queue_id, self.one))
+            self.assertIsNone(for_new_pull(self.resets, key, queue_id, self.one, 9))
 
     def test_confirmed(self) -> None:
         """A pull from there ends it, even if it was never told; the last one all."""
-        self.assertIsNone(answer(self.resets, "T@G", 0, self.one, 5))
+        self.assertIsNone(for_new_pull(self.resets, "T@G", 0, self.one, 5))
         self.assertIsNone(pending(self.resets, "T@G", 0))
         self.assertEqual(pending(self.resets, "T@G", 1), 6)
-        self.assertIsNone(answer(self.resets, "T@G", 1, self.one, 6))
+        self.assertIsNone(for_new_pull(self.resets, "T@G", 1, self.one, 6))
         self.assertEqual(self.resets, {})
 
     def test_told(self) -> None:
         """Each connection is told once, the same one not again after it was."""
-        self.assertEqual(answer(self.resets, "T@G", 0, self.one, 9), 5)
-        self.assertEqual(answer(self.resets, "T@G", 0, self.other, 9), 5)
-        self.assertIsNone(answer(self.resets, "T@G", 0, self.other, 9))
+        self.assertEqual(for_new_pull(self.resets, "T@G", 0, self.one, 9), 5)
+        self.assertEqual(for_new_pull(self.resets, "T@G", 0, self.other, 9), 5)
+        self.assertIsNone(for_new_pull(self.resets, "T@G", 0, self.other, 9))
         self.assertIsNone(pending(self.resets, "T@G", 0))
 
     def test_heldIsTold(self) -> None:
         """A pull that was held counts as told, and never ends a reset."""
         for _ in range(2):
-            self.assertEqual(tell(self.resets, "T@G", 0, self.one), 5)
-        self.assertIsNone(answer(self.resets, "T@G", 0, self.one, 9))
+            self.assertEqual(for_held_pull(self.resets, "T@G", 0, self.one), 5)
+        self.assertIsNone(for_new_pull(self.resets, "T@G", 0, self.one, 9))

@@ -11,11 +11,11 @@ from rocketbroker.broker.storage.store_scheduler import (
     ALLOCATE_SECONDS,
     CATCH_UP_SECONDS,
     DISPATCH_SECONDS,
+    FINDINGS_SECONDS,
     HASTE_SECONDS,
     INDEX_SECONDS,
     MAX_DISPATCHED,
     RETRY_SECONDS,
-    TELL_SECONDS,
 )
 from rocketbroker.store.interfaces import Arrival, Draft
 from rocketbroker.store.message_store import Store
@@ -203,7 +203,7 @@ class RegularTests(SchedulerCase):
         self.rig.store.corruption_log.note(7, "Nothing stands at 7.")
         with capturedLogs() as events:
             for _ in range(3):
-                self.advance(TELL_SECONDS)
+                self.advance(FINDINGS_SECONDS)
         (event,) = events
         self.assertEqual(formatEvent(event), "Nothing stands at 7.")
         self.stop()
@@ -214,13 +214,13 @@ class RegularTests(SchedulerCase):
         store = Mistaken(self.rig.store)
         self.scheduler._store = store  # type: ignore[assignment]
         self.scheduler.start()
-        self.advance(TELL_SECONDS)
+        self.advance(FINDINGS_SECONDS)
         self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)
         self.assertEqual(
             sum(call.failures for call in self.scheduler.periodic.calls), 1
         )
         with capturedLogs() as events:
-            self.advance(TELL_SECONDS)
+            self.advance(FINDINGS_SECONDS)
         self.assertEqual([formatEvent(event) for event in events], ["Found."])
         self.stop()
 
