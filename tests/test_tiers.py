@@ -41,7 +41,6 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "dispatched_record",
         "interfaces",
         "plugins",
-        "ordered",
         "consumequeue",
         "commitlog",
         "index",

@@ -122,7 +122,7 @@ def is_dlq_topic(topic: str) -> bool:
 
 
 def is_lmq(name: str) -> bool:
-    """Whether a topic or group is one of light message queues (LMQ)."""
+    """Whether a topic or group is an LMQ."""
     return name.startswith(LMQ_PREFIX)
 
 

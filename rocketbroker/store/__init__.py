@@ -29,5 +29,4 @@ Beside them:
 - L{rocketbroker.store.plugins}: plug-ins before the store and behind it.
 - L{rocketbroker.store.dispatched_record}: a record as the latter see it.
 - L{rocketbroker.store.log_tail}: stored messages in order, for the latter.
-- L{rocketbroker.store.ordered}: looking for a place by halves.
 """

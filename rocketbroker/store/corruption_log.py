@@ -8,7 +8,7 @@ from typing import Final, final
 
 from rocketbroker.files.blocks import BLOCK
 
-#: So many rotten positions are remembered, so that each is counted and told of once;
+#: So many corrupt positions are remembered, so that each is counted and told of once;
 #: with more of them than this, the disk is what has to be looked at.
 MAX_NOTED: Final = 10_000
 
@@ -22,7 +22,7 @@ MAX_TRIES: Final = 5
 
 @final
 class CorruptionLog:
-    """What was found to be rotten since the start.
+    """What was found to be corrupt since the start.
 
     @ivar records: how many places of the log, or blocks of what is made from it.
     """

@@ -11,7 +11,7 @@ A ratio says little of a large disk: 10 % of 4 TiB hold a day of messages. So th
 upper levels count only while less than diskSpaceEnoughBytes are free. That is 10 GiB, a
 minute of the fastest load, and at least four segments, so that those that are made
 ahead have room. A disk smaller than 100 GiB never has that much free at 90 %, so there
-the ratios alone decide, as in the reference; with 0 they do everywhere.
+the ratios alone decide, as in RocketMQ; with 0 they do everywhere.
 
 Where replicasPerDiskPartition brokers share a disk, each has its part of it: expired
 files go when its own fill the first level of that, the oldest in any case when they
@@ -21,7 +21,7 @@ The disk of the log is as full as the emptiest one of its directories. One that 
 answer, as its disk is gone, counts only if none does; no new segment goes there while
 there is another.
 
-The store sheet, section 17.1.
+C{docs/facts/store.md} 17.1.
 """
 
 from __future__ import annotations

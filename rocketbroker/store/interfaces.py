@@ -64,12 +64,12 @@ class Placed:
     """What a message consists of whose properties say where it stands.
 
     The store completes the properties when it knows the place, within the append. One
-    record, so one draft: an inner batch, or a message that stands in light queues (LMQ)
-    besides its own.
+    record, so one draft: an inner batch, or a message that stands in LMQs (light
+    message queues) besides its own.
 
     @ivar properties: the properties string without the place.
     @ivar count: how many messages it is in its queue: an inner batch is several.
-    @ivar lmqs: the light queues, none of them twice.
+    @ivar lmqs: the LMQs, none of them twice.
     @ivar offsets: the offsets that it got in them.
     """
 
@@ -307,7 +307,7 @@ class IStore(Interface):
         "How many messages were appended since the start."
     )
     appended_bytes: int = Attribute("How many bytes of the log they are.")
-    corrupt_records: int = Attribute("How many rotten records were found.")
+    corrupt_records: int = Attribute("How many corrupt records were found.")
     discarded_bytes: int = Attribute("How many bytes of the log the start gave up.")
     flags: RunningFlags = Attribute("What the store can do at the moment.")
     space: DiskUsage = Attribute("How full its disks were at the last look.")
@@ -344,7 +344,7 @@ class IStore(Interface):
         """The handle of a queue, made on first use; files come with the first entry.
 
         @raise ServiceNotAvailable: there is no room for another queue.
-        @raise SystemFailure: there are too many light queues (maxLmqConsumeQueueNum).
+        @raise SystemFailure: there are too many LMQs (maxLmqConsumeQueueNum).
         """
 
     def queues() -> Sequence[IQueue]:
@@ -379,9 +379,9 @@ class IStore(Interface):
         most_bytes: int,
         matches: Matches,
     ) -> ReadResult:
-        """I{Blocking if cold.} Messages from C{offset} on (the store sheet, 16).
+        """I{Blocking if cold.} Messages from C{offset} on (C{docs/facts/store.md} 16).
 
-        A rotten one is passed over, counted and told of.
+        A corrupt one is passed over, counted and told of.
         """
 
     def look(
@@ -414,7 +414,8 @@ class IStore(Interface):
         """A walk through the log that begins at C{position}, behind a record."""
 
     def offset_by_time(queue: IQueue, ms: int, upper: bool) -> int:
-        """I{Blocking.} The queue offset for a store time (the store sheet, 10)."""
+        """I{Blocking.} The queue offset for a store time (C{docs/facts/store.md}
+        10)."""
 
     def store_time(queue: IQueue, offset: int) -> int:
         """I{Blocking.} When that message was stored, in ms; -1 if it cannot be read."""
@@ -436,7 +437,7 @@ class IStore(Interface):
     def find_by_key(
         topic: str, key: str, most: int, begin_ms: int, end_ms: int
     ) -> KeyResult:
-        """I{Blocking.} Messages by key or unique key (the store sheet, 12.4).
+        """I{Blocking.} Messages by key or unique key (C{docs/facts/store.md} 12.4).
 
         Others whose keys have the same hash may be among them.
         """

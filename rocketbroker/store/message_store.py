@@ -3,7 +3,7 @@
 
 What each step promises stands in L{rocketbroker.store.interfaces.IStore}.
 
-The store sheet, section 14.
+C{docs/facts/store.md} 14.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Store:
 
     @ivar report: sentences about what the start found wrong, and what it gave up.
     @ivar recovered: the outcome of the recovery.
-    @ivar corruption_log: the rotten records found since the start, and by it.
+    @ivar corruption_log: the corrupt records found since the start, and by it.
     @ivar flags: what it can do at the moment.
     @ivar space: how full its disks are.
     @ivar cleaner: removes what is not needed any more.
@@ -305,7 +305,7 @@ class Store:
         """See L{IStore.queue}.
 
         @raise ServiceNotAvailable: the disk has no room for another queue's numbers.
-        @raise SystemFailure: there are too many light queues.
+        @raise SystemFailure: there are too many LMQs.
         """
         try:
             return self._table.ask(topic, queue_id)

@@ -11,7 +11,7 @@ that has their names, separated by commas:
     behind the dispatch at its own pace, in a thread of its own. It harms nobody by
     being slow or by failing, and misses nothing by that, or by a restart.
 
-The broker sheet, section 24; names of ours where Java loads classes.
+C{docs/facts/broker.md} 24; names of ours where Java loads classes.
 """
 
 from __future__ import annotations

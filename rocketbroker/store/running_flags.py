@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.store.test_running_flags -*-
 """What a store can do at the moment, as one number.
 
-Operators read it, and the reference's tools know its bits:
+Operators read it, and RocketMQ's tools know its bits:
 
     ====  =====================================================================
     bit   meaning
@@ -15,7 +15,7 @@ Operators read it, and the reference's tools know its bits:
     64    the disk of the consume queues is full
     ====  =====================================================================
 
-The store sheet, section 5.3.
+C{docs/facts/store.md} 5.3.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FENCED: Final = 32
 LOGIC_DISK_FULL: Final = 64
 
 #: While one of these is set nothing is appended. An index that cannot be written is no
-#: reason, though the reference makes it one: it is built from the log when it can be.
+#: reason, though RocketMQ makes it one: it is built from the log when it can be.
 NOT_APPENDABLE: Final = (
     NOT_WRITEABLE | WRITE_LOGICS_QUEUE_ERROR | DISK_FULL | FENCED | LOGIC_DISK_FULL
 )

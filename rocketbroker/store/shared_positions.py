@@ -73,7 +73,7 @@ class SharedPositions:
 
     A store whose disk is full when it starts has to start all the same. Then the words
     are in memory of this process alone, as are those that grow beyond their file while
-    it starts; readers in other processes do without, as with the reference's stores.
+    it starts; readers in other processes do without, as with RocketMQ's stores.
 
     @ivar is_shared: whether other processes can see them.
     """

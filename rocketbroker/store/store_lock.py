@@ -3,7 +3,7 @@
 
 The file C{lock} keeps other brokers out, C{abort} tells the next start that this one
 did not stop cleanly; only that it exists counts, but ours holds the process, as the
-reference's does, and tells readers whose shared words they see. A disk so full that
+reference's does, and tells readers whose shared positions they see. A disk so full that
 neither can be written to is no reason not to start: the lock is on the file and not in
 it, and a reader that cannot tell whose words they are does without them.
 
@@ -12,7 +12,7 @@ L{ZEROED} when nothing but zeros stands behind the log's end; each start of the
 reference, 4.9 or 5.x, writes C{lock} over the first bytes of that before it appends
 anything, and what it gives up it leaves where it stands.
 
-The store sheet, sections 1 and 14.
+C{docs/facts/store.md} 1 and 14.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class StoreLock:
     def take(self) -> None:
         """I{Blocking.} Take the lock, before anything is changed.
 
-        The reference takes it after recovery; then two brokers both recover.
+        RocketMQ takes it after recovery; then two brokers both recover.
 
         @raise StoreError: another broker has it.
         @raise OSError: the file cannot be made.

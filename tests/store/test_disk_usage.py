@@ -89,7 +89,7 @@ class DiskSpaceTests(SynchronousTestCase):
         )
 
     def test_clamps(self) -> None:
-        """Levels are kept within the reference's bounds."""
+        """Levels are kept within RocketMQ's bounds."""
         self.space = self.make(
             0,
             disk_space_warning_level_ratio=100,

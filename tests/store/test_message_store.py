@@ -67,7 +67,7 @@ class LifeTests(SynchronousTestCase):
         self.assertEqual(result.status, NO_MESSAGE_IN_QUEUE)
 
     def test_cleanStopLeavesNothing(self) -> None:
-        """After a clean stop there are only the reference's files, at their sizes, and
+        """After a clean stop there are only RocketMQ's files, at their sizes, and
         one of ours."""
         disk = MemoryDisk()
         store = opened(disk)

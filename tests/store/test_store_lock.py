@@ -62,7 +62,7 @@ class OwnershipTests(SynchronousTestCase):
 
     def test_zeroed(self) -> None:
         """The lock tells, after a power failure too, whether zeros stand behind the
-        log; a start of the reference in between takes that back."""
+        log; a start of RocketMQ in between takes that back."""
         positions = SharedPositions(self.disk, "/s")
         for zeroed, text in ((True, b"rocketbroker"), (False, b"lock")):
             self.owner.take()

@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.store.recovery.test_bad_log -*-
 """Reading the log of a disk of which some blocks cannot be read.
 
-What stands in such a block is lost, as what is rotten is, and what stands beside it is
+What stands in such a block is lost, as what is corrupt is, and what stands beside it is
 not. Who walks through the log reads up to it; who looks for what is behind it sees
 zeros there; who wants one record that has a byte in it gets none. Nothing is written
 over it: the disk may be able to read it another time.

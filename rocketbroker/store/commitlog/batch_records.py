@@ -3,14 +3,14 @@
 
 An outer batch becomes a record for each of its messages. The record of an inner batch
 carries the offset of its first message, C{INNER_BASE}, so that the queue can be built
-from the log alone. The record of a message that stands in light queues (LMQ) besides
-its own carries its offsets there. They are known only when the record gets its place,
-under the lease of the append.
+from the log alone. The record of a message that stands in LMQs (light message queues)
+besides its own carries its offsets there. They are known only when the record gets its
+place, under the append lock.
 
 A batch queue takes single messages, too, and outer batches: each message of those is a
 unit of one, whose offset is that of its record.
 
-The store sheet, sections 4.4 to 4.6.
+C{docs/facts/store.md} 4.4 to 4.6.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _BASE = properties.INNER_BASE.encode()
 _LIGHTS = properties.INNER_MULTI_DISPATCH.encode()
 _LIGHT_OFFSETS = properties.INNER_MULTI_QUEUE_OFFSET.encode()
 
-#: In the properties of every message that stands in light queues.
+#: In the properties of every message that stands in LMQs.
 LMQ_MARK: Final = _LIGHTS + b"\x01"
 LMQ_PREFIX: Final = names.LMQ_PREFIX.encode()
 
-#: What is in these topics stands in no light queues.
+#: What is in these topics stands in no LMQs.
 EXEMPT_PREFIXES: Final = (names.RETRY_PREFIX.encode(), names.SYSTEM_PREFIX.encode())
 
 
@@ -127,7 +127,7 @@ def complete(draft: Draft, placed: Placed, queue: Queue) -> int:
 
 
 def advance(placed: Placed) -> None:
-    """Take the next offset of each light queue: the message has its place."""
+    """Take the next offset of each LMQ: the message has its place."""
     placed.offsets = []
     for light in placed.lmqs:
         assert type(light) is Queue
@@ -145,7 +145,7 @@ def retreat(placed: Placed) -> None:
 
 
 def lmqs_of(topic: bytes, found: bytes) -> list[tuple[bytes, int]]:
-    """The light queues that a message stands in, with its offset in each.
+    """The LMQs that a message stands in, with its offset in each.
 
     @param topic: that of its record.
     @param found: its properties.

@@ -34,7 +34,7 @@ writes, but in the same sector of the disk:
 Positions and times have to agree on what is safe. (Times that do not go back were no
 way out: delays are counted from them, and consumers are shown them.)
 
-The store sheet, section 14.
+C{docs/facts/store.md} 14.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ is a I{stand-in} in memory, nothing but a filler. What is before it can still be
 the entries of the queues that lead into it stay; and what is stored from now on comes
 behind it. When the disk is back, all of it can be read.
 
-No file is put there. The reference goes on behind a hole, too, and passes over entries
+No file is put there. RocketMQ goes on behind a hole, too, and passes over entries
 that lead into it; what these led to in a file of fillers it would hand out.
 
 That segments are missing at the end, what was written down at a clean stop tells; where
@@ -26,7 +26,7 @@ Where two files have the same position, one was written while the other was away
 start that did not see that it was missing. That counts whose first record is younger;
 the other one is set aside, and told.
 
-The store sheet, section 15.1; it has nothing about any of this.
+C{docs/facts/store.md} 15.1; it has nothing about any of this.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from rocketbroker.store.quarantine import set_aside
 #: before them is of another log.
 MAX_MISSING: Final = 256
 
-#: So many behind the end. What tells of them is one number, which may be rotten.
+#: So many behind the end. What tells of them is one number, which may be corrupt.
 MAX_MISSING_BEHIND: Final = 16
 
 

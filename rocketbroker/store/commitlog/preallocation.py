@@ -1,17 +1,17 @@
 # -*- test-case-name: tests.store.commitlog.test_preallocation -*-
 """Room for the log ahead of its writer: blocks, the next segment, and its pages.
 
-All of it is done in a thread and without the lease, long before an append needs it; an
-append that comes all the same makes its segment itself.
+All of it is done in a thread and without the append lock, long before an append needs
+it; an append that comes all the same makes its segment itself.
 
 Pages are written ahead only when warmMapedFileEnable says so, into the segment that is
 made ahead, where nobody else writes. To write them ahead of every append does not pay:
 the first touch of a page costs C{pwrite} a microsecond, which ten messages share, and
 to touch it before costs half of that on the same processor. (Through a mapping, as the
 reference writes, it costs a page fault each.) To read them ahead makes small appends
-dearer. The reference also locks such pages in memory; that has no use for C{pwrite}.
+dearer. RocketMQ also locks such pages in memory; that has no use for C{pwrite}.
 
-The store sheet, section 2.6.
+C{docs/facts/store.md} 2.6.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ their length is limited, and it is filled in when the record is encoded.
 The log chooses these functions when it is made. Without the setting none of them is
 called for a message.
 
-The store sheet, section 3.6.
+C{docs/facts/store.md} 3.6.
 """
 
 from __future__ import annotations

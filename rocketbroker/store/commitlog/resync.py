@@ -1,27 +1,27 @@
 # -*- test-case-name: tests.store.commitlog.test_resync -*-
 """Whether the log goes on behind a place where no record can be read.
 
-Behind a torn tail nothing that is whole follows. Behind rot, or a block that the disk
-has lost, whole records follow that were acknowledged as any other: these must not be
-given up. So what follows is looked at, and what counts is a record that says the
+Behind a torn tail nothing that is whole follows. Behind corrupt bytes, or a block that
+the disk has lost, whole records follow that were acknowledged as any other: these must
+not be given up. So what follows is looked at, and what counts is a record that says the
 position where it stands, with all its lengths and the CRC of its body right: an
 accident does not make one. Or a filler that says how much of the segment is left, if
 the broken record's size leads to it.
 
 Two kinds of whole records must not count. A copy that a body contains: so first it is
 believed what size the broken record says, if that leads to a whole one. And what is
-left of an earlier life: the reference does not erase what it gives up, and a log that
+left of an earlier life: RocketMQ does not erase what it gives up, and a log that
 has grown up to it again ends before old records. Position, lengths, CRC, even the
 numbers in their queues may be such as would follow; what tells is the store time: it is
 before that of the record in front of them, by as long as a broker takes to start. (By
 less, it is a clock that was put right.)
 
-But a clock may also be set back further, at just the place that is rotten. So times are
-looked at only where there can be old records: not in a log to which we wrote last, as
-we begin with zeros behind its end (L{rocketbroker.store.store_lock} tells), and not in
-what a running process has published.
+But a clock may also be set back further, at just the place that is corrupt. So times
+are looked at only where there can be old records: not in a log to which we wrote last,
+as we begin with zeros behind its end (L{rocketbroker.store.store_lock} tells), and not
+in what a running process has published.
 
-The store sheet, sections 3 and 15.
+C{docs/facts/store.md} 3 and 15.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@
 Recovery checks all: magic, CRC of the body, the sum of the lengths, and that the record
 says the position where it stands; the CRC of the whole record only if it is told to
 (C{forceVerifyPropCRC}). So do look-ups of single records; the dispatch leaves out the
-CRC, as the reference does.
+CRC, as RocketMQ does.
 
-The store sheet, sections 3 and 15.6.
+C{docs/facts/store.md} 3 and 15.6.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.store.commitlog.test_segments -*-
 """The files of the commit log: named by their first position, all of one size.
 
-A segment is made at its full length, as the reference does, but without blocks; these
+A segment is made at its full length, as RocketMQ does, but without blocks; these
 are reserved some way ahead of the writer, in a thread, so that a full disk is known
 before it is hit and a write does not wait for the file system. The next segment is made
 in a directory beside the log's, C{commitlog.ahead}, and moved to its place when it is
@@ -13,7 +13,7 @@ Written by C{pwrite}: on a full disk that is an error, where a touched mapping i
 signal that kills the process. Read through a mapping, or by C{pread} where the disk may
 have to work: a page fault holds the interpreter lock as long as the disk takes.
 
-The store sheet, sections 1 and 2.
+C{docs/facts/store.md} 1 and 2.
 """
 
 from __future__ import annotations

@@ -2,15 +2,15 @@
 """The log: all messages of all queues, in the order in which they came.
 
 An append has four steps, and each is a function: the drafts are complete when they come
-(parse); under the lease each is given its place and queue offset (reserve); the records
-are encoded and written, one C{pwrite} for each segment touched (fill); and one word
-makes them exist (publish). Filling outside of the lease, with several processes, is
-then a change of L{CommitLog.append} alone.
+(parse); under the append lock each is given its place and queue offset (reserve); the
+records are encoded and written, one C{pwrite} for each segment touched (fill); and one
+word makes them exist (publish). Filling outside of the append lock, with several
+processes, is then a change of L{CommitLog.append} alone.
 
-What fails is undone under the same lease: next offsets go back, zeros take the place of
+What fails is undone under the same lock: next offsets go back, zeros take the place of
 what was half written, and the published position has not moved.
 
-The store sheet, sections 4 to 6.
+C{docs/facts/store.md} 4 to 6.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ from rocketbroker.store.shared_positions import (
     SharedPositions,
 )
 
-#: A record may be so much larger than the largest body (the store sheet, 4.1).
+#: A record may be so much larger than the largest body (C{docs/facts/store.md} 4.1).
 BESIDE_BODY: Final = 64 << 10
 
 #: Not more is joined and written at once, so that a turn of large bodies does not take
@@ -293,7 +293,7 @@ class CommitLog:
     def _no_segment(self) -> int:
         """The status of what needs a segment that cannot be made.
 
-        The reference says the same whatever the reason; a full disk is told as one.
+        RocketMQ says the same whatever the reason; a full disk is told as one.
         """
         full = self._flags.has(DISK_FULL)
         return SERVICE_NOT_AVAILABLE if full else CREATE_MAPPED_FILE_FAILED

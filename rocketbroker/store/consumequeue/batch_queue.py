@@ -7,18 +7,18 @@ the unit says the first of them and how many there are. So a unit is not found b
 counting but by looking for its offset; as they stand in order, by halves.
 
 Units are appended wherever the queue ends. Where it ends, in bytes, is the fourth of
-its shared words; its other numbers are those of any queue.
+its shared positions; its other numbers are those of any queue.
 
-The store sheet, section 9.1.
+C{docs/facts/store.md} 9.1.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import Final, final
 
 from rocketbroker.records.queueunits import BATCH_SIZE, BatchUnit, decode_batch
 from rocketbroker.store.consumequeue.files import QueueFiles
-from rocketbroker.store.ordered import first_that
 from rocketbroker.store.shared_positions import END, MAX, MIN, NEXT, SharedPositions
 
 FOLDER: Final = "batchconsumequeue"
@@ -47,7 +47,7 @@ class BatchUnits:
         self, positions: SharedPositions, slot: int, files: QueueFiles
     ) -> None:
         """
-        @param slot: the first of the queue's shared words.
+        @param slot: the first of the queue's shared positions.
         """
         self._positions = positions
         self._slot = slot
@@ -92,7 +92,7 @@ class BatchUnits:
             unit = self.unit(number)
             return unit is not None and unit.end > offset
 
-        return first_that(self.start, self.end, holds)
+        return bisect_left(range(self.end), True, self.start, key=holds)
 
     def position_of(self, offset: int) -> int:
         """Where in the log the batch is that holds a message; -1 if there is none."""
@@ -113,7 +113,7 @@ class BatchUnits:
             return unit is not None and unit.store_ms > (ms if upper else ms - 1)
 
         start, end = self.start, self.end
-        number = first_that(start, end, is_later)
+        number = bisect_left(range(end), True, start, key=is_later)
         if upper or number == end:
             number -= 1
         unit = self.unit(number) if number >= start else None
@@ -161,7 +161,7 @@ class BatchUnits:
         """
 
         def is_not_before(number: int) -> bool:
-            # A single one that makes no sense is rotten: others stand behind it.
+            # A single one that makes no sense is corrupt: others stand behind it.
             units = [self.unit(at) for at in (number, number + 1) if at < high]
             return all(unit is None or unit.position >= before for unit in units)
 
@@ -170,7 +170,7 @@ class BatchUnits:
             self._set_end(0)
             return 0, 0
         high = (files[-1].start + self.files.size) // BATCH_SIZE
-        end = first_that(self.start, high, is_not_before)
+        end = bisect_left(range(high), True, self.start, key=is_not_before)
         self._set_end(end)
         if cut:
             self.files.cut(end * BATCH_SIZE)
@@ -207,7 +207,7 @@ class BatchUnits:
             unit = self.unit(number)
             return unit is not None and unit.position >= lowest
 
-        return first_that(start, self.end, is_there)
+        return bisect_left(range(self.end), True, start, key=is_there)
 
     def _first_offset(self, start: int, lowest: int) -> int:
         """The offset of the first message whose record is there; the end if none is."""

@@ -9,7 +9,7 @@ the filters; without one units have none.
 
 What a directory has of this is read whether it is switched on or not.
 
-The store sheet, section 8.
+C{docs/facts/store.md} 8.
 """
 
 from __future__ import annotations

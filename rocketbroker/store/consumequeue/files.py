@@ -4,7 +4,7 @@
 They hold entries of 20 bytes, units of batches, or units of the extension; what the
 bytes mean is not looked at here. A file is named by its first byte.
 
-The store sheet, section 2.
+C{docs/facts/store.md} 2.
 """
 
 from __future__ import annotations

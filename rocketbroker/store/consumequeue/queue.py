@@ -6,15 +6,16 @@ first byte; the entry of queue offset C{n} stands at byte C{20 * n}. A queue who
 record is not number 0 begins in the middle of its first file; the entries before are
 filled with (0, 0x7FFFFFFF, 0), which nobody may read.
 
-The three numbers of a queue live in its slot of the shared words. Behind C{max_offset}
-stand zeros, or what a dispatch that failed has left, and nobody looks.
+The three numbers of a queue live in its slot of the shared positions. Behind
+C{max_offset} stand zeros, or what a dispatch that failed has left, and nobody looks.
 
-The store sheet, section 7.
+C{docs/facts/store.md} 7.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from functools import partial
 from typing import Final, final
 
@@ -32,10 +33,9 @@ from rocketbroker.store.consumequeue.batch_queue import BatchUnits
 from rocketbroker.store.consumequeue.extension import Extension
 from rocketbroker.store.consumequeue.files import QueueFiles
 from rocketbroker.store.interfaces import IQueue
-from rocketbroker.store.ordered import first_that
 from rocketbroker.store.shared_positions import MAX, MIN, NEXT, SharedPositions
 
-#: No topic may be longer (the store sheet, 3.7).
+#: No topic may be longer (C{docs/facts/store.md} 3.7).
 MAX_TOPIC: Final = 255
 
 #: What would lead elsewhere, or end a line.
@@ -207,7 +207,7 @@ class Queue:
         """Mark the entries before C{offset} as those of nobody.
 
         Also those of the file before, if the queue ends in or with that: at zeros there
-        the reference would end the queue.
+        RocketMQ would end the queue.
         """
         per_file = self.files.size // SIZE
         view = self.positions.view
@@ -267,15 +267,17 @@ class Queue:
             return
         low = files[0].start // SIZE
         high = (files[-1].start + self.files.size) // SIZE
-        end = first_that(low, high, partial(self._is_not_before, before))
+        end = bisect_left(
+            range(high), True, low, key=partial(self._is_not_before, before)
+        )
         if cut:
             self.files.cut(end * SIZE)
         if self.extension is not None:
             self.extension.bound(self.read, low, end, cut)
-        begin = first_that(low, end, partial(self._is_there, lowest))
+        begin = bisect_left(range(end), True, low, key=partial(self._is_there, lowest))
         if begin < end:
             position, size, _ = ENTRY.unpack(self.read(end - 1, 1))
-            # A rotten size must not hide what follows.
+            # A corrupt size must not hide what follows.
             self.max_position = min(position + size, before)
         elif end == low:
             # No entry at all: what comes next says where the queue goes on.
@@ -294,7 +296,9 @@ class Queue:
         files = self.files.all
         if not files:
             return False
-        begin = first_that(first, end, partial(self._is_there, lowest))
+        begin = bisect_left(
+            range(end), True, first, key=partial(self._is_there, lowest)
+        )
         behind_first = files[0].start + self.files.size
         return begin > first or (len(files) > 1 and behind_first <= begin * SIZE)
 
@@ -315,7 +319,9 @@ class Queue:
         first, end = view[self.slot + MIN], view[self.slot + MAX]
         if not self.files.all:
             return 0
-        begin = first_that(first, end, partial(self._is_there, lowest))
+        begin = bisect_left(
+            range(end), True, first, key=partial(self._is_there, lowest)
+        )
         view[self.slot + MIN] = begin
         entry = self.read(begin, 1) if begin < end else b""
         if self.extension is not None and len(entry) == SIZE:
@@ -325,7 +331,7 @@ class Queue:
     def _is_not_before(self, before: int, offset: int) -> bool:
         """Whether it is no entry, or not of a record that starts before a position.
 
-        A single one that makes no sense is a rotten one: others stand behind it.
+        A single one that makes no sense is a corrupt one: others stand behind it.
         """
         return all(
             size <= 0 or not 0 <= position < before
@@ -335,7 +341,7 @@ class Queue:
     def _is_there(self, lowest: int, offset: int) -> bool:
         """Whether the entry's record is in the log: not deleted, not filled in.
 
-        One behind another whose record is, is rotten if it says otherwise.
+        One behind another whose record is, is corrupt if it says otherwise.
         """
         for at in (offset, offset - 1):
             entry = self.read(at, 1)

@@ -43,7 +43,7 @@ class QueueTable:
     """The handles.
 
     @ivar is_batch: whether a topic has batch queues.
-    @ivar lmq_count: how many light queues there are.
+    @ivar lmq_count: how many LMQs there are.
     """
 
     def __init__(
@@ -97,11 +97,11 @@ class QueueTable:
     def ask(self, topic: str, queue_id: int) -> Queue:
         """The handle of a queue that somebody from outside wants.
 
-        Any client can name light queues that there are not, and each costs memory and
+        Any client can name LMQs that there are not, and each costs memory and
         a file, so there is a bound; those in the log are beyond it.
 
         @raise OSError: there is no room for the numbers of another queue.
-        @raise SystemFailure: it would be one light queue too many.
+        @raise SystemFailure: it would be one LMQ too many.
         """
         if (
             self.lmq_count >= self._max_lmqs

@@ -47,7 +47,7 @@ _BY: Final = "dispatch"
 #: What a level without a duration of its own adds, in ms.
 UNKNOWN_LEVEL_MS: Final = 1000
 
-#: The last time that an entry can say; a rotten store time may be near it.
+#: The last time that an entry can say; a corrupt store time may be near it.
 LAST_MS: Final = (1 << 63) - 1
 
 _LEVEL: Final = re.compile(rb"(?:\A|\x02)DELAY\x01(\d{1,9})(?=\x02|\Z)")
@@ -58,7 +58,7 @@ class Dispatcher:
     """Enters published records into their queues.
 
     @ivar extends: whether entries get a unit in their queue's extension.
-    @ivar multi_dispatch: whether messages get entries in light queues.
+    @ivar multi_dispatch: whether messages get entries in LMQs.
     @ivar bit_maps: gives the bit maps of these units, if anybody does.
     @ivar dispatched_ms: the store time of the last record entered.
     @ivar repeated: how many records stood in their queue already.
@@ -261,7 +261,7 @@ class Dispatcher:
     def _add_batch(self, queue: Queue, found: RecordHead) -> None:
         """Collect the unit of an inner batch, or of a message alone in a batch queue.
 
-        The latter comes of the reference: it stores single messages of such a topic,
+        The latter comes of RocketMQ: it stores single messages of such a topic,
         and makes units of one message of them. A batch fits into no other queue.
         """
         batch, place = queue.batch, place_of(found)
@@ -302,7 +302,7 @@ class Dispatcher:
         queue.pending_end = position + size
 
     def _add_lmqs(self, found: RecordHead) -> None:
-        """Collect the entries of a message in its light queues.
+        """Collect the entries of a message in its LMQs.
 
         A queue is never cut because of a number that a message says: an older one is
         passed over.

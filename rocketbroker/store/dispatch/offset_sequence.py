@@ -4,7 +4,7 @@
 While a start makes entries again from the log, the numbers of each queue go up by one.
 A record that says another number is one of these:
 
-  - Those before it are lost: they were rotten, or the queue's files are gone. The gap
+  - Those before it are lost: they were corrupt, or the queue's files are gone. The gap
     is filled.
   - The topic was deleted and made again, so the numbers begin again.
   - A bit of its queue, topic or number is not what was written; no CRC covers them. In
@@ -15,7 +15,7 @@ before it could not be read; then the next record of that queue. As long as that
 come, the record waits here.
 
 The place of one that is lost, entry and all, is kept by a second entry of the record
-before it. Nobody is handed that record twice by us. The reference does not look, and
+before it. Nobody is handed that record twice by us. RocketMQ does not look, and
 its consumers, which know messages by the offsets that these say, take it for one. An
 entry of no record it would not survive: for a size that nothing has it answers each
 pull there with an error, or passes over the rest of the segment.
@@ -260,7 +260,7 @@ def _stands(queue: Queue, offset: int) -> tuple[int, int]:
 
 def keep_places(queue: Queue, end: int) -> None:
     """Let a queue end with the last entry, of those that stood there before the stop,
-    whose record would be in the log: it was rotten, and its place is kept.
+    whose record would be in the log: it was corrupt, and its place is kept.
 
     @param end: where the log ends.
     """

@@ -9,7 +9,7 @@ and would vouch for all that is stored till the clock is there again. So a pass 
 sees it is a thorough one, and notes the time of day: RocketMQ's broker, if it is the
 next to start, is misled for no longer than such a pass takes to come.
 
-The store sheet, sections 6 and 14.
+C{docs/facts/store.md} 6 and 14.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.store.index.test_service -*-
 """Messages on their way into the index: what is known of them, in columns.
 
-The store sheet, section 12.3.
+C{docs/facts/store.md} 12.3.
 """
 
 from __future__ import annotations

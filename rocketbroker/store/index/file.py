@@ -20,7 +20,7 @@ Thousands of keys come in one step, so its entries are made column by column, by
 that work on whole arrays. What is left of Python for each key is its slot: what stands
 there is read and replaced as it stands, without regard to the order of its bytes.
 
-The store sheet, section 12.
+C{docs/facts/store.md} 12.
 """
 
 from __future__ import annotations
@@ -406,11 +406,11 @@ def _raw_ranges(first: int, end: int) -> Iterator[range]:
 
 
 def next_path(files: IFiles, folder: str, ms: int, before: IndexFile | None) -> str:
-    """The path of a file that is made now, named by local time as the reference does.
+    """The path of a file that is made now, named by local time as RocketMQ does.
 
     Where the newest name is ahead of the clock, as after a change of the time zone or
     when the clock was set back, the next number is taken: nobody reads a date there,
-    the reference neither, but the names are the files' order.
+    RocketMQ neither, but the names are the files' order.
 
     @param before: the newest one there is.
     """

@@ -7,7 +7,7 @@ and whether all of them have a name at one place, and a single time, is asked of
 of characters, each by one comparison. That costs a tenth of looking into each message,
 which is what is done where shapes differ, or where a message has several keys.
 
-The store sheet, section 12.3.
+C{docs/facts/store.md} 12.3.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ disk, as the checkpoint tells; and none behind one that is not believed, as what
 held must come before them. What is not believed is removed, and built again from the
 log.
 
-The store sheet, sections 12 and 15.1.
+C{docs/facts/store.md} 12 and 15.1.
 """
 
 from __future__ import annotations

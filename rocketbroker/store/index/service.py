@@ -11,10 +11,10 @@ log what was not handed over. How far the index is, its newest file says itself,
 whatever was not done when a broker stopped is done by the next.
 
 After an unclean stop the files that may not be on the disk are removed, and what they
-held is read from the log again. (The reference reads only as far back as its recovery
+held is read from the log again. (RocketMQ reads only as far back as its recovery
 does, and loses the keys of what was before.)
 
-The store sheet, sections 12, 15.1 and 17.2.
+C{docs/facts/store.md} 12, 15.1 and 17.2.
 """
 
 from __future__ import annotations

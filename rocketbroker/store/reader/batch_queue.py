@@ -6,6 +6,7 @@ docs/facts/store.md 9.1.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from functools import partial
 from typing import Final, final
@@ -13,7 +14,6 @@ from typing import Final, final
 from rocketbroker.errors import StoreError
 from rocketbroker.records.queueunits import BATCH_SIZE, BatchUnit, decode_batch
 from rocketbroker.store.consumequeue.batch_queue import FOLDER
-from rocketbroker.store.ordered import first_that
 from rocketbroker.store.reader.directory import StoreReader
 
 #: So many units are read at once.
@@ -101,10 +101,11 @@ class BatchQueueReader:
         """
         at = self.start
         if position > self.lowest:
-            at = BATCH_SIZE * first_that(
+            at = BATCH_SIZE * bisect_left(
+                range(self.end // BATCH_SIZE),
+                True,
                 at // BATCH_SIZE,
-                self.end // BATCH_SIZE,
-                partial(self._begins, position),
+                key=partial(self._begins, position),
             )
         while at < self.end and self._row.size:
             data = self.read(at)[: self.end - at]

@@ -7,7 +7,7 @@ begins before the offset that was asked for is handed out too, as its messages b
 are wanted.
 
 A batch has a tag code only if its sender has given it tags as a whole, which official
-clients do not. The reference then gives it to no consumer that asks for tags; here such
+clients do not. RocketMQ then gives it to no consumer that asks for tags; here such
 a consumer gets it, and looks at each message, as clients do anyway. A message that is
 alone in the queue and has no tags is not for it. A filter on properties sees those of
 the batch as a whole.
@@ -15,7 +15,7 @@ the batch as a whole.
 Every record is checked, as L{rocketbroker.store.reading.checked_read} says: for so
 many messages at once that costs little.
 
-The store sheet, sections 9.1 and 16.
+C{docs/facts/store.md} 9.1 and 16.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ handed out: it is counted, and told of once, with its position.
 So is one that the disk refuses to read, when it has done so some times. Such records
 are never read through a mapping: a process that touches a bad block there is killed.
 
-The store sheet, sections 3.4, 7.3 and 16.
+C{docs/facts/store.md} 3.4, 7.3 and 16.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class CheckedRead:
         return passed
 
     def _record(self, offset: int, position: int, size: int) -> bytes | None:
-        """The record of an entry; None if it is gone, or rotten.
+        """The record of an entry; None if it is gone, or corrupt.
 
         @raise OSError: the disk did not read it; it may another time.
         """
@@ -213,7 +213,7 @@ class CheckedRead:
     def _is_shifted(self, offset: int, shift: int) -> bool:
         """Whether the entry beside is as far from where its record says.
 
-        The reference only logs it when a queue lags behind what its records say, and
+        RocketMQ only logs it when a queue lags behind what its records say, and
         goes on like that. So they were handed out, and are.
         """
         for beside in (offset - 1, offset + 1):

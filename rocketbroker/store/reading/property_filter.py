@@ -9,7 +9,7 @@ everybody else comes in between. With a bit map in the queue's extension
 (L{rocketbroker.store.consumequeue.extension}) most of the others are passed over
 without a look.
 
-The store sheet, section 8; the broker sheet, section 13.2.
+C{docs/facts/store.md} 8; C{docs/facts/broker.md} 13.2.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rocketbroker.store.interfaces import MessageFilter, ReadResult
 from rocketbroker.store.reading.checked_read import CheckedRead
 
 #: How many bytes one read may look at. The properties of most messages have some
-#: hundred bytes, so 800 of them, as many as the reference looks at, need a quarter of
+#: hundred bytes, so 800 of them, as many as RocketMQ looks at, need a quarter of
 #: it; messages with long ones, or long expressions, hold the reactor no longer than
 #: some ten milliseconds.
 MAX_LOOKED: Final = 1 << 20

@@ -8,11 +8,11 @@ over, as one whose record was deleted. Nor is a record that this process has not
 itself, or that may come back from the disk: these are read one by one and checked
 (L{rocketbroker.store.reading.checked_read}).
 
-The reference never gives more than 32 messages or 256 KiB at once, and less of what is
+RocketMQ never gives more than 32 messages or 256 KiB at once, and less of what is
 far behind. A caller that asks for more messages than that has decided itself what it
 can take: then only its own limits count, and the last one of all.
 
-The store sheet, section 16.
+C{docs/facts/store.md} 16.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from rocketbroker.store.shared_positions import (
     SharedPositions,
 )
 
-#: No answer may be larger (the store sheet, 16).
+#: No answer may be larger (C{docs/facts/store.md} 16).
 MAX_BYTES: Final = 128 << 20
 
 #: A caller cannot ask for fewer bytes.

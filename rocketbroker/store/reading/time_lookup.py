@@ -5,7 +5,7 @@ Store times grow with the offset, so it is a binary search; each probe reads one
 and one time stamp from the log. A record that is not in the log any more counts as too
 early; for one that cannot be read the next one stands that can be.
 
-The store sheet, section 10.
+C{docs/facts/store.md} 10.
 """
 
 from __future__ import annotations

@@ -6,20 +6,20 @@ the queues; then queues begin where the log does, and their files and those of t
 that speak of nothing else any more go too. When segments go: those that have expired,
 by the time of their last change and fileReservedTime, during the hours of deleteWhen
 and at any time on a disk that is rather full; any, with cleanFileForciblyEnable, on one
-that is so full that nothing could be stored soon. The reference removes ten files then,
+that is so full that nothing could be stored soon. RocketMQ removes ten files then,
 whatever one of them would have freed; here the disk is asked after each. A removal for
 age waits for the index, a forced one does not.
 
 A file is removed by its name alone. Whoever reads it, another thread, an export in
 another process, reads on, and its blocks come back when the last of them lets go; a
-mapping is never taken away from under a reader. So what the reference calls hanging, a
+mapping is never taken away from under a reader. So what RocketMQ calls hanging, a
 file that readers do not let go, does not hold anything up here, and there is nothing to
 be torn down after destroyMapedFileIntervalForcibly, which has no effect. What hangs
 here is a file that the system does not let us remove: it stays in the log and can be
 read, nothing behind it goes, since a log with a hole begins behind it at the next
 start, and it is tried again after redeleteHangedFileInterval.
 
-The store sheet, sections 2.5, 7.4 and 17.
+C{docs/facts/store.md} 2.5, 7.4 and 17.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from rocketbroker.store.shared_positions import (
     SharedPositions,
 )
 
-#: How many rounds one call of an operator is good for, as in the reference.
+#: How many rounds one call of an operator is good for, as in RocketMQ.
 MANUAL_ROUNDS: Final = 20
 
 #: After so many queues without anything to remove, others get their turn.
@@ -231,8 +231,8 @@ class Cleaner:
     def _begin(self, queue: Queue, lowest: int) -> int:
         """Let a queue begin where the log does.
 
-        Searched twice: without the lease, so that whatever has to come from the disk
-        does, and then with it, so that nobody dispatches meanwhile.
+        Searched twice: without the append lock, so that whatever has to come from the
+        disk does, and then with it, so that nobody dispatches meanwhile.
 
         @return: how many files were removed.
         """

@@ -18,7 +18,7 @@ class CheckpointTests(SynchronousTestCase):
         self.disk.sync_dir("/")
 
     def test_layout(self) -> None:
-        """The fields stand where the reference has them, and survive a crash."""
+        """The fields stand where RocketMQ has them, and survive a crash."""
         checkpoint = Checkpoint(self.disk, "/s")
         checkpoint.physic_ms = 1
         checkpoint.logics_ms = 2

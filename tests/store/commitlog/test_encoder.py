@@ -10,7 +10,7 @@ from rocketbroker.store.commitlog.encoder import encode
 from rocketbroker.store.commitlog.scanner import parse
 from tests.store.stores import BORN_HOST, BORN_HOST_V6, STORE_HOST, draft, opened
 
-#: The example of the store sheet, section 3.2.
+#: The example of C{docs/facts/store.md} 3.2.
 SAMPLE = (
     "00000065daa320a758932aac000000030000000000000000000000070000000000001000"
     "000000000000018bcfe568000a0000010000c3500000018bcfe568010a00000200002a9f"

@@ -168,7 +168,7 @@ class EnterTests(BatchCase):
 
 
 class SinglesTests(BatchCase):
-    """Messages that are no batch: each is a unit of its own, as the reference has
+    """Messages that are no batch: each is a unit of its own, as RocketMQ has
     them."""
 
     def drafts(self) -> list[Draft]:

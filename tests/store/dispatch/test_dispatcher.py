@@ -261,7 +261,7 @@ class RecoveryTests(SynchronousTestCase):
 
     def test_innerBatch(self) -> None:
         """A record that is a batch stands in a queue of another kind: a simple one of
-        that topic would keep the reference from starting."""
+        that topic would keep RocketMQ from starting."""
         disk = MemoryDisk()
         store = opened(disk)
         store.append([draft(store.queue("Batch", 0), sys_flag=0xC0)])

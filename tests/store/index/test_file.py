@@ -29,7 +29,7 @@ PATH = "/20231114221320000"
 def slowly(
     content: bytearray, keys: list[tuple[int, int, int]], slots: int = SLOTS
 ) -> None:
-    """Enter keys (hash, position, time) one by one, as the store sheet has it, 12.2."""
+    """Enter keys (hash, position, time) one by one, see C{docs/facts/store.md} 12.2."""
     begin_ms, _, begin, _, used, count = struct.unpack_from(">qqqqii", content)
     for code, position, ms in keys:
         count = max(count, 1)

@@ -168,7 +168,7 @@ class CheckedReadTests(SynchronousTestCase):
         self.assertEqual(store.corrupt_records, 0)
 
     def test_shifted(self) -> None:
-        """Entries that all stand before where their records say, as the reference
+        """Entries that all stand before where their records say, as RocketMQ
         leaves them when a queue lags behind, are handed out."""
         file = self.disk.open(QUEUE_FILE)
         content = file.pread(4 * SIZE, 0)
