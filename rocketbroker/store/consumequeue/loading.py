@@ -50,19 +50,21 @@ _Seen: TypeAlias = tuple[int, str, int]
 class QueueLoading:
     """One start.
 
-    @ivar said: sentences about what was not right.
+    @ivar report: sentences about what was not right.
     """
 
-    def __init__(self, files: IFiles, clean: bool, doubt: Callable[[], None]) -> None:
+    def __init__(
+        self, files: IFiles, clean: bool, distrust: Callable[[], None]
+    ) -> None:
         """
         @param clean: whether the last stop was a clean one.
-        @param doubt: called before something is changed of queues that are not to be
+        @param distrust: called before something is changed of queues that are not to be
             believed.
         """
         self._files = files
         self._clean = clean
-        self._doubt = doubt
-        self.said: list[str] = []
+        self._distrust = distrust
+        self.report: list[str] = []
 
     def load(self, kinds: Sequence[tuple[Sequence[QueueFiles], int]]) -> None:
         """Open what is there.
@@ -86,13 +88,13 @@ class QueueLoading:
             path = os.path.join(row.folder, name)
             start = position_of_name(name)
             if start < 0 and not name.endswith(ASIDE):
-                self.said.append(
+                self.report.append(
                     f"{path!r} is not a file of a consume queue; it is ignored."
                 )
                 continue
             if start < 0 or is_no_file(self._files, path):
                 # RocketMQ's broker would not start with it.
-                self._doubt()
+                self._distrust()
                 self._put_away(path, "is no file")
                 continue
             found.append((start, path, self._files.size(path)))
@@ -103,20 +105,20 @@ class QueueLoading:
         kept: list[QueueFile] = []
         for start, path, length in found:
             if start % row.size:
-                self._doubt()
+                self._distrust()
                 self._put_away(path, "does not fit between the files of its queue")
                 continue
             if kept and kept[-1].start + row.size != start:
-                self._doubt()
+                self._distrust()
                 kept = self._bridge(row, kept, start, unit)
             if length == row.size:
                 kept.append(QueueFile(self._files, start, path))
                 continue
             if length or path != found[-1][1] or self._clean:
-                self._doubt()
+                self._distrust()
                 self._put_away(path, f"has {length} bytes, not {row.size}")
             else:
-                self.said.append(f"{path} had 0 bytes; it has {row.size} now.")
+                self.report.append(f"{path} had 0 bytes; it has {row.size} now.")
             kept.append(self._make(row, start))
         return kept
 
@@ -143,7 +145,7 @@ class QueueLoading:
             return []
         for start in range(end, until, row.size):
             kept.append(self._make(row, start))
-            self.said.append(f"{kept[-1].path} was missing; it is made again.")
+            self.report.append(f"{kept[-1].path} was missing; it is made again.")
         return kept
 
     def _put_away(self, path: str, why: str) -> None:
@@ -153,11 +155,11 @@ class QueueLoading:
         except OSError as error:
             # The directory of all queues may be a file system of its own.
             if is_no_file(self._files, path):
-                self.said += clear_for_file(self._files, path)
+                self.report += clear_for_file(self._files, path)
                 return
             now = f"removed, as it cannot be kept elsewhere: {error.strerror}"
             self._files.remove(path)
-        self.said.append(f"{path} {why}; it is now {now}.")
+        self.report.append(f"{path} {why}; it is now {now}.")
 
 
 def _check(seen: list[tuple[QueueFiles, list[_Seen]]], unit: int) -> None:

@@ -224,19 +224,19 @@ class QueueTable:
                     found.append(ENTRY.unpack(queue.read(end - 2, 1))[0])
         return found
 
-    def load(self, clean: bool, doubt: Callable[[], None]) -> list[str]:
+    def load(self, clean: bool, distrust: Callable[[], None]) -> list[str]:
         """Make a handle for each queue that has a directory, and open its files.
 
         @param clean: see L{QueueLoading}.
-        @param doubt: the same.
+        @param distrust: the same.
         @return: sentences about what was not right.
         @raise StoreError: they were made for another size.
         """
         if self._quarantine is not None:
-            self._quarantine.distrust = doubt
-        loading = QueueLoading(self._files, clean, doubt)
-        queues = self._find(self._folder, False, loading.said, doubt)
-        others = self._find(self._batch_folder, True, loading.said, doubt)
+            self._quarantine.distrust = distrust
+        loading = QueueLoading(self._files, clean, distrust)
+        queues = self._find(self._folder, False, loading.report, distrust)
+        others = self._find(self._batch_folder, True, loading.report, distrust)
         loading.load(
             [
                 ([each.files for each in queues], SIZE),
@@ -244,10 +244,14 @@ class QueueTable:
                 ([each.batch.files for each in others if each.batch], BATCH_SIZE),
             ]
         )
-        return loading.said
+        return loading.report
 
     def _find(
-        self, parent: str, is_batch: bool, said: list[str], doubt: Callable[[], None]
+        self,
+        parent: str,
+        is_batch: bool,
+        report: list[str],
+        distrust: Callable[[], None],
     ) -> list[Queue]:
         """The queues of one kind."""
         found = []
@@ -257,10 +261,12 @@ class QueueTable:
                 # An earlier start has told it.
                 continue
             if not self._files.is_dir(folder) or not is_usable(topic):
-                said.append(f"{folder!r} is not a topic's directory; it is ignored.")
+                report.append(f"{folder!r} is not a topic's directory; it is ignored.")
                 continue
             if self.is_batch(topic) != is_batch:
-                said.append(f"{folder} is not for queues of that topic; it is ignored.")
+                report.append(
+                    f"{folder} is not for queues of that topic; it is ignored."
+                )
                 continue
             for name in self._files.list(folder):
                 path = os.path.join(folder, name)
@@ -269,10 +275,12 @@ class QueueTable:
                 number = name.isascii() and name.isdigit() and int(name) < 1 << 31
                 number = number and str(int(name)) == name
                 if number and not self._files.is_dir(path):
-                    doubt()
-                    said += clear_for_folder(self._files, path)
+                    distrust()
+                    report += clear_for_folder(self._files, path)
                 elif not number:
-                    said.append(f"{path!r} is not a queue's directory; it is ignored.")
+                    report.append(
+                        f"{path!r} is not a queue's directory; it is ignored."
+                    )
                 else:
                     found.append(self.get(topic, int(name)))
         return found

@@ -274,7 +274,7 @@ class StoreReader:
         return self.is_clean or self.files.exists(queue.path_of(queue.first))
 
     def whole_end(self, topic: str, queue_id: int) -> int:
-        """The offset behind the last entry that leads to a record, which may be rotten
+        """The offset behind the last entry that leads to a record, which may be corrupt
         after a clean stop; L{max_offset} counts those behind it then."""
         queue = self._queue(topic, queue_id)
         if queue.whole_end < 0:
@@ -314,8 +314,8 @@ class StoreReader:
         return self._words.view[slot + MIN], self._words.view[slot + MAX]
 
     def _is_record(self, position: int, size: int) -> bool:
-        """Whether one stands there. After a clean stop, one with another CRC is rotten;
-        else it may never have been written whole."""
+        """Whether one stands there. After a clean stop, one with another CRC is
+        corrupt; else it may never have been written whole."""
         try:
             self._record(position, size, not self.is_clean)
         except Broken:

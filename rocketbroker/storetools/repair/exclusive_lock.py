@@ -52,7 +52,7 @@ class ExclusiveLock:
         self, files: IFiles, users: IFileUsers, root: str, commit_log: str | None
     ) -> None:
         """
-        @param users: who uses files now.
+        @param users: the processes that use files now.
         @param root: without symbolic links, and so the directories of the log.
         """
         self._files = files

@@ -10,8 +10,8 @@ RocketMQ and we step over or hand out as they are:
     is lost.
   - Else the message keeps its place in its queue, since offsets must be dense, as a
     message without a body, with the properties it had if they can be read, and the
-    property L{LOST}. A consumer sees that something was there. So it does in the light
-    queues that know it. A delayed message that does not say any more where it was to go
+    property L{LOST}. A consumer sees that something was there. So it does in the
+    LMQs that know it. A delayed message that does not say any more where it was to go
     goes nowhere: RocketMQ tries such a message for ever, and all behind it wait, but
     one for half messages it drops.
   - The rest becomes dead records: of the type rolled back, which no dispatch enters
@@ -107,7 +107,7 @@ class Slot:
     """A record as its queue knows it.
 
     @ivar messages: how many messages it is: a batch queue may know it as several.
-    @ivar lmqs: the light queues in which it stands, too, and its offset in each.
+    @ivar lmqs: the LMQs in which it stands, too, and its offset in each.
     """
 
     __slots__ = (
@@ -370,7 +370,7 @@ class Filling:
 
 
 def _in_lmqs(properties: bytes, lmqs: Sequence[tuple[bytes, int]]) -> bytes:
-    """Properties that say in which light queues a message stands, and where."""
+    """Properties that say in which LMQs a message stands, and where."""
     names = b",".join(name for name, _ in lmqs)
     offsets = ",".join(str(offset) for _, offset in lmqs)
     own = b"%b\x01%b\x02" % (INNER_MULTI_DISPATCH.encode(), names)

@@ -108,7 +108,7 @@ class Plan:
 
     def _times(self, regions: Set[tuple[int, int]], now_ms: int) -> dict[int, int]:
         """When what stood in each region was stored, at the latest: by the time of the
-        record behind it. Who looks for a time in a queue believes that they grow."""
+        record behind it. A search by time believes that they grow."""
         times = {}
         later = now_ms
         for start, end in sorted(regions, reverse=True):

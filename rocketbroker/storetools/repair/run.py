@@ -73,7 +73,7 @@ class Repair:
         others: Callable[[Keeping | None], list[Done]],
     ) -> None:
         """
-        @param users: who uses files now.
+        @param users: the processes that use files now.
         @param options: paths and delay levels; sizes are those of the files, but that
             of the log's if it is not 0.
         @param progress: is given the bytes walked so far.

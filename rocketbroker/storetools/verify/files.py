@@ -204,7 +204,7 @@ class FileVerification:
 
     def _by_queues(self, folder: str) -> None:
         """The last entries of the queues lead behind the last file; not one alone, as
-        that may be rotten."""
+        that may be corrupt."""
         reader = self._reader
         end = reader.log.segments[-1].end if reader.segments else 0
         limit = end + MAX_MISSING_BEHIND * reader.log.size
@@ -283,7 +283,7 @@ def is_begin_lost(queues: Sequence[RawQueue], first: int, lowest: int) -> bool:
 
     for queue in queues:
         last = queue.start + queue.per_file - 1
-        # Another file has to follow; and one entry alone may be rotten.
+        # Another file has to follow; and one entry alone may be corrupt.
         if last < queue.end - 1 and all(
             leads_before(queue, offset) for offset in (last - 1, last)
         ):

@@ -76,7 +76,7 @@ def entries_between(
     reader: StoreReader, topic: str, queue_id: int, start: int, end: int
 ) -> Iterator[tuple[int, int, int]]:
     """The entries of a queue whose records begin in a region: offset, position, size.
-    Positions grow with offsets, but for one that is rotten."""
+    Positions grow with offsets, but for one that is corrupt."""
     low = reader.min_offset(topic, queue_id)
     high = stop = reader.whole_end(topic, queue_id)
     while low < high:

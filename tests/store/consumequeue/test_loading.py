@@ -59,7 +59,7 @@ class QueueLoadingTests(SynchronousTestCase):
         self.files = QueueFiles(self.disk, FOLDER, SIZE)
         loading = QueueLoading(self.disk, clean, self.doubt)
         loading.load([([self.files], unit)])
-        return loading.said, [file.start for file in self.files.all]
+        return loading.report, [file.start for file in self.files.all]
 
     def test_sound(self) -> None:
         """Nothing is said or changed where nothing is odd."""
