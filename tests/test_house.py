@@ -145,3 +145,10 @@ class HouseTests(SynchronousTestCase):
     def test_oneSetUp(self) -> None:
         """Trial calls setUp once for each test; nothing else does."""
         self.assertEqual(holding(r"self\.setUp\(", "tests"), [])
+
+    def test_noTestsOfOthers(self) -> None:
+        """What several test modules need stands in a module without tests: a test class
+        that comes along with an import would run twice."""
+        module = r"^\s*(import|from) tests\.(\w+\.)*test_"
+        whole = r"^\s*from tests\S* import .*\btest_"
+        self.assertEqual(holding(f"{module}|{whole}", "tests"), [])

@@ -11,7 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.app.command import command
 from rocketbroker.store.index.file import HEADER, SLOT
 from rocketbroker.store.message_store import Store
-from tests.store.index.test_service import message
+from tests.store.index.keyed import message
 from tests.store.stores import SEGMENT, on_disk, put
 
 SLOTS = 10

@@ -20,7 +20,7 @@ from rocketbroker.store.message_store import Store
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.threads import at_once
 from tests.broker.rig import Rig
-from tests.store.recovery.test_recovery import log_file
+from tests.store.snapshots import log_file
 from tests.store.stores import ROOT, SEGMENT, Wall, opened, put
 from tests.sweeps.corpus import QUEUE_ENTRIES, QUEUES, SMALL, Corpus, Place, handed
 

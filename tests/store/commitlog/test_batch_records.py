@@ -6,7 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.store.commitlog.batch_records import batch_of
 from rocketbroker.store.interfaces import PROPERTIES_SIZE_EXCEEDED, PUT_OK, Placed
-from tests.store.consumequeue.test_batch_queue import BatchCase
+from tests.store.consumequeue.batches import BatchCase
 from tests.store.stores import batch
 
 

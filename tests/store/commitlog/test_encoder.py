@@ -8,15 +8,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.store.commitlog.encoder import encode
 from rocketbroker.store.commitlog.scanner import parse
+from tests.store.commitlog.samples import SAMPLE
 from tests.store.stores import BORN_HOST, BORN_HOST_V6, STORE_HOST, draft, opened
-
-#: The example of C{docs/facts/store.md} 3.2.
-SAMPLE = (
-    "00000065daa320a758932aac000000030000000000000000000000070000000000001000"
-    "000000000000018bcfe568000a0000010000c3500000018bcfe568010a00000200002a9f"
-    "00000000000000000000000000000002686901540007544147530161"
-    "02"
-)
 
 
 class EncodeTests(SynchronousTestCase):

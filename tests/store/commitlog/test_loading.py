@@ -12,7 +12,7 @@ from rocketbroker.store.commitlog.loading import MAX_MISSING, MAX_MISSING_BEHIND
 from rocketbroker.store.file_names import segment_name
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.cleanings import NEVER, NOW, CleaningCase
-from tests.store.recovery.test_recovery import log_file
+from tests.store.snapshots import log_file
 from tests.store.stores import ROOT, SEGMENT, bodies, make, opened, placed, put
 
 FOLDERS = "/a", "/b", "/c"

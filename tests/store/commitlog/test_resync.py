@@ -8,7 +8,7 @@ from rocketbroker.store.commitlog.loading import load_segments
 from rocketbroker.store.commitlog.resync import CORRECTED_MS, PIECE, Resync
 from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.testing.files import MemoryDisk
-from tests.store.recovery.test_recovery import log_file
+from tests.store.snapshots import log_file
 from tests.store.stores import ROOT, SEGMENT, START_MS, Wall, opened, put
 
 

@@ -18,7 +18,7 @@ from rocketbroker.store.commitlog.scanner import (
 )
 from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.testing.files import MemoryDisk
-from tests.store.commitlog.test_encoder import SAMPLE
+from tests.store.commitlog.samples import SAMPLE
 from tests.store.stores import ROOT, SEGMENT, draft, opened
 
 RECORD = bytes.fromhex(SAMPLE)

@@ -12,7 +12,8 @@ from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.message_store import Store
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.accidents import die_at_start, forget_ends
-from tests.store.recovery.test_recovery import restored, snapshot
+from tests.store.lmq import spread
+from tests.store.snapshots import restored, snapshot
 from tests.store.stores import (
     QUEUE_ENTRIES,
     ROOT,
@@ -25,7 +26,6 @@ from tests.store.stores import (
     put_batches,
     unwrapped,
 )
-from tests.store.test_lmq import spread
 
 SIZE = QUEUE_ENTRIES * 20
 MESSAGES = 450

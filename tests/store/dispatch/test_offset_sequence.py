@@ -11,7 +11,7 @@ from rocketbroker.store.interfaces import Draft
 from rocketbroker.store.message_store import Store
 from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.testing.files import MemoryDisk
-from tests.store.recovery.test_recovery import log_file
+from tests.store.snapshots import log_file
 from tests.store.stores import (
     ROOT,
     SEGMENT,

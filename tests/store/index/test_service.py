@@ -12,32 +12,15 @@ from rocketbroker.records.hashing import index_hash
 from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.commitlog.writer import Hint
 from rocketbroker.store.index.service import MAX_BEHIND, NEAR_FULL, RETRY_MS, Index
-from rocketbroker.store.interfaces import Draft
 from rocketbroker.store.message_store import Store
 from rocketbroker.store.running_flags import WRITE_INDEX_FILE_ERROR, RunningFlags
 from rocketbroker.store.shared_positions import DISPATCHED, SharedPositions
 from rocketbroker.testing.files import MemoryDisk
-from tests.store.stores import (
-    BORN_HOST,
-    ROOT,
-    SEGMENT,
-    START_MS,
-    Wall,
-    make,
-    opened,
-    options,
-)
+from tests.store.index.keyed import message
+from tests.store.stores import ROOT, SEGMENT, START_MS, Wall, make, opened, options
 
 FOLDER = f"{ROOT}/index"
 EVER = 1 << 62
-
-
-def message(store: Store, key: str, unique: str = "", topic: str = "T") -> Draft:
-    """A draft with keys."""
-    text = f"UNIQ_KEY\x01{unique}\x02" if unique else ""
-    properties = f"{text}KEYS\x01{key}\x02".encode()
-    queue = store.queue(topic, 0)
-    return Draft(queue, b"body", properties, 0, 0, 0, BORN_HOST, 0, 0, None)
 
 
 class IndexCase(SynchronousTestCase):

@@ -16,7 +16,7 @@ from rocketbroker.storetools.verify.check import Check
 from rocketbroker.storetools.verify.report import Fault
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.users import GivenUsers
-from tests.store.reader.test_directory import ArrivingDisk
+from tests.store.reader.disks import ArrivingDisk
 from tests.store.repairs import repair_of
 from tests.store.stores import (
     ROOT,

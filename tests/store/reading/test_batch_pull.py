@@ -15,7 +15,7 @@ from rocketbroker.store.interfaces import (
     OFFSET_TOO_SMALL,
     Placed,
 )
-from tests.store.consumequeue.test_batch_queue import FOLDER, BatchCase
+from tests.store.consumequeue.batches import FOLDER, BatchCase
 from tests.store.stores import ROOT, START_MS, batch, put, put_batches
 
 

@@ -11,6 +11,7 @@ from rocketbroker.store.commitlog.checkpoint import MARGIN_MS
 from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.recovery.outcome import Trust
 from rocketbroker.testing.files import MemoryDisk
+from tests.store.snapshots import log_file, restored, snapshot
 from tests.store.stores import (
     BORN_HOST_V6,
     QUEUE_ENTRIES,
@@ -26,39 +27,6 @@ from tests.store.stores import (
 )
 
 QUEUE_FILE = f"{ROOT}/consumequeue/T/0/{segment_name(0)}"
-
-
-def log_file(start: int = 0) -> str:
-    """The path of a segment."""
-    return f"{ROOT}/commitlog/{segment_name(start)}"
-
-
-def snapshot(disk: MemoryDisk) -> dict[str, bytes]:
-    """All files, as they are."""
-    found: dict[str, bytes] = {}
-
-    def walk(path: str) -> None:
-        for name in disk.list(path):
-            below = f"{path}/{name}"
-            if disk.is_dir(below):
-                walk(below)
-            else:
-                found[below] = disk.read(below)
-
-    walk(ROOT)
-    return found
-
-
-def restored(files: dict[str, bytes]) -> MemoryDisk:
-    """A disk with these files."""
-    disk = MemoryDisk()
-    for path, content in files.items():
-        disk.make_dirs(path.rpartition("/")[0])
-        file = disk.open(path, create=True)
-        file.truncate(len(content))
-        file.pwrite(content.rstrip(b"\0"), 0)
-        file.close()
-    return disk
 
 
 class CleanTests(SynchronousTestCase):

@@ -10,9 +10,9 @@ from rocketbroker.store.file_names import segment_name
 from rocketbroker.storetools.repair.backup import Done
 from rocketbroker.testing.files import MemoryDisk
 from tests.records.samples import sound_size
+from tests.store.lmq import LightCase, spread
 from tests.store.repairs import LOG, QUEUE, DamagedStore, repair_of, verified
 from tests.store.stores import ROOT, SEGMENT, START_MS, Wall, bodies, opened, put
-from tests.store.test_lmq import LightCase, spread
 
 LAST_LOG = os.path.join(ROOT, "commitlog", segment_name(SEGMENT))
 LAST_QUEUE = os.path.join(ROOT, "consumequeue", "T", "1", segment_name(0))

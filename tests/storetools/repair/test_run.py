@@ -20,17 +20,10 @@ from rocketbroker.storetools.repair.filler_records import LOST
 from rocketbroker.storetools.repair.run import Keeping
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.users import GivenUsers
-from tests.store.consumequeue.test_crashes import contents, start
+from tests.store.consumequeue.mixed import contents, start
+from tests.store.lmq import spread
 from tests.store.repairs import LOG, QUEUE, DamagedStore, repair_of
-from tests.store.stores import (
-    ROOT,
-    SEGMENT,
-    Wall,
-    batch,
-    draft,
-    opened,
-)
-from tests.store.test_lmq import spread
+from tests.store.stores import ROOT, SEGMENT, Wall, batch, draft, opened
 
 
 class RepairTests(DamagedStore):

@@ -11,7 +11,7 @@ from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.storetools.verify.check import Check
 from rocketbroker.storetools.verify.report import Fault
 from rocketbroker.testing.files import MemoryDisk
-from tests.store.index.test_service import message
+from tests.store.index.keyed import message
 from tests.store.stores import ROOT, Wall, make
 
 SIZES = 50, 30

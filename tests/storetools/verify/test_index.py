@@ -13,7 +13,7 @@ from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.storetools.verify.index import MAX_TOLD, IndexVerification
 from rocketbroker.storetools.verify.report import Fault
 from rocketbroker.testing.files import MemoryDisk
-from tests.store.index.test_service import message
+from tests.store.index.keyed import message
 from tests.store.stores import ROOT, SEGMENT, Wall, draft, make
 
 SLOTS = 50

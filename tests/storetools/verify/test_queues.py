@@ -15,6 +15,7 @@ from rocketbroker.store.message_store import Store
 from rocketbroker.storetools.verify.report import Fault
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.accidents import forget_ends, lose_folder
+from tests.store.lmq import spread
 from tests.store.repairs import repair_of, verified
 from tests.store.stores import (
     BATCH_UNITS,
@@ -28,7 +29,6 @@ from tests.store.stores import (
     options,
     with_batches,
 )
-from tests.store.test_lmq import spread
 
 LOG = os.path.join(ROOT, "commitlog", segment_name(0))
 BATCHES = os.path.join(ROOT, "batchconsumequeue", "B", "0")
