@@ -9,6 +9,7 @@ Rules: docs/facts/broker.md 21; docs/facts/admin.md 2.2 and 2.3."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final, final
 
@@ -57,16 +58,17 @@ STATUS_LANES: Final = 64
 FIRST_WITH_STATUS: Final = 28
 FIRST_WITH_INFO: Final = 62
 
-#: How many members may be asked at the same time: each answer may be as large as a
-#: frame, and a tool that asks for all threads of all clients makes them large.
-MAX_ASKED: Final = 256
+#: How many of these requests may wait for one member: each answer may be as large as a
+#: frame. One more is answered SYSTEM_BUSY. The limit is per member, so that one that
+#: is stopped keeps nobody from asking the others.
+MAX_ASKED: Final = 64
 
 
 @final
 class ClientRelay:
     """Asks members and passes their answers on.
 
-    @ivar asked: how many answers are waited for.
+    @ivar asked: how many answers are waited for, by connection.
     """
 
     def __init__(
@@ -78,7 +80,7 @@ class ClientRelay:
         consumers: ConsumerRegistry,
         in_thread: InThread,
     ) -> None:
-        self.asked = 0
+        self.asked: Counter[IConnection] = Counter()
         self._store = store
         self._broker_name = broker_name
         self._topics = topics
@@ -172,13 +174,16 @@ class ClientRelay:
 
         @raise SystemBusy: too many are being asked, or this one does not read.
         """
-        if self.asked >= MAX_ASKED or member.connection.congested:
-            raise SystemBusy("too many requests to clients wait for their answers")
-        self.asked += 1
+        connection = member.connection
+        if self.asked[connection] >= MAX_ASKED or connection.congested:
+            raise SystemBusy("too many requests to this client wait for their answers")
+        self.asked[connection] += 1
         try:
-            return await member.connection.request(asked, seconds)
+            return await connection.request(asked, seconds)
         finally:
-            self.asked -= 1
+            self.asked[connection] -= 1
+            if not self.asked[connection]:
+                del self.asked[connection]
 
     def status(
         self, connection: IConnection, request: Command

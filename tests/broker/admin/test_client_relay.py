@@ -7,7 +7,6 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.admin import client_relay
 from rocketbroker.broker.admin.client_relay import (
     ANSWER_SECONDS,
     FIRST_WITH_INFO,
@@ -91,7 +90,7 @@ class RunningInfoTests(RelayCase):
             self.assertEqual((found.code, found.body), (code, b"{}"))
             self.assertEqual((found.remark, found.opaque), ("r", 1))
             self.member.requests.clear()
-        self.assertEqual(self.relay.asked, 0)
+        self.assertEqual(self.relay.asked, {})
 
     def test_newest(self) -> None:
         """A client that is connected twice is asked over the newer connection."""
@@ -106,7 +105,7 @@ class RunningInfoTests(RelayCase):
         ((_, reply),) = self.member.requests
         reply.errback(RequestTimeout(f"{ANSWER_SECONDS} s"))
         self.assertEqual(self.failed(answer).code, ResponseCode.CONSUME_MSG_TIMEOUT)
-        self.assertEqual(self.relay.asked, 0)
+        self.assertEqual(self.relay.asked, {})
 
     def test_gone(self) -> None:
         """So has one that vanishes while it is asked: an error in words."""
@@ -126,10 +125,14 @@ class RunningInfoTests(RelayCase):
         self.assertEqual((self.member.requests, old.requests), ([], []))
 
     def test_tooMany(self) -> None:
-        """Only so many are asked at a time, and none that does not read."""
+        """One member is asked so much at a time, others still are, and none that does
+        not read."""
+        other = self.join("other", FIRST_WITH_INFO)
         for _ in range(MAX_ASKED):
             self.info()
         self.assertIsInstance(self.failed(self.info()), SystemBusy)
+        self.info(clientId="other")
+        self.assertEqual(len(other.requests), 1)
         _, reply = self.member.requests[0]
         reply.callback(Command(0))
         self.member.congested = True
@@ -231,9 +234,9 @@ class StatusTests(RelayCase):
             else:
                 reply.callback(Command(0, body=good))
         self.assertEqual(len(self.table(answer)), len(members) - 2)
-        self.assertEqual(self.relay.asked, 0)
+        self.assertEqual(self.relay.asked, {})
 
     def test_limit(self) -> None:
-        """Members beyond the limit are left out."""
-        self.relay.asked = client_relay.MAX_ASKED
+        """A member that is asked too much already is left out."""
+        self.relay.asked[self.member] = MAX_ASKED
         self.assertEqual(self.table(self.status()), {})
