@@ -352,16 +352,16 @@ class CheckBack:
                 continue
             self._unread.pop(offset, None)
             what = self._judge(half, now_ms)
-            if what is _WAIT:
+            if what == _WAIT:
                 over = min(over, offset)
                 break
-            if what is not _DISCARD:
-                checks = _checks_of(half) + 1 if what is _ASK else None
+            if what != _DISCARD:
+                checks = _checks_of(half) + 1 if what == _ASK else None
                 draft = renewed(half, half_queue, checks)
                 if len(draft.properties) > MAX_BYTES:
                     self._log_too_large(half)
                     what = _DISCARD
-            if what is _DISCARD:
+            if what == _DISCARD:
                 draft = discarded(half, store)
             drafts.append((what, draft))
         if not drafts and not marked:
@@ -418,7 +418,7 @@ class CheckBack:
         if draft.status != PUT_OK:
             self._log_too_large(half)
             what = _DISCARD
-        if what is _DISCARD:
+        if what == _DISCARD:
             self.discarded += 1
             self._topics.ensure(CHECK_MAX_TIME_TOPIC, 1)
             self._counts.discarded(topic)
@@ -432,7 +432,7 @@ class CheckBack:
             discarded = self._state.discarded(half)
             return [(offset, draft.position) for offset in discarded]
         self._state.renewed(self._state.root(half), draft.queue_offset)
-        if what is _ASK:
+        if what == _ASK:
             self._ask(half, draft)
         return [(half.queue_offset, draft.position)]
 
