@@ -34,7 +34,7 @@ from rocketbroker.store.consumequeue.extension import FOLDER as EXTENSIONS
 from rocketbroker.store.consumequeue.table import FOLDER as QUEUES
 from rocketbroker.store.consumequeue.table import QueueTable
 from rocketbroker.store.corruption_log import CorruptionLog
-from rocketbroker.store.disk_usage import DiskUsage, told
+from rocketbroker.store.disk_usage import DiskUsage, describe_refusal
 from rocketbroker.store.dispatch.dispatcher import Dispatcher
 from rocketbroker.store.dispatch.queue_flush import QueueFlushing
 from rocketbroker.store.index.file import FOLDER as INDEX
@@ -97,7 +97,7 @@ class Assembly:
         self._positions = positions
         self._corruption_log = corruption_log
         self.clean_shutdown = CleanShutdown(files, root)
-        self._told = partial(told, files, queues)
+        self._describe_refusal = partial(describe_refusal, files, queues)
         self.flags = RunningFlags()
         self.segments = self._make_segments(root)
         self.space = DiskUsage(
@@ -185,7 +185,7 @@ class Assembly:
             options.mapped_file_size_consume_queue_ext,
             options.enable_consume_queue_ext,
             options.max_lmq_consume_queue_num,
-            DeferredWrites(self.flags, self._told),
+            DeferredWrites(self.flags, self._describe_refusal),
             is_batch,
             self._quarantine,
         )
@@ -209,7 +209,7 @@ class Assembly:
             synchronous and not options.read_un_committed,
             parse_levels(options.message_delay_level),
             self.index.hand_over,
-            self._told,
+            self._describe_refusal,
             self._corruption_log.note,
         )
         dispatcher.extends = options.enable_consume_queue_ext

@@ -43,10 +43,10 @@ NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _BY: Final = "disk"
 
 
-def in_words(count: int) -> str:
+def readable_size(count: int) -> str:
     """A number of bytes.
 
-    >>> in_words(1536)
+    >>> readable_size(1536)
     '1.5 KiB'
     """
     size = float(count)
@@ -57,7 +57,7 @@ def in_words(count: int) -> str:
     return f"{size:.1f} TiB"
 
 
-def told(files: IFiles, folder: str, text: str, error: OSError) -> str:
+def describe_refusal(files: IFiles, folder: str, text: str, error: OSError) -> str:
     """A sentence about what a disk has refused, with how much of it is free.
 
     @param text: what cannot be done, C{{}} for the directory.
@@ -67,7 +67,7 @@ def told(files: IFiles, folder: str, text: str, error: OSError) -> str:
         total, usable = files.usage(folder)
     except OSError:
         return said
-    return f"{said}; {in_words(usable)} of {in_words(total)} are free"
+    return f"{said}; {readable_size(usable)} of {readable_size(total)} are free"
 
 
 @final
@@ -85,7 +85,7 @@ class DiskRoom:
         self.total = 0
         self.usable = 0
 
-    def look(self, files: IFiles) -> None:
+    def measure(self, files: IFiles) -> None:
         """Ask."""
         try:
             self.total, self.usable = files.usage(self.path)
@@ -106,8 +106,8 @@ class DiskRoom:
 
     def __str__(self) -> str:
         return (
-            f"{self.path}: {self.percent} % of {in_words(self.total)} are used, "
-            f"{in_words(self.usable)} are free"
+            f"{self.path}: {self.percent} % of {readable_size(self.total)} are used, "
+            f"{readable_size(self.usable)} are free"
         )
 
 
@@ -156,12 +156,12 @@ class DiskUsage:
         self._share_force_at = options.logical_disk_space_clean_forcibly_threshold
         self._expire_at = min(max(options.disk_max_used_space_ratio, 10), 95)
 
-    def look(self) -> None:
+    def measure(self) -> None:
         """I{Blocking.} Ask the disks, and set or clear L{DISK_FULL}."""
         for room in self.logs:
-            room.look(self._files)
-        self.queues.look(self._files)
-        self.index.look(self._files)
+            room.measure(self._files)
+        self.queues.measure(self._files)
+        self.index.measure(self._files)
         log = self.log
         rooms = (log, self.queues)
         full = [room for room in rooms if self._is_over(room, self._full_at)]

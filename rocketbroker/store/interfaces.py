@@ -375,8 +375,8 @@ class IStore(Interface):
     def read(
         queue: IQueue,
         offset: int,
-        most_messages: int,
-        most_bytes: int,
+        max_messages: int,
+        max_bytes: int,
         matches: Matches,
     ) -> ReadResult:
         """I{Blocking if cold.} Messages from C{offset} on (C{docs/facts/store.md} 16).
@@ -392,7 +392,7 @@ class IStore(Interface):
         """
 
     def read_warm(
-        queue: IQueue, offset: int, most_messages: int, most_bytes: int
+        queue: IQueue, offset: int, max_messages: int, max_bytes: int
     ) -> ReadResult | None:
         """What L{read} finds, if that is something and ordinary: every message is
         wanted, in memory, and in one segment.

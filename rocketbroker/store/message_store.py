@@ -349,8 +349,8 @@ class Store:
         self,
         queue: IQueue,
         offset: int,
-        most_messages: int,
-        most_bytes: int,
+        max_messages: int,
+        max_bytes: int,
         matches: Matches,
     ) -> ReadResult:
         """See L{IStore.read}.
@@ -360,7 +360,7 @@ class Store:
         assert type(queue) is Queue
         self._check_open()
         reading = self._reading if queue.batch is None else self._batch_reading
-        return reading.read(queue, offset, most_messages, most_bytes, matches)
+        return reading.read(queue, offset, max_messages, max_bytes, matches)
 
     def look(
         self, queue: IQueue, offset: int, most: int, wanted: MessageFilter
@@ -372,13 +372,13 @@ class Store:
         return self._reading.look(queue, offset, most, wanted)
 
     def read_warm(
-        self, queue: IQueue, offset: int, most_messages: int, most_bytes: int
+        self, queue: IQueue, offset: int, max_messages: int, max_bytes: int
     ) -> ReadResult | None:
         """See L{IStore.read_warm}."""
         assert type(queue) is Queue
         if not self._is_open:
             return None
-        return self._reading.read_warm(queue, offset, most_messages, most_bytes)
+        return self._reading.read_warm(queue, offset, max_messages, max_bytes)
 
     def entries(
         self, queue: IQueue, offset: int, most: int
@@ -478,7 +478,7 @@ class Store:
 
     def look_at_disk(self) -> None:
         """See L{IStore.look_at_disk}."""
-        self.space.look()
+        self.space.measure()
         self._segments.full = self.space.full_folders()
 
     def clean(self) -> Iterator[int]:

@@ -18,7 +18,7 @@ from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.files.reasons import ReadError, located, reason
 from rocketbroker.store.file_names import beside
 
-GIVEN_UP: Final = "given-up"
+QUARANTINE: Final = "given-up"
 
 
 def set_aside(files: IFiles, path: str, folder: str = "") -> str:
@@ -29,7 +29,7 @@ def set_aside(files: IFiles, path: str, folder: str = "") -> str:
     @return: where it is.
     @raise OSError: it cannot be kept there.
     """
-    folder = folder or beside(os.path.dirname(path), GIVEN_UP)
+    folder = folder or beside(os.path.dirname(path), QUARANTINE)
     files.make_dirs(folder)
     name = kept = os.path.join(folder, os.path.basename(path))
     number = 1
@@ -45,7 +45,7 @@ def kept_beside(path: str) -> str:
     """The directory where a file of a queue is kept: beside that of all queues."""
     folder, number = os.path.split(os.path.dirname(path))
     parent, topic = os.path.split(folder)
-    return os.path.join(beside(parent, GIVEN_UP), topic, number)
+    return os.path.join(beside(parent, QUARANTINE), topic, number)
 
 
 @final

@@ -38,7 +38,7 @@ from typing import Final, final
 from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.store.disk_usage import NO_ROOM
 
-WORDS_NAME: Final = "rocketbroker.words"
+POSITIONS_NAME: Final = "rocketbroker.words"
 QUEUES_NAME: Final = "rocketbroker.queues"
 
 MAGIC: Final = int.from_bytes(b"rbwords1", "big")
@@ -95,7 +95,7 @@ class SharedPositions:
         self._files = files
         self._root = root
         self._starting = True
-        for name in (WORDS_NAME, QUEUES_NAME):
+        for name in (POSITIONS_NAME, QUEUES_NAME):
             if files.exists(os.path.join(root, name)):
                 files.remove(os.path.join(root, name))
         self._names: IFile | None = None
@@ -104,7 +104,7 @@ class SharedPositions:
         self.is_shared = True
         try:
             self._names = files.open(os.path.join(root, QUEUES_NAME), create=True)
-            file = files.open(os.path.join(root, WORDS_NAME), create=True)
+            file = files.open(os.path.join(root, POSITIONS_NAME), create=True)
             self._file = file
             # Blocks, not a hole: touching a hole of a full disk kills the process.
             file.allocate(0, FIRST_SIZE)
@@ -169,7 +169,7 @@ class SharedPositions:
         self.is_shared = False
         self.close()
         self._names = self._file = None
-        for name in (WORDS_NAME, QUEUES_NAME):
+        for name in (POSITIONS_NAME, QUEUES_NAME):
             with contextlib.suppress(OSError):
                 self._files.remove(os.path.join(self._root, name))
 
@@ -182,7 +182,7 @@ class SharedPositions:
     def remove(self) -> None:
         """Remove the files, after a clean stop."""
         if self.is_shared:
-            for name in (WORDS_NAME, QUEUES_NAME):
+            for name in (POSITIONS_NAME, QUEUES_NAME):
                 self._files.remove(os.path.join(self._root, name))
 
 

@@ -18,7 +18,7 @@ from rocketbroker.records.entries import FILLED_SIZE
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.record import StoredMessage, decode
 from rocketbroker.store.commitlog.checkpoint import Checkpoint
-from rocketbroker.store.commitlog.scanner import MOST_OFFSET
+from rocketbroker.store.commitlog.scanner import MAX_OFFSET
 from rocketbroker.store.consumequeue.batch_queue import FOLDER as BATCHES
 from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.reader.batch_queue import BatchQueueReader
@@ -249,7 +249,7 @@ def messages(
     @param until: the offset behind the last; None: to the end of the queue.
     """
     name = f"{topic}/{queue_id}"
-    stop = MOST_OFFSET if until is None else until
+    stop = MAX_OFFSET if until is None else until
     found = batches(reader, topic, queue_id)
     files = found.parts() if found is not None else []
     behind = -1

@@ -93,7 +93,7 @@ class HandOverTests(SynchronousTestCase):
             self.assertNotIn(word, log)
         if not midway:
             # Who is killed while writing has records that are in no queue yet.
-            self.assertNotIn("given up", log)
+            self.assertNotIn("discarded", log)
             self.all_waits(over)
         self.assertEqual(over.faults(), "")
         self.say("ours is stopped, and nothing is wrong with the store")

@@ -80,7 +80,7 @@ class QueueHandOverTests(SynchronousTestCase):
         self.read(ask, 2 * COUNT)
         over.cluster.broker.stop(how)
         said = over.cluster.broker.log.read_text()
-        for word in ("Traceback", "are missing", "is removed", "given up"):
+        for word in ("Traceback", "are missing", "is removed", "discarded"):
             self.assertNotIn(word, said)
         self.extensions(over.cluster.store, self.killed)
         self.assertEqual(over.faults(), "")

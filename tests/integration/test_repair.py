@@ -286,5 +286,5 @@ class RepairTests(SynchronousTestCase):
         rows = self.command("cat", store, corpus.TOPICS[0], "--body", "none")
         self.assertTrue(rows)
         log = over.cluster.broker.log.read_text()
-        for word in ("given up", "Traceback", LOST):
+        for word in ("discarded", "Traceback", LOST):
             self.assertNotIn(word, log)

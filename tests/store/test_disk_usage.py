@@ -7,7 +7,12 @@ import errno
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.files.blocks import BLOCK
-from rocketbroker.store.disk_usage import DiskRoom, DiskUsage, in_words, told
+from rocketbroker.store.disk_usage import (
+    DiskRoom,
+    DiskUsage,
+    describe_refusal,
+    readable_size,
+)
 from rocketbroker.store.running_flags import DISK_FULL, RunningFlags
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import options
@@ -44,7 +49,7 @@ class DiskSpaceTests(SynchronousTestCase):
         self.ballast.truncate(0)
         if percent:
             self.ballast.allocate(0, int(BLOCKS * percent / 100) * BLOCK)
-        self.space.look()
+        self.space.measure()
 
     def state(self) -> tuple[bool, bool, bool]:
         """Whether expired files go, whether any go, whether nothing is appended."""
@@ -55,7 +60,7 @@ class DiskSpaceTests(SynchronousTestCase):
         self.fill(50)
         self.assertEqual(self.space.index.ratio, self.space.queues.ratio)
         self.disk.fail("usage", errno.EIO, after=2)
-        self.space.look()
+        self.space.measure()
         self.assertEqual(self.space.index.ratio, -1)
         self.assertAlmostEqual(self.space.queues.ratio, 0.5, 2)
         self.assertEqual(self.state(), (False, False, False))
@@ -118,11 +123,11 @@ class DiskSpaceTests(SynchronousTestCase):
         self.space = self.make((segments + 10) * BLOCK)
         self.disk.capacity = 10 * BLOCKS * BLOCK
         self.ballast.allocate(0, (10 * BLOCKS - segments - 10) * BLOCK)
-        self.space.look()
+        self.space.measure()
         self.assertEqual(self.space.log.percent, 100)
         self.assertEqual(self.state(), (True, False, False))
         self.ballast.allocate(0, (10 * BLOCKS - segments - 9) * BLOCK)
-        self.space.look()
+        self.space.measure()
         self.assertEqual(self.state(), (True, True, True))
 
     def test_share(self) -> None:
@@ -147,7 +152,7 @@ class DiskSpaceTests(SynchronousTestCase):
         """A disk that does not answer is not full, but expired files go."""
         self.fill(95)
         self.disk.fail("usage", errno.EIO, times=2)
-        self.space.look()
+        self.space.measure()
         self.assertEqual(self.state(), (True, False, False))
         self.assertEqual((self.space.log.percent, self.space.log.ratio), (-1, -1.0))
 
@@ -164,7 +169,7 @@ class DiskSpaceTests(SynchronousTestCase):
             lambda: self.own_bytes,
         )
         self.ballast.allocate(0, 950 * BLOCK)
-        space.look()
+        space.measure()
         self.assertEqual(space.full_folders(), frozenset({"/log", "/other"}))
         space.logs[1].usable = 500 * BLOCK
         self.assertEqual(space.log.path, "/other")
@@ -184,7 +189,7 @@ class DiskSpaceTests(SynchronousTestCase):
         )
         self.ballast.allocate(0, 950 * BLOCK)
         self.disk.fail("usage", errno.EIO)
-        space.look()
+        space.measure()
         self.assertEqual(space.log.path, "/other")
         self.assertTrue(self.flags.has(DISK_FULL))
         self.assertEqual(space.logs[0].percent, -1)
@@ -206,20 +211,20 @@ class WordsTests(SynchronousTestCase):
             (10 << 30, "10.0 GiB"),
             (5000 << 40, "5000.0 TiB"),
         ):
-            self.assertEqual(in_words(count), text)
+            self.assertEqual(readable_size(count), text)
 
-    def test_told(self) -> None:
+    def test_describe_refusal(self) -> None:
         """A refusal names the directory, the reason and the figures, if it can."""
         disk = MemoryDisk(3 * BLOCK)
         error = OSError(errno.ENOSPC, "No space left on device")
         self.assertEqual(
-            told(disk, "/log", "{} cannot be written", error),
+            describe_refusal(disk, "/log", "{} cannot be written", error),
             "/log cannot be written: No space left on device; 12.0 KiB of 12.0 KiB are "
             "free",
         )
         disk.fail("usage", errno.EIO)
         self.assertEqual(
-            told(disk, "/log", "{} cannot be written", error),
+            describe_refusal(disk, "/log", "{} cannot be written", error),
             "/log cannot be written: No space left on device",
         )
 

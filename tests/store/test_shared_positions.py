@@ -12,10 +12,10 @@ from rocketbroker.store.shared_positions import (
     FIRST_SLOT,
     MAX,
     OWNER,
+    POSITIONS_NAME,
     PUBLISHED,
     QUEUES,
     SLOT_WORDS,
-    WORDS_NAME,
     ReadOnlyPositions,
     SharedPositions,
 )
@@ -33,7 +33,7 @@ class WordsTests(SynchronousTestCase):
 
     def reader(self) -> ReadOnlyPositions:
         """As another process opens them."""
-        return ReadOnlyPositions(self.disk.open_readonly(f"/s/{WORDS_NAME}"))
+        return ReadOnlyPositions(self.disk.open_readonly(f"/s/{POSITIONS_NAME}"))
 
     def test_seenByOthers(self) -> None:
         """A number that is set is seen through another mapping, whole."""
@@ -76,7 +76,7 @@ class WordsTests(SynchronousTestCase):
         while len(self.positions.view) == len(old):
             slots.append(self.positions.add_queue("T", len(slots)))
             self.positions.view[slots[-1] + MAX] = len(slots)
-        self.assertEqual(self.disk.size(f"/s/{WORDS_NAME}"), 2 * FIRST_SIZE)
+        self.assertEqual(self.disk.size(f"/s/{POSITIONS_NAME}"), 2 * FIRST_SIZE)
         for number, slot in enumerate(slots, 1):
             self.assertEqual(self.positions.view[slot + MAX], number)
         self.positions.view[PUBLISHED] = 9

@@ -1,14 +1,14 @@
 # -*- test-case-name: tests.store.recovery.test_bad_log -*-
-"""Reading the log of a disk of which some blocks cannot be read.
+"""Bad blocks: reading the log where the disk cannot read some of its blocks.
 
-What stands in such a block is lost, as what is corrupt is, and what stands beside it is
-not. Who walks through the log reads up to it; who looks for what is behind it sees
-zeros there; who wants one record that has a byte in it gets none. Nothing is written
-over it: the disk may be able to read it another time.
+Records in such a block are lost, like corrupt ones; their neighbours are not. A scan
+reads up to the block; a search behind it sees zeros there; a read of one record with a
+byte in it finds none. Nothing is written over it: the disk may be able to read it
+another time.
 
 Where there are many of them, it is not some blocks but the disk that is bad, or away.
-Then nothing of this is done: a start that took all of the log for lost would go on
-without what another one can read.
+Then reading fails: a start that took all of the log for lost would go on without
+messages that another start can read.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from rocketbroker.files.blocks import BLOCK, pieces
 from rocketbroker.files.interfaces import IFile
 from rocketbroker.files.reasons import located, reason
 
-#: So many blocks that cannot be read are read around: 4 MiB. With more of them, the
-#: disk is what has to be looked at.
+#: So many blocks that cannot be read are passed over: 4 MiB. With more of them, the
+#: disk is taken for bad.
 MAX_BAD: Final = 1024
 
 
 @final
 class BadBlocks:
-    """Those of one log, as far as somebody has come upon them."""
+    """The bad blocks of one log that reads have come upon so far."""
 
     def __init__(self) -> None:
         self._known: set[int] = set()
@@ -62,8 +62,8 @@ class BadBlocks:
 
     def _note(self, path: str, start: int, at: int, error: OSError) -> str:
         block = at // BLOCK * BLOCK
-        said = located(error, path, block)
+        refusal = located(error, path, block)
         self._known.add(start + block)
         if len(self._known) > MAX_BAD:
-            raise said from error
-        return reason(said)
+            raise refusal from error
+        return reason(refusal)

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.store.commitlog.test_batch_records -*-
-"""Drafts of several messages, and such whose properties say where they stand.
+"""Drafts of several messages, and drafts whose properties hold queue offsets.
 
 An outer batch becomes a record for each of its messages. The record of an inner batch
 carries the offset of its first message, C{INNER_BASE}, so that the queue can be built
@@ -39,11 +39,11 @@ from rocketbroker.store.shared_positions import NEXT
 
 _NUMBER = properties.INNER_NUM.encode()
 _BASE = properties.INNER_BASE.encode()
-_LIGHTS = properties.INNER_MULTI_DISPATCH.encode()
-_LIGHT_OFFSETS = properties.INNER_MULTI_QUEUE_OFFSET.encode()
+_LMQ_NAMES = properties.INNER_MULTI_DISPATCH.encode()
+_LMQ_OFFSETS = properties.INNER_MULTI_QUEUE_OFFSET.encode()
 
 #: In the properties of every message that stands in LMQs.
-LMQ_MARK: Final = _LIGHTS + b"\x01"
+LMQ_MARK: Final = _LMQ_NAMES + b"\x01"
 LMQ_PREFIX: Final = names.LMQ_PREFIX.encode()
 
 #: What is in these topics stands in no LMQs.
@@ -60,7 +60,7 @@ def measure(
     @return: L{PUT_OK} or why it cannot be stored, the bytes of its records, and how
         many offsets it takes.
     """
-    most_body, most_record, most_together = most
+    max_body, max_record, max_together = most
     each = queue.record_bytes
     if len(draft.born_host) != HOST_V4:
         each += HOST_V6 - HOST_V4
@@ -69,13 +69,13 @@ def measure(
         size = each + len(draft.body) + len(draft.properties)
         if len(draft.properties) > MAX_PROPERTIES:
             return PROPERTIES_SIZE_EXCEEDED, 0, 0
-        if len(draft.body) > most_body or size > most_record or not takes(queue, draft):
+        if len(draft.body) > max_body or size > max_record or not takes(queue, draft):
             return MESSAGE_ILLEGAL, 0, 0
         return PUT_OK, size, 1
     if type(parts) is Placed:
         status = complete(draft, parts, queue)
         sizes = [each + len(draft.body) + len(draft.properties)]
-        if len(draft.body) > most_body or sizes[0] > most_record:
+        if len(draft.body) > max_body or sizes[0] > max_record:
             status = MESSAGE_ILLEGAL
         return status, sizes[0], parts.count
     sizes = []
@@ -83,9 +83,9 @@ def measure(
         if len(found) > MAX_PROPERTIES:
             return PROPERTIES_SIZE_EXCEEDED, 0, 0
         sizes.append(each + len(body) + len(found))
-        if len(body) > most_body or sizes[-1] > most_record:
+        if len(body) > max_body or sizes[-1] > max_record:
             return MESSAGE_ILLEGAL, 0, 0
-    if not 0 < sum(sizes) <= most_together or draft.sys_flag & TRANSACTION_MASK:
+    if not 0 < sum(sizes) <= max_together or draft.sys_flag & TRANSACTION_MASK:
         return MESSAGE_ILLEGAL, 0, 0
     if not takes(queue, draft):
         return MESSAGE_ILLEGAL, 0, 0
@@ -109,8 +109,8 @@ def complete(draft: Draft, placed: Placed, queue: Queue) -> int:
     if placed.lmqs:
         if placed.count != 1 or draft.sys_flag & (INNER_BATCH | TRANSACTION_PREPARED):
             return MESSAGE_ILLEGAL
-        offsets = b",".join([b"%d" % light.next_offset for light in placed.lmqs])
-        place = b"%b\x01%b\x02" % (_LIGHT_OFFSETS, offsets)
+        offsets = b",".join([b"%d" % lmq.next_offset for lmq in placed.lmqs])
+        place = b"%b\x01%b\x02" % (_LMQ_OFFSETS, offsets)
     else:
         if queue.batch is None or not draft.sys_flag & INNER_BATCH:
             return MESSAGE_ILLEGAL
@@ -129,19 +129,19 @@ def complete(draft: Draft, placed: Placed, queue: Queue) -> int:
 def advance(placed: Placed) -> None:
     """Take the next offset of each LMQ: the message has its place."""
     placed.offsets = []
-    for light in placed.lmqs:
-        assert type(light) is Queue
-        view = light.positions.view
-        offset = view[light.slot + NEXT]
+    for lmq in placed.lmqs:
+        assert type(lmq) is Queue
+        view = lmq.positions.view
+        offset = view[lmq.slot + NEXT]
         placed.offsets.append(offset)
-        view[light.slot + NEXT] = offset + 1
+        view[lmq.slot + NEXT] = offset + 1
 
 
 def retreat(placed: Placed) -> None:
-    """Give the offsets back."""
-    for light, offset in zip(placed.lmqs, placed.offsets, strict=True):
-        assert type(light) is Queue
-        light.positions.view[light.slot + NEXT] = offset
+    """Release the offsets that L{advance} took."""
+    for lmq, offset in zip(placed.lmqs, placed.offsets, strict=True):
+        assert type(lmq) is Queue
+        lmq.positions.view[lmq.slot + NEXT] = offset
 
 
 def lmqs_of(topic: bytes, found: bytes) -> list[tuple[bytes, int]]:
@@ -149,12 +149,12 @@ def lmqs_of(topic: bytes, found: bytes) -> list[tuple[bytes, int]]:
 
     @param topic: that of its record.
     @param found: its properties.
-    @return: nothing if they do not say it in so many words; then nobody has.
+    @return: nothing if the properties do not name queues and offsets exactly.
     """
     if topic.startswith(EXEMPT_PREFIXES) or topic == names.SCHEDULE_TOPIC_BYTES:
         return []
-    queues = properties.find(found, _LIGHTS)
-    offsets = properties.find(found, _LIGHT_OFFSETS)
+    queues = properties.find(found, _LMQ_NAMES)
+    offsets = properties.find(found, _LMQ_OFFSETS)
     if queues is None or offsets is None:
         return []
     each, numbers = queues.split(b","), offsets.split(b",")
@@ -168,8 +168,8 @@ def lmqs_of(topic: bytes, found: bytes) -> list[tuple[bytes, int]]:
 
 
 def place_of(found: RecordHead) -> tuple[int, int] | None:
-    """Where a record says that it stands in a batch queue: its first offset and its
-    number of messages, one for all but inner batches; None if it does not say it."""
+    """The place of a record in a batch queue: its first offset and its number of
+    messages, one for all but inner batches; None if its properties do not have it."""
     return (
         batch_of(found.properties)
         if found.sys_flag & INNER_BATCH
@@ -181,7 +181,7 @@ def batch_of(found: bytes) -> tuple[int, int] | None:
     """The offset of the first message and the number of messages of an inner batch.
 
     @param found: the properties of its record.
-    @return: None if they do not say it.
+    @return: None if they do not have both.
     """
     base = _number(found, _BASE, 1 << 62)
     count = _number(found, _NUMBER, MAX_MESSAGES)

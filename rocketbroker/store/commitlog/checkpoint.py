@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.store.commitlog.test_checkpoint -*-
-"""Up to which time the log and the queues are on the disk.
+"""The checkpoint file: the store time up to which log and queues are on the disk.
 
     ======  ========================  =====================================
     offset  field                     meaning
@@ -12,12 +12,12 @@
     ======  ========================  =====================================
 
 All are i64, in a file of 4096 bytes. After an unclean stop the queues are built again
-from the last segment that begins before these times; so they may say too little, never
-too much.
+from the last segment that begins before these times; so they may be too early, never
+too late.
 
-When the clock is set back, times say too much: what is stored then is older than what
-was flushed before. So there is a mark behind them, where RocketMQ neither reads nor
-writes, but in the same sector of the disk:
+When the clock is set back, the times are too late: a record that is stored then has an
+earlier time than one that was flushed before. So there is a mark behind them, where
+RocketMQ neither reads nor writes, but in the same sector of the disk:
 
     ======  ========================  =====================================
     offset  field                     meaning
@@ -80,10 +80,10 @@ UNKNOWN: Final = -1
 
 @final
 class Checkpoint:
-    """The file, and what stands in it.
+    """The checkpoint file and its fields.
 
-    @ivar position: up to where log and queues are on the disk; L{UNKNOWN} if only times
-        tell.
+    @ivar position: up to where log and queues are on the disk; L{UNKNOWN} if only the
+        times are known.
     @ivar index_position: the last record of the index that is, or L{UNKNOWN}.
     @ivar is_doubted: whether it is to vouch for nothing of log and queues from now on,
         whatever their times are.
@@ -103,7 +103,7 @@ class Checkpoint:
         self.is_doubted = False
 
     def load(self) -> None:
-        """Read it; a missing or short one says nothing."""
+        """Read it; a missing or short one leaves all fields unknown."""
         if not self._files.exists(self._path):
             return
         content = self._files.read(self._path)
@@ -129,7 +129,7 @@ class Checkpoint:
 
     @property
     def safe_ms(self) -> int:
-        """What was stored up to then is in the log and in the queues on the disk."""
+        """Records stored up to this time are in the log and the queues on the disk."""
         return max(0, min(self.physic_ms, self.logics_ms) - MARGIN_MS)
 
     def has_before(self, start: int, ms: int) -> bool:
@@ -152,7 +152,7 @@ class Checkpoint:
         return end_ms <= self.index_ms
 
     def update(self, times: tuple[int, int, int], positions: tuple[int, int]) -> None:
-        """I{Blocking.} Write what is on the disk, if that is something new.
+        """I{Blocking.} Write times and positions, if they have changed.
 
         @param times: the three time stamps.
         @param positions: that of log and queues, and that of the index.

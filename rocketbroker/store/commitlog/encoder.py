@@ -1,8 +1,8 @@
 # -*- test-case-name: tests.store.commitlog.test_encoder -*-
-"""Drafts to records, for the append only.
+"""The encoder of records for the append: bytes of many drafts in one go.
 
-L{rocketbroker.records.record} encodes one record from a value and is what everybody
-else uses. Here some hundred records are made in one go: one precompiled pack of all
+L{rocketbroker.records.record} encodes one record from a value, and is used everywhere
+else. Here some hundred records are made at once: one precompiled pack of all
 fields up to the body's length for each, and one join for all. A function call and a
 value object for each record would cost as much again.
 
@@ -30,7 +30,7 @@ FILLER: Final = struct.Struct(
 FILLER_BYTES: Final = 8
 assert FILLER.size == FILLER_BYTES
 
-#: So many pieces make a record: head, body, topic, length of properties, properties.
+#: The pieces of a record: head, body, topic, length of properties, properties.
 PIECES: Final = 5
 
 #: The length of a host: address and port.

@@ -1,8 +1,9 @@
 # -*- test-case-name: tests.store.commitlog.test_flush -*-
-"""How far the log is on the disk.
+"""Flushing the log to the disk, and the position up to which it is there.
 
 Two positions follow one another through the log: I{published}, where the next record
-goes, and as far as readers may look; I{flushed}, what a power failure leaves.
+goes and up to which readers may read; I{flushed}, up to which the log survives a power
+failure.
 
 With the transient store pool RocketMQ has a third between them: a message is put into a
 buffer of the process, is answered, and reaches the file up to 200 ms later. That works

@@ -1,32 +1,32 @@
 # -*- test-case-name: tests.store.commitlog.test_loading -*-
-"""The files of the log, as a start finds them.
+"""Opening the segments that a start finds, with stand-ins for those that are missing.
 
 Some may be missing: a log has several directories, and the disk of one is not mounted;
-or somebody has removed a file. Nothing in RocketMQ's files says that they are to come
-back, but they may. So their positions stay theirs: in the place of each missing segment
-is a I{stand-in} in memory, nothing but a filler. What is before it can still be read;
-the entries of the queues that lead into it stay; and what is stored from now on comes
-behind it. When the disk is back, all of it can be read.
+or somebody has removed a file. RocketMQ's files do not record this, and the segments
+may come back. So their positions stay theirs: in the place of each missing segment is a
+I{stand-in} in memory, nothing but a filler. The log before it can still be read; queue
+entries that lead into it stay; and new messages are stored behind it. When the disk is
+back, all of it can be read.
 
-No file is put there. RocketMQ goes on behind a hole, too, and passes over entries
-that lead into it; what these led to in a file of fillers it would hand out.
+No file is put there. RocketMQ goes on behind a hole, too, and passes over entries that
+lead into it; out of a file of fillers it would hand out fillers.
 
-That segments are missing at the end, what was written down at a clean stop tells; where
-there are several directories, so does an entry that leads behind the end. (With one
-directory such an entry is what a power failure leaves of queues that were flushed
-before the log; so it is if the last segment does not end as a full one does.) That the
-first ones are missing tells nobody but the clean stop; then nothing of the queues is
-removed that would lead into them.
+Segments that are missing at the end are known from the positions that a clean stop
+wrote down; where there are several directories, also from a queue entry that leads
+behind the end. (With one directory such an entry is what a power failure leaves of
+queues that were flushed before the log; the same holds if the last segment does not end
+as a full one does.) Missing first segments are known only from a clean stop; then no
+queue entries are removed that lead into them.
 
 A directory that is called like a segment is set aside, or the log could not be
-continued there. A link that leads nowhere stays where it is: what it leads to may be on
-such a disk.
+continued there. A link that leads nowhere stays where it is: its target may be on a
+disk that is not mounted.
 
 Where two files have the same position, one was written while the other was away, by a
-start that did not see that it was missing. That counts whose first record is younger;
-the other one is set aside, and told.
+start that did not see that it was missing. The file whose first record is younger
+counts; the other one is set aside and reported.
 
-C{docs/facts/store.md} 15.1; it has nothing about any of this.
+C{docs/facts/store.md} 15.1; RocketMQ has no rules for missing segments.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from rocketbroker.store.quarantine import set_aside
 #: before them is of another log.
 MAX_MISSING: Final = 256
 
-#: So many behind the end. What tells of them is one number, which may be corrupt.
+#: So many behind the end. They are known from one number, which may be corrupt.
 MAX_MISSING_BEHIND: Final = 16
 
 
@@ -60,41 +60,41 @@ def load_segments(files: IFiles, segments: Segments) -> list[str]:
     @return: sentences about what was not right.
     @raise StoreError: a file was made for another size.
     """
-    said: list[str] = []
-    found = _find(files, segments, said)
+    report: list[str] = []
+    found = _find(files, segments, report)
     opened: list[Segment] = []
     for start, paths in sorted(found.items()):
-        path = _choose(files, segments, start, paths, said)
+        path = _choose(files, segments, start, paths, report)
         length = files.size(path)
         if length == 0 and start == max(found):
             files.remove(path)
-            said.append(f"{path} was empty; it is removed.")
+            report.append(f"{path} was empty; it is removed.")
             continue
         if opened and opened[-1].end != start:
-            opened = _bridge(segments, opened, start, said)
+            opened = _bridge(segments, opened, start, report)
         file = _open(files, path, os.path.dirname(path) in segments.read_only)
         if length < segments.size:
             file.truncate(segments.size)
-            said.append(f"{path} had {length} bytes; it has {segments.size} now.")
+            report.append(f"{path} had {length} bytes; it has {segments.size} now.")
         opened.append(Segment(start, segments.size, path, file))
     for folder in segments.folders:
         # The process before may have had no time to do it.
         files.sync_dir(folder)
     segments.all = opened
-    return said
+    return report
 
 
-def _find(files: IFiles, segments: Segments, said: list[str]) -> dict[int, list[str]]:
+def _find(files: IFiles, segments: Segments, report: list[str]) -> dict[int, list[str]]:
     """The paths of the segments by their positions."""
     found: dict[int, list[str]] = {}
     for folder in segments.folders + segments.read_only:
         for name in files.list(folder):
             path = os.path.join(folder, name)
             start = position_of_name(name)
-            if start >= 0 and _is_none(files, path, folder in segments.folders, said):
+            if start >= 0 and _is_none(files, path, folder in segments.folders, report):
                 continue
             if start < 0:
-                said.append(f"{path!r} is not a commit log segment; it is ignored.")
+                report.append(f"{path!r} is not a commit log segment; it is ignored.")
                 continue
             length = files.size(path)
             if start % segments.size or length > segments.size:
@@ -106,7 +106,7 @@ def _find(files: IFiles, segments: Segments, said: list[str]) -> dict[int, list[
     return found
 
 
-def _is_none(files: IFiles, path: str, is_ours: bool, said: list[str]) -> bool:
+def _is_none(files: IFiles, path: str, is_ours: bool, report: list[str]) -> bool:
     """Whether something with the name of a segment is none.
 
     A directory would be in the way of one that is to come. A link that leads nowhere
@@ -114,12 +114,12 @@ def _is_none(files: IFiles, path: str, is_ours: bool, said: list[str]) -> bool:
     """
     if is_ours and files.is_dir(path):
         try:
-            said.append(f"{path} is no file; it is now {set_aside(files, path)}.")
+            report.append(f"{path} is no file; it is now {set_aside(files, path)}.")
         except OSError:
-            said += clear_for_file(files, path)
+            report += clear_for_file(files, path)
         return True
     if is_no_file(files, path):
-        said.append(f"{path} is no file, or leads to none; it is ignored.")
+        report.append(f"{path} is no file, or leads to none; it is ignored.")
         return True
     return False
 
@@ -138,7 +138,7 @@ def _open(files: IFiles, path: str, is_old: bool) -> IFile:
         return files.open_readonly(path)
 
 
-# What is missing.
+# Missing segments.
 
 
 def _stand_in(size: int) -> bytes:
@@ -152,17 +152,18 @@ def is_stand_in(segment: Segment) -> bool:
 
 
 def _bridge(
-    segments: Segments, opened: list[Segment], until: int, said: list[str]
+    segments: Segments, opened: list[Segment], until: int, report: list[str]
 ) -> list[Segment]:
-    """Go on at a position behind segments, with stand-ins or without what is before."""
+    """Go on at a position behind segments: with stand-ins for those between, or, if
+    there are too many, without the segments before."""
     end = opened[-1].end
-    words = f"Segments are missing between {end} and {until}; "
+    sentence = f"Segments are missing between {end} and {until}; "
     if until - end <= MAX_MISSING * segments.size:
-        said.append(words + "what was in them cannot be read while they are.")
+        report.append(sentence + "their messages cannot be read until they are back.")
         return opened + _stand_ins(segments, end, until)
     for segment in opened:
         segment.close()
-    said.append(words + "what was before cannot be read.")
+    report.append(sentence + "messages before them cannot be read.")
     return []
 
 
@@ -183,21 +184,21 @@ def extend(segments: Segments, position: int, end: int) -> list[str]:
     """
     size = segments.size
     first = segments.all[-1].end
-    words = (
+    sentence = (
         f"The log ended at position {end} or behind it; now its files end at {first}."
     )
     if position < first or end - first > MAX_MISSING_BEHIND * size:
         # Not a disk that is away: queues were flushed, and the log was not.
-        return [words]
+        return [sentence]
     segments.all = segments.all + _stand_ins(segments, first, end)
-    return [f"{words} What is stored goes behind those that are missing."]
+    return [f"{sentence} New messages go behind the segments that are missing."]
 
 
-# What is there twice, or behind the end.
+# Two files of one position.
 
 
 def _choose(
-    files: IFiles, segments: Segments, start: int, paths: list[str], said: list[str]
+    files: IFiles, segments: Segments, start: int, paths: list[str], report: list[str]
 ) -> str:
     """The file to take of those for one position; the others are put away."""
     if len(paths) == 1:
@@ -211,7 +212,7 @@ def _choose(
             now = f"now {set_aside(files, path)}"
         except OSError as error:
             now = f"ignored, and cannot be kept elsewhere: {error.strerror}"
-        said.append(
+        report.append(
             f"{path} and {best} are of the same position; the first is older, and is "
             f"{now}."
         )
@@ -224,9 +225,9 @@ def _time(files: IFiles, path: str, start: int, size: int) -> int:
     file = files.open_readonly(path)
     try:
         head = file.pread(FILLER_BYTES, 0)
-        said = int.from_bytes(head[:4], "big")
-        if LEAST_SIZE <= said <= size:
-            return parse(file.pread(said, 0), 0, start, True)[6]
+        length = int.from_bytes(head[:4], "big")
+        if LEAST_SIZE <= length <= size:
+            return parse(file.pread(length, 0), 0, start, True)[6]
     except (Blank, Broken):
         pass
     except OSError as error:

@@ -1,13 +1,13 @@
 # -*- test-case-name: tests.store.dispatch.test_replaying -*-
-"""Many records of the log at once.
+"""The fast path of reading the log: many ordinary records in one loop.
 
 A start after a crash, and a check of a whole store, may have to read millions of
 records. One at a time, through L{rocketbroker.store.commitlog.scanner.parse}, costs
 more than twice as much as here, where one loop takes all that are I{ordinary}: of
 version 1, with hosts of 4 bytes, neither half messages nor inner batches, whole and
 with the right CRC, next in their queue, and followed by another magic number. The loop
-decides nothing else. It ends at the first record that is not ordinary, whatever that
-means, and the exact way looks at it.
+decides nothing else. It ends at the first record that is not ordinary, and the scanner
+goes on from there.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rocketbroker.records.record_head import MAGIC_V1, head_struct
 from rocketbroker.records.sysflags import HOST_MASK, INNER_BATCH, TRANSACTION_PREPARED
 from rocketbroker.store.commitlog.scanner import tag_code_of
 
-#: What decides whether a record is ordinary.
+#: The fields that decide whether a record is ordinary.
 _HEAD: Final = head_struct(
     0,
     (
@@ -88,10 +88,10 @@ class _Lanes:
         self._lanes: dict[tuple[bytes, int], Lane] = {}
         self._lane_of = lane_of
 
-    def place(self, mark: bytes, number: int, said: int) -> tuple[Lane, int] | None:
-        """What is to stand in C{places} for a record; None if it is not ordinary."""
+    def place(self, mark: bytes, number: int, stated: int) -> tuple[Lane, int] | None:
+        """The value in C{places} for a record; None if it is not ordinary."""
         key = mark[1:-2], number
-        lane = self._lanes.get(key) or self._lane_of(key, said)
+        lane = self._lanes.get(key) or self._lane_of(key, stated)
         if lane is None:
             return None
         self._lanes[key] = lane
@@ -120,8 +120,8 @@ class _Codes:
     def find(self, data: bytes, first: int, end: int) -> tuple[int | None, int, bool]:
         """The tags of the properties C{data[first:end]}.
 
-        @return: their code, None if it takes a closer look; the length of what stands
-            in C{last} or C{inner} now; and whether it is the former.
+        @return: their code, None if the scanner must decide; the length of the key in
+            C{last} or C{inner}; and whether it is in C{last}.
         """
         tags = data.rfind(_TAGS, first, end)
         if tags < 0:
@@ -149,13 +149,14 @@ def collect(
 ) -> tuple[int, int, int]:
     """Collect the entries of the ordinary records from C{data[at:]} on.
 
-    What stands between the body and the properties is the same in most records of a
+    The bytes between the body and the properties are the same in most records of a
     queue, and so are the tags of many, whether they are the last property or not: both
     are looked up as they are, and only taken apart the first time.
 
     @param start: the position of C{data} in the log.
-    @param lane_of: asked once for each queue; None if that is not ordinary.
-    @param check_own_crc: nor is a record with a wrong one in its properties.
+    @param lane_of: called once for each queue; None if its records are not ordinary.
+    @param check_own_crc: whether a wrong CRC in the properties makes a record not
+        ordinary.
     @return: behind the last one taken, how many they were, and its store time.
     """
     lanes, codes = _Lanes(lane_of), _Codes()
@@ -164,8 +165,8 @@ def collect(
     latest = at
     if at > (last := len(data) - _HEAD_BYTES):
         return at, 0, 0
-    size, magic, crc, number, offset, said, flags, length = unpack(data, at)
-    while said == start + at and not flags & _UNUSUAL and magic == MAGIC_V1:
+    size, magic, crc, number, offset, stated, flags, length = unpack(data, at)
+    while stated == start + at and not flags & _UNUSUAL and magic == MAGIC_V1:
         body = at + _HEAD_BYTES
         topic = body + length
         end = at + size
@@ -178,7 +179,7 @@ def collect(
         try:
             lane, left = places[mark][number]
         except KeyError:
-            place = lanes.place(mark, number, said)
+            place = lanes.place(mark, number, stated)
             if place is None:
                 break
             lane, left = place
@@ -201,10 +202,10 @@ def collect(
         following = unpack(data, end)
         if following[1] != MAGIC_V1:
             break
-        lane.append(pack(said, size, code))
+        lane.append(pack(stated, size, code))
         lane.expected = offset + 1
         latest = at
         at = end
-        size, magic, crc, number, offset, said, flags, length = following
+        size, magic, crc, number, offset, stated, flags, length = following
     taken_ms = 0 if latest == at else _STORE_TIME.unpack_from(data, latest)[0]
     return at, lanes.count(), taken_ms

@@ -1,5 +1,6 @@
 # -*- test-case-name: tests.store.commitlog.test_preallocation -*-
-"""Room for the log ahead of its writer: blocks, the next segment, and its pages.
+"""Preallocation of disk space for the log ahead of its writer: blocks, the next segment
+and its pages.
 
 All of it is done in a thread and without the append lock, long before an append needs
 it; an append that comes all the same makes its segment itself.
@@ -7,9 +8,9 @@ it; an append that comes all the same makes its segment itself.
 Pages are written ahead only when warmMapedFileEnable says so, into the segment that is
 made ahead, where nobody else writes. To write them ahead of every append does not pay:
 the first touch of a page costs C{pwrite} a microsecond, which ten messages share, and
-to touch it before costs half of that on the same processor. (Through a mapping, as the
-reference writes, it costs a page fault each.) To read them ahead makes small appends
-dearer. RocketMQ also locks such pages in memory; that has no use for C{pwrite}.
+to touch it before costs half of that on the same processor. (Through a mapping, as
+RocketMQ writes, it costs a page fault each.) To read them ahead makes small appends
+dearer. RocketMQ also locks such pages in memory; C{pwrite} gains nothing from that.
 
 C{docs/facts/store.md} 2.6.
 """
@@ -35,7 +36,7 @@ LEAST: Final = 4 << 20
 
 @final
 class Preallocation:
-    """Makes it."""
+    """Makes room ahead of the writer."""
 
     def __init__(
         self, segments: Segments, positions: SharedPositions, options: StoreOptions
@@ -61,7 +62,7 @@ class Preallocation:
         its pages.
 
         @param needs_segment: whether an append has failed for want of the next segment;
-            if not, the one that will need it tells that it cannot be made.
+            if not, the append that will need it reports that it cannot be made.
         @param alone: whether nobody appends meanwhile; then no pages are written.
         @return: whether there was anything to do.
         @raise OSError: there is no room in the last segment, or for the next.
@@ -85,7 +86,7 @@ class Preallocation:
                 if needs_segment:
                     raise
         if self._warms and not alone:
-            # What cannot be written ahead is written when it is needed.
+            # Pages that cannot be written ahead are written when they are needed.
             with contextlib.suppress(OSError):
                 done = self._segments.warm(ALLOCATION, self._sync_pages) or done
         return done

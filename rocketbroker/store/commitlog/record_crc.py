@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.store.commitlog.test_record_crc -*-
 """Records with a CRC of their own, for C{enabledAppendPropCRC}.
 
-The CRC of the body says nothing of head and properties. With this setting the last
+The CRC of the body does not cover head and properties. With this setting the last
 property of each record is a CRC of all that stands before it. It can be made only when
 the record has its place: so the properties first get room for it, which counts where
 their length is limited, and it is filled in when the record is encoded.
@@ -26,7 +26,7 @@ from rocketbroker.store.interfaces import Draft, Placed
 _NAME: Final = CRC32.encode() + b"\x01"
 _ANY: Final = re.compile(rb"(?:^|(?<=\x02))" + re.escape(_NAME) + rb"[^\x02]*\x02?")
 
-#: What stands in the place of a CRC until the rest of the record is known.
+#: Stands in the place of a CRC until the rest of the record is known.
 ROOM: Final = crc_property(0)
 assert len(ROOM) == CRC_PROPERTY_SIZE
 

@@ -1,25 +1,25 @@
 # -*- test-case-name: tests.store.commitlog.test_resync -*-
-"""Whether the log goes on behind a place where no record can be read.
+"""A search for the next whole record behind a place where no record can be read.
 
-Behind a torn tail nothing that is whole follows. Behind corrupt bytes, or a block that
-the disk has lost, whole records follow that were acknowledged as any other: these must
-not be given up. So what follows is looked at, and what counts is a record that says the
-position where it stands, with all its lengths and the CRC of its body right: an
-accident does not make one. Or a filler that says how much of the segment is left, if
-the broken record's size leads to it.
+Behind a torn tail no whole record follows. Behind corrupt bytes, or a block that the
+disk has lost, whole records follow that were acknowledged like any other: these must
+not be discarded. So the log behind such a place is searched for a record whose position
+field is the position where it stands, and whose lengths and CRC of the body are all
+right: no accident makes one. A filler counts, too, if its size is what is left of the
+segment, and if the broken record's size leads to it.
 
-Two kinds of whole records must not count. A copy that a body contains: so first it is
-believed what size the broken record says, if that leads to a whole one. And what is
-left of an earlier life: RocketMQ does not erase what it gives up, and a log that
-has grown up to it again ends before old records. Position, lengths, CRC, even the
-numbers in their queues may be such as would follow; what tells is the store time: it is
-before that of the record in front of them, by as long as a broker takes to start. (By
-less, it is a clock that was put right.)
+Two kinds of whole records must not count. One is a copy inside a body: so the size
+field of the broken record is tried first, and counts if it leads to a whole record. The
+other is a record of an earlier life: RocketMQ does not erase the tail that it discards,
+and a log that has grown up to it again ends right before old records. Their positions,
+lengths, CRCs, even their queue offsets may fit; but their store time is before that of
+the record in front of them, by as long as a broker takes to start. (If it is by less, a
+clock was corrected.)
 
 But a clock may also be set back further, at just the place that is corrupt. So times
-are looked at only where there can be old records: not in a log to which we wrote last,
-as we begin with zeros behind its end (L{rocketbroker.store.store_lock} tells), and not
-in what a running process has published.
+are checked only where there can be old records: not in a log that rocketbroker wrote to
+last, as it puts zeros behind the end (L{rocketbroker.store.store_lock} knows who wrote
+last), and not before the published position of a running process.
 
 C{docs/facts/store.md} 3 and 15.
 """
@@ -42,8 +42,8 @@ LOOK_AHEAD: Final = 16 << 20
 #: So much of it is read at once.
 PIECE: Final = 1 << 20
 
-#: A clock that goes back no further, in ms, has been put right; no broker of the
-#: reference starts as fast.
+#: A clock that goes back no further, in ms, was corrected; no RocketMQ broker starts as
+#: fast.
 CORRECTED_MS: Final = 500
 
 #: The magic number is so far behind the start of a record, and the position.
@@ -55,7 +55,7 @@ _MAGIC: Final = re.compile(rb"\xda\xa3\x20[\xa7\xab]")
 
 @final
 class Resync:
-    """Looks behind a place where no record can be read."""
+    """The search for whole records behind a place where no record can be read."""
 
     def __init__(self, segments: Segments, since_ms: int = 0) -> None:
         """
@@ -68,15 +68,15 @@ class Resync:
     def next_whole(self, position: int, far: bool = False) -> int:
         """I{Blocking.} Where the log goes on behind a position; -1 if it does not.
 
-        @param far: whether to look at all segments that follow, and not only at one.
+        @param far: whether to search all segments that follow, and not only one.
         """
         segment = self._segments.find(position)
         if segment is None:
             return -1
         at = position - segment.start
-        said = int.from_bytes(self._segments.around_bad(segment, 4, at), "big")
-        if said >= LEAST_SIZE and self._is_whole(position + said):
-            return position + said
+        size = int.from_bytes(self._segments.around_bad(segment, 4, at), "big")
+        if size >= LEAST_SIZE and self._is_whole(position + size):
+            return position + size
         found = self._search(segment, position + 1)
         following = self._segments.find(segment.end)
         while found < 0 and following is not None:
@@ -100,7 +100,7 @@ class Resync:
         return -1
 
     def _candidates(self, segment: Segment, start: int) -> Iterator[int]:
-        """Where a magic number and the position stand as in a record."""
+        """Positions where a magic number and the position field fit a record."""
         end = min(segment.end, start + LOOK_AHEAD)
         for begin in range(start, end, PIECE):
             size = min(PIECE + POSITION_AT + 8, segment.end - begin)
@@ -108,8 +108,8 @@ class Resync:
             data = self._segments.around_bad(segment, size, at)
             for match in _MAGIC.finditer(data, MAGIC_AT):
                 head = match.start() - MAGIC_AT
-                said = data[head + POSITION_AT : head + POSITION_AT + 8]
-                if int.from_bytes(said, "big") == begin + head:
+                stated = data[head + POSITION_AT : head + POSITION_AT + 8]
+                if int.from_bytes(stated, "big") == begin + head:
                     yield begin + head
 
     def _is_whole(self, position: int) -> bool:

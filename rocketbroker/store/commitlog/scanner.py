@@ -1,10 +1,10 @@
 # -*- test-case-name: tests.store.commitlog.test_scanner -*-
-"""Reading the log from one record to the next, and telling records from rubbish.
+"""The scanner: reads the log from one record to the next, and checks each.
 
-Recovery checks all: magic, CRC of the body, the sum of the lengths, and that the record
-says the position where it stands; the CRC of the whole record only if it is told to
-(C{forceVerifyPropCRC}). So do look-ups of single records; the dispatch leaves out the
-CRC, as RocketMQ does.
+Recovery checks all: magic, CRC of the body, the sum of the lengths, and that the
+record's position field is the position where it stands; the CRC of the whole record
+only with C{forceVerifyPropCRC}. Look-ups of single records check the same; the dispatch
+leaves out the CRC, as RocketMQ does.
 
 C{docs/facts/store.md} 3 and 15.6.
 """
@@ -33,19 +33,19 @@ from rocketbroker.store.commitlog.segments import Segment, Segments
 #: How much is read at once; a record larger than this is read by itself.
 PIECE: Final = 1 << 20
 
-#: No message has a higher number in its queue: its entry could not be found by it.
-MOST_OFFSET: Final = (1 << 63) // ENTRY_BYTES - 1
+#: The highest queue offset: behind it an entry's place does not fit 63 bits.
+MAX_OFFSET: Final = (1 << 63) // ENTRY_BYTES - 1
 
-#: Which CRCs of a record are looked at: none, that of the body, or that of the whole
+#: Which CRCs of a record are checked: none, that of the body, or that of the whole
 #: record, too, if it has one.
 NO_CRC: Final = 0
 BODY_CRC: Final = 1
 RECORD_CRC: Final = 2
 
-#: Why a walk ends where nobody has written yet.
+#: Why a scan ends where nothing has been written yet.
 NOTHING: Final = "nothing was written"
 
-#: What is of interest in the head of a record, by the host bits of its system flag.
+#: The fields of a record's head that the scanner needs, by the host bits of its flag.
 _HEADS: Final = {
     flags: head_struct(
         flags,
@@ -70,7 +70,7 @@ _INT: Final = struct.Struct(">i")
 #: Makes a L{RecordHead} of a tuple, in a fifth of the time that calling it takes.
 _head_of: Final = tuple.__new__
 
-#: The codes of tags as they stand in properties; so many are remembered.
+#: The codes of tags as they stand in properties; at most so many are kept.
 codes: Final[dict[bytes, int]] = {}
 MAX_CODES: Final = 4096
 
@@ -88,7 +88,7 @@ def tag_code_of(properties: bytes) -> int:
 
 
 def code_of(tags: bytes) -> int:
-    """The hash of tags, which is remembered."""
+    """The hash of tags, which is kept in C{codes}."""
     if len(codes) >= MAX_CODES:
         codes.clear()
     code = codes[tags] = tag_code(tags.decode("utf-8", "replace"))
@@ -114,13 +114,15 @@ def parse(data: bytes, at: int, position: int, check_crc: int) -> RecordHead:
     if left < LEAST_SIZE:
         raise _why_short(data, at)
     fields = _HEAD_V4.unpack_from(data, at)
-    size, magic, crc, queue_id, queue_offset, said, sys_flag, store_ms, length = fields
+    size, magic, crc, queue_id, queue_offset, stated, sys_flag, store_ms, length = (
+        fields
+    )
     body = at + _HEAD_BYTES
     if sys_flag & HOST_MASK:
         head = _HEADS[sys_flag & HOST_MASK]
         if head.size > left:
             raise _why_short(data, at)
-        size, magic, crc, queue_id, queue_offset, said, sys_flag, store_ms, length = (
+        size, magic, crc, queue_id, queue_offset, stated, sys_flag, store_ms, length = (
             head.unpack_from(data, at)
         )
         body = at + head.size
@@ -128,10 +130,10 @@ def parse(data: bytes, at: int, position: int, check_crc: int) -> RecordHead:
         raise _why_short(data, at)
     if size < LEAST_SIZE or size > left:
         raise Broken(f"its size is {size}")
-    if said != position:
-        raise Broken(f"it says that it stands at {said}")
-    if not 0 <= queue_offset <= MOST_OFFSET:
-        raise Broken(f"it says that it is message {queue_offset} of its queue")
+    if stated != position:
+        raise Broken(f"its position field is {stated}")
+    if not 0 <= queue_offset <= MAX_OFFSET:
+        raise Broken(f"its queue offset is {queue_offset}")
     end = at + size
     topic = body + length if length > 0 else body
     if topic + 3 > end:
@@ -182,7 +184,7 @@ def _why_short(data: bytes, at: int) -> Exception:
 def checked(
     data: bytes, at: int, position: int, size: int, check_crc: bool
 ) -> tuple[bytes, RecordHead]:
-    """The record of an entry, and what it says.
+    """The record of an entry, as bytes and as fields.
 
     @raise Broken: it is none, or of another size.
     """
@@ -191,7 +193,7 @@ def checked(
     except Blank:
         raise Broken("the segment ends there") from None
     if found.size != size:
-        raise Broken(f"it has {found.size} bytes and its entry says {size}")
+        raise Broken(f"it has {found.size} bytes, {size} in its entry")
     return data[at : at + size], found
 
 
@@ -215,9 +217,9 @@ def whole_record(segments: Segments, position: int, size: int) -> RecordHead | N
 
 @final
 class Scan:
-    """A walk through the log.
+    """A scan of the log, from record to record.
 
-    @ivar position: where the walk stands: behind the last good record.
+    @ivar position: where the scan is: behind the last good record.
     @ivar broken: why it ended there; empty if it came to its end.
     @ivar is_refused: whether that is because the disk cannot read what follows.
     """
@@ -231,9 +233,10 @@ class Scan:
         take: Callable[[bytes, int, int], int] | None = None,
     ) -> None:
         """
-        @param end: nothing is looked at from there on.
-        @param take: given what was read, where in it, and its position in the log: it
-            may take records itself, which are whole then, and says where it ended.
+        @param end: nothing is read from there on.
+        @param take: called with bytes of the log, an index into them, and the log
+            position of the first; it may take whole records itself, and returns the
+            index behind the last that it took.
         """
         self._segments = segments
         self._end = end
@@ -274,7 +277,7 @@ class Scan:
                 self.is_refused = True
                 return
             if self.position == start:
-                # Not even one fits: read that one alone, if it says a size that can be.
+                # Not even one fits: read that one alone, if its size can be right.
                 wanted = max(LEAST_SIZE, _INT.unpack_from(data)[0])
                 if wanted <= size or wanted > end - start:
                     self.broken = f"its size is {wanted}"
@@ -302,6 +305,6 @@ class Scan:
 
 
 def _is_cut(data: bytes, at: int) -> bool:
-    """Whether the record there may only be longer than what was read."""
+    """Whether the record there may only be longer than the bytes that were read."""
     left = len(data) - at
     return left < LEAST_SIZE or _INT.unpack_from(data, at)[0] > left

@@ -1,7 +1,8 @@
 # -*- test-case-name: tests.store.commitlog.test_segments -*-
-"""The files of the commit log: named by their first position, all of one size.
+"""The segments, which are the files of the commit log: named by their first position,
+all of one size.
 
-A segment is made at its full length, as RocketMQ does, but without blocks; these
+A segment is made at its full length, as RocketMQ makes it, but without blocks; these
 are reserved some way ahead of the writer, in a thread, so that a full disk is known
 before it is hit and a write does not wait for the file system. The next segment is made
 in a directory beside the log's, C{commitlog.ahead}, and moved to its place when it is
@@ -29,7 +30,7 @@ from zope.interface import implementer
 
 from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.store.commitlog.badblocks import BadBlocks
-from rocketbroker.store.disk_usage import told
+from rocketbroker.store.disk_usage import describe_refusal
 from rocketbroker.store.file_names import beside, segment_name
 from rocketbroker.store.flush_threshold import PAGE
 
@@ -117,9 +118,9 @@ class Segment:
 @final
 @implementer(IFile)
 class Missing:
-    """In the place of the open file of a segment that is missing.
+    """A stand-in for the open file of a segment that is missing.
 
-    Only what is not the last of a log is missing, so it is read, but not written to.
+    The last segment of a log is never missing, so this is read, but not written to.
     """
 
     def __init__(self, content: bytes, size: int) -> None:
@@ -173,8 +174,8 @@ class Segments:
     @ivar all: the segments; at least one once the log is open.
     @ivar folders: where new ones go.
     @ivar read_only: where only old ones are.
-    @ivar full: those of C{folders} that are passed over while there are others.
-    @ivar bad: which blocks could not be read.
+    @ivar full: those of C{folders} that get no new segments while others do.
+    @ivar bad: the blocks that could not be read.
     """
 
     def __init__(
@@ -248,10 +249,10 @@ class Segments:
             self._ahead = self._make(start, self._ahead_folder)
             return True
 
-    def warm(self, most: int, sync_pages: int) -> bool:
+    def warm(self, max_bytes: int, sync_pages: int) -> bool:
         """I{Blocking.} Write zeros into the segment that is made ahead.
 
-        @param most: about so many bytes; the next call goes on.
+        @param max_bytes: about so many bytes; the next call goes on.
         @param sync_pages: after so many pages they are put on the disk; 0: never.
         @return: whether there was anything to do.
         @raise OSError: there is no room.
@@ -261,7 +262,7 @@ class Segments:
             return False
         at_once = min(WARMED_BATCH_SIZE, sync_pages * PAGE or WARMED_BATCH_SIZE)
         zeros = bytes(min(at_once, self.size))
-        until = segment.warmed + most
+        until = segment.warmed + max_bytes
         synced = segment.warmed
         while segment.warmed < min(until, self.size):
             at = segment.warmed
@@ -317,20 +318,21 @@ class Segments:
         return segment
 
     def stand_in(self, start: int, content: bytes) -> Segment:
-        """What takes the place of a segment that is missing, in memory alone.
+        """A segment in memory alone, in the place of one that is missing.
 
         @param content: how it begins; the rest reads as zeros.
         """
         path = os.path.join(self._folder(start), segment_name(start))
         return Segment(start, self.size, path, Missing(content, self.size))
 
-    def told(self, position: int, text: str, error: OSError) -> str:
-        """What the disk of a position's segment has refused; see L{told}."""
+    def describe_refusal(self, position: int, text: str, error: OSError) -> str:
+        """A sentence about an error of the disk of a position's segment; see
+        L{rocketbroker.store.disk_usage.describe_refusal}."""
         segment = self.find(position)
         folder = self._folder(position)
         if segment is not None:
             folder = os.path.dirname(segment.path)
-        return told(self._files, folder, text, error)
+        return describe_refusal(self._files, folder, text, error)
 
     def _folder(self, start: int) -> str:
         folders = [f for f in self.folders if f not in self.full] or self.folders
@@ -364,9 +366,9 @@ class Segments:
     def remove_first(self, begin_at: Callable[[int], None]) -> None:
         """I{Blocking.} Remove the oldest segment, which must not be the last.
 
-        Who reads it reads on; its blocks come back when the last of them lets go.
+        Readers that have it open read on; its blocks are freed when the last closes it.
 
-        @param begin_at: told where the log begins now, before it does.
+        @param begin_at: called with the new first position, before the segment goes.
         @raise OSError: the system refuses; it stays in the log. But not if the file
             system of a read-only directory says so: then it is only left out.
         """
@@ -391,7 +393,7 @@ class Segments:
         segment.is_named = True
 
     def close(self) -> None:
-        """Close all; what was prepared and not used is removed."""
+        """Close all; a segment that was prepared and not used is removed."""
         for segment in self.all:
             segment.close()
         if self._ahead is not None:
@@ -400,9 +402,9 @@ class Segments:
         self.remove_ahead()
 
     def remove_ahead(self) -> None:
-        """Remove what this or an earlier process prepared and did not use.
+        """Remove segments that this or an earlier process prepared and did not use.
 
-        No directory is of these; it stays.
+        A directory among them is not one, and stays.
         """
         for folder in self.folders:
             for ahead in (beside(folder, AHEAD), os.path.join(folder, AHEAD)):

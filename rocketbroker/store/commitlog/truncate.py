@@ -1,13 +1,14 @@
 # -*- test-case-name: tests.store.recovery.test_recovery -*-
-"""What stands behind the end of the log, when a start has found where that is.
+"""Truncation: bytes behind the end of the log are discarded when a start has found the
+end.
 
-Behind a torn tail it is given up, and zeros are put in its place: else a record behind
-it, which nobody was promised, could come back when the log has grown up to it again. A
-whole segment of records is set aside.
+Zeros are put in place of a torn tail: else a record behind it, which was never
+acknowledged, could come back when the log has grown up to it again. A whole segment of
+records is set aside.
 
-Where the disk refuses to read some of it, nobody knows what it is: messages that were
-acknowledged, which it can perhaps read another time. So nothing is written there, and
-the log goes on with the next segment.
+Bytes that the disk refuses to read may be acknowledged messages, which it can perhaps
+read another time. So nothing is written there, and the log goes on with the next
+segment.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from rocketbroker.store.commitlog.scanner import NOTHING, Scan
 from rocketbroker.store.commitlog.segments import Segment, Segments
 from rocketbroker.store.quarantine import set_aside
 
-#: How far behind the end is looked for something that is given up, to tell of it.
+#: How far behind the end discarded bytes are counted for the report.
 LOOK_BEHIND: Final = 16 << 20
 
 #: So much of it is read at once.
@@ -30,11 +31,11 @@ _PIECE: Final = 1 << 20
 
 @final
 class LogEnd:
-    """The end of a log that is set right.
+    """The end of a log, and the discarding of all bytes behind it.
 
     @ivar report: a sentence for each thing that was not right.
     @ivar zeroed: whether zeros alone stand behind the log's end.
-    @ivar discarded_bytes: how much is given up.
+    @ivar discarded_bytes: how many bytes were discarded.
     """
 
     def __init__(self, files: IFiles, segments: Segments, zeroed: bool) -> None:
@@ -45,7 +46,7 @@ class LogEnd:
         self.discarded_bytes = 0
 
     def cut(self, scan: Scan, clean: bool) -> int:
-        """Give up what stands behind the end.
+        """Discard the bytes behind the end.
 
         @param scan: it stands there, or where its segment ends.
         @param clean: whether the last stop was a clean one, and all fits.
@@ -75,7 +76,7 @@ class LogEnd:
             self.discarded_bytes += rest
             self.report.append(
                 f"The log ends at position {end}: {broken or NOTHING}. "
-                f"{rest} bytes that follow it are given up."
+                f"{rest} bytes that follow it are discarded."
             )
         segment.cut(end)
         # Or a crash soon after could bring back what was cut.
@@ -83,10 +84,10 @@ class LogEnd:
         self.zeroed = True
 
     def _rest(self, segment: Segment, end: int) -> tuple[int, str]:
-        """How many bytes behind the end are something, as far as is looked; and what
-        the disk says if it cannot read some of them."""
+        """How many bytes behind the end are not zeros, as far as L{LOOK_BEHIND}; and
+        the disk's error if it cannot read some of them."""
         last = end
-        said = ""
+        refusal = ""
         stop = min(segment.end, end + LOOK_BEHIND)
         zeros = bytes(_PIECE)
         for start in range(end, stop, _PIECE):
@@ -94,12 +95,12 @@ class LogEnd:
             at = start - segment.start
             content, refused = self._segments.before_bad(segment, size, at)
             if refused:
-                said = said or refused
+                refusal = refusal or refused
                 content = self._segments.around_bad(segment, size, at)
             if content != zeros:
                 written = len(content.rstrip(b"\0"))
                 last = start + written if written else last
-        return last - end, said
+        return last - end, refusal
 
     def _keep_until(self, end: int) -> None:
         keep = 0

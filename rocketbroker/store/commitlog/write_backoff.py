@@ -1,10 +1,10 @@
 # -*- test-case-name: tests.store.commitlog.test_writer -*-
-"""Why the log takes nothing, and when it is tried again.
+"""A pause of appends after a write error: its reason, and when the disk is tried again.
 
 A disk that has refused is tried again after a while, by the next append or by the
-thread that makes room ahead, whichever comes first. What another part of the store
-forbids, through its running flags, is not tried at all: that part knows when it is
-over.
+thread that makes room ahead, whichever comes first. Appends that another part of the
+store forbids, through its running flags, are not tried at all: that part lifts its own
+flag.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _BY: Final = "log"
 
 @final
 class WriteBackoff:
-    """What the disk of the log has refused.
+    """The state of appends after the disk of the log has refused a write.
 
-    @ivar reason: a sentence; empty if it takes what comes.
+    @ivar reason: a sentence; empty while appends are taken.
     """
 
     __slots__ = ("_flags", "_make_room", "_retry_at_ms", "_wall_ms", "reason")
@@ -51,7 +51,7 @@ class WriteBackoff:
         self._retry_at_ms = 0
 
     def begin(self, reason: str, error: OSError) -> None:
-        """Take nothing from now on."""
+        """Refuse appends from now on."""
         self.reason = reason
         full = error.errno in NO_ROOM
         self._flags.set(DISK_FULL, full, reason, _BY)
@@ -59,14 +59,14 @@ class WriteBackoff:
         self._retry_at_ms = self._wall_ms() + RETRY_MS
 
     def end(self) -> None:
-        """Take what comes again."""
+        """Take appends again."""
         if self.reason:
             self.reason = ""
             self._flags.set(DISK_FULL, False, by=_BY)
             self._flags.set(NOT_WRITEABLE, False, by=_BY)
 
     def allows(self, now_ms: int) -> bool:
-        """Whether something may be appended now, which may mean to try."""
+        """Whether something may be appended now; this may try the disk again."""
         if self._flags.held_by_others(_BY) & NOT_APPENDABLE:
             return False
         return not self.reason or self._may_retry(now_ms)

@@ -1,5 +1,6 @@
 # -*- test-case-name: tests.store.commitlog.test_writer -*-
-"""The log: all messages of all queues, in the order in which they came.
+"""The writer of the commit log, which holds all messages of all queues in the order in
+which they came.
 
 An append has four steps, and each is a function: the drafts are complete when they come
 (parse); under the append lock each is given its place and queue offset (reserve); the
@@ -80,8 +81,8 @@ def by_queue(drafts: Sequence[Draft]) -> Sequence[Draft]:
     """Drafts with those of one queue behind each other, in the order they came.
 
     Among messages of different queues that came together there is no order that anybody
-    could know; and who reads a queue later finds its records in few extents instead of
-    one for each, which halves what a pull costs.
+    could know; and a later reader of a queue finds its records in few extents instead
+    of one for each, which halves the cost of a pull.
     """
     return drafts if len(drafts) == 1 else sorted(drafts, key=_SLOT)
 
@@ -110,7 +111,7 @@ class Run:
 
 @final
 class Hint:
-    """What one append published, so that the dispatch need not read it again."""
+    """The drafts of one append, kept so that the dispatch need not read its records."""
 
     __slots__ = ("drafts", "end", "start", "store_ms")
 
@@ -127,8 +128,8 @@ class Hint:
 class CommitLog:
     """The writing side of the log.
 
-    @ivar room: what makes room ahead of it.
-    @ivar hints: what was appended and is not dispatched yet.
+    @ivar room: makes room ahead of it.
+    @ivar hints: of appends that are not dispatched yet.
     @ivar append_failures: how many drafts were refused or failed.
     @ivar appended_messages: how many messages were published.
     @ivar appended_bytes: how many bytes of the log they are.
@@ -143,7 +144,7 @@ class CommitLog:
         append_lock: AppendLock,
         wall_ms: Callable[[], int],
         store_host: bytes,
-        most_body: int,
+        max_body: int,
         room: Preallocation,
         append_crc: bool = False,
     ) -> None:
@@ -163,11 +164,11 @@ class CommitLog:
         self._append_lock = append_lock
         self._wall_ms = wall_ms
         self._store_host = store_host
-        self._most_body = most_body
+        self._max_body = max_body
         most = segments.size - FILLER_BYTES
-        self._most_record = min(most_body + BESIDE_BODY, most)
-        self._most = most_body, self._most_record, most
-        # Decided here once, so that nobody else pays for it.
+        self._max_record = min(max_body + BESIDE_BODY, most)
+        self._limits = max_body, self._max_record, most
+        # Decided here once, so that an append need not.
         self._encode = encode_sealed if append_crc else encode
         self._arranged = _roomy_by_queue if append_crc else by_queue
         self._refusal = WriteBackoff(flags, wall_ms, self.make_room)
@@ -213,8 +214,8 @@ class CommitLog:
         limit = segment.end - FILLER_BYTES
         run = Run(segment, position)
         runs = [run]
-        most_body = self._most_body
-        most_record = self._most_record
+        max_body = self._max_body
+        max_record = self._max_record
         view[APPENDING] = 1
         # Messages of batches beyond the first of each, so that nothing is counted for
         # those that come alone.
@@ -231,12 +232,12 @@ class CommitLog:
                 if properties > MAX_PROPERTIES:
                     self._fail((draft,), PROPERTIES_SIZE_EXCEEDED)
                     continue
-                if body > most_body or size > most_record:
+                if body > max_body or size > max_record:
                     self._fail((draft,), MESSAGE_ILLEGAL)
                     continue
                 count = 1
             else:
-                status, size, count = measure(draft, queue, self._most)
+                status, size, count = measure(draft, queue, self._limits)
                 if status != PUT_OK:
                     self._fail((draft,), status)
                     continue
@@ -291,9 +292,9 @@ class CommitLog:
             return None
 
     def _no_segment(self) -> int:
-        """The status of what needs a segment that cannot be made.
+        """The status of drafts that need a segment that cannot be made.
 
-        RocketMQ says the same whatever the reason; a full disk is told as one.
+        RocketMQ has one code for all reasons; here a full disk has its own.
         """
         full = self._flags.has(DISK_FULL)
         return SERVICE_NOT_AVAILABLE if full else CREATE_MAPPED_FILE_FAILED
@@ -347,7 +348,7 @@ class CommitLog:
             self._fail(run.drafts, status)
         published = view[PUBLISHED]
         view[APPENDING] = 0
-        # If this fails too, what is there is overwritten later, or told by recovery.
+        # If this fails too, later appends overwrite it, or recovery reports it.
         with contextlib.suppress(OSError):
             for run in runs:
                 run.segment.cut(max(published, run.segment.start))
@@ -400,7 +401,9 @@ class CommitLog:
         position = self._positions.view[PUBLISHED]
         if self._wants_segment:
             position = self.segments.all[-1].end
-        self._refusal.begin(self.segments.told(position, text, error), error)
+        self._refusal.begin(
+            self.segments.describe_refusal(position, text, error), error
+        )
 
     def make_room(self, alone: bool = False) -> bool:
         """See L{Preallocation.make}; then appends are taken again."""

@@ -3,11 +3,11 @@
 
 Topics whose attribute C{queue.type} is C{BatchCQ} have such queues, in a directory of
 their own. A batch is one record in the log; its messages have consecutive offsets, and
-the unit says the first of them and how many there are. So a unit is not found by
-counting but by looking for its offset; as they stand in order, by halves.
+the unit holds the first offset and the number of messages. So a unit is found by binary
+search for its offset, not by counting.
 
-Units are appended wherever the queue ends. Where it ends, in bytes, is the fourth of
-its shared positions; its other numbers are those of any queue.
+Units are appended wherever the queue ends. This end, in bytes, is the fourth of its
+shared positions; its other numbers are those of any queue.
 
 C{docs/facts/store.md} 9.1.
 """
@@ -26,9 +26,9 @@ FOLDER: Final = "batchconsumequeue"
 
 @final
 class BatchUnits:
-    """The units of one queue.
+    """The units of one batch queue.
 
-    @ivar files: where they stand.
+    @ivar files: the files that hold them.
     @ivar pending: those of the dispatch step that is running.
     @ivar pending_base: the offset of the first message of the first of them.
     @ivar pending_next: the offset behind the last one's last message.
@@ -77,10 +77,10 @@ class BatchUnits:
         unit = decode_batch(data) if len(data) == BATCH_SIZE else None
         return unit if unit is not None and unit.is_valid else None
 
-    def units(self, number: int, most: int) -> list[BatchUnit]:
+    def units(self, number: int, max_units: int) -> list[BatchUnit]:
         """Units from one on, to the end of one file at the most."""
-        most = min(most, self.end - number)
-        data = self.files.read(number * BATCH_SIZE, most * BATCH_SIZE)
+        max_units = min(max_units, self.end - number)
+        data = self.files.read(number * BATCH_SIZE, max_units * BATCH_SIZE)
         ends = range(0, len(data) - BATCH_SIZE + 1, BATCH_SIZE)
         return [decode_batch(data, at) for at in ends]
 
@@ -95,7 +95,7 @@ class BatchUnits:
         return bisect_left(range(self.end), True, self.start, key=holds)
 
     def position_of(self, offset: int) -> int:
-        """Where in the log the batch is that holds a message; -1 if there is none."""
+        """The position in the log of the batch that holds a message; -1 for none."""
         number = self.find(offset)
         unit = self.unit(number) if number < self.end else None
         return unit.position if unit is not None and unit.base <= offset else -1
@@ -104,8 +104,8 @@ class BatchUnits:
         """The first message of the batch that belongs to a time.
 
         @param upper: the last batch stored then or earlier, instead of the first one
-            stored then or later. Beyond the last, both are the last one, as in the
-            reference. Outside of what there is, an offset that cannot be read.
+            stored then or later. Behind the last batch, both are the last one, as in
+            RocketMQ. Before the first one, 0.
         """
 
         def is_later(number: int) -> bool:
@@ -124,8 +124,8 @@ class BatchUnits:
     def enter(self) -> None:
         """Write the pending units and show them.
 
-        Those of a topic that was deleted and made again take the place of what
-        was there.
+        Those of a topic that was deleted and made again take the place of the units
+        that were there.
 
         @raise OSError: the disk refused; nothing is shown, and it can be tried again.
         """
@@ -145,7 +145,7 @@ class BatchUnits:
         if view[slot + NEXT] < after:
             view[slot + NEXT] = after
 
-    # What stands in the files, and what of it counts.
+    # The range of units that counts.
 
     def last(self) -> BatchUnit | None:
         """The last unit."""
@@ -155,13 +155,13 @@ class BatchUnits:
         """End with the last batch that starts before a position in the log.
 
         @param lowest: where the log begins.
-        @param cut: remove what follows the end.
+        @param cut: remove the units behind the end.
         @return: the offsets of the first message whose record is there, and behind the
             last one.
         """
 
         def is_not_before(number: int) -> bool:
-            # A single one that makes no sense is corrupt: others stand behind it.
+            # A single one that cannot be right is corrupt: others stand behind it.
             units = [self.unit(at) for at in (number, number + 1) if at < high]
             return all(unit is None or unit.position >= before for unit in units)
 

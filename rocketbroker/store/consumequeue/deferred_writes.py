@@ -1,12 +1,12 @@
 # -*- test-case-name: tests.store.consumequeue.test_deferred_writes -*-
-"""What the disk had no room for, of files that can be made again from the log.
+"""Deferred writes of queue files: entries that wait in memory for room on the disk.
 
 A message that is in the log is acknowledged, so it has to be found, and a store that
-starts on a full disk has to find its last messages too. So what cannot be written to a
-queue's file is kept in memory, where readers find it, and written when there is room
-again. Until then nothing is appended, which bounds it: it is what one step of the
-dispatch, or one start, has to enter. The checkpoint does not move either, so that after
-a stop it is made again from the log.
+starts on a full disk has to find its last messages too. So entries that cannot be
+written to a queue's file are kept in memory, where readers find them, and written when
+there is room again. Until then nothing is appended, so they are never more than one
+step of the dispatch, or one start, has to enter. The checkpoint does not move either:
+after a stop they are made again from the log.
 """
 
 from __future__ import annotations
@@ -23,39 +23,41 @@ _BY: Final = "queues"
 
 @final
 class DeferredWrites:
-    """What all queues of a store owe to their disk.
+    """The count of deferred writes of all queues of a store.
 
-    @ivar bytes: how much.
-    @ivar lock: held by who changes what is owed.
+    @ivar bytes: how many bytes are deferred.
+    @ivar lock: held while deferred writes are added or written.
     """
 
     def __init__(
-        self, flags: RunningFlags, told: Callable[[str, OSError], str]
+        self, flags: RunningFlags, describe_refusal: Callable[[str, OSError], str]
     ) -> None:
         """
-        @param told: makes a sentence of what cannot be done and why.
+        @param describe_refusal: makes a sentence of what cannot be done and why.
         """
         self.bytes = 0
         self.lock = threading.Lock()
         self._flags = flags
-        self._told = told
+        self._describe_refusal = describe_refusal
 
     def add(self, size: int, error: OSError) -> None:
-        """So much more is owed, for a reason."""
+        """Add deferred bytes, with the error that deferred them."""
         self.bytes += size
-        said = self._told("a consume queue in {} cannot be written", error)
-        self._flags.set(WRITE_LOGICS_QUEUE_ERROR, True, said, _BY)
+        reason = self._describe_refusal(
+            "a consume queue in {} cannot be written", error
+        )
+        self._flags.set(WRITE_LOGICS_QUEUE_ERROR, True, reason, _BY)
 
     def remove(self, size: int) -> None:
-        """So much less is."""
+        """Subtract bytes that have been written or cut away."""
         self.bytes -= size
         if self.bytes == 0:
             self._flags.set(WRITE_LOGICS_QUEUE_ERROR, False, by=_BY)
 
 
 @final
-class OwedWrites:
-    """What one row of files owes, in the order in which it was to be written.
+class PendingWrites:
+    """The deferred writes to the files of one queue, in order.
 
     @ivar pieces: positions and contents; replaced, not changed, so that readers need
         no lock.
@@ -74,13 +76,13 @@ class OwedWrites:
         self._write = write
 
     def put(self, position: int, content: bytes) -> None:
-        """Write, behind what is owed; what there is no room for is owed.
+        """Write, after all deferred writes; defer it if there is no room.
 
         @raise OSError: the disk refused for another reason.
         """
         with self._deferred_writes.lock:
             try:
-                self._pay()
+                self._write_all()
                 self._write(position, content)
             except OSError as error:
                 if error.errno not in NO_ROOM:
@@ -88,15 +90,15 @@ class OwedWrites:
                 self.pieces = [*self.pieces, (position, content)]
                 self._deferred_writes.add(len(content), error)
 
-    def pay(self) -> None:
-        """I{Blocking.} Write what is owed.
+    def write_all(self) -> None:
+        """I{Blocking.} Write all deferred writes.
 
         @raise OSError: there is still no room.
         """
         with self._deferred_writes.lock:
-            self._pay()
+            self._write_all()
 
-    def _pay(self) -> None:
+    def _write_all(self) -> None:
         while self.pieces:
             position, content = self.pieces[0]
             self._write(position, content)
@@ -104,7 +106,7 @@ class OwedWrites:
             self._deferred_writes.remove(len(content))
 
     def cut(self, position: int) -> None:
-        """Forget what is owed from a position on."""
+        """Drop the deferred writes from a position on."""
         with self._deferred_writes.lock:
             before = sum(len(content) for _, content in self.pieces)
             self.pieces = [
@@ -117,14 +119,14 @@ class OwedWrites:
                 self._deferred_writes.remove(before - after)
 
 
-def over(
+def overlay(
     found: bytes, position: int, size: int, pieces: list[tuple[int, bytes]]
 ) -> bytes:
-    """What a reader sees of files and of what is owed to them.
+    """The bytes of a file with its deferred writes laid over them.
 
-    @param found: what the files hold at the position.
-    @param size: how much of one file is wanted.
-    @param pieces: what is owed.
+    @param found: the bytes in the file at the position.
+    @param size: how many bytes of one file are wanted.
+    @param pieces: the deferred writes.
     """
     seen = bytearray()
     end = position + size

@@ -1,13 +1,13 @@
 # -*- test-case-name: tests.store.consumequeue.test_extension -*-
-"""What does not fit into the entries of a queue: the bit maps of filters.
+"""The extension of a consume queue: the bit maps of filters, beside its entries.
 
 With C{enableConsumeQueueExt} the tag code of an entry is the address of a unit in files
-beside the queue, and the tag code stands there, with a bit map that says which of the
-known filters want the message. An address is the byte where the unit begins, made
-negative, so far below zero that no tag code can be it. The bit maps come from who knows
-the filters; without one units have none.
+beside the queue; the unit holds the tag code, and a bit map of the known filters that
+match the message. An address is the byte where the unit begins, made negative, so far
+below zero that no tag code can be it. A plug-in that knows the filters gives the bit
+maps; without one units have none.
 
-What a directory has of this is read whether it is switched on or not.
+Extension files that exist are read whether the setting is on or not.
 
 C{docs/facts/store.md} 8.
 """
@@ -49,15 +49,15 @@ BitMaps: TypeAlias = Callable[[bytes, bytes], bytes]
 
 
 def is_address(code: int) -> bool:
-    """Whether a tag code is none, but the address of a unit."""
+    """Whether the tag code field of an entry holds the address of a unit."""
     return code <= LAST_ADDRESS
 
 
 @final
 class Extension:
-    """The units of one queue.
+    """The extension units of one queue.
 
-    @ivar files: where they stand.
+    @ivar files: the files that hold them.
     @ivar pending: those of the entries that the queue has pending, by their number
         among these.
     """
@@ -85,10 +85,9 @@ class Extension:
         return decode_extension(content)
 
     def tag_code(self, code: int) -> int | None:
-        """The tag code that an entry means.
+        """The tag code of an entry.
 
-        @return: None if it cannot be read; then nobody knows what the message is, and
-            everybody has to be given it.
+        @return: None if it cannot be read; then the message has to go to all readers.
         """
         if code > LAST_ADDRESS:
             return code
@@ -96,7 +95,7 @@ class Extension:
         return unit.tag_code if unit is not None else None
 
     def matching(self, matches: Callable[[int], bool]) -> Callable[[int], bool]:
-        """A filter on tag codes as one on what stands in entries."""
+        """A filter on tag codes, made one on the tag code fields of entries."""
 
         def both(code: int) -> bool:
             if code > LAST_ADDRESS:
@@ -123,7 +122,7 @@ class Extension:
         @param entries: those that they belong to.
         @return: the same with addresses in the place of tag codes, where there is a
             unit. An address without one, kept from before a stop, becomes L{NOWHERE}:
-            what is written there now is of another entry.
+            the unit that is written there now is of another entry.
         @raise OSError: the disk refused; it can be tried again.
         """
         changed = []
@@ -151,17 +150,17 @@ class Extension:
         self.pending.clear()
         return changed
 
-    # What stands in the files, and what of it counts.
+    # The range of units that counts.
 
     def bound(
         self, read: Callable[[int, int], bytes], low: int, high: int, cut: bool
     ) -> None:
         """End behind the last unit that an entry has the address of.
 
-        @param read: gives entries, from an offset on, so many.
+        @param read: reads entries, from an offset on, so many.
         @param low: the offset of the first entry.
         @param high: the offset behind the last.
-        @param cut: remove what follows.
+        @param cut: remove the units behind the end.
         """
         files = self.files.all
         self._end = 0

@@ -1,8 +1,8 @@
 # -*- test-case-name: tests.store.consumequeue.test_files -*-
-"""The files of one queue: a row of bytes over files of one size.
+"""The files of one queue: a sequence of bytes over files of one size.
 
-They hold entries of 20 bytes, units of batches, or units of the extension; what the
-bytes mean is not looked at here. A file is named by its first byte.
+They hold entries of 20 bytes, units of batches, or units of the extension; here they
+are only bytes. A file is named by its first byte.
 
 C{docs/facts/store.md} 2.
 """
@@ -18,15 +18,15 @@ from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.files.obstacles import clear_for_file, clear_for_folder
 from rocketbroker.store.consumequeue.deferred_writes import (
     DeferredWrites,
-    OwedWrites,
-    over,
+    PendingWrites,
+    overlay,
 )
 from rocketbroker.store.disk_usage import NO_ROOM
 from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.flush_threshold import is_due
 from rocketbroker.store.quarantine import QueueQuarantine
 
-#: What the system says where a directory is none, or a file is one.
+#: The errors where a directory's place is taken by a file, or a file's by a directory.
 _IN_THE_WAY: Final = (
     FileExistsError,
     NotADirectoryError,
@@ -56,8 +56,8 @@ class QueueFile:
         #: Whether it replaces one that could not be written while the broker runs, and
         #: whose entries are therefore missing.
         self.is_lost = False
-        #: Whether a sync has failed: the system may take what it has not written for
-        #: written, and the next sync would succeed without it.
+        #: Whether a sync has failed: the system may take unwritten pages for written,
+        #: and the next sync would succeed without them.
         self.rewrite = False
 
     @property
@@ -69,12 +69,12 @@ class QueueFile:
         return file
 
     def become(self, file: IFile) -> None:
-        """Be another file; who reads the one before it now still can."""
+        """Use another file from now on; running reads of the one before go on."""
         self._file = file
         self.unsynced = True
 
     def rest(self) -> None:
-        """Let go of the file; who reads it now still can."""
+        """Release the file; running reads of it go on."""
         if not self.unsynced:
             self._file = None
 
@@ -109,15 +109,15 @@ class QueueFiles:
 
     @ivar folder: their directory.
     @ivar size: the bytes of each.
-    @ivar setting: what says that.
-    @ivar all: those there are, by their first byte, in order and without gaps.
+    @ivar setting: the name of the setting of that size.
+    @ivar all: the files, by their first byte, in order and without gaps.
     """
 
     __slots__ = (
         "_deferred_writes",
         "_files",
         "_flushed",
-        "_owed",
+        "_pending",
         "_quarantine",
         "_reading",
         "_unnamed",
@@ -137,14 +137,14 @@ class QueueFiles:
         quarantine: QueueQuarantine | None = None,
     ) -> None:
         """
-        @param setting: what says the size.
+        @param setting: the name of the setting of the size.
         @param deferred_writes: counts what the disk has no room for; without it that
             is an error.
         @param quarantine: takes the files that the disk cannot read; the same.
         """
         self._quarantine = quarantine
         self._deferred_writes = deferred_writes
-        self._owed: OwedWrites | None = None
+        self._pending: PendingWrites | None = None
         self._files = files
         self._reading: QueueFile | None = None
         self.setting = setting
@@ -165,17 +165,17 @@ class QueueFiles:
 
     def read(self, position: int, size: int) -> bytes:
         """Bytes of one file."""
-        owed = self._owed
-        if owed is None:
+        pending = self._pending
+        if pending is None:
             return self._read(position, size)
         size = min(size, self.size - position % self.size)
-        # In this order: what is paid between is seen in both.
-        pieces = owed.pieces
-        return over(self._read(position, size), position, size, pieces)
+        # In this order: pieces written in between are seen in both.
+        pieces = pending.pieces
+        return overlay(self._read(position, size), position, size, pieces)
 
     def _read(self, position: int, size: int) -> bytes:
         found = self._reading
-        # Who reads a queue mostly reads on where it was.
+        # Most reads of a queue go on where the one before ended.
         if found is None or not 0 <= position - found.start < self.size:
             found = self.find(position)
             if found is None:
@@ -210,9 +210,9 @@ class QueueFiles:
         self._unnamed = True
 
     def _turn_to(self, found: QueueFile) -> None:
-        """Let go of the file that was read before, if it is an older one.
+        """Release the file that was read before, if it is an older one.
 
-        Who catches up reads the same one again and again, so that one stays open.
+        A consumer that catches up reads the same file again and again: it stays open.
         """
         before, self._reading = self._reading, found
         if before is not None and before not in self.all[-1:]:
@@ -224,16 +224,16 @@ class QueueFiles:
         @raise OSError: the disk refused; with L{DeferredWrites} only if not for want
             of room.
         """
-        if self._owed is not None:
-            self._owed.put(position, content)
+        if self._pending is not None:
+            self._pending.put(position, content)
             return
         try:
             self._write(position, content)
         except OSError as error:
             if self._deferred_writes is None or error.errno not in NO_ROOM:
                 raise
-            self._owed = OwedWrites(self._deferred_writes, self._write)
-            self._owed.put(position, content)
+            self._pending = PendingWrites(self._deferred_writes, self._write)
+            self._pending.put(position, content)
 
     def _write(self, position: int, content: bytes) -> None:
         at = position % self.size
@@ -265,8 +265,8 @@ class QueueFiles:
 
     def _add(self, start: int) -> QueueFile:
         if self.all and self.all[-1].start + self.size != start:
-            # What lies between is lost; only what follows can be read. What is owed
-            # stays: this may be the writing of it.
+            # Entries between are lost; only those that follow can be read. Deferred
+            # writes stay: this may be the writing of one.
             self._remove(0)
         path = os.path.join(self.folder, segment_name(start))
         try:
@@ -291,8 +291,8 @@ class QueueFiles:
         """Let nothing follow a position: files that start there or later are removed,
         zeros follow it in its own file."""
         self._flushed = min(self._flushed, position)
-        if self._owed is not None:
-            self._owed.cut(position)
+        if self._pending is not None:
+            self._pending.cut(position)
         keep = 0
         while keep < len(self.all) and self.all[keep].start < position:
             keep += 1
@@ -311,8 +311,8 @@ class QueueFiles:
 
     def drop(self, keep: int) -> None:
         """Remove all files but the first C{keep}."""
-        if not keep and self._owed is not None:
-            self._owed.cut(0)
+        if not keep and self._pending is not None:
+            self._pending.cut(0)
         self._remove(keep)
 
     def _remove(self, keep: int) -> None:
@@ -323,13 +323,13 @@ class QueueFiles:
         # Or a crash could bring them back, behind where the queue ends.
         self._unnamed = self._unnamed or bool(gone)
         for file in gone:
-            # Closed when the last thread that reads it lets go of it.
+            # Closed when the last thread that reads it is done.
             self._files.remove(file.path)
 
     def forget(self) -> None:
-        """Have no files, as they were moved away; readers of one can still read it."""
-        if self._owed is not None:
-            self._owed.cut(0)
+        """Have no files, as they were moved away; running reads of them go on."""
+        if self._pending is not None:
+            self._pending.cut(0)
         self._reading = None
         self._flushed = 0
         self._unnamed = self._unnamed or bool(self.all)
@@ -353,8 +353,8 @@ class QueueFiles:
         return count
 
     def doubt_names(self) -> None:
-        """Let the next flush put the names of the files on the disk: who made them may
-        have been killed before it did."""
+        """Let the next flush put the names of the files on the disk: the process that
+        made them may have been killed before it did."""
         self._unnamed = True
 
     def flush(self, least_pages: int = 0, end: int = 0) -> int:
@@ -364,8 +364,8 @@ class QueueFiles:
         @param end: the byte behind the queue's last entry.
         @return: how many files there were to sync.
         """
-        if self._owed is not None:
-            self._owed.pay()
+        if self._pending is not None:
+            self._pending.write_all()
         if least_pages and not is_due(self._flushed, end, least_pages, self.size):
             return 0
         count = 0

@@ -1,27 +1,27 @@
 # -*- test-case-name: tests.store.consumequeue.test_loading -*-
-"""The files of the queues, as a start finds them.
+"""Opening the files of the queues at a start, and replacing those that are damaged.
 
 Each has to be as long as the settings say, and none may be missing between two others.
 On a bad disk, or in a copy that was not complete, that may not be so. A file of a wrong
 length is bad as a whole: it is set aside, and an empty one takes its place; an empty
 one is made where one is missing. Then all queues are made again from the log. With many
-missing in a row, what is before them is of another time, and is set aside, too. So it
-is in batch queues and in extensions.
+missing in a row, the files before them are of another time, and are set aside, too; in
+batch queues and extensions, with any missing.
 
 A directory that is called like a file, or a link that leads nowhere, is set aside, and
 the file is missing. It would be in the way, and RocketMQ's broker would not start.
 
-One case is not odd: an empty last file after a crash. A process died, or the power was
+One case is normal: an empty last file after a crash. A process died, or the power was
 lost, while it was made, and nothing was in it yet.
 
 A setting that was changed looks much the same. But then no file fits it, most have one
 other length, and are as far from each other; that is refused, before anything is
-changed. One file alone tells nothing, if it begins where one could; so it is taken for
-a damaged one.
+changed. One file alone is no proof, if it begins where one could; so it is taken for a
+damaged one.
 
-RocketMQ refuses to start when a length is wrong, and stops at what is missing.
+RocketMQ refuses to start when a length is wrong, and ends a queue at a missing file.
 
-docs/facts/store.md 2.
+C{docs/facts/store.md} 2.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _Seen: TypeAlias = tuple[int, str, int]
 
 @final
 class QueueLoading:
-    """One start.
+    """The opening of all files of queues at one start.
 
     @ivar report: sentences about what was not right.
     """
@@ -67,22 +67,22 @@ class QueueLoading:
         self.report: list[str] = []
 
     def load(self, kinds: Sequence[tuple[Sequence[QueueFiles], int]]) -> None:
-        """Open what is there.
+        """Open the files of all queues.
 
-        @param kinds: the files of all queues of one kind, and of how many bytes each
-            unit is that they have.
+        @param kinds: for each kind of queue the files of all its queues, and the bytes
+            of an entry or unit.
         @raise StoreError: those of a kind were made for another size; nothing was
             changed.
         """
-        seen = [([(r, self._look(r)) for r in rows], unit) for rows, unit in kinds]
+        seen = [([(r, self._list(r)) for r in rows], unit) for rows, unit in kinds]
         for found, unit in seen:
             _check(found, unit)
         for found, unit in seen:
             for row, files in found:
                 row.all = self._row(row, sorted(files), unit)
 
-    def _look(self, row: QueueFiles) -> list[_Seen]:
-        """What is in the directory of a queue."""
+    def _list(self, row: QueueFiles) -> list[_Seen]:
+        """The files in the directory of a queue."""
         found = []
         for name in self._files.list(row.folder):
             path = os.path.join(row.folder, name)
@@ -134,8 +134,8 @@ class QueueLoading:
     def _bridge(
         self, row: QueueFiles, kept: list[QueueFile], until: int, unit: int
     ) -> list[QueueFile]:
-        """Go on at a position behind files, with others between or without what is
-        before."""
+        """Go on at a position behind files: with empty files between, or without the
+        files before."""
         end = kept[-1].start + row.size
         path = os.path.join(row.folder, segment_name(end))
         if unit != SIZE or until - end > MAX_MISSING * row.size:

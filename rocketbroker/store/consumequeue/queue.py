@@ -1,13 +1,13 @@
 # -*- test-case-name: tests.store.consumequeue.test_queue -*-
-"""One consume queue: where the messages of one queue of a topic are in the log.
+"""One consume queue: the positions in the log of the messages of one queue of a topic.
 
 Files of 300000 entries of 20 bytes (L{rocketbroker.records.entries}), named by their
 first byte; the entry of queue offset C{n} stands at byte C{20 * n}. A queue whose first
 record is not number 0 begins in the middle of its first file; the entries before are
-filled with (0, 0x7FFFFFFF, 0), which nobody may read.
+filled with (0, 0x7FFFFFFF, 0), which are never read.
 
 The three numbers of a queue live in its slot of the shared positions. Behind
-C{max_offset} stand zeros, or what a dispatch that failed has left, and nobody looks.
+C{max_offset} stand zeros, or remains of a dispatch that failed; they are never read.
 
 C{docs/facts/store.md} 7.
 """
@@ -38,13 +38,13 @@ from rocketbroker.store.shared_positions import MAX, MIN, NEXT, SharedPositions
 #: No topic may be longer (C{docs/facts/store.md} 3.7).
 MAX_TOPIC: Final = 255
 
-#: What would lead elsewhere, or end a line.
+#: Characters that would lead to another directory, or end a line.
 _NOT_IN_NAMES: Final = re.compile(r"[/\0\r\n]")
 
 
 @final
 class Queue:
-    """A handle on one consume queue. What the hot path needs is an attribute.
+    """A handle on one consume queue. All that the hot path needs is an attribute.
 
     @ivar storable: whether a topic of that name can be stored at all.
     @ivar usable: whether messages get ordinary entries in it: not in a batch queue.
@@ -56,7 +56,7 @@ class Queue:
     @ivar record_bytes: the size of its records but for body and properties.
     @ivar max_position: the end of the last record entered: one that ends at or before
         it is entered already.
-    @ivar trusted_from: what stands in it from this offset on, this process has entered.
+    @ivar trusted_from: this process has entered all entries from this offset on.
     @ivar from_position: records before it belong to a topic of that name that was
         deleted.
     @ivar pending: entries of the dispatch step that is running.
@@ -160,13 +160,13 @@ class Queue:
         return bool(files.all)
 
     def become(self, batch: BatchUnits | None) -> None:
-        """Be a batch queue, or none; only while it has no files."""
+        """Become a batch queue, or an ordinary one; only while it has no files."""
         assert not self.has_files
         self.batch = batch
         self.usable = self.storable and batch is None
 
     def set_offsets(self, first: int, end: int) -> None:
-        """Say what can be read, and let the next message follow it."""
+        """Set the range of offsets that can be read; the next message follows it."""
         view = self.positions.view
         view[self.slot + MIN] = first
         view[self.slot + MAX] = end
@@ -175,9 +175,9 @@ class Queue:
     def enter(self) -> None:
         """Write the pending entries and show them.
 
-        As a rule they stand at the end. Beyond it, if what was before is lost: then the
-        gap is filled. Before it, if the log holds a topic of that name that was deleted
-        and made again: then the queue ends with them.
+        As a rule they stand at the end. Beyond it, if entries before them are lost:
+        then the gap is filled. Before it, if the log holds a topic of that name that
+        was deleted and made again: then the queue ends with them.
 
         @raise OSError: the disk refused; nothing is shown, and it can be tried again.
         """
@@ -204,9 +204,9 @@ class Queue:
         view[self.slot + MIN] = min(offset, view[self.slot + MIN])
 
     def _fill(self, there: int, offset: int) -> None:
-        """Mark the entries before C{offset} as those of nobody.
+        """Fill the entries before C{offset} with entries of no message.
 
-        Also those of the file before, if the queue ends in or with that: at zeros there
+        Also those of the file before, if the queue ends in or with it: at zeros there
         RocketMQ would end the queue.
         """
         per_file = self.files.size // SIZE
@@ -221,8 +221,8 @@ class Queue:
             view[self.slot + MIN] = offset
 
     def go_on_at(self, offset: int) -> None:
-        """Be empty, and let the next message get a number, as all before it were given
-        to messages whose records are gone.
+        """Become empty, and give the next message a queue offset, as all offsets before
+        it were those of messages whose records are gone.
 
         @raise OSError: the disk refused.
         """
@@ -233,14 +233,14 @@ class Queue:
         self.files.write(start * SIZE, FILLED * (offset - start))
         self.set_offsets(offset, offset)
 
-    def read(self, offset: int, most: int) -> bytes:
+    def read(self, offset: int, max_entries: int) -> bytes:
         """Entries from C{offset} on, to the end of one file at the most."""
-        return self.files.read(offset * SIZE, most * SIZE)
+        return self.files.read(offset * SIZE, max_entries * SIZE)
 
-    # What stands in the files, and what of it counts.
+    # The range of entries that counts.
 
     def last_place(self) -> tuple[int, int]:
-        """Position and size of the last record entered, as its entry says."""
+        """Position and size of the last record entered, from its entry."""
         if self.batch is not None:
             unit = self.batch.last()
             return (0, 0) if unit is None else (unit.position, unit.size)
@@ -252,7 +252,7 @@ class Queue:
         with the first whose record is there.
 
         @param lowest: where the log begins.
-        @param cut: remove what follows the end.
+        @param cut: remove the entries behind the end.
         """
         files = self.files.all
         self.max_position = 0
@@ -277,10 +277,10 @@ class Queue:
         begin = bisect_left(range(end), True, low, key=partial(self._is_there, lowest))
         if begin < end:
             position, size, _ = ENTRY.unpack(self.read(end - 1, 1))
-            # A corrupt size must not hide what follows.
+            # A corrupt size must not hide records that follow.
             self.max_position = min(position + size, before)
         elif end == low:
-            # No entry at all: what comes next says where the queue goes on.
+            # No entry at all: the next record decides where the queue goes on.
             begin = end = 0 if cut else low
         self.set_offsets(begin, end)
 
@@ -331,7 +331,7 @@ class Queue:
     def _is_not_before(self, before: int, offset: int) -> bool:
         """Whether it is no entry, or not of a record that starts before a position.
 
-        A single one that makes no sense is a corrupt one: others stand behind it.
+        A single one that cannot be right is corrupt: others stand behind it.
         """
         return all(
             size <= 0 or not 0 <= position < before
@@ -341,7 +341,8 @@ class Queue:
     def _is_there(self, lowest: int, offset: int) -> bool:
         """Whether the entry's record is in the log: not deleted, not filled in.
 
-        One behind another whose record is, is corrupt if it says otherwise.
+        If the record of the entry before is, so is this one's: else the entry is
+        corrupt.
         """
         for at in (offset, offset - 1):
             entry = self.read(at, 1)
@@ -352,7 +353,7 @@ class Queue:
         return False
 
     def begin_again(self, position: int) -> None:
-        """Be empty, as nothing but records from a position on belongs to it.
+        """Become empty, as only records from a position on belong to the queue.
 
         Its files are moved away or removed already.
         """

@@ -1,9 +1,9 @@
 # -*- test-case-name: tests.store.consumequeue.test_table -*-
-"""All consume queues of a store, by topic and number.
+"""The table of all consume queues of a store, by topic and queue id.
 
-A handle is made when somebody asks for it; files come with the first entry. Of which
-kind a queue is, its topic says, as long as it has no files: a topic may be deleted and
-made again as another.
+A handle is made with its first use; files come with the first entry. The topic decides
+the kind of a queue as long as it has no files: a topic may be deleted and made again
+with another kind.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ DELETED = "deleted"
 
 @final
 class QueueTable:
-    """The handles.
+    """The handles of all queues.
 
     @ivar is_batch: whether a topic has batch queues.
     @ivar lmq_count: how many LMQs there are.
@@ -95,10 +95,10 @@ class QueueTable:
         self._removing = threading.Lock()
 
     def ask(self, topic: str, queue_id: int) -> Queue:
-        """The handle of a queue that somebody from outside wants.
+        """The handle of a queue that a client has named.
 
-        Any client can name LMQs that there are not, and each costs memory and
-        a file, so there is a bound; those in the log are beyond it.
+        Any client can name LMQs that do not exist, and each costs memory and a file, so
+        their number is limited; LMQs of messages in the log may exceed it.
 
         @raise OSError: there is no room for the numbers of another queue.
         @raise SystemFailure: it would be one LMQ too many.
@@ -188,7 +188,7 @@ class QueueTable:
         )
 
     def _has_batch_folder(self, topic: str) -> bool:
-        """Whether a topic seems to have batch queues, where nobody knows the topics."""
+        """Whether a topic seems to have batch queues, where its kind is not known."""
         if not self._files.is_dir(self._batch_folder) or not is_usable(topic):
             return False
         return self._files.is_dir(os.path.join(self._batch_folder, topic))
@@ -213,8 +213,8 @@ class QueueTable:
         return list(self._queues.values())
 
     def last_positions(self) -> list[int]:
-        """Where the records are that the last two entries of each queue lead to, or
-        its last unit."""
+        """Positions of the records that the last two entries of each queue, or its last
+        unit, lead to."""
         found = []
         for queue in self.all():
             first, end = queue.min_offset, queue.max_offset
@@ -258,7 +258,7 @@ class QueueTable:
         for topic in self._files.list(parent):
             folder = os.path.join(parent, topic)
             if topic.endswith(ASIDE) and not self._files.is_dir(folder):
-                # An earlier start has told it.
+                # An earlier start has reported it.
                 continue
             if not self._files.is_dir(folder) or not is_usable(topic):
                 report.append(f"{folder!r} is not a topic's directory; it is ignored.")
@@ -311,7 +311,8 @@ class QueueTable:
                 self._remove(folder)
 
     def remove_discarded(self) -> None:
-        """I{Blocking.} Remove what L{discard} has moved away, now or before a crash.
+        """I{Blocking.} Remove directories that L{discard} has moved away, now or before
+        a crash.
 
         @raise OSError: the system refuses; the next call goes on.
         """
@@ -324,7 +325,7 @@ class QueueTable:
                         self._remove(os.path.join(aside, name))
 
     def _remove(self, folder: str) -> None:
-        """Remove the files of queues from a directory, and what is empty then."""
+        """Remove the files of queues from a directory, then the empty directories."""
         for name in self._files.list(folder):
             path = os.path.join(folder, name)
             if self._files.is_dir(path):

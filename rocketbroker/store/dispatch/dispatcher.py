@@ -91,7 +91,7 @@ class Dispatcher:
         self._note = note
         self._hand_over = hand_over
         self._levels = levels
-        self._told = told
+        self._describe_refusal = told
         self._log = log
         self._positions = positions
         self._flags = flags
@@ -180,7 +180,7 @@ class Dispatcher:
 
     def _refuse(self, error: OSError) -> None:
         """Let nothing be appended that nobody could read."""
-        said = self._told("a consume queue in {} cannot be written", error)
+        said = self._describe_refusal("a consume queue in {} cannot be written", error)
         self._flags.set(WRITE_LOGICS_QUEUE_ERROR, True, said, _BY)
 
     def _read(self, start: int, end: int, most: int) -> tuple[int, int]:

@@ -38,7 +38,7 @@ from rocketbroker.store.commitlog.resync import Resync
 from rocketbroker.store.commitlog.scanner import Scan
 from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.commitlog.writer import Hint
-from rocketbroker.store.disk_usage import told
+from rocketbroker.store.disk_usage import describe_refusal
 from rocketbroker.store.index.buffer import Rows, Share
 from rocketbroker.store.index.file import (
     FOLDER,
@@ -258,7 +258,7 @@ class Index:
                 return
             self.failures += 1
             self._refused_ms = self._wall_ms()
-            reason = told(self._files, self._folder, INDEX_REFUSED, error)
+            reason = describe_refusal(self._files, self._folder, INDEX_REFUSED, error)
             self._flags.set(WRITE_INDEX_FILE_ERROR, True, reason, FOLDER)
             raise
         if self._flags.has(WRITE_INDEX_FILE_ERROR):

@@ -32,11 +32,11 @@ from rocketbroker.store.shared_positions import (
     FIRST_SLOT,
     MAX,
     MIN,
+    POSITIONS_NAME,
     PUBLISHED,
     QUEUES,
     QUEUES_NAME,
     SLOT_WORDS,
-    WORDS_NAME,
     ReadOnlyPositions,
 )
 
@@ -127,7 +127,7 @@ class StoreReader:
     def _open_words(self) -> None:
         """Use the numbers of a running broker, if they are those of this one."""
         abort = os.path.join(self.root, "abort")
-        path = os.path.join(self.root, WORDS_NAME)
+        path = os.path.join(self.root, POSITIONS_NAME)
         if not self.files.exists(path) or self.is_clean:
             return
         words = ReadOnlyPositions(self.files.open_readonly(path))

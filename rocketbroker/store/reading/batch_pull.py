@@ -54,8 +54,8 @@ class BatchReading:
         self,
         queue: Queue,
         offset: int,
-        most_messages: int,
-        most_bytes: int,
+        max_messages: int,
+        max_bytes: int,
         matches: Matches,
     ) -> ReadResult:
         """See L{rocketbroker.store.interfaces.IStore.read}."""
@@ -65,14 +65,12 @@ class BatchReading:
         if not first <= offset < end:
             return outside(offset, queue.reported_min_offset, end)
         reading = self._reading
-        cold, asked, most_bytes = reading.limits(
-            queue, offset, most_messages, most_bytes
-        )
+        cold, asked, max_bytes = reading.limits(queue, offset, max_messages, max_bytes)
         cold = cold or offset < queue.trusted_from
-        collector = reading.checked(queue, offset, asked, most_bytes, cold)
+        collector = reading.checked(queue, offset, asked, max_bytes, cold)
         start = units.find(offset)
         until = start + max(-(-reading.scan_bytes // BATCH_SIZE), asked)
-        last = min(units.files.size // BATCH_SIZE * reading.most_files + start, until)
+        last = min(units.files.size // BATCH_SIZE * reading.max_files + start, until)
         wanted = matches
         if not isinstance(wanted, MessageFilter):
             wanted = MessageFilter(wanted, None)

@@ -94,7 +94,7 @@ class CheckedRead:
         self._queue = queue
         self.offset = offset
         self._lowest, self._published = bounds
-        self._most_messages, self._most_bytes = limits
+        self._max_messages, self._max_bytes = limits
         self._cold = cold
         self._records: list[bytes] = []
         self._size = 0
@@ -111,7 +111,7 @@ class CheckedRead:
         """
         passed = 0
         for position, size, code in ENTRY.iter_unpack(blob):
-            if self.count and self._size + size > self._most_bytes:
+            if self.count and self._size + size > self._max_bytes:
                 self.is_full = True
                 break
             passed += 1
@@ -133,7 +133,7 @@ class CheckedRead:
             self._records.append(record)
             self.count += 1
             self._size += size
-            if self.count >= self._most_messages or self._size >= self._most_bytes:
+            if self.count >= self._max_messages or self._size >= self._max_bytes:
                 self.is_full = True
                 break
         self.offset += passed

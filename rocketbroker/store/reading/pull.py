@@ -77,7 +77,7 @@ class Reading:
     """The reading side of a store.
 
     @ivar scan_bytes: of so many bytes of a queue one read looks at least.
-    @ivar most_files: of so many of its files at most, while nothing is found.
+    @ivar max_files: of so many of its files at most, while nothing is found.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Reading:
             memory_bytes * options.access_message_in_memory_max_ratio // 100
         )
         self.scan_bytes = options.max_filter_message_size
-        self.most_files = options.travel_cq_file_num_when_get_message
+        self.max_files = options.travel_cq_file_num_when_get_message
         self._hot_limits = (
             options.max_transfer_count_on_message_in_memory,
             options.max_transfer_bytes_on_message_in_memory,
@@ -135,8 +135,8 @@ class Reading:
         self,
         queue: Queue,
         offset: int,
-        most_messages: int,
-        most_bytes: int,
+        max_messages: int,
+        max_bytes: int,
         matches: Matches,
     ) -> ReadResult:
         """See L{rocketbroker.store.interfaces.IStore.read}."""
@@ -145,25 +145,25 @@ class Reading:
         end = view[queue.slot + MAX]
         if not first <= offset < end:
             return outside(offset, first, end)
-        cold, asked, most_bytes = self.limits(queue, offset, most_messages, most_bytes)
+        cold, asked, max_bytes = self.limits(queue, offset, max_messages, max_bytes)
         blob = queue.read(offset, min(end - offset, asked, ENTRY_BATCH_SIZE))
         own = offset >= queue.trusted_from and not cold
         codes = None if isinstance(matches, MessageFilter) else matches
         if codes is not None and queue.extension is not None:
             codes = queue.extension.matching(codes)
         if matches is None and own:
-            plain = self._read_plain(blob, offset, most_bytes, first, end)
+            plain = self._read_plain(blob, offset, max_bytes, first, end)
             if plain is not None:
                 return plain
         scan_end = min(end, offset + max(-(-self.scan_bytes // SIZE), asked))
         collector: Collector | CheckedRead | FilteredRead
         if own and not isinstance(matches, MessageFilter):
             bounds = view[MIN_POSITION], view[PUBLISHED]
-            collector = Collector(self._segments, bounds, (asked, most_bytes))
+            collector = Collector(self._segments, bounds, (asked, max_bytes))
         else:
             # What others have written may be in a block that cannot be read; through
             # the mapping that would be a signal, which kills the process.
-            collector = self.checked(queue, offset, asked, most_bytes, not own)
+            collector = self.checked(queue, offset, asked, max_bytes, not own)
             if isinstance(matches, MessageFilter):
                 look = self.look_for(queue, not own, matches)
                 collector = FilteredRead(look, collector)
@@ -181,14 +181,14 @@ class Reading:
             at += collector.collect(blob[: count * SIZE], count, codes)
             if at % per_file == 0:
                 files += 1
-                if files >= self.most_files or collector.count:
+                if files >= self.max_files or collector.count:
                     break
             if at < scan_end and not collector.is_full:
                 blob = queue.read(at, min(scan_end - at, ENTRY_BATCH_SIZE))
         return collector.result(at, first, end)
 
     def limits(
-        self, queue: Queue, offset: int, most_messages: int, most_bytes: int
+        self, queue: Queue, offset: int, max_messages: int, max_bytes: int
     ) -> tuple[bool, int, int]:
         """Whether what stands there is cold; how many messages and bytes to give."""
         view = self._positions.view
@@ -196,18 +196,18 @@ class Reading:
             queue, offset
         )
         count_limit, bytes_limit = self._cold_limits if cold else self._hot_limits
-        if most_messages > self._hot_limits[0] and self._large_limits[0]:
+        if max_messages > self._hot_limits[0] and self._large_limits[0]:
             count_limit, bytes_limit = self._large_limits
-        asked = max(1, min(most_messages, count_limit))
-        return cold, asked, min(max(most_bytes, LEAST_BYTES), bytes_limit, MAX_BYTES)
+        asked = max(1, min(max_messages, count_limit))
+        return cold, asked, min(max(max_bytes, LEAST_BYTES), bytes_limit, MAX_BYTES)
 
     def checked(
-        self, queue: Queue, offset: int, asked: int, most_bytes: int, cold: bool
+        self, queue: Queue, offset: int, asked: int, max_bytes: int, cold: bool
     ) -> CheckedRead:
         """What takes the records of one read that have to be checked."""
         view = self._positions.view
         bounds = view[MIN_POSITION], view[PUBLISHED]
-        limits = asked, most_bytes
+        limits = asked, max_bytes
         return CheckedRead(
             self._segments, self._corruption_log, queue, offset, bounds, limits, cold
         )
@@ -230,7 +230,7 @@ class Reading:
         return False, look.spent
 
     def read_warm(
-        self, queue: Queue, offset: int, most_messages: int, most_bytes: int
+        self, queue: Queue, offset: int, max_messages: int, max_bytes: int
     ) -> ReadResult | None:
         """See L{rocketbroker.store.interfaces.IStore.read_warm}."""
         view = self._positions.view
@@ -238,27 +238,27 @@ class Reading:
         first = view[slot + MIN]
         end = view[slot + MAX]
         count, size = self._hot_limits
-        if not first <= offset < end or most_messages < 1:
+        if not first <= offset < end or max_messages < 1:
             return None
-        if most_messages > count:
+        if max_messages > count:
             if self._large_limits[0]:
                 return None
-            most_messages = count
+            max_messages = count
         if offset < queue.trusted_from:
             return None
         if view[PUBLISHED] - view[MIN_POSITION] > self._hot_bytes and self.is_cold(
             queue, offset
         ):
             return None
-        if most_messages > end - offset:
-            most_messages = end - offset
-        blob = queue.files.read(offset * SIZE, most_messages * SIZE)
+        if max_messages > end - offset:
+            max_messages = end - offset
+        blob = queue.files.read(offset * SIZE, max_messages * SIZE)
         return self._read_plain(
-            blob, offset, most_bytes if most_bytes < size else size, first, end
+            blob, offset, max_bytes if max_bytes < size else size, first, end
         )
 
     def _read_plain(
-        self, blob: bytes, offset: int, most_bytes: int, first: int, end: int
+        self, blob: bytes, offset: int, max_bytes: int, first: int, end: int
     ) -> ReadResult | None:
         """All messages at once, if they fit and are in one segment in memory.
 
@@ -274,7 +274,7 @@ class Reading:
         positions = fields[::2]
         sizes = fields[1::2]
         total = sum(sizes)
-        if total > most_bytes:
+        if total > max_bytes:
             return None
         start = positions[0]
         segment = self._segments.find(start)
@@ -355,8 +355,8 @@ class Collector:
 
     __slots__ = (
         "_lowest",
-        "_most_bytes",
-        "_most_messages",
+        "_max_bytes",
+        "_max_messages",
         "_pieces",
         "_published",
         "_segments",
@@ -378,7 +378,7 @@ class Collector:
         """
         self._segments = segments
         self._lowest, self._published = bounds
-        self._most_messages, self._most_bytes = limits
+        self._max_messages, self._max_bytes = limits
         self._pieces: list[bytes] = []
         self._size = 0
         self._status = NO_MATCHED_MESSAGE
@@ -396,8 +396,8 @@ class Collector:
             fields = _UNPACK[entries](blob)
         else:
             fields = struct.unpack(">" + "qiq" * entries, blob)
-        most_bytes = self._most_bytes
-        most_messages = self._most_messages
+        max_bytes = self._max_bytes
+        max_messages = self._max_messages
         pieces = self._pieces
         total = self._size
         count = self.count
@@ -408,7 +408,7 @@ class Collector:
         for position, size, code in zip(
             fields[::3], fields[1::3], fields[2::3], strict=True
         ):
-            if count and (count >= most_messages or total + size > most_bytes):
+            if count and (count >= max_messages or total + size > max_bytes):
                 self.is_full = True
                 break
             passed += 1
@@ -441,7 +441,7 @@ class Collector:
             pieces.append(self._slice(start, end))
         self._size = total
         self.count = count
-        self.is_full = self.is_full or count >= most_messages or total >= most_bytes
+        self.is_full = self.is_full or count >= max_messages or total >= max_bytes
         return passed
 
     def _find(self, position: int, size: int) -> Segment | None:
@@ -451,7 +451,7 @@ class Collector:
         segment = self._segments.find(position)
         if segment is None or position + size > segment.end:
             return None
-        if size > self._most_bytes:
+        if size > self._max_bytes:
             # The first one is taken whatever its size: so it had better be a record.
             said = self._segments.read(position, 4, False)
             if int.from_bytes(said, "big") != size:

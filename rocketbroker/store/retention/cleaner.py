@@ -135,7 +135,7 @@ class Cleaner:
 
     def _clean_log(self) -> Iterator[int]:
         space = self._space
-        space.look()
+        space.measure()
         at_any_hour = space.expire or space.force or self._manual > 0
         if self._manual > 0:
             self._manual -= 1
@@ -148,7 +148,7 @@ class Cleaner:
             if not self._remove_oldest(force):
                 return
             if force:
-                space.look()
+                space.measure()
 
     def _remove_oldest(self, force: bool) -> bool:
         """Remove the oldest segment, if it may go.

@@ -179,7 +179,7 @@ class MissingTests(CleaningCase):
             self.move(away, "/elsewhere")
             self.start()
             self.assertTrue(
-                any("What is stored goes behind" in said for said in self.store.report)
+                any("New messages go behind" in said for said in self.store.report)
             )
             first = self.queue.max_offset
             self.put(3)

@@ -7,7 +7,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.records.hashing import tag_code
 from rocketbroker.store.commitlog.loading import load_segments
 from rocketbroker.store.commitlog.scanner import (
-    MOST_OFFSET,
+    MAX_OFFSET,
     PIECE,
     Blank,
     Broken,
@@ -55,7 +55,7 @@ class ParseTests(SynchronousTestCase):
 
     def test_number(self) -> None:
         """A number in its queue that no entry could stand at is none."""
-        for number, good in ((0, True), (MOST_OFFSET, True), (MOST_OFFSET + 1, False)):
+        for number, good in ((0, True), (MAX_OFFSET, True), (MAX_OFFSET + 1, False)):
             changed = RECORD[:20] + number.to_bytes(8, "big") + RECORD[28:]
             if good:
                 self.assertEqual(parse(changed, 0, AT, True)[4], number)
@@ -73,7 +73,7 @@ class ParseTests(SynchronousTestCase):
             (RECORD[:100], "its size is 101"),
             (RECORD[:-1] + b"x", ""),
             (RECORD[:88] + b"HI" + RECORD[90:], "the CRC of its body is another"),
-            (RECORD[:35] + b"\1" + RECORD[36:], "it says that it stands at 4097"),
+            (RECORD[:35] + b"\1" + RECORD[36:], "its position field is 4097"),
             (RECORD[:90] + b"\2" + RECORD[91:], "its lengths do not add up"),
             (RECORD[:90] + b"\x7f" + RECORD[91:], "its topic is longer"),
         ):

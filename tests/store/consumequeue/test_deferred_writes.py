@@ -7,7 +7,7 @@ import errno
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import StoreError
-from rocketbroker.store.consumequeue.deferred_writes import DeferredWrites, over
+from rocketbroker.store.consumequeue.deferred_writes import DeferredWrites, overlay
 from rocketbroker.store.consumequeue.files import QueueFiles
 from rocketbroker.store.interfaces import SERVICE_NOT_AVAILABLE
 from rocketbroker.store.running_flags import WRITE_LOGICS_QUEUE_ERROR, RunningFlags
@@ -135,9 +135,9 @@ class DebtTests(SynchronousTestCase):
 
     def test_over(self) -> None:
         """Later pieces lie over earlier ones."""
-        self.assertEqual(over(b"", 0, 4, []), b"")
-        self.assertEqual(over(b"ab", 0, 4, [(9, b"x")]), b"ab")
-        self.assertEqual(over(b"ab", 4, 4, [(0, b"12345"), (3, b"xyz")]), b"yz\0\0")
+        self.assertEqual(overlay(b"", 0, 4, []), b"")
+        self.assertEqual(overlay(b"ab", 0, 4, [(9, b"x")]), b"ab")
+        self.assertEqual(overlay(b"ab", 4, 4, [(0, b"12345"), (3, b"xyz")]), b"yz\0\0")
 
 
 class FullStoreTests(SynchronousTestCase):

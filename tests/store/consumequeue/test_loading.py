@@ -17,7 +17,7 @@ from tests.store.stores import QUEUE_ENTRIES, ROOT, bodies, opened, put
 
 SIZE = 200
 FOLDER = "/s/consumequeue/T/0"
-GIVEN_UP = "/s/consumequeue.given-up/T/0"
+QUARANTINE = "/s/consumequeue.given-up/T/0"
 
 
 def entries(start: int) -> bytes:
@@ -75,7 +75,7 @@ class QueueLoadingTests(SynchronousTestCase):
         self.disk.make_dirs(self.path(4 * SIZE))
         said, used = self.load()
         self.assertEqual((used[-1], len(said), self.doubts), (3 * SIZE, 2, 1))
-        self.assertTrue(self.disk.is_dir(f"{GIVEN_UP}/{segment_name(4 * SIZE)}"))
+        self.assertTrue(self.disk.is_dir(f"{QUARANTINE}/{segment_name(4 * SIZE)}"))
         self.assertIn(
             f"'{FOLDER}/notes.txt' is not a file of a consume queue; it is ignored.",
             said,
@@ -91,7 +91,7 @@ class QueueLoadingTests(SynchronousTestCase):
                 self.put(start, content)
                 said, used = self.load()
                 self.assertEqual(used, [0, SIZE, 2 * SIZE, 3 * SIZE])
-                kept = f"{GIVEN_UP}/{segment_name(start)}"
+                kept = f"{QUARANTINE}/{segment_name(start)}"
                 self.assertIn(f"{self.path(start)} has {length} bytes, not", said[0])
                 self.assertIn(kept, said[0])
                 self.assertEqual(self.disk.read(kept), content)
@@ -112,7 +112,7 @@ class QueueLoadingTests(SynchronousTestCase):
         self.put(SIZE + 20, entries(7))
         said, used = self.load()
         self.assertEqual(used, [0, SIZE, 2 * SIZE, 3 * SIZE])
-        kept = f"{GIVEN_UP}/{segment_name(SIZE + 20)}"
+        kept = f"{QUARANTINE}/{segment_name(SIZE + 20)}"
         self.assertIn(f"{self.path(SIZE + 20)} does not fit", said[0])
         self.assertIn(kept, said[0])
         self.assertEqual(self.disk.read(kept), entries(7))
@@ -168,7 +168,7 @@ class QueueLoadingTests(SynchronousTestCase):
             said, used = self.load(unit=unit)
             self.assertEqual((used, len(said)), ([start], 4))
             self.assertIn(f"before {self.path(4 * SIZE)}, which is missing", said[0])
-            self.assertEqual(len(self.disk.list(GIVEN_UP)), 4)
+            self.assertEqual(len(self.disk.list(QUARANTINE)), 4)
             self.assertEqual(len(self.disk.list(FOLDER)), 1)
 
     def test_cannotBeKept(self) -> None:
@@ -180,7 +180,7 @@ class QueueLoadingTests(SynchronousTestCase):
         self.assertIn(f"it is now {name}.", self.load()[0][0])
         self.assertTrue(self.disk.is_dir(f"{name}/kept"))
         self.load()
-        self.assertTrue(self.disk.is_dir(f"{GIVEN_UP}/{os.path.basename(name)}/kept"))
+        self.assertTrue(self.disk.is_dir(f"{QUARANTINE}/{os.path.basename(name)}/kept"))
         self.put(SIZE + 20, b"")
         self.disk.fail("rename", errno.EXDEV)
         said, _ = self.load()

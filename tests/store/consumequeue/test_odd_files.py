@@ -158,7 +158,7 @@ class OddQueueTests(SynchronousTestCase):
             disk.remove(f"{ROOT}/commitlog/{disk.list(f'{ROOT}/commitlog')[-1]}")
             store = opened(disk)
             said = "".join(store.report)
-            self.assertIn("What is stored goes behind", said)
+            self.assertIn("New messages go behind", said)
             queue = store.queue("T", 0)
             self.assertEqual(queue.next_offset, MESSAGES)
             put(store, queue, b"next")
@@ -174,7 +174,7 @@ class OddQueueTests(SynchronousTestCase):
         at = int.from_bytes(file.pread(8, entry % SIZE), "big") + SEGMENT
         file.pwrite(at.to_bytes(8, "big"), entry % SIZE)
         store = opened(disk)
-        self.assertNotIn("What is stored goes behind", "".join(store.report))
+        self.assertNotIn("New messages go behind", "".join(store.report))
         store.close()
 
     def test_oldRecordsGone(self) -> None:
