@@ -1,8 +1,8 @@
 # -*- test-case-name: tests.app.test_storecommands -*-
-"""C{rocketbroker store}: a store's directory looked at without a broker.
+"""C{rocketbroker store}: commands that look at a store's directory without a broker.
 
-Nothing is written, whoever made the directory and whether or not a broker uses it; but
-by C{repair} (L{rocketbroker.app.storerepair}). C{verify} is in
+They work on directories of RocketMQ and of this broker, also on one in use. Only
+C{repair} writes (L{rocketbroker.app.storerepair}). C{verify} is in
 L{rocketbroker.app.storeverify}. Exit status: 0 fine, 1 something is wrong with the
 store, 2 wrong use.
 """
@@ -50,12 +50,12 @@ _FIRST_BYTE: Final = struct.Struct(
     },
 )
 def store() -> None:
-    """A store's directory, looked at without a broker.
+    """Look at a store's directory, without a broker.
 
     \b
-    RocketMQ's directories and ours alike; only repair writes, the others also
-    look at a store in use, beside a broker of ours up to the position that it has
-    published.
+    The commands work on directories of RocketMQ and of rocketbroker. Only repair
+    writes. The others also work on a store in use; beside a running rocketbroker
+    they read up to the position that it has published.
     Exit status: 0 fine, 1 something is wrong with the store, 2 wrong use.
     """
 
@@ -70,8 +70,8 @@ def finish(rows: Rows, reader: StoreReader, is_faulty: bool) -> None:
     sys.exit(1 if is_faulty else 0)
 
 
-def tell_gaps(reader: StoreReader, topics: list[str]) -> bool:
-    """Say which files are missing between others; return whether any is."""
+def report_gaps(reader: StoreReader, topics: list[str]) -> bool:
+    """Print which files are missing between others; return whether any is."""
     is_faulty = False
     for text in inspect.gaps(reader, topics):
         is_faulty = True
@@ -92,7 +92,7 @@ def watched(total: int, output: TextIO | None = None) -> Callable[[int], None]:
 def is_locked(root: str) -> bool | None:
     """Whether a broker holds the store's lock; asked without taking it.
 
-    @return: None where nobody can tell.
+    @return: None if it cannot be known.
     """
     path = os.path.join(root, "lock")
     if not os.path.exists(path):
@@ -112,7 +112,7 @@ def is_locked(root: str) -> bool | None:
 @OUTPUT
 @COMMIT_LOG
 def store_ls(directory: str, output: str, commit_log: str | None) -> None:
-    """How DIR was left, the files of its log, its queues."""
+    """Show the last stop of DIR, the files of its log and its queues."""
     root = os.path.abspath(directory)
     reader = StoreReader(Disk(), root, commit_log)
     rows = printing(output)
@@ -123,7 +123,7 @@ def store_ls(directory: str, output: str, commit_log: str | None) -> None:
     total = inspect.count(reader, inspect.topics(reader))
     for row in inspect.queues(reader, watched(total)):
         rows.add("queue", row)
-    finish(rows, reader, tell_gaps(reader, inspect.topics(reader)))
+    finish(rows, reader, report_gaps(reader, inspect.topics(reader)))
 
 
 @store.command("stats")
@@ -131,14 +131,14 @@ def store_ls(directory: str, output: str, commit_log: str | None) -> None:
 @OUTPUT
 @COMMIT_LOG
 def store_stats(directory: str, output: str, commit_log: str | None) -> None:
-    """Of each topic: messages, bytes, sizes of records, first and last time."""
+    """Show messages, bytes, record sizes, first and last time of each topic."""
     reader = StoreReader(Disk(), os.path.abspath(directory), commit_log)
     rows = printing(output)
     topics = inspect.topics(reader)
     passed = watched(inspect.count(reader, topics))
     for topic in topics:
         rows.add("topic", inspect.topic_figures(reader, topic, passed))
-    finish(rows, reader, tell_gaps(reader, topics))
+    finish(rows, reader, report_gaps(reader, topics))
 
 
 def plain(message: StoredMessage) -> bytes:
@@ -195,7 +195,7 @@ def store_cat(
     output: str,
     commit_log: str | None,
 ) -> None:
-    """The messages of TOPIC, queue by queue."""
+    """Print the messages of TOPIC, queue by queue."""
     reader = StoreReader(Disk(), os.path.abspath(directory), commit_log)
     found = inspect.queue_ids(reader, topic)
     if not found or (queue is not None and queue not in found):
@@ -257,7 +257,7 @@ def store_grep(
     output: str,
     commit_log: str | None,
 ) -> None:
-    """The messages whose body matches PATTERN, a regular expression."""
+    """Print the messages whose body matches PATTERN, a regular expression."""
     try:
         compiled = re.compile(pattern.encode("utf-8", "surrogateescape"))
     except re.error as error:

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.app.test_storeoptions -*-
-"""Options of the verbs for a store's directory."""
+"""Options of the commands for a store's directory."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def settings(config: str | None) -> StoreOptions:
 
 
 def size_of_log(config: str | None, options: StoreOptions) -> int:
-    """How long each file of the log is by a broker's file; 0 if that does not say it.
+    """The size of the log's files by a broker's file; 0 if it is not set there.
 
     @param options: the settings in it.
     """
@@ -75,8 +75,8 @@ def place_of_log(
 ) -> str:
     """The directories of the log, without symbolic links, separated by commas.
 
-    What the settings say of it is not followed: they are often those of the broker from
-    whose directory this one was copied.
+    The settings' directory is not used: they are often those of the broker from whose
+    directory this one was copied.
 
     @param commit_log: the value of its flag.
     @raise StoreError: it is not in the root, and the settings name another place.

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.app.test_storerepair -*-
-"""C{rocketbroker store repair}: a damaged store made good again.
+"""C{rocketbroker store repair}: the repair of a damaged store.
 
 The store itself is L{rocketbroker.storetools.repair.run}'s; here are the broker's JSON
 files, which are taken from their C{.bak} where they cannot be read.
@@ -64,8 +64,7 @@ def _size(files: IFiles, path: str) -> int:
 def repair_json(files: IFiles, root: str, keeping: Keeping | None) -> list[Done]:
     """Restore unreadable files from their C{.bak}; report those that cannot be.
 
-    @param keeping: makes the directory for what was there; None: only say what would be
-        done.
+    @param keeping: makes the directory for copies; None: only list what would be done.
     """
     folder = os.path.join(root, "config")
     steps = []
@@ -133,7 +132,7 @@ class Walks:
 
 @click.command("repair")
 @DIRECTORY
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 @CONFIG
 @OUTPUT
 @COMMIT_LOG
@@ -144,23 +143,23 @@ def store_repair(
     output: str,
     commit_log: str | None,
 ) -> None:
-    """Make DIR good again, as far as that can be.
+    """Repair the store in DIR.
 
     \b
-    No broker may use it, nor its log; nor may another process have a file of log,
-    queues or index open to write, or mapped. That can be known of processes of the
-    same user; of all, only by root. Nothing outside of DIR is changed but the log
-    that --commit-log names, whatever the settings say. What is changed is kept as it
-    was in DIR/repair-<time>.
+    No broker may use DIR or its log, and no other process may have a file of log,
+    queues or index open to write, or mapped. This is checked for processes of the
+    same user; for all processes only if you are root. Only DIR is changed, and the
+    log that --commit-log names, whatever the settings say. Copies of all that is
+    changed are in DIR/repair-<time>.
     Messages whose body is lost keep their place, without a body and with the
     property ROCKETBROKER_LOST_BYTES. Queues and index are made again from the log.
-    While files of the log are missing nothing is changed, as they may be on a disk that
-    is not mounted; a broker goes on without them. Where neither the files nor the
-    settings (-c) tell how long a file of the log is, the repair refuses.
-    Queues of a topic that was deleted come back while its messages are in the log, as
-    after any crash: no client sees them, unless the topic is made again, which then
-    goes on behind them. To be rid of them delete the topic once more (mqadmin
-    deleteTopic) when the broker runs.
+    If files of the log are missing nothing is changed: they may be on a disk that is
+    not mounted. A broker goes on without them. If neither the files nor the settings
+    (-c) give the size of the log's files, the repair refuses.
+    Queues of a deleted topic come back while its messages are in the log, as after
+    any crash. No client sees them, unless the topic is made again; it then goes on
+    behind them. To remove them delete the topic once more (mqadmin deleteTopic)
+    when the broker runs.
     Exit status: 0 nothing to do, or done; 1 something could not be repaired.
     """
     files = Disk()
@@ -175,7 +174,7 @@ def store_repair(
         mapped_file_size_commit_log=size_of_log(config, options),
     )
 
-    def tell(done: Done) -> None:
+    def report(done: Done) -> None:
         # A closed pipe is no reason to stop in the middle.
         with contextlib.suppress(BrokenPipeError):
             rows.add(done.kind, row_of(done))
@@ -186,7 +185,7 @@ def store_repair(
         Processes(os.getpid()),
         options,
         lambda: int(time.time() * 1000),
-        tell,
+        report,
         walks.walked,
         walks.sized,
         lambda keeping: repair_json(files, root, keeping),

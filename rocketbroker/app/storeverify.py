@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.app.test_storeverify -*-
-"""C{rocketbroker store verify}: everything in a store's directory checked."""
+"""C{rocketbroker store verify}: a check of everything in a store's directory."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def remark_row(remark: Remark) -> dict[str, object]:
 
 
 def summary(check: Check, faults: int, seconds: float) -> dict[str, object]:
-    """The last row: how much was looked at, and how fast."""
+    """The last row: the amount that was checked, and the rate."""
     walked = max(0, check.log.done)
     return {
         "records": check.log.records,
@@ -90,32 +90,32 @@ def store_verify(
     """Check every record of DIR, every entry of its queues, its index and its JSON
     files.
 
-    Progress goes to standard error. Not seen: flipped bits in what has no checksum,
-    such as times and properties. The index is checked in a store that was stopped
-    cleanly, if it has the size that the settings say. A remark is what may be right or
-    wrong, and nothing tells, or what a broker does not take over yet, such as timers;
-    it does not change the exit status.
+    Progress goes to standard error. Flipped bits are not found where there is no
+    checksum, as in times and properties. The index is checked if the store was
+    stopped cleanly and the index has the size of the settings. A remark is no fault:
+    it may be right or wrong, or a broker does not take it over yet, such as timers.
+    It does not change the exit status.
 
-    The rate in the summary is of the log's bytes, in the time that all of it took.
+    The rate in the summary is bytes of the log by the time of the whole check.
     """
     begun = time.monotonic()
     options = settings(config)
     root = os.path.abspath(directory)
     files = Disk()
-    # Only for what it says of a log that the settings place elsewhere.
+    # Only for its error if the settings place the log elsewhere.
     place_of_log(files, root, commit_log, options)
     size = size_of_log(config, options)
     reader = StoreReader(files, root, commit_log, size, even_lost=True)
     rows = Rows(sys.stdout, output)
 
-    def tell(fault: Fault) -> None:
+    def report(fault: Fault) -> None:
         rows.add("fault", row_of(fault))
 
     sizes = options.max_hash_slot_num, options.max_index_num
     check = Check(
         reader,
         sizes,
-        tell,
+        report,
         lambda done: progress.reach(done),
         options.message_index_enable,
     )
@@ -124,7 +124,7 @@ def store_verify(
     try:
         for fault in wrong_settings(reader):
             others += 1
-            tell(fault)
+            report(fault)
         check.run()
     except StoreError:
         # The faults found so far are printed.

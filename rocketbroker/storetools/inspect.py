@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.storetools.test_inspect -*-
-"""What a store's directory holds: its files, queues and topics, and how it was left.
+"""The contents of a store's directory: files, queues and topics, and its last stop.
 
 Rows are plain dictionaries, as the command line prints them: names of fields are the
 columns of its tables and the keys of its JSON.
@@ -27,7 +27,7 @@ from rocketbroker.store.reader.directory import StoreReader
 #: One line of an answer.
 Row: TypeAlias = dict[str, object]
 
-#: Is told that so many more entries of queues were looked at.
+#: Is given the number of queue entries that were looked at since the last call.
 Passed: TypeAlias = Callable[[int], None]
 
 
@@ -57,7 +57,8 @@ def span(reader: StoreReader, topic: str, queue_id: int) -> tuple[int, int]:
 
 
 def spans(reader: StoreReader, topic: str, queue_id: int) -> list[tuple[int, int]]:
-    """The same of its parts: there are several if files are missing between others."""
+    """The offsets of each part of a queue: there are several if files are missing
+    between others."""
     found = batches(reader, topic, queue_id)
     if found is not None:
         return [part.span() for part in found.parts()]
@@ -88,7 +89,7 @@ def _without_entries(queue: str, first: int, end: int) -> StoreError:
 
 
 def count(reader: StoreReader, some: Iterable[str]) -> int:
-    """How many messages topics have, for the time left."""
+    """The number of messages of some topics, for the time left."""
     return sum(
         between(reader, topic, queue_id, 0, None)
         for topic in some
@@ -99,13 +100,13 @@ def count(reader: StoreReader, some: Iterable[str]) -> int:
 def between(
     reader: StoreReader, topic: str, queue_id: int, first: int, until: int | None
 ) -> int:
-    """The same of a queue, or a part of it; see L{messages}."""
+    """The number of messages of a queue, or a part of it; see L{messages}."""
     start, end = span(reader, topic, queue_id)
     return max(0, (end if until is None else min(end, until)) - max(first, start))
 
 
 def state(reader: StoreReader) -> Row:
-    """How the directory was left, and up to when all is on the disk."""
+    """The last stop of the store, and the times up to which all is on the disk."""
     files, root = reader.files, reader.root
     checkpoint = Checkpoint(files, root)
     checkpoint.load()
@@ -157,7 +158,7 @@ def _sizes(
     end: int,
     passed: Passed,
 ) -> Iterator[tuple[int, int]]:
-    """The same of a part of a queue that is no batch queue."""
+    """L{sizes} of a part of a queue that is no batch queue."""
     while at < end:
         try:
             entries = reader.entries(topic, queue_id, at)[: end - at]
@@ -196,7 +197,7 @@ def queues(reader: StoreReader, passed: Passed) -> Iterator[Row]:
 
 
 def topic_figures(reader: StoreReader, topic: str, passed: Passed) -> Row:
-    """How much a topic holds, and from when to when.
+    """The number and the size of a topic's messages, and their first and last time.
 
     Sizes are those of whole records, as they stand in the log. Times are those of the
     first and the last record that can be read.
@@ -226,7 +227,7 @@ def topic_figures(reader: StoreReader, topic: str, passed: Passed) -> Row:
 
 
 def _times(reader: StoreReader, topic: str, queue_id: int) -> Iterator[int]:
-    """When the first and the last record of a queue were stored."""
+    """The store times of the first and the last record of a queue."""
     found = batches(reader, topic, queue_id)
     if found is not None:
         for part in found.parts():
@@ -244,7 +245,7 @@ def _times(reader: StoreReader, topic: str, queue_id: int) -> Iterator[int]:
 def messages(
     reader: StoreReader, topic: str, queue_id: int, first: int, until: int | None
 ) -> Iterator[StoredMessage | StoreError]:
-    """The messages of a queue; in the place of one that cannot be read, why.
+    """The messages of a queue; in the place of one that cannot be read, the error.
 
     @param until: the offset behind the last; None: to the end of the queue.
     """
@@ -286,8 +287,8 @@ def _entered(
 def _behind_missing(
     reader: StoreReader, topic: str, queue_id: int, at: int, end: int
 ) -> tuple[int, StoreError | None]:
-    """Where to go on behind a message that cannot be read: all whose records stood in
-    the same missing files of the log are told at once.
+    """The next offset behind a message that cannot be read. All messages whose records
+    were in the same missing files of the log are reported at once.
 
     @return: the offset, and a sentence about them; None if there is no such file.
     """

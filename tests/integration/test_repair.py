@@ -275,7 +275,7 @@ class RepairTests(SynchronousTestCase):
         kinds = [row["kind"] for row in rows]
         self.assertEqual(kinds.count("emptied"), len(lost))
         self.assertEqual(kinds.count("mended"), len(heads))
-        self.assertEqual(kinds.count("given-up"), 0)
+        self.assertEqual(kinds.count("discarded"), 0)
         self.assertEqual(self.command("verify", store)[-1]["faults"], 0)
         over.start_java()
         self.compare(over, lost)

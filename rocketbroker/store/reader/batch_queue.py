@@ -30,8 +30,8 @@ class BatchQueueReader:
     @ivar lowest: where the log begins: units before are those of deleted batches.
     @ivar start: the byte at which it begins.
     @ivar end: the byte behind its last unit.
-    @ivar before: what is before files that are missing, of a queue that no broker uses;
-        all else is said of what is behind them.
+    @ivar before: the part before missing files, of a queue that no broker uses; all
+        other attributes are of the part behind them.
     """
 
     def __init__(
@@ -56,10 +56,10 @@ class BatchQueueReader:
         self.end = self._last(reader.is_clean) if end is None else end
 
     def _last(self, is_clean: bool) -> int:
-        """Where the queue ends.
+        """The end of the queue.
 
-        What a crash has left may be torn at its end: there it ends with the first unit
-        that makes no sense. After a clean stop all counts but zeros.
+        After a crash the end may be torn: the queue ends before the first unit that
+        makes no sense. After a clean stop all counts but zeros.
         """
         at = end = self._row.start
         while at < self._row.end:
@@ -77,8 +77,8 @@ class BatchQueueReader:
         return end
 
     def parts(self) -> list[BatchQueueReader]:
-        """What is before files that are missing, and behind them, in order; without
-        such before that have no messages."""
+        """The parts before and behind missing files, in order, without earlier parts
+        that have no messages."""
         before = self.before.parts() if self.before is not None else []
         return [*(part for part in before if part.span()[1]), self]
 

@@ -7,9 +7,10 @@ is written, no lock is taken, sizes are taken from the files.
 How far can be read: beside a broker of ours, to the position that it has committed in
 its L{rocketbroker.store.shared_positions}, which are believed only if the C{abort} file
 is the one that belongs to them. Beside RocketMQ's broker, and in a
-directory that nobody uses, as far as queue entries point to whole records: each record
-is checked, with its CRC, before it is handed out. What a crash has left in the log and
-not yet in the queues is not seen; the next start of a broker enters it.
+directory that is not in use, as far as queue entries point to whole records: each
+record is checked, with its CRC, before it is handed out. Records that are after a
+crash in the log and not yet in the queues are not seen; the next start of a broker
+enters them.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from rocketbroker.store.shared_positions import (
 #: So many entries are read at once.
 ENTRY_BATCH_SIZE: Final = 4096
 
-#: The same for who reads all queues at the same time, and has to hold what was read.
+#: The same for readers of all queues at once, which hold what they have read.
 FEW_ENTRIES: Final = 1024
 
 #: Where a queue goes on that was deleted.
@@ -74,7 +75,7 @@ class StoreReader:
     """One directory.
 
     @ivar root: where it is.
-    @ivar files: the disk, and what of it cannot be read.
+    @ivar files: the disk, with the bytes that cannot be read.
     @ivar log: the files of the log.
     @ivar is_live: whether a broker of ours uses it now.
     @ivar is_clean: whether no broker uses it and the last one stopped cleanly.
@@ -146,7 +147,7 @@ class StoreReader:
             if slot + SLOT_WORDS <= len(words.view):
                 self._slots[topic, int(queue_id)] = slot
 
-    # What there is.
+    # Contents.
 
     @property
     def segments(self) -> list[Segment]:
@@ -159,7 +160,7 @@ class StoreReader:
         return self.log.segments[0].start if self.log.segments else 0
 
     def log_end(self) -> int:
-        """Where the log is not to be read: what is committed, or the files, end."""
+        """The end of the log: that of the committed bytes, or of the files."""
         end = self.log.segments[-1].end if self.log.segments else 0
         if self._words is not None:
             return min(end, self._words.view[PUBLISHED])
@@ -204,8 +205,8 @@ class StoreReader:
         return self._queue(topic, queue_id).path_of(offset)
 
     def behind_removed(self, topic: str, queue_id: int, offset: int) -> int:
-        """Where a queue goes on if a broker that cleans its store has removed the
-        message at an offset, or its entry, since the queue was looked at.
+        """The next offset of a queue from which a broker that cleans its store has
+        removed the message at an offset, or its entry, since the queue was looked at.
 
         @return: the next offset that is there; the same one if it was not removed.
         """
@@ -238,7 +239,7 @@ class StoreReader:
         )
 
     def batch_end(self, topic: str, queue_id: int) -> int | None:
-        """How many bytes of a batch queue may be read; None if nobody says it."""
+        """The readable bytes of a batch queue; None if they are not known."""
         if self._words is None:
             return None
         slot = self._slots.get((topic, queue_id))
@@ -257,8 +258,8 @@ class StoreReader:
         return self._queue(topic, queue_id).end
 
     def parts(self, topic: str, queue_id: int) -> list[tuple[int, int]]:
-        """From where to where a queue can be read: more than once if files of it are
-        missing between others. The last one is what all else is said of."""
+        """The readable ranges of a queue: several if files are missing between others.
+        All other methods are about the last one."""
         found: list[tuple[int, int]] = []
         queue: QueueReader | None = self._queue(topic, queue_id)
         while queue is not None:
@@ -303,8 +304,8 @@ class StoreReader:
         return queue
 
     def _words_of(self, topic: str, queue_id: int) -> tuple[int, int] | None:
-        """From where to where a queue can be read, as its broker says; None beside
-        another's broker, and beside none."""
+        """The readable range of a queue, from its broker's shared positions; None
+        beside a RocketMQ broker, and beside none."""
         if self._words is None:
             return None
         slot = self._slots.get((topic, queue_id))
@@ -353,14 +354,14 @@ class StoreReader:
         return checked(data, 0, position, size, check_crc)
 
     def unread(self, position: int, size: int) -> str:
-        """What the disk says of bytes of the log; empty if it has read them."""
+        """The disk's error for bytes of the log; empty if they were read."""
         segment = self.log.find(position)
         if segment is None or not self.files.is_bad:
             return ""
         return self.files.why(segment.path, position - segment.start, size)
 
     def unread_entry(self, topic: str, queue_id: int, offset: int) -> str:
-        """The same of an entry of a queue."""
+        """The disk's error for an entry of a queue; empty if it was read."""
         return self._queue(topic, queue_id).unread(offset)
 
     def _find(self, position: int) -> Segment:
@@ -382,7 +383,7 @@ class StoreReader:
         queue_id: int,
         offset: int,
         until: int,
-        most_bytes: int = 4 << 20,
+        max_bytes: int = 4 << 20,
     ) -> Piece:
         """Messages of a range, as many as fit, at least one.
 
@@ -410,7 +411,7 @@ class StoreReader:
             if not entries:
                 raise StoreError(f"{topic}/{queue_id} was cut while it was read.")
             for position, size, _ in entries:
-                if records and total + size > most_bytes:
+                if records and total + size > max_bytes:
                     return Piece(records, at)
                 at += 1
                 if size == FILLED_SIZE and position == 0:

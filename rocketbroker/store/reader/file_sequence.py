@@ -1,8 +1,8 @@
 # -*- test-case-name: tests.store.reader.test_directory -*-
-"""The files of one queue opened for reading only: a row of bytes, over files of one
-size.
+"""The files of one queue opened for reading only: a sequence of bytes, over files of
+one size.
 
-A broker may use them: one that it removes meanwhile is said to be gone.
+A broker may use them: a file that it removes meanwhile is an error that says so.
 
 docs/facts/store.md 2.
 """
@@ -21,7 +21,7 @@ from rocketbroker.store.reader.log import size_of_files
 
 @final
 class FileSequence:
-    """What is in one directory.
+    """The files of one directory.
 
     @ivar lengths: how long the files are, by their first byte.
     @ivar size: how long each should be (one that is short reads as zeros behind its
@@ -37,7 +37,7 @@ class FileSequence:
         self, files: IFiles, folder: str, unit: int, below: int | None = None
     ) -> None:
         """
-        @param unit: what the bytes come in; the size of files is a multiple of it.
+        @param unit: the size of an entry; the size of files is a multiple of it.
         @param below: leave out the files from this byte on.
         """
         self._files = files

@@ -1,10 +1,11 @@
 # -*- test-case-name: tests.store.reader.test_log -*-
-"""The files of the log in a directory that is only read, whatever has become of them.
+"""The files of the log in a directory that is only read, even if some are damaged.
 
-All are of one size, which stands nowhere, and their names tell where they begin. In a
-copy that was not complete, or on a bad disk, one may be shorter, longer, or missing.
-The others are read all the same: one that is too short reads as zeros behind its end,
-of one that is too long the rest is left out, and one that is missing leaves a gap.
+All are of one size, which is written nowhere; their names are their first positions.
+In a copy that was not complete, or on a bad disk, one may be shorter, longer, or
+missing. The others are read all the same: one that is too short reads as zeros behind
+its end, of one that is too long the rest is left out, and one that is missing leaves a
+gap.
 
 A directory may have none of them. RocketMQ's broker makes the first file of its log
 when the first message comes. Until then its store has a C{checkpoint} and an empty
@@ -37,13 +38,13 @@ from rocketbroker.store.reader.unreadable import ReadFile, ReadFiles
 
 
 def size_of_files(lengths: Mapping[int, int], given: int = 0) -> int:
-    """The size that all files of a row should have.
+    """The size that all files of a sequence should have.
 
-    What all have, if they can; what is given; the distance of two of them, if one has
-    it; and else the length that fits most names and files.
+    The length of all, if all have one that fits; else the given one; else the distance
+    of two of them, if one has it; else the length that fits most names and files.
 
     @param lengths: how long they are, by where they begin.
-    @param given: what the settings say; 0 if that is not known.
+    @param given: the size in the settings; 0 if it is not known.
     @return: 0 if all are empty.
     """
     votes = Counter(length for length in lengths.values() if length)
@@ -87,12 +88,12 @@ class OddFile:
 
 @final
 class LogFiles:
-    """They, opened.
+    """The opened files.
 
     @ivar folders: the directories where they are.
     @ivar paths: all that there are.
     @ivar size: what each should have; 0 if all are empty.
-    @ivar given: what the settings say of that; 0 if it is not known.
+    @ivar given: the size in the settings; 0 if it is not known.
     @ivar segments: those that can be read, in order.
     @ivar odd: those of another length, but an empty one at the end, which is just being
         made.
@@ -159,8 +160,8 @@ class LogFiles:
         return self.segments[at]
 
     def gaps(self) -> list[tuple[int, int, str]]:
-        """What is missing between others: from where to where, and the path of the
-        first missing file, if it was in the directory of the one before."""
+        """The gaps between files: start, end, and the path of the first missing file,
+        if it was in the directory of the one before."""
         found = []
         for before, behind in itertools.pairwise(self.segments):
             if before.end != behind.start:
@@ -183,11 +184,11 @@ class LogFiles:
 def without_log(files: IFiles, root: str, folders: Sequence[str]) -> str:
     """Look at a directory in which no file of a log was found.
 
-    Beside a broker of RocketMQ's the first may have come since: who finds something
-    lost looks for the log once more.
+    Beside a RocketMQ broker the first file may have come since: a caller that gets a
+    loss looks for the log once more.
 
     @param folders: the directories where the log should be.
-    @return: what is lost, in a sentence; empty if it is a store without messages.
+    @return: the loss, in a sentence; empty if it is a store without messages.
     @raise StoreError: it is no store; one sentence.
     """
     places = " or ".join(folders)

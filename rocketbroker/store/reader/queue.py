@@ -1,8 +1,8 @@
 # -*- test-case-name: tests.store.reader.test_directory -*-
 """One queue of a directory that is opened for reading only.
 
-It begins behind the last file that is missing. What is before that is a part of its
-own, and so on.
+It begins behind the last file that is missing. The files before that are a part of
+their own, and so on.
 """
 
 from __future__ import annotations
@@ -80,24 +80,25 @@ class QueueReader:
         return list(ENTRY.iter_unpack(self.read(offset, most)))
 
     def read(self, offset: int, most: int) -> bytes:
-        """The same as they stand in the file."""
+        """The bytes of some entries from an offset on; see L{entries}."""
         return self.row.read(offset * SIZE, most * SIZE)
 
     def unread(self, offset: int) -> str:
-        """What the disk says of an entry; empty if it has read it."""
+        """The disk's error for an entry; empty if it was read."""
         if not self._files.is_bad or not self.file_size:
             return ""
         at = offset * SIZE % self.file_size
         return self._files.why(self.path_of(offset), at, SIZE)
 
-    # What counts.
+    # The range.
 
     def bound(self, lowest: int, is_record: IsRecord | None) -> None:
-        """Find out from where to where it can be read, and what is before.
+        """Find the first and the last offset that can be read, here and in the parts
+        before.
 
         @param lowest: where the log begins.
         @param is_record: asked of the last entries, which may never have been written
-            whole; L{None} after a clean stop: what they lead to was there.
+            whole; L{None} after a clean stop: their records were there.
         """
         low, high = self.start, self.limit()
         while low < high:

@@ -1,8 +1,8 @@
 # -*- test-case-name: tests.store.reader.test_takeover -*-
-"""What the directory of a RocketMQ broker holds that this broker does not serve yet.
+"""Contents of a RocketMQ broker's directory that this broker does not serve yet.
 
 Messages of these kinds stay in the store; nothing removes them. But until they are
-served nobody gets them, or nobody checks the rules. So the start of a broker and
+served no client gets them, and the rules are not checked. So the start of a broker and
 C{rocketbroker store verify} name them.
 
 docs/facts/store.md 1; docs/facts/transaction-timer-pop.md B3 and C;
@@ -45,7 +45,7 @@ def not_taken_over(files: IFiles, root: str, home: str = "") -> list[str]:
     found: list[str] = []
     parts = _timers(files, root), _pop(files, root), _mappings(files, root)
     for part in (*parts, _acl(files, root, home)):
-        # A directory that cannot be read is told elsewhere.
+        # A directory that cannot be read is reported elsewhere.
         with contextlib.suppress(OSError, StoreError):
             found += part
     return found

@@ -1,8 +1,8 @@
 # -*- test-case-name: tests.store.reader.test_unreadable -*-
-"""A file system that is only read, and of which some blocks cannot be read.
+"""A read-only view of a file system, for disks of which some blocks cannot be read.
 
-Such blocks read as zeros, and it is noted which ones they are. What cannot be opened or
-listed at all ends in one sentence. Nothing is written.
+Such blocks read as zeros, and are noted. A file or directory that cannot be opened or
+listed raises an error with one sentence. Nothing is written.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from rocketbroker.files.interfaces import IFile, IFiles
 
 
 class Unread(NamedTuple):
-    """Bytes of a file that cannot be read: from C{start} to C{end}, and what the system
-    says."""
+    """Bytes of a file that cannot be read, from C{start} to C{end}, and the system's
+    message."""
 
     path: str
     start: int
@@ -46,7 +46,7 @@ def naming(path: str) -> Iterator[None]:
 
 
 def _refuse(*_: object, **__: object) -> NoReturn:
-    """Nothing is written."""
+    """Refuse a call that would write."""
     raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
 
@@ -108,7 +108,8 @@ class ReadFiles:
         self.is_bad = False
 
     def taken(self) -> list[Unread]:
-        """What could not be read since this was asked, in the order of the attempts."""
+        """The bytes that could not be read since the last call, in the order of
+        reading."""
         found, self._unread = self._unread, []
         return found
 
@@ -135,8 +136,8 @@ class ReadFiles:
         return bytes(found)
 
     def why(self, path: str, start: int, size: int) -> str:
-        """What the system said of some bytes of a file; empty if they could be read, or
-        nobody has tried."""
+        """The system's message for some bytes of a file; empty if they were read, or
+        not tried."""
         for at, _ in blocks(start, start + size) if self.is_bad else ():
             if why := self._blocks.get((path, at // BLOCK)):
                 return why

@@ -1,10 +1,10 @@
 # -*- test-case-name: tests.storetools.repair -*-
-"""A damaged directory made good, as far as that can be.
+"""Repair of a damaged store directory.
 
-- L{run}: all of it. L{exclusive_lock}: the locks that it takes. L{plan}: what it writes
-  where no record can be read: L{filler_records}.
-- L{loss_report}: which messages it gives up. L{segment_sizes}: how long the files of
-  the log should be.
-- L{backup}: what it changes, kept as it was. L{rebuild}: what it moves away, to be made
-  again.
+- L{run}: all steps. L{exclusive_lock}: the locks that a repair takes.
+- L{segment_sizes}: the right length of the log's files. L{plan}: the decision what is
+  written where no record can be read. L{filler_records}: the records written there.
+- L{loss_report}: the messages that are discarded.
+- L{backup}: copies of everything that is changed. L{rebuild}: files that are moved
+  away, to be made again.
 """

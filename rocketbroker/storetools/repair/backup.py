@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.storetools.repair.test_run -*-
-"""What a repair does, and what it changes, kept as it was.
+"""The steps of a repair, and copies of all that it changes.
 
-A directory C{repair-<time>} in the store's root:
+The copies are in a directory C{repair-<time>} in the store's root:
 
     =============  =====================================================================
     changes.jsonl  a line for each change: path, position, length, and where in
@@ -31,12 +31,12 @@ PIECE: Final = 4 << 20
 
 @final
 class Done:
-    """Something that was done, or would be.
+    """A step that was done, or would be.
 
     @ivar kind: C{mended}: a record is whole again; C{emptied}: a message has lost its
-        body; C{given-up}: bytes that no message can be made of; C{moved}: a directory
-        is made again; C{changed}: a file; C{start}: what the start of the store said;
-        C{unrepaired}: a fault that is left.
+        body; C{discarded}: bytes or messages that are lost; C{moved}: a directory
+        is made again; C{changed}: a file; C{start}: a message of the start of the
+        store; C{unrepaired}: a fault that is left.
     @ivar where: the file, or topic, queue and offset.
     @ivar position: of the first byte, in the log or the file.
     @ivar length: in bytes.
@@ -57,7 +57,7 @@ class Done:
 
 @final
 class Backup:
-    """The directory with everything as it was before."""
+    """The directory with the copies."""
 
     def __init__(self, files: IFiles, root: str, wall_ms: int) -> None:
         stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(wall_ms // 1000))
@@ -78,8 +78,8 @@ class Backup:
         self._size = 0
 
     def keep(self, path: str, file: IFile, position: int, length: int) -> None:
-        """Copy bytes that are about to change; lasting after L{sync}. In the place of
-        those that cannot be read are zeros, and it is listed which they are."""
+        """Copy bytes that are about to change; lasting after L{sync}. Bytes that cannot
+        be read are copied as zeros, and listed."""
         start = self._size
         done = 0
         reading = ReadFile(file, path, self._reading)

@@ -1,12 +1,12 @@
 # -*- test-case-name: tests.storetools.repair.test_exclusive_lock -*-
-"""A store's directory, and a log that lies elsewhere, taken for a repair.
+"""The locks of a repair, on a store's directory and on a log that lies elsewhere.
 
 The C{lock} in the root says whether a broker uses the store. It says nothing of a log
 that lies elsewhere: a copy of a broker's directory beside the log of that broker is not
-in use, and its log is. So the C{lock} in the directory that holds the log is asked,
-too: that is the root of its store, unless the settings say something else. And then the
-system is: whoever has files of the log, of queues or of the index open to write, or
-mapped, is a broker that keeps its root elsewhere, or as good as one.
+in use, and its log is. So the C{lock} in the directory that holds the log is taken,
+too: that is the root of its store, unless the settings name another. Then the system is
+asked for processes that have files of the log, of queues or of the index open to write,
+or mapped: such a process is a broker that keeps its root elsewhere, or as good as one.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ class ExclusiveLock:
         return bool(log_files(self._files, self._folders))
 
     def look(self) -> None:
-        """I{Blocking.} See whether somebody uses what a repair changes, with or without
-        a lock.
+        """I{Blocking.} Check that no process uses the files that a repair changes, with
+        or without a lock.
 
         @raise StoreError: the process, and the file that it uses.
         """
@@ -112,7 +112,7 @@ class ExclusiveLock:
         return file
 
     def release_root(self) -> None:
-        """Let a store be opened in the root; nobody else gets the log."""
+        """Let a store be opened in the root; a log elsewhere stays locked."""
         if self._own is not None:
             self._own.close()
             self._own = None

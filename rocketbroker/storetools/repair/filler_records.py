@@ -1,13 +1,12 @@
 # -*- test-case-name: tests.storetools.repair.test_filler_records -*-
-"""What takes the place of records that cannot be read any more.
+"""Records written in the place of those that cannot be read any more.
 
 Nothing in the log can be taken out: all positions behind it would be wrong. So a region
-without a good record is filled with records that say what was there, and that both
-RocketMQ and we step over or hand out as they are:
+without a good record is filled with records that RocketMQ and this broker step over or
+hand out as they are:
 
-  - Where a queue's entry still tells which message stood there, and only what the entry
-    knows of the record's head, or its topic, is wrong, that is set right, and nothing
-    is lost.
+  - If only the numbers or the topic in the record's head are wrong, and a queue's entry
+    still has the right ones, these are set right, and nothing is lost.
   - Else the message keeps its place in its queue, since offsets must be dense, as a
     message without a body, with the properties it had if they can be read, and the
     property L{LOST}. A consumer sees that something was there. So it does in the
@@ -81,13 +80,13 @@ MAX_DEAD: Final = 4 << 20
 
 _WAITING: Final = SCHEDULE_TOPIC.encode()
 
-#: Where a message goes that waited, if nobody knows.
+#: The destination of a delayed message whose own is lost.
 _NOWHERE: Final = f"{REAL_TOPIC}\x01{HALF_TOPIC}\x02{REAL_QUEUE_ID}\x010\x02".encode()
 
 NOBODY: Final = bytes(8)
 SMALLEST_DEAD: Final = record_size(0, len(DEAD_TOPIC), 0)
 
-#: What stands before the body of one.
+#: The bytes before the body of one.
 _DEAD_HEAD: Final = SMALLEST_DEAD - 3 - len(DEAD_TOPIC)
 
 #: Compressed or not, and how, or an inner batch: means nothing without a body.
@@ -140,7 +139,7 @@ class Slot:
 
 @final
 class Filling:
-    """What has to be written where, in place of records that are lost.
+    """The bytes to write in place of records that are lost.
 
     @ivar store_ms: the store time of records whose own cannot be read.
     @ivar patches: position and new bytes, in order, none overlapping.
@@ -223,7 +222,7 @@ class Filling:
         self.mended.append(slot)
 
     def _bury(self, start: int, end: int) -> None:
-        """Give up a region."""
+        """Discard a region."""
         if start < end:
             self.dead.append((start, end))
             self._cover(start, end)
@@ -300,7 +299,8 @@ class Filling:
         fits behind it; None if there is no way.
 
         @param seal_bytes: of what is added to its properties: its own CRC, or nothing.
-        @param says_where: whether is added where it belongs besides, if it is not said.
+        @param says_where: whether its real topic and its LMQs are added if they are
+            missing.
         """
         was = self._known(slot, data)
         properties = was.property_bytes
@@ -354,7 +354,7 @@ class Filling:
         )
 
     def _known(self, slot: Slot, data: bytes) -> StoredMessage:
-        """What can be read of a record, all but its body."""
+        """The readable part of a record, all but its body."""
         try:
             parse(data, 0, slot.position, False)
             message = decode(data)

@@ -1,8 +1,8 @@
 # -*- test-case-name: tests.storetools.repair.test_loss_report -*-
-"""Which messages a repair gives up: those that queues knew before and not after it.
+"""The messages that a repair discards: those that queues knew before and not after it.
 
-What the start of a store takes from the end of a queue, as no record is where its
-entries lead, is kept before, and told with the offsets.
+The start of a store cuts off entries at the end of a queue that lead to no record.
+They are copied before, and reported with their offsets.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from rocketbroker.storetools.verify.lookup import (
 
 
 def name_of(slot: Slot) -> str:
-    """Which message, or messages, a record was."""
+    """The name of the message, or messages, of a record."""
     topic = slot.topic.decode("utf-8", "replace")
     last = slot.queue_offset + slot.messages - 1
     more = f" to {last}" if slot.messages > 1 else ""
     return f"{topic}/{slot.queue_id} offset {slot.queue_offset}{more}"
 
 
-def _told(queue: tuple[str, int], first: int, end: int, position: int) -> Done:
+def _loss(queue: tuple[str, int], first: int, end: int, position: int) -> Done:
     topic, queue_id = queue
     count = end - first
     text = f"{count} entries of the queue led to no record"
     where = f"{topic}/{queue_id} offsets {first} to {end - 1}"
-    return Done("given-up", where, position, 0, text)
+    return Done("discarded", where, position, 0, text)
 
 
 @final
@@ -72,11 +72,11 @@ class LossReport:
 
     @property
     def size(self) -> int:
-        """How many bytes of entries L{keep} keeps."""
+        """The number of bytes of entries that L{keep} copies."""
         return SIZE * sum(self.ends[queue] - at for queue, at in self._read.items())
 
     def keep(self, copies: Backup) -> None:
-        """I{Blocking.} Keep the entries that lead nowhere.
+        """I{Blocking.} Copy the entries that lead nowhere.
 
         @raise OSError: the disk refused.
         """
@@ -99,7 +99,7 @@ class LossReport:
                     file.close()
 
     def expected(self, filling: Filling) -> list[Done]:
-        """What is given up, before it is done."""
+        """The messages that will be discarded."""
         ends = dict(self._read)
         for slot in filling.mended + filling.emptied:
             key = slot.topic.decode("utf-8", "replace"), slot.queue_id
@@ -108,12 +108,12 @@ class LossReport:
         return self._between(ends)
 
     def found(self, reader: StoreReader) -> list[Done]:
-        """What was given up."""
+        """The messages that were discarded."""
         return self._between(self._look(reader)[0])
 
     def _between(self, ends: dict[tuple[str, int], int]) -> list[Done]:
         return [
-            _told(queue, ends[queue], end, self._positions.get(queue, 0))
+            _loss(queue, ends[queue], end, self._positions.get(queue, 0))
             for queue, end in sorted(self.ends.items())
             if queue in ends and ends[queue] < end
         ]

@@ -1,9 +1,9 @@
 # -*- test-case-name: tests.storetools.repair.test_plan -*-
-"""What a repair writes in place of what cannot be read in the log: decided here.
+"""The plan of a repair: the records written where the log cannot be read.
 
-For each region without a good record, all that is known of what stood there is asked:
-queues and batch queues, also what these hold beyond what can be read of them; the
-record's own head; the queue offsets that are missing behind it.
+For each region without a good record there are several sources: the entries of queues
+and batch queues, also those behind the last one that leads to a record; the record's
+own head; the queue offsets that are missing behind it.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ MAX_TRIED: Final = 1000
 
 @final
 class Plan:
-    """What is written where.
+    """The plan of one repair.
 
     @ivar filling: in the log.
     @ivar damaged: the queues that have to be made again.
-    @ivar unread: what cannot be read where records are replaced: position, size, and
-        what the system said. Zeros stand for it.
+    @ivar unread: the bytes that cannot be read where records are replaced: position,
+        size, and the system's message. Zeros stand for them.
     @ivar rest: where the log ends, and how many bytes of something follow it.
     """
 
@@ -107,8 +107,8 @@ class Plan:
         return segment.file.pread(size, position - segment.start)
 
     def _times(self, regions: Set[tuple[int, int]], now_ms: int) -> dict[int, int]:
-        """When what stood in each region was stored, at the latest: by the time of the
-        record behind it. A search by time believes that they grow."""
+        """The latest store time of each region: that of the record behind it. A search
+        by time relies on times that grow."""
         times = {}
         later = now_ms
         for start, end in sorted(regions, reverse=True):
@@ -116,7 +116,7 @@ class Plan:
         return times
 
     def _time(self, position: int) -> int:
-        """When the record at a position was stored; 0 if none can be read there."""
+        """The store time of the record at a position; 0 if none can be read there."""
         data = self._record(position)
         return parse(data, 0, position, True)[6] if data else 0
 
@@ -146,15 +146,15 @@ class Plan:
         slots = [each for each in known if each.position + each.size <= end]
         is_last = segment is self._reader.segments[-1] and end == segment.end
         if is_last and not is_filler(self._read(start, 8)):
-            # The log goes on there: what no message stood in becomes zeros again.
+            # The log goes on there: bytes that belong to no message become zeros again.
             end = max((each.position + each.size for each in slots), default=start)
             if end < segment.end:
                 self.rest = end, written_from(self._reader, end)
         self.filling.fill(start, end, slots, end == segment.end)
 
     def _lost_end(self) -> None:
-        """After a clean stop entries lead behind the end of the log, into zeros: what
-        stood there is lost without a trace."""
+        """After a clean stop entries lead behind the end of the log, into zeros: the
+        records there are lost without a trace."""
         reader = self._reader
         last = reader.segments[-1]
         start = last.start
@@ -261,7 +261,8 @@ class Plan:
             if not self._has(position, size) or self._is_where_it_says(position):
                 continue
             if all(
-                at == offset or self._said(around[at - first][0]) == (*fault.queue, at)
+                at == offset
+                or self._stated_place(around[at - first][0]) == (*fault.queue, at)
                 for at in range(first, first + len(around))
             ):
                 slot = Slot(position, size, topic.encode(), queue_id, offset)
@@ -277,15 +278,15 @@ class Plan:
     def _is_where_it_says(self, position: int) -> bool:
         """Whether the entry that a record says to be its own leads to it: then it is
         another entry that is wrong."""
-        said = self._said(position)
-        if said is None or said[0] not in self._reader.topics():
+        place = self._stated_place(position)
+        if place is None or place[0] not in self._reader.topics():
             return False
-        entries = self._reader.entries(*said)[:1]
+        entries = self._reader.entries(*place)[:1]
         return any(entry[0] == position for entry in entries)
 
-    def _said(self, position: int) -> tuple[str, int, int] | None:
-        """The topic, the queue and the offset that a record says, if it is whole but
-        for its body."""
+    def _stated_place(self, position: int) -> tuple[str, int, int] | None:
+        """The topic, queue and offset in a record; None if more than its body is
+        damaged."""
         try:
             segment = segment_at(self._reader, position)
             size = int.from_bytes(self._read(position, 4), "big")

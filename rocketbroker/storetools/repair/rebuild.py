@@ -1,9 +1,9 @@
 # -*- test-case-name: tests.storetools.repair.test_loss_report -*-
-"""What a repair moves away, so that a start of the store makes it again from the log.
+"""Files that a repair moves away, so that a start makes them again from the log.
 
-Queues that are damaged; of the index all, or what a start after a crash does not
-believe: without that it would remove those files. And what the last clean stop has
-written down, if that cannot be read or makes no sense: a stop writes it again.
+These are damaged queues, and of the index either all files or those that a start after
+a crash does not trust and would remove. The file that the last clean stop has written
+is moved too if it cannot be read or makes no sense: the next stop writes it again.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ LINE: Final = 256
 #: Queues of a topic are in one of these.
 QUEUE_FOLDERS: Final = ("consumequeue", "consumequeue_ext", BATCHES)
 
-#: What may be moved is in one of these.
+#: Files that may be moved are in one of these.
 FOLDERS: Final = (*QUEUE_FOLDERS, "index")
 
 
 @final
 class Rebuild:
-    """What is moved in one repair."""
+    """The files that one repair moves away."""
 
     def __init__(self, files: IFiles, root: str) -> None:
         self._files = files
@@ -46,7 +46,7 @@ class Rebuild:
         self._new: list[str] = []
 
     def queues(self, damaged: set[tuple[str, int]]) -> None:
-        """These are made again."""
+        """Move these queues."""
         for topic, queue_id in sorted(damaged):
             paths = [
                 os.path.join(self._root, folder, topic, str(queue_id))
@@ -58,11 +58,12 @@ class Rebuild:
                 self._new.append(paths[0])
 
     def index(self, most: int, log_end: int) -> None:
-        """So is the index.
+        """Move files of the index.
 
         @param most: how many entries a file takes, where those that are full and were
             flushed stay; 0 if none does.
-        @param log_end: where the log ends: what leads there or beyond is not believed.
+        @param log_end: where the log ends: entries that lead there or beyond are not
+            trusted.
         """
         folder = os.path.join(self._root, "index")
         names = [
@@ -93,7 +94,7 @@ class Rebuild:
         return count >= most and is_flushed and end_position < log_end
 
     def _head(self, path: str) -> tuple[int, ...] | None:
-        """What a file of the index says of itself; None if it cannot be read."""
+        """The header of an index file; None if it cannot be read."""
         file = self._files.open_readonly(path)
         try:
             data = file.pread(HEADER.size, 0)
@@ -104,7 +105,7 @@ class Rebuild:
         return HEADER.unpack(data) if len(data) == HEADER.size else None
 
     def size(self, slots: int) -> int:
-        """About how many bytes what is made again will have.
+        """The approximate number of bytes that the new files will have.
 
         @param slots: the hash slots of a file of the index.
         """
@@ -123,31 +124,31 @@ class Rebuild:
         return total
 
     def expected(self) -> list[Done]:
-        """What is moved, before it is done."""
-        return self._told() + [
+        """The moves, before they are done."""
+        return self._new_queues() + [
             Done("moved", path, 0, 0, "it is made again from the log")
             for path in self._paths
         ]
 
     def move(self, copies: Backup) -> list[Done]:
-        """I{Blocking.} Move it.
+        """I{Blocking.} Move all files.
 
         @raise OSError: the disk refused.
         """
-        told = self._told()
+        moved = self._new_queues()
         for path in self._paths:
             text = f"made again from the log; as it was: {copies.move(path)}"
-            told.append(Done("moved", path, 0, 0, text))
-        return told
+            moved.append(Done("moved", path, 0, 0, text))
+        return moved
 
-    def _told(self) -> list[Done]:
+    def _new_queues(self) -> list[Done]:
         text = "there was none; it is made from the log"
         return [Done("moved", path, 0, 0, text) for path in self._new]
 
 
 def wrong_ends(files: IFiles, root: str) -> list[Done]:
-    """What has to be done about what the last clean stop has written down: nothing, or
-    that it is moved away."""
+    """The file that the last clean stop has written, as a step that moves it away;
+    empty if it is good or missing."""
     path = os.path.join(root, ENDS)
     if not files.exists(path):
         return []

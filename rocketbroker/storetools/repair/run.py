@@ -1,12 +1,12 @@
 # -*- test-case-name: tests.storetools.repair.test_run -*-
-"""A damaged store made good again, as far as that can be, without a broker.
+"""The repair of a damaged store, without a broker.
 
-One walk finds what is wrong (L{rocketbroker.storetools.verify.log}). What cannot be
-read in the log is replaced, in its place
+One walk finds the faults (L{rocketbroker.storetools.verify.log}). Records of the log
+that cannot be read are replaced, in their place
 (L{rocketbroker.storetools.repair.filler_records}). Queues with wrong entries, and the
 index if it has become wrong, are moved away whole, and made again from the log by an
-ordinary start and stop of the store, which also deals with what a crash has left. Then
-a second walk shows what is left.
+ordinary start and stop of the store, which also recovers after a crash. Then a second
+walk shows the faults that are left.
 
 Before anything is changed a copy is made (L{rocketbroker.storetools.repair.backup}). A
 repair that was interrupted can be run again: the store then looks as after a crash.
@@ -67,7 +67,7 @@ class Repair:
         users: IFileUsers,
         options: StoreOptions,
         wall_ms: Callable[[], int],
-        tell: Callable[[Done], None],
+        report: Callable[[Done], None],
         progress: Callable[[int], None],
         sized: Callable[[int], None],
         others: Callable[[Keeping | None], list[Done]],
@@ -78,14 +78,15 @@ class Repair:
             of the log's if it is not 0.
         @param progress: is given the bytes walked so far.
         @param sized: is given, before each walk, how long it is.
-        @param others: repairs what is not the store's, or with None only says what.
+        @param others: repairs files that are not the store's; with None it only lists
+            the steps.
         """
         self._files = files
         self._users = users
         self._root = options.store_path_root_dir
         self._options = options
         self._wall_ms = wall_ms
-        self._tell = tell
+        self._report = report
         self._progress = progress
         self._sized = sized
         self._others = others
@@ -97,13 +98,13 @@ class Repair:
 
     @property
     def copies(self) -> str:
-        """Where everything is as it was."""
+        """The directory with the copies; empty if nothing was changed."""
         return self._copies.folder if self._copies is not None else ""
 
     def run(self, dry: bool) -> None:
-        """Repair, or with C{dry} only say what would be done.
+        """Repair, or with C{dry} only report what would be done.
 
-        @raise StoreError: somebody uses the store, or there is no room for the copies;
+        @raise StoreError: a process uses the store, or there is no room for the copies;
             nothing has changed then. Or the disk refused in the middle.
         """
         log = self._options.store_path_commit_log
@@ -134,10 +135,10 @@ class Repair:
             self._leave(lengths)
             return
         walk, faults = self._walk()
-        count = sum(not self._is_told(each, first) for each in faults)
+        count = sum(not self._is_reported(each, first) for each in faults)
         self.faults += count
         if lengths.is_empty:
-            # Of nothing nothing is made again.
+            # Without a log there is nothing to make queues from.
             self._leave_all(faults)
             return
         unclean = self._files.exists(os.path.join(self._root, "abort"))
@@ -152,11 +153,13 @@ class Repair:
             if walk.tail:
                 plan.rest = walk.tail_position, walk.tail
             losses = LossReport(self._root, reader)
-            told = self._told(plan, reader)
+            changes = self._log_changes(plan, reader)
             end = walk.tail_position if walk.tail else reader.lowest + walk.done
             again = self._again(plan, is_damaged, unclean, end)
             if dry:
-                self._tell_all(told + losses.expected(plan.filling) + again.expected())
+                self._report_all(
+                    changes + losses.expected(plan.filling) + again.expected()
+                )
                 self.left += count
                 return
             room = sum(len(data) + LINE for _, data in plan.filling.patches)
@@ -170,7 +173,7 @@ class Repair:
             self._keeping().sync()
         finally:
             reader.close()
-        self._tell_all(told)
+        self._report_all(changes)
         self._set_aside(again, is_damaged)
         # The store takes its lock itself.
         claim.release_root()
@@ -178,9 +181,9 @@ class Repair:
         self._restart(options, batch_topics | walk.queues.lost_batches)
         self._compare(losses)
 
-    def _tell_all(self, told: list[Done]) -> None:
-        for done in told:
-            self._tell(done)
+    def _report_all(self, changes: list[Done]) -> None:
+        for done in changes:
+            self._report(done)
 
     def _reader(self) -> StoreReader:
         log = log_folders(self._root, self._options.store_path_commit_log)
@@ -215,16 +218,15 @@ class Repair:
             options.mapped_file_size_commit_log,
         )
 
-    def _is_told(self, fault: Fault, paths: Set[str]) -> bool:
-        """Whether a fault is one that was told before the walk, and not yet changed."""
+    def _is_reported(self, fault: Fault, paths: Set[str]) -> bool:
+        """Whether a fault was reported before the walk, and not yet changed."""
         return fault.kind in ("file", "unreadable") and fault.where in paths
 
     def _first_changes(self, lengths: SegmentSizes, dry: bool) -> set[str]:
-        """Repair what is not the store's; move away what was written down at the last
-        stop if that is of no use; give each file of the log the length that it should
-        have, if none is missing.
+        """Repair files that are not the store's; move away the file of the last stop if
+        it is of no use; give each file of the log its right length, if none is missing.
 
-        @return: the paths of what of this is the store's.
+        @return: the paths of those that are the store's.
         """
         others = self._others(None)
         ends = wrong_ends(self._files, self._root)
@@ -244,66 +246,66 @@ class Repair:
         for done in others + ours:
             self.faults += 1
             self.left += dry or done.kind == "unrepaired"
-            self._tell(done)
+            self._report(done)
         return {done.where for done in ours}
 
     def _leave(self, lengths: SegmentSizes) -> None:
-        """Tell what nothing can be done about."""
+        """Report the missing files of the log; nothing is done about them."""
         for done in lengths.unrepaired():
             self.faults += 1
             self.left += 1
-            self._tell(done)
+            self._report(done)
 
     def _leave_all(self, faults: list[Fault]) -> None:
-        """Tell that nothing is done about faults."""
+        """Report faults that nothing is done about."""
         self.left += len(faults)
         for fault in faults:
-            self._tell(Done("unrepaired", fault.where, fault.position, 0, fault.text))
+            self._report(Done("unrepaired", fault.where, fault.position, 0, fault.text))
 
     def _batch_queues(self) -> set[tuple[str, int]]:
         return queues_in(self._files, os.path.join(self._root, BATCHES))
 
-    # Saying.
+    # Reporting.
 
-    def _told(self, plan: Plan, reader: StoreReader) -> list[Done]:
-        """What is changed in the log."""
+    def _log_changes(self, plan: Plan, reader: StoreReader) -> list[Done]:
+        """The changes in the log."""
         filling = plan.filling
-        told = []
+        changes = []
         right = "numbers in its head were wrong and are set right"
         for kind, slots, text in (
             ("mended", filling.mended, right),
             ("emptied", filling.emptied, "its body is lost; an empty message is left"),
-            ("given-up", filling.buried, "it is lost, and so is its place"),
+            ("discarded", filling.buried, "it is lost, and so is its place"),
         ):
             for slot in slots:
                 where = name_of(slot)
-                told.append(Done(kind, where, slot.position, slot.size, text))
+                changes.append(Done(kind, where, slot.position, slot.size, text))
         for start, end in filling.sealed:
             path = self._path(reader, start)
             text = "its head or its properties were changed, and may be wrong; its "
             text += "body is right; its own CRC is made again"
-            told.append(Done("changed", path, start, end - start, text))
+            changes.append(Done("changed", path, start, end - start, text))
         for start, end in filling.dead:
             path = self._path(reader, start)
-            kind, text = "given-up", f"no message can be made of bytes {start} to "
+            kind, text = "discarded", f"no message can be made of bytes {start} to "
             text += str(end - 1)
             segment = segment_at(reader, start)
             if is_filler(segment.file.pread(8, start - segment.start)):
                 kind, text = "changed", "the filler there had a wrong length"
             elif self._is_unwritten(reader, start, end):
                 kind, text = "changed", "only zeros stand there; a filler says so now"
-            told.append(Done(kind, path, start, end - start, text))
+            changes.append(Done(kind, path, start, end - start, text))
         for start, size, why in plan.unread:
             path = self._path(reader, start)
             text = f"the disk refuses to read it ({why}); zeros take its place"
-            told.append(Done("given-up", path, start, size, text))
+            changes.append(Done("discarded", path, start, size, text))
         end, behind = plan.rest
         if behind:
             path = self._path(reader, end)
             written = written_from(reader, end)
-            text = "no message can be made of what stands behind the last record"
-            told.append(Done("given-up", path, end, written, text))
-        return told
+            text = "no message can be made of the bytes behind the last record"
+            changes.append(Done("discarded", path, end, written, text))
+        return changes
 
     def _is_unwritten(self, reader: StoreReader, start: int, end: int) -> bool:
         """Whether nothing stands at the end of a file that was there."""
@@ -315,7 +317,7 @@ class Repair:
         return segment_at(reader, position).path
 
     def _again(self, plan: Plan, rebuild: bool, unclean: bool, log_end: int) -> Rebuild:
-        """What is made again."""
+        """The files that are made again."""
         filling = plan.filling
         damaged = set(plan.damaged)
         if filling.emptied or filling.dead:
@@ -345,10 +347,10 @@ class Repair:
     def _changed(self) -> str:
         if self._copies is None:
             return "Nothing was changed."
-        return f"What was changed until then is in {self.copies}, as it was."
+        return f"Copies of all that was changed until then are in {self.copies}."
 
     def _change(self, reader: StoreReader, plan: Plan) -> None:
-        """Write what replaces lost records."""
+        """Write the bytes that replace lost records."""
         copies = self._keeping()
         opened: dict[str, IFile] = {}
         end, behind = plan.rest
@@ -374,7 +376,8 @@ class Repair:
                 file.close()
 
     def _set_aside(self, again: Rebuild, rebuild: bool) -> None:
-        """Let the store find that it crashed, and move away what is made again.
+        """Let the store find that it crashed, and move away the files that are made
+        again.
 
         In this order: where the power is lost in between, the next start makes the
         queues again, too, and does not take one that is away for a deleted one.
@@ -394,7 +397,7 @@ class Repair:
         checkpoint = os.path.join(self._root, "checkpoint")
         if rebuild and self._files.exists(checkpoint):
             copies.move(checkpoint)
-        self._tell_all(again.move(copies))
+        self._report_all(again.move(copies))
 
     def _sizes(self, reader: StoreReader) -> StoreOptions:
         """The settings with the sizes that the files have."""
@@ -402,19 +405,19 @@ class Repair:
         # that size made beside it.
         has_index = self._options.message_index_enable and not self._has_other_index
         options = self._options
-        # What is there is made again, whether the settings were given or not.
-        lights = any(topic.startswith(SHARED_PREFIX) for topic in reader.topics())
+        # Queues that are there are made again, whether the settings were given or not.
+        has_lmqs = any(topic.startswith(SHARED_PREFIX) for topic in reader.topics())
         extensions = os.path.join(self._root, EXTENSIONS)
         has_extensions = bool(queues_in(self._files, extensions))
 
-        def size_in(folder: str, said: int, unit: int) -> int:
+        def size_in(folder: str, setting: int, unit: int) -> int:
             where = os.path.join(self._root, folder)
-            return file_size_in(self._files, where, said, unit)
+            return file_size_in(self._files, where, setting, unit)
 
         return attrs.evolve(
             options,
-            enable_lmq=options.enable_lmq or lights,
-            enable_multi_dispatch=options.enable_multi_dispatch or lights,
+            enable_lmq=options.enable_lmq or has_lmqs,
+            enable_multi_dispatch=options.enable_multi_dispatch or has_lmqs,
             enable_consume_queue_ext=options.enable_consume_queue_ext or has_extensions,
             mapped_file_size_consume_queue_ext=size_in(
                 EXTENSIONS, options.mapped_file_size_consume_queue_ext, 1
@@ -430,12 +433,12 @@ class Repair:
         )
 
     def _restart(self, options: StoreOptions, batch_topics: set[str]) -> None:
-        """Start and stop the store, which makes again what is missing."""
+        """Start and stop the store, which makes the missing files again."""
         store = Store(self._files, options, self._wall_ms, bytes(8))
         store.know_topics(lambda topic: topic in batch_topics)
         store.open()
         for sentence in store.report:
-            self._tell(Done("start", self._root, 0, 0, sentence))
+            self._report(Done("start", self._root, 0, 0, sentence))
         while store.dispatch(10_000):
             pass
         while store.build_index(10_000):
@@ -443,10 +446,10 @@ class Repair:
         store.close()
 
     def _compare(self, losses: LossReport) -> None:
-        """See what is lost, and what is left."""
+        """Report the messages that are lost, and the faults that are left."""
         reader = self._reader()
         try:
-            self._tell_all(losses.found(reader))
+            self._report_all(losses.found(reader))
         finally:
             reader.close()
         self._leave_all(self._walk()[1])

@@ -1,13 +1,13 @@
 # -*- test-case-name: tests.storetools.repair.test_segment_sizes -*-
-"""How long the files of a log should be, and which are missing, for a repair.
+"""The right length of a log's files, and the files that are missing, for a repair.
 
-The length of all is that of the settings, if these are given, else that of most files;
-all names must be multiples of it. Nothing is guessed: where these tell no length the
-repair refuses. Nor is anything made in the place of files that are missing: they may be
-on a disk that is not mounted.
+The length is that of the settings, if these are given, else that of most files; all
+names must be multiples of it. It is not guessed: if neither gives a length the repair
+refuses. No file is made in the place of a missing one, which may be on a disk that is
+not mounted.
 
-After a clean stop C{rocketbroker.ends} tells where the log ended, if no other broker
-has appended since.
+After a clean stop C{rocketbroker.ends} has the end of the log, if no other broker has
+appended since.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class SegmentSizes:
     ) -> None:
         """
         @param setting: the length by the settings; 0 if these are not given.
-        @raise StoreError: nothing tells the length; one sentence.
+        @raise StoreError: the length is not known; one sentence.
         """
         self._files = files
         self._root = root
@@ -65,7 +65,7 @@ class SegmentSizes:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are none, as no message has come yet."""
+        """Whether there are no files, as no message has come yet."""
         return not self._found
 
     def _size(self, setting: int) -> int:
@@ -93,7 +93,7 @@ class SegmentSizes:
         return all(start % size == 0 for start, _, _ in self._found)
 
     def _known_end(self) -> int:
-        """Where the log ended when it was stopped, as far as that is known."""
+        """The end of the log at the last stop; 0 if it is not known."""
         if not self.size or self._files.exists(os.path.join(self._root, "abort")):
             return 0
         known = CleanShutdown(ReadFiles(self._files), self._root)
@@ -113,20 +113,20 @@ class SegmentSizes:
             missing.append((end, -(-known // size) * size))
         return missing
 
-    # What is told and done.
+    # Reports and changes.
 
     def unrepaired(self) -> list[Done]:
         """Files that are missing, for which a repair can do nothing."""
-        told = []
+        found = []
         for start, end in self.missing:
             folder = os.path.dirname(self._found[0][1])
             text = f"the files of the log from position {start} to {end} are missing; "
             text += "nothing is changed while they are; a broker goes on without them"
-            told.append(Done("unrepaired", folder, start, end - start, text))
-        return told
+            found.append(Done("unrepaired", folder, start, end - start, text))
+        return found
 
     def changes(self) -> list[Done]:
-        """What L{mend} does."""
+        """The steps of L{mend}."""
         size = self.size
         return [
             Done(

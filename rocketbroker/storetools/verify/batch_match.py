@@ -1,13 +1,13 @@
 # -*- test-case-name: tests.storetools.verify.test_queues -*-
-"""The units of one batch queue against the batches of the log.
+"""A check of one batch queue: its units against the batches of the log.
 
 Both come in the order of the log. A unit says all of a batch that can be read in its
-record, so it is either the same, byte for byte, or wrong. That offsets follow each
-other is not asked: a batch that was lost, and said so when it was, leaves a gap.
+record, so it is either the same, byte for byte, or wrong. Offsets need not
+follow each other: a batch that was lost, and reported then, leaves a gap.
 
-Nothing fills the numbers before the first unit, as it does in other queues. RocketMQ's
-broker enters again, after a crash, what the end of the log has of a deleted topic; once
-that is made again its queue begins in the middle of what the log has.
+Nothing fills the numbers before the first unit, as it does in other queues. After a
+crash RocketMQ's broker enters again the messages of a deleted topic at the end of the
+log. If the topic is made again, its queue begins in the middle of its messages.
 
 docs/facts/store.md 9.1.
 """
@@ -34,15 +34,15 @@ class BatchMatching:
     """
 
     def __init__(
-        self, reader: StoreReader, topic: str, queue_id: int, most_wrong: int
+        self, reader: StoreReader, topic: str, queue_id: int, max_wrong: int
     ) -> None:
         """
-        @param most_wrong: no more of those that are wrong or missing are kept.
+        @param max_wrong: no more of those that are wrong or missing are kept.
         """
         self._files = files = BatchQueueReader(reader, topic, queue_id)
         self.exists = files.exists
         self._lowest = files.lowest
-        self._most_wrong = most_wrong
+        self._max_wrong = max_wrong
         self._at = files.start
         self._end = files.end
         self._blob = b""
@@ -69,7 +69,7 @@ class BatchMatching:
     def _pass(self, why: str) -> None:
         """A unit is wrong."""
         position = decode_batch(self._next()).position
-        if position >= self._lowest and len(self.wrong) < self._most_wrong:
+        if position >= self._lowest and len(self.wrong) < self._max_wrong:
             self.wrong.append((self._at, position, why))
         self._at += BATCH_SIZE
 
@@ -79,13 +79,13 @@ class BatchMatching:
         @param unit: what its unit has to be.
         """
         if unit.base < self._base:
-            # A topic of that name began again: nobody reads what was before.
+            # A topic of that name began again: the earlier batches are not read.
             self._forget()
         self._base = unit.end
         self._meet(unit)
 
     def _forget(self) -> None:
-        """What was before is not missing."""
+        """Earlier batches are not missing."""
         self.unlisted = 0
         self.missing.clear()
 
@@ -101,17 +101,19 @@ class BatchMatching:
             if there.position == unit.position:
                 names = there._fields
                 pairs = zip(names, there, unit, strict=True)
-                said = [
+                differences = [
                     f"{name} {is_}, not {to}" for name, is_, to in pairs if is_ != to
                 ]
-                self._pass(f"it says {', '.join(said) or 'something that is reserved'}")
+                self._pass(
+                    f"it says {', '.join(differences) or 'something that is reserved'}"
+                )
                 return
             if there.position > unit.position:
                 behind = self._next(1)
                 if not behind or decode_batch(behind).position > unit.position:
                     break
             self._pass("no batch of the queue begins there")
-        self.miss(unit.position, unit.base, self._most_wrong)
+        self.miss(unit.position, unit.base, self._max_wrong)
 
     def miss(self, position: int, offset: int, most: int) -> None:
         """A batch has no unit.
@@ -123,7 +125,7 @@ class BatchMatching:
             self.missing.append((position, offset))
 
     def rest(self) -> Iterator[tuple[int, int, str]]:
-        """The walk is over: what is wrong with units; see L{wrong}."""
+        """The wrong units, when the walk is over; see L{wrong}."""
         yield from self.wrong
         while found := self._next():
             position = decode_batch(found).position

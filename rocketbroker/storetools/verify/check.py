@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.storetools.verify.test_check -*-
-"""A whole store checked: its log with its queues, then its index."""
+"""A check of a whole store: its log with its queues, then its index."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import final
 from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.storetools.verify.index import IndexVerification
 from rocketbroker.storetools.verify.log import Verification
-from rocketbroker.storetools.verify.report import Remark, Tell
+from rocketbroker.storetools.verify.report import Remark, Report
 
 
 @final
@@ -24,29 +24,29 @@ class Check:
         self,
         reader: StoreReader,
         sizes: tuple[int, int],
-        tell: Tell,
+        report: Report,
         progress: Callable[[int], None],
         has_index: bool = True,
     ) -> None:
         """
         @param sizes: the settings maxHashSlotNum and maxIndexNum.
-        @param tell: is given each fault when it is found.
+        @param report: is given each fault when it is found.
         @param progress: is given the bytes of log and index read so far, again and
             again.
         @param has_index: whether there should be an index, if there once was.
         """
         self._is_empty = not reader.log.paths
-        self.log = Verification(reader, tell, progress)
+        self.log = Verification(reader, report, progress)
         self.index = IndexVerification(
             reader,
             *sizes,
-            tell,
+            report,
             lambda done: progress(self.log.done + done),
             not has_index,
         )
 
     def expected_bytes(self) -> int:
-        """About how much there is to read of both, for the time left."""
+        """The approximate number of bytes to read of both, for the time left."""
         if self._is_empty:
             return 0
         return self.log.expected_bytes() + self.index.expected_bytes()
@@ -55,16 +55,16 @@ class Check:
         """Check everything."""
         self.log.run()
         if not self._is_empty:
-            # To nothing else would its entries lead.
+            # Without a log the index leads to nothing.
             self.index.run()
-        self.log.tell_unread()
+        self.log.report_unread()
 
     @property
     def remarks(self) -> list[Remark]:
-        """What may be wrong, and may be not."""
+        """Findings that are no faults."""
         return self.log.remarks + self.index.remarks
 
     @property
     def faults(self) -> int:
-        """How many were told."""
+        """The number of reported faults."""
         return self.log.faults + self.index.faults

@@ -1,9 +1,9 @@
 # -*- test-case-name: tests.storetools.verify.test_files -*-
-"""The files of a store by themselves: which are missing, or have another length, and
-which queues have lost their directory.
+"""A check of the files of a store: missing ones, wrong lengths, and queues that have
+lost their directory.
 
-Of some the names of the others tell; of others the last entries of the queues, or what
-was written down at the last clean stop
+A missing file shows in the names of the others, in the last entries of the queues, or
+in the file written at the last clean stop
 (L{rocketbroker.store.recovery.clean_shutdown}), unless another broker has appended to
 the log since. A queue without a directory is lost if it had messages at that stop; else
 its topic was deleted.
@@ -11,10 +11,10 @@ its topic was deleted.
 In a store in use, or after a crash, the last file of the log may be short, and the
 queues may be anything: the next start deals with that.
 
-That the first files of the log were lost, and not removed by age, only queues tell.
+Only queues show whether the first files of the log were lost, and not removed by age.
 Retention removes files of the log, and then those of queues that lead nowhere else. So
-a whole file of a queue that leads only to what is gone tells of a loss. Where no queue
-has as much as one whole file before the log, nothing tells: the two look alike.
+a whole file of a queue that leads only to removed positions means a loss. If no queue
+has one whole file before the log, the two cannot be distinguished.
 
 docs/facts/store.md 2, 7, 15 and 17.
 """
@@ -45,7 +45,7 @@ from rocketbroker.store.recovery.clean_shutdown import NAME as ENDS
 from rocketbroker.store.recovery.clean_shutdown import CleanShutdown
 from rocketbroker.storetools.verify.lookup import queues_in
 from rocketbroker.storetools.verify.queues import SHARED_PREFIX
-from rocketbroker.storetools.verify.report import Fault, Remark, Tell
+from rocketbroker.storetools.verify.report import Fault, Remark, Report
 
 #: The directories of queues, and what the bytes in their files come in.
 QUEUES: Final = (("consumequeue", SIZE), (BATCHES, BATCH_SIZE), (EXTENSIONS, 1))
@@ -53,26 +53,26 @@ QUEUES: Final = (("consumequeue", SIZE), (BATCHES, BATCH_SIZE), (EXTENSIONS, 1))
 
 @final
 class FileVerification:
-    """One look at them."""
+    """One check of the files."""
 
     def __init__(
         self,
         reader: StoreReader,
-        tell: Tell,
+        report: Report,
         remark: Callable[[Remark], None],
     ) -> None:
         """
-        @param tell: is given each fault when it is found.
-        @param remark: is given what may be wrong, and may be not.
+        @param report: is given each fault when it is found.
+        @param remark: is given each finding that is no fault.
         """
         self._reader = reader
-        self._tell = tell
+        self._report = report
         self._remark = remark
         self._ends = CleanShutdown(reader.files, reader.root)
         self._good_end = 0
 
     def before(self) -> None:
-        """The walk is to begin: tell what is wrong with names and lengths."""
+        """Report wrong names and lengths; before the walk."""
         self._log()
         self._small(CHECKPOINT)
         if self._reader.is_clean:
@@ -86,7 +86,7 @@ class FileVerification:
             if self._reader.files.exists(path):
                 self._reader.files.read(path)
         except StoreError as error:
-            self._tell(Fault("unreadable", path, 0, str(error)))
+            self._report(Fault("unreadable", path, 0, str(error)))
 
     def _log(self) -> None:
         log = self._reader.log
@@ -95,20 +95,20 @@ class FileVerification:
             text = f"its files are made for {log.size} bytes each; by the settings, "
             text += f"mappedFileSizeCommitLog, a broker takes only such of {log.given}"
             folder = log.folder
-            self._tell(Fault("file", folder, self._reader.lowest, text))
+            self._report(Fault("file", folder, self._reader.lowest, text))
         for odd in log.odd:
             is_short = odd.length < log.size
             if odd.start == last and is_short and not self._reader.is_clean:
                 continue
             position = odd.start + min(odd.length, log.size)
             text = f"it has {odd.length} bytes and should have {log.size}"
-            self._tell(Fault("file", odd.path, position, text))
+            self._report(Fault("file", odd.path, position, text))
         for odd in log.astray:
             text = f"no file of {log.size} bytes begins at position {odd.start}"
-            self._tell(Fault("file", odd.path, odd.start, text))
+            self._report(Fault("file", odd.path, odd.start, text))
         for start, end, path in log.gaps():
             text = f"the log is missing from here to position {end}"
-            self._tell(Fault("file", path, start, text))
+            self._report(Fault("file", path, start, text))
 
     def _rows(self, kind: str, unit: int) -> None:
         """The files of all queues of a kind."""
@@ -133,16 +133,16 @@ class FileVerification:
             if length != size and (length or start != last):
                 text = f"it has {length} bytes, and others of the queues have {size}"
                 position = start + min(length, size)
-                self._tell(Fault("file", path, position, text, queue=queue))
+                self._report(Fault("file", path, position, text, queue=queue))
         for before, behind in itertools.pairwise(sorted(row.lengths)):
             end = before + (row.size or size)
             if end < behind:
                 path = os.path.join(folder, segment_name(end))
                 text = f"the queue is missing from here to its byte {behind}"
-                self._tell(Fault("file", path, end, text, queue=queue))
+                self._report(Fault("file", path, end, text, queue=queue))
 
     def after(self, good_end: int, reached: int) -> None:
-        """The walk is over: tell what is missing before and behind what is there.
+        """Report files that are missing at both ends of the log; after the walk.
 
         @param good_end: behind the last record that could be read.
         @param reached: behind all that is more than zeros.
@@ -157,7 +157,7 @@ class FileVerification:
             ends.load()
         except StoreError as error:
             path = os.path.join(reader.root, ENDS)
-            self._tell(Fault("unreadable", path, 0, str(error)))
+            self._report(Fault("unreadable", path, 0, str(error)))
         folder = reader.log.folder
         if good_end > ends.published:
             self._by_queues(folder)
@@ -173,21 +173,21 @@ class FileVerification:
                 if segment.start <= reached < segment.end:
                     path = segment.path
             if path in short:
-                # That says it.
+                # That was reported before.
                 return
-            self._tell(Fault("file", path, reached, text))
+            self._report(Fault("file", path, reached, text))
 
     def _once(self) -> None:
         """There is no file of the log: see whether there ever was one."""
         reader = self._reader
         checkpoint = Checkpoint(reader.files, reader.root)
         with contextlib.suppress(StoreError):
-            # That it cannot be read was told before.
+            # An unreadable one was reported before.
             checkpoint.load()
         if checkpoint.physic_ms > 0:
             text = "the log and the queues have no files; by the checkpoint they had "
-            text += f"messages until {checkpoint.physic_ms}: somebody has removed them "
-            text += "all, or they are lost"
+            text += f"messages until {checkpoint.physic_ms}: they were all removed, "
+            text += "or are lost"
             self._remark(Remark(reader.log.folder, 0, text))
 
     def _begin(self, folder: str, first: int) -> None:
@@ -197,7 +197,7 @@ class FileVerification:
         text = "the log began here when the store was stopped; now its files begin at "
         text += str(reader.lowest)
         if is_begin_lost(raw_queues(reader.files, reader.root), first, reader.lowest):
-            self._tell(Fault("file", path, first, text))
+            self._report(Fault("file", path, first, text))
             return
         text += "; another broker has removed some by age, or they are lost"
         self._remark(Remark(path, first, text))
@@ -208,18 +208,18 @@ class FileVerification:
         reader = self._reader
         end = reader.log.segments[-1].end if reader.segments else 0
         limit = end + MAX_MISSING_BEHIND * reader.log.size
-        said = []
+        ends = []
         for topic in reader.topics():
             for queue_id in reader.queues(topic):
                 behind = reader.max_offset(topic, queue_id)
                 first = max(behind - 2, reader.min_offset(topic, queue_id))
                 for position, size, _ in reader.entries(topic, queue_id, first)[:2]:
                     if end <= position < limit:
-                        said.append(position + size)
-        if len(said) > 1:
+                        ends.append(position + size)
+        if len(ends) > 1:
             path = os.path.join(folder, segment_name(end))
-            text = f"the log ends here; entries of the queues lead up to {max(said)}"
-            self._tell(Fault("file", path, end, text))
+            text = f"the log ends here; entries of the queues lead up to {max(ends)}"
+            self._report(Fault("file", path, end, text))
 
     def is_lost(self, topic: str, queue_id: int) -> bool:
         """Whether a queue without a directory had messages when the store was stopped;

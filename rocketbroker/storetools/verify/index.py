@@ -1,20 +1,20 @@
 # -*- test-case-name: tests.storetools.verify.test_index -*-
-"""The files of the index checked: their headers, their chains, and of some entries
-whether their record has a key with that hash.
+"""A check of the index files: headers, chains, and of some entries the keys of their
+records.
 
 The chains are checked whole, by entering all hashes once more: each entry must name the
 one that was in its slot before it, and in the end each slot must hold its last one.
 Positions must not go down. Of the records behind the entries only L{SAMPLE} for each
 file are read: reading all would cost many times what the rest does.
 
-How many slots a file has does not stand in it, and is told by the settings.
+The number of slots is not in the file; it is taken from the settings.
 
-A file that is missing is told where the next one begins behind records with keys, or
-where the last one is full and such follow; that all are, the checkpoint tells, if there
-was a full one. RocketMQ's broker leaves an index like that behind: when it starts after
-a crash it drops the file that it was writing, and enters again only what its recovery
-walks through; no query finds the rest any more. If that file was the first one, nothing
-tells: the index may as well have been turned on later. That is a remark.
+A missing file is reported if the next one begins behind records with keys, or if the
+last one is full and such records follow. If all files are missing the checkpoint shows
+it, if there was a full one. RocketMQ's broker leaves an index like that behind: when
+it starts after a crash it drops the file that it was writing, and enters again only
+what its recovery walks through; no query finds the rest any more. If that file was the
+first one, this is only a remark: the index may as well have been turned on later.
 
 docs/facts/store.md 12, 15.1 and 15.4.
 """
@@ -49,7 +49,7 @@ from rocketbroker.store.index.file import (
 from rocketbroker.store.index.keys import codes_of_one
 from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.storetools.verify.queues import MAX_RECORD
-from rocketbroker.storetools.verify.report import Fault, Remark, Tell
+from rocketbroker.storetools.verify.report import Fault, Remark, Report
 
 #: So many entries of each file are followed to their records.
 SAMPLE: Final = 1000
@@ -62,8 +62,8 @@ _SHORTER: Final = "the file became shorter while it was read"
 #: So many records without keys are passed over where a file may be missing.
 MAX_LOOKED_AT: Final = 10_000
 
-#: So many faults of one file are told; more only come of one that is lost as a whole.
-MAX_TOLD: Final = 20
+#: So many faults of one file are reported; a file with more is lost as a whole.
+MAX_REPORTED: Final = 20
 
 
 @final
@@ -72,8 +72,8 @@ class IndexVerification:
 
     @ivar entries: how many entries were checked.
     @ivar done: how many bytes were read.
-    @ivar faults: how many were told.
-    @ivar remarks: what may be wrong, and may be not; when the walk is over.
+    @ivar faults: how many were reported.
+    @ivar remarks: findings that are no faults; when the walk is over.
     @ivar unknown: the files whose size fits no settings, and were not looked at.
     """
 
@@ -82,14 +82,14 @@ class IndexVerification:
         reader: StoreReader,
         slots: int,
         numbers: int,
-        tell: Tell,
+        report: Report,
         progress: Callable[[int], None],
         is_off: bool = False,
     ) -> None:
         """
         @param slots: the setting maxHashSlotNum.
         @param numbers: the setting maxIndexNum.
-        @param tell: is given each fault when it is found.
+        @param report: is given each fault when it is found.
         @param progress: is given the bytes read so far, after each piece.
         @param is_off: whether the settings say that there is none.
         """
@@ -99,7 +99,7 @@ class IndexVerification:
         self._slots = slots
         self._numbers = numbers
         self._begin = HEADER.size + slots * SLOT.size
-        self._tell_fault = tell
+        self._report_fault = report
         self._is_off = is_off
         self._progress = progress
         self.entries = 0
@@ -111,7 +111,7 @@ class IndexVerification:
         self._spans: list[tuple[str, int, int, bool]] = []
 
     def expected_bytes(self) -> int:
-        """How much there is to read, for the time left."""
+        """The number of bytes to read, for the time left."""
         total = 0
         for path in self._paths():
             try:
@@ -129,11 +129,11 @@ class IndexVerification:
             try:
                 file = self._files.open_readonly(path)
             except StoreError as error:
-                self._tell("unreadable", path, 0, str(error))
+                self._report("unreadable", path, 0, str(error))
                 continue
             try:
                 for position, text in self._file(path, file):
-                    self._tell("index", path, position, text)
+                    self._report("index", path, position, text)
             finally:
                 file.close()
 
@@ -151,7 +151,7 @@ class IndexVerification:
             checkpoint.load()
             is_empty = not self._files.list(folder)
             if checkpoint.index_ms > 0 and is_empty and not self._is_off:
-                self._tell("index", folder, 0, "there was an index; it has no file")
+                self._report("index", folder, 0, "there was an index; it has no file")
             return
         pairs = itertools.pairwise(self._spans)
         gaps = [(path, end, begin) for (path, _, end, _), (_, begin, _, _) in pairs]
@@ -165,7 +165,7 @@ class IndexVerification:
                 text += f"from position {position} "
                 text += "on" if begin == reader.log_end() else f"to {begin}"
                 text += "; a repair makes the index again from the log"
-                self._tell("index", path, 0, text)
+                self._report("index", path, 0, text)
         path, begin, _, _ = self._spans[0]
         if not self._is_off:
             self._first(path, begin)
@@ -213,9 +213,9 @@ class IndexVerification:
             position += found.size
         return -1
 
-    def _tell(self, kind: str, path: str, position: int, text: str) -> None:
+    def _report(self, kind: str, path: str, position: int, text: str) -> None:
         self.faults += 1
-        self._tell_fault(Fault(kind, path, position, text))
+        self._report_fault(Fault(kind, path, position, text))
 
     def _paths(self) -> list[str]:
         """The files that can be checked."""
@@ -235,13 +235,13 @@ class IndexVerification:
         return paths
 
     def _count(self, file: IFile) -> int:
-        """How many entries a file has, if it can have so many; otherwise 0."""
+        """The number of entries of a file; 0 if it cannot have so many."""
         head = file.pread(HEADER.size, 0)
         count = HEADER.unpack(head)[5] if len(head) == HEADER.size else 0
         return count - 1 if 0 < count <= self._numbers else 0
 
     def _file(self, path: str, file: IFile) -> Iterator[tuple[int, str]]:
-        """What is wrong with a file: where in it, and what."""
+        """The faults of a file: position and text."""
         head = file.pread(HEADER.size, 0)
         if len(head) < HEADER.size:
             yield 0, _SHORTER
@@ -254,8 +254,8 @@ class IndexVerification:
         if not 0 <= begin_position <= end_position:
             yield 16, f"it goes from position {begin_position} to {end_position}"
         slots = array("i", bytes(4 * self._slots))
-        for told, fault in enumerate(self._chains(file, count, slots)):
-            if told == MAX_TOLD:
+        for reported, fault in enumerate(self._chains(file, count, slots)):
+            if reported == MAX_REPORTED:
                 yield fault[0], "more entries are wrong"
                 return
             yield fault
@@ -280,7 +280,7 @@ class IndexVerification:
                 return
             for each in _negative(data):
                 text = "its hash or its time is negative"
-                yield self._told(first + each, text)
+                yield self._fault(first + each, text)
             codes, positions, befores = columns(data)
             numbers = range(first, first + some)
             # This is nearly all that the check of an index costs.
@@ -293,14 +293,14 @@ class IndexVerification:
                         text = f"it names entry {before} before it, not {slots[slot]}"
                     else:
                         text = f"its position {position} is before the last one's"
-                    yield self._told(number, text)
+                    yield self._fault(number, text)
                 slots[slot] = number
                 last = position
             for number in range(-(-first // sample) * sample, first + some, sample):
                 at = number - first
                 why = self._why(codes[at], positions[at])
                 if why:
-                    yield self._told(number, why)
+                    yield self._fault(number, why)
             self.entries += some
             self._read(some * size)
 
@@ -308,14 +308,14 @@ class IndexVerification:
         self.done += more
         self._progress(self.done)
 
-    def _told(self, number: int, why: str) -> tuple[int, str]:
-        """Where an entry stands, and what is wrong with it."""
+    def _fault(self, number: int, why: str) -> tuple[int, str]:
+        """The fault of an entry: its position and the text."""
         at = self._begin + number * INDEX_ENTRY.size
         return at, f"entry {number}: {why}"
 
     def _why(self, code: int, position: int) -> str:
-        """What is wrong with where an entry leads; empty if nothing is, or its record
-        is not in the log any more."""
+        """The fault of an entry's position; empty if there is none, or its record is
+        not in the log any more."""
         for segment in self._reader.segments:
             if segment.start <= position < segment.end:
                 break
@@ -326,7 +326,7 @@ class IndexVerification:
         head = segment.file.pread(4, at)
         size = min(max(8, int.from_bytes(head, "big")), segment.end - position)
         if self._reader.unread(position, size):
-            # That is told by itself.
+            # That is reported by itself.
             return ""
         try:
             found = parse(segment.file.pread(size, at), 0, position, False)
@@ -344,7 +344,7 @@ class IndexVerification:
         if there == slots:
             return []
         pairs = enumerate(zip(there, slots, strict=True))
-        return [slot for slot, (is_, should) in pairs if is_ != should][:MAX_TOLD]
+        return [slot for slot, (is_, should) in pairs if is_ != should][:MAX_REPORTED]
 
 
 def _negative(entries: bytes) -> list[int]:

@@ -1,12 +1,12 @@
 # -*- test-case-name: tests.storetools.verify.test_log -*-
-"""Every record and every queue entry of a store checked, and each fault told.
+"""A check of every record and every queue entry of a store; each fault is reported.
 
 The log is read in large pieces from its first byte to its end. Of each record: magic,
 size, lengths, the position that it says, the CRC of its body, the order of its queue
 offset, and the entry that its queue has for it. Behind a record that cannot be
 delimited the walk goes on at the next that says the position where it stands. What
-another process writes in the meantime is no fault: before one is told, its bytes are
-read once more.
+another process writes in the meantime is no fault: before a report the bytes are read
+once more.
 
 A tail that is no record, and records that are not in the queues yet, are faults only in
 a store that was stopped cleanly: after a crash the next start deals with them.
@@ -38,7 +38,7 @@ from rocketbroker.store.file_names import position_of_name
 from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.storetools.verify.files import FileVerification
 from rocketbroker.storetools.verify.queues import MAX_RECORD, QueueVerification
-from rocketbroker.storetools.verify.report import Fault, Remark, Tell
+from rocketbroker.storetools.verify.report import Fault, Remark, Report
 
 #: How much of the log is read at once: the calls cost nothing then, and it still fits
 #: the processor's cache in part.
@@ -64,20 +64,20 @@ MAX_EXACT: Final = 31
 
 
 def _body_of(record: bytes) -> tuple[int, int]:
-    """Where the body of a record begins in it, and how long it is."""
+    """The start of the body in a record, and its length."""
     flags = int.from_bytes(record[36:40], "big")
     body = 88 + 12 * (flags & HOST_MASK).bit_count()
     return body, int.from_bytes(record[body - 4 : body], "big")
 
 
 def is_filler(head: bytes) -> bool:
-    """Whether the magic number of a filler stands there, in any case."""
+    """Whether the magic number of a filler stands there, whatever its length."""
     return int.from_bytes(head[4:8], "big", signed=True) == MAGIC_BLANK
 
 
 def _filler_size(data: bytes, at: int) -> int:
-    """How long a filler says to be. RocketMQ ends its log before one that says
-    more than is left in its file."""
+    """The length in the head of a filler. RocketMQ ends its log before one that is
+    longer than the rest of its file."""
     return int.from_bytes(data[at : at + 4], "big")
 
 
@@ -95,8 +95,8 @@ class Verification:
 
     @ivar records: how many records were seen.
     @ivar done: how many bytes of the log were walked.
-    @ivar faults: how many were told.
-    @ivar remarks: what may be wrong, and may be not; when the walk is over.
+    @ivar faults: how many were reported.
+    @ivar remarks: findings that are no faults; when the walk is over.
     @ivar unfilled: from where to where nothing was written at the ends of files, and
         nothing says so, but that is only a remark.
     @ivar queues: the same of their queues.
@@ -107,23 +107,23 @@ class Verification:
     def __init__(
         self,
         reader: StoreReader,
-        tell: Tell,
+        report: Report,
         progress: Callable[[int], None],
     ) -> None:
         """
-        @param tell: is given each fault when it is found.
+        @param report: is given each fault when it is found.
         @param progress: is given the bytes walked so far, after each piece.
         """
         self._reader = reader
-        self._tell_fault = tell
+        self._report_fault = report
         self._progress = progress
         self.remarks: list[Remark] = []
         self._ended_early: list[Fault] = []
         self.unfilled: set[tuple[int, int]] = set()
         self._has_lost = False
         remark = self.remarks.append
-        self._names = FileVerification(reader, self._tell, remark)
-        self.queues = QueueVerification(reader, self._tell, self._names.is_lost)
+        self._names = FileVerification(reader, self._report, remark)
+        self.queues = QueueVerification(reader, self._report, self._names.is_lost)
         self._good_end = 0
         self._reached = 0
         self.records = 0
@@ -133,7 +133,7 @@ class Verification:
         self.tail_position = 0
 
     def expected_bytes(self) -> int:
-        """About how much there is to walk, for the time left."""
+        """The approximate number of bytes to walk, for the time left."""
         reader = self._reader
         start = reader.segments[0].start if reader.segments else 0
         end = start
@@ -146,10 +146,10 @@ class Verification:
         return min(end, reader.log_end()) - start
 
     def run(self) -> None:
-        """Check everything; of a store whose log is lost nothing but that is told."""
+        """Check everything. Of a store whose log is lost only that is reported."""
         if self._reader.loss:
             where = self._reader.log.folder
-            self._tell(Fault("file", where, 0, self._reader.loss))
+            self._report(Fault("file", where, 0, self._reader.loss))
             return
         self._names.before()
         self.queues.open()
@@ -167,23 +167,23 @@ class Verification:
             self._segment(segment, min(segment.end, end), is_last)
         self._names.after(self._good_end, self._reached)
         self.queues.rest(end)
-        self._tell_ended_early()
-        self.tell_unread()
+        self._report_ended_early()
+        self.report_unread()
 
-    def tell_unread(self) -> None:
-        """Tell what the disk has refused to read since this was called."""
+    def report_unread(self) -> None:
+        """Report the bytes that the disk has refused to read since the last call."""
         root = self._reader.root
         for each in self._reader.files.taken():
             start = max(position_of_name(os.path.basename(each.path)), 0)
             queue = queue_of(os.path.relpath(each.path, root))
             text = f"{each.end - each.start} bytes cannot be read: {each.why}"
             where = "unreadable", each.path, start + each.start, text
-            self._tell(Fault(*where, queue=queue))
+            self._report(Fault(*where, queue=queue))
 
-    def _tell(self, fault: Fault) -> None:
+    def _report(self, fault: Fault) -> None:
         self.faults += 1
         self._has_lost = self._has_lost or fault.kind in ("entry", "order", "missing")
-        self._tell_fault(fault)
+        self._report_fault(fault)
 
     # The log.
 
@@ -195,7 +195,7 @@ class Verification:
             data = segment.file.pread(size, position - segment.start)
             if not data:
                 text = "the file became shorter while it was read"
-                self._tell(Fault("file", segment.path, position, text))
+                self._report(Fault("file", segment.path, position, text))
                 return
             wanted = PIECE
             before = position
@@ -218,7 +218,7 @@ class Verification:
                 self._reached = stop
                 position = self._broken(segment, broken, stop, is_last)
                 self.done += position - broken
-            self.tell_unread()
+            self.report_unread()
             self._progress(self.done)
 
     def _piece(self, data: bytes, start: int, segment: Segment) -> tuple[int, bool]:
@@ -272,7 +272,7 @@ class Verification:
             f"message {offset} of {queue}: its own CRC is another, its body's is right"
         )
         span = position, position + size
-        self._tell(Fault("crc", segment.path, position, text, offsets=span))
+        self._report(Fault("crc", segment.path, position, text, offsets=span))
 
     def _read(self, segment: Segment, position: int, stop: int) -> bytes:
         """The bytes of a record, as they are now."""
@@ -283,15 +283,15 @@ class Verification:
         )
 
     def _why(self, segment: Segment, position: int, stop: int) -> str:
-        """What is wrong with a record, as it is now; empty if nothing is."""
+        """The fault of a record, as it is now; empty if there is none."""
         data = self._read(segment, position, stop)
         if why := self._reader.unread(position, len(data)):
             return why
         try:
             found = parse(data, 0, position, True)
         except Blank:
-            said, left = _filler_size(data, 0), segment.end - position
-            return f"the filler there says {said} bytes, not {left}" * (said != left)
+            size, left = _filler_size(data, 0), segment.end - position
+            return f"the filler there says {size} bytes, not {left}" * (size != left)
         except Broken as error:
             return str(error)
         return "" if numbers_are_numbers(found.topic, found.properties) else NO_NUMBER
@@ -314,7 +314,7 @@ class Verification:
             )
             text += f"({length} bytes)"
             region = position, position + found.size
-            self._tell(Fault("body", segment.path, position + body, text, region))
+            self._report(Fault("body", segment.path, position + body, text, region))
             self.records += 1
             self.queues.record(found)
             return position + found.size
@@ -324,14 +324,13 @@ class Verification:
                 lost = after - position
                 text = f"{why}; {lost} bytes up to the next record are lost"
                 region = position, after
-                self._tell(Fault("record", segment.path, position, text, region))
+                self._report(Fault("record", segment.path, position, text, region))
                 return after
             return position
         return self._end(segment, position, stop, is_last, is_zero, why)
 
     def _all_but_body(self, data: bytes, position: int) -> RecordHead | None:
-        """What a record says in all but its body; None if something of that is
-        damaged."""
+        """The head of a record of which only the body is damaged; None if more is."""
         try:
             found = parse(data, 0, position, False)
         except (Broken, Blank):
@@ -372,7 +371,7 @@ class Verification:
         if why == NOTHING and is_zero and self._goes_on(segment, position, stop):
             self._ended_early.append(fault)
         else:
-            self._tell(fault)
+            self._report(fault)
         return stop
 
     def _goes_on(self, segment: Segment, position: int, stop: int) -> bool:
@@ -386,11 +385,12 @@ class Verification:
             and not self._reader.unread(position, stop - position)
         )
 
-    def _tell_ended_early(self) -> None:
-        """Tell of files that end without a filler before others. So does one that was
-        the last, and away when a broker went on behind it. If nothing is missing in
-        the queues it hides nothing from us; but RocketMQ's broker removes what follows
-        where it looks through such a file, after a crash or in one of the last."""
+    def _report_ended_early(self) -> None:
+        """Report files that end without a filler before others. A file ends so if it
+        was the last one, and away when a broker went on behind it. If nothing is
+        missing in the queues it hides nothing from us; but RocketMQ's broker removes
+        what follows where it looks through such a file, after a crash or in one of the
+        last."""
         reader = self._reader
         is_stopped = reader.is_clean or reader.is_live
         for fault in self._ended_early:
@@ -404,10 +404,11 @@ class Verification:
                 continue
             if not self._has_lost:
                 fault.text = f"{text}, but RocketMQ's broker would end the log here"
-            self._tell(fault)
+            self._report(fault)
 
     def _search(self, segment: Segment, broken: int, stop: int) -> tuple[int, bool]:
-        """Where the next record stands, and whether all before it are zeros."""
+        """The position of the next record, and whether all bytes before it are
+        zeros."""
         position = broken
         is_zero = True
         zeros = bytes(PIECE)

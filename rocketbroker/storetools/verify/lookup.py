@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.storetools.repair.test_run -*-
-"""Where things are in a directory that is opened for reading."""
+"""Positions, entries and files looked up in a directory opened for reading."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ def queues_in(files: IFiles, folder: str) -> set[tuple[str, int]]:
     }
 
 
-def file_size_in(files: IFiles, folder: str, said: int, unit: int) -> int:
+def file_size_in(files: IFiles, folder: str, setting: int, unit: int) -> int:
     """The length of the files in a directory of queues: that of most of them, as some
     may be damaged.
 
-    @param said: what the settings say, which counts if as many have that length.
-    @param unit: what their bytes come in.
+    @param setting: the length in the settings, which counts if as many files have it.
+    @param unit: the size of an entry in them.
     @return: that of the settings if there are no files.
     """
-    votes = Counter({said: 0})
+    votes = Counter({setting: 0})
     for topic, queue_id in queues_in(files, folder):
         queue = os.path.join(folder, topic, str(queue_id))
         for name in files.list(queue):
@@ -47,7 +47,7 @@ def file_size_in(files: IFiles, folder: str, said: int, unit: int) -> int:
             if position_of_name(name) >= 0 and not files.is_dir(path):
                 size = files.size(path)
                 votes[size] += size > 0 and size % unit == 0
-    return max(votes, key=lambda size: (votes[size], size == said, size))
+    return max(votes, key=lambda size: (votes[size], size == setting, size))
 
 
 def segment_at(reader: StoreReader, position: int) -> Segment:
@@ -58,7 +58,7 @@ def segment_at(reader: StoreReader, position: int) -> Segment:
 
 
 def written_from(reader: StoreReader, position: int) -> int:
-    """How many bytes from a position on are more than zeros, in its segment."""
+    """The number of bytes from a position to the last non-zero byte of its segment."""
     segment = segment_at(reader, position)
     at = position
     last = position
@@ -99,8 +99,8 @@ def entries_between(
 def entries_behind(
     reader: StoreReader, topic: str, queue_id: int, start: int, end: int
 ) -> Iterator[tuple[int, int, int]]:
-    """The same of the entries behind the last one that can be read: those of records
-    whose heads are damaged, if no good record of the queue follows."""
+    """L{entries_between} for the entries behind the last one that leads to a record:
+    those of records whose heads are damaged, if no good record of the queue follows."""
     offset = reader.whole_end(topic, queue_id)
     row = reader.row("consumequeue", topic, queue_id, SIZE)
     while True:

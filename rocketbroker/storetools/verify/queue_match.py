@@ -1,10 +1,10 @@
 # -*- test-case-name: tests.storetools.verify.test_log -*-
-"""The entries of one queue against the records that say they belong to it.
+"""A check of one queue: its entries against the records of the log.
 
 The log is walked once, and each record meets its entry in passing: both come in the
-order of their offsets. What does not fit at once is kept aside and looked at when the
-walk is over, because a record may be missing, an entry wrong, or the topic deleted and
-made again, and only the whole tells which.
+order of their offsets. Entries that do not fit at once are kept aside until the end of
+the walk, because a record may be missing, an entry wrong, or the topic deleted and made
+again, and only the whole queue shows which.
 
 The tag code of an entry is the hash of the tags, or with delayed messages the time of
 delivery, which has to be behind the store time; how far is a setting. Or it is the
@@ -34,13 +34,13 @@ Entry: TypeAlias = tuple[int, int, int]
 #: is lost as a whole, where the first ones say enough.
 MAX_ASIDE: Final = 20_000
 
-#: What is added to a position to make it an address.
+#: The number that makes a position an address when added.
 _ZERO = -(1 << 63)
 
 
 @final
 class TagCodes:
-    """Those of one queue.
+    """The tag codes of one queue.
 
     @ivar are_plain: whether they are what stands in the records.
     """
@@ -53,9 +53,9 @@ class TagCodes:
         self.are_plain = self._units is None and not self._is_delayed
 
     def wrong(self, code: int, expected: int, store_ms: int) -> tuple[str, int, str]:
-        """What is wrong with a code.
+        """The fault of a tag code.
 
-        @param code: what stands in the entry.
+        @param code: the one in the entry.
         @param expected: the hash of the record's tags.
         @param store_ms: the record's store time.
         @return: what, in words, empty if nothing is; then where: the position in the
@@ -104,7 +104,7 @@ class Matching:
     @ivar next: the offset of the entry that no record has met yet.
     @ivar unlisted: how many records have no entry.
     @ivar missing: positions and offsets of the first of them.
-    @ivar codes: tells wrong tag codes from right ones.
+    @ivar codes: checks tag codes.
     @ivar wrong: wrong tag codes: the offset, what, and where in the extension.
     @ivar dropped: how many entries were not kept aside because there were too many.
     """
@@ -214,7 +214,7 @@ class Matching:
             if passed == offset and found[:2] == entry[:2]:
                 why = self.codes.wrong(found[2], entry[2], store_ms)
                 if why[0]:
-                    self._tell_code(offset, why)
+                    self._report_code(offset, why)
                 return True
             self._keep(passed, found)
         return self._lowest <= offset < self.end
@@ -268,7 +268,7 @@ class Matching:
                 break
         return self.next < self.end
 
-    def _tell_code(self, offset: int, why: tuple[str, int, str]) -> None:
+    def _report_code(self, offset: int, why: tuple[str, int, str]) -> None:
         if len(self.wrong) < MAX_ASIDE:
             self.wrong.append((offset, *why))
         else:

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.storetools.verify.test_log -*-
-"""The queues of a store against its log, while that is walked.
+"""A check of the queues of a store against its log, during the walk.
 
 Ordinary records come many at once (L{rocketbroker.store.commitlog.ordinary}): what
 their entries have to be is compared with what stands in the queue by one comparison of
@@ -27,7 +27,7 @@ from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.storetools.verify.batch_match import BatchMatching
 from rocketbroker.storetools.verify.lookup import segment_at
 from rocketbroker.storetools.verify.queue_match import Entry, Matching, TagCodes
-from rocketbroker.storetools.verify.report import Fault, Tell
+from rocketbroker.storetools.verify.report import Fault, Report
 
 #: Queues whose entries point to records of other topics.
 SHARED_PREFIX: Final = "%LMQ%"
@@ -36,9 +36,9 @@ SHARED_PREFIX: Final = "%LMQ%"
 #: configured is below it.
 MAX_RECORD: Final = 64 << 20
 
-#: So many records of one queue that have no entry are told one by one, and so many
+#: So many records of one queue that have no entry are reported singly, and so many
 #: units of a batch queue that are wrong.
-MAX_TOLD: Final = 20_000
+MAX_REPORTED: Final = 20_000
 
 #: So much is shown of what a record says to be its topic, if none can be called so: it
 #: may be tens of thousands of characters.
@@ -57,16 +57,16 @@ class QueueVerification:
     def __init__(
         self,
         reader: StoreReader,
-        tell: Tell,
+        report: Report,
         is_lost: Callable[[str, int], bool],
     ) -> None:
         """
-        @param tell: is given each fault when it is found.
-        @param is_lost: tells, when the walk is over, whether a queue that has no
-            directory had messages.
+        @param report: is given each fault when it is found.
+        @param is_lost: whether a queue that has no directory had messages; asked when
+            the walk is over.
         """
         self._reader = reader
-        self._tell_fault = tell
+        self._report_fault = report
         self._is_lost = is_lost
         self._queues: dict[tuple[bytes, int], Matching] = {}
         self._batches: dict[tuple[bytes, int], BatchMatching] = {}
@@ -93,7 +93,7 @@ class QueueVerification:
     def _batch_matching(self, topic: bytes, queue_id: int) -> BatchMatching:
         matching = self._batches.get((topic, queue_id))
         if matching is None:
-            matching = BatchMatching(self._reader, _name(topic), queue_id, MAX_TOLD)
+            matching = BatchMatching(self._reader, _name(topic), queue_id, MAX_REPORTED)
             self._batches[topic, queue_id] = matching
         return matching
 
@@ -151,9 +151,9 @@ class QueueVerification:
             if offset > last + 1:
                 text = f"offsets {last + 1} to {offset - 1} have no record"
             offsets = last + 1, offset
-            self._tell_record("order", topic, queue_id, position, text, offsets)
+            self._report_record("order", topic, queue_id, position, text, offsets)
         if offset <= last:
-            # A topic of that name began again; nobody reads what was before.
+            # A topic of that name began again; the earlier messages are not read.
             matching.unlisted = 0
             matching.missing.clear()
         if not matching.exists:
@@ -162,7 +162,7 @@ class QueueVerification:
             return
         entry = position, size, tag_code_of(properties)
         if not matching.meet(offset, entry, store_ms):
-            matching.miss(position, offset, MAX_TOLD)
+            matching.miss(position, offset, MAX_REPORTED)
 
     def _batch(self, found: RecordHead, place: tuple[int, int] | None) -> None:
         """Check one inner batch against its queue, or a message alone in one.
@@ -181,7 +181,7 @@ class QueueVerification:
             self.orphans += 1
             matching.miss(position, place[0], 1)
 
-    def _tell_record(
+    def _report_record(
         self,
         kind: str,
         topic: bytes,
@@ -194,7 +194,7 @@ class QueueVerification:
         path = segment_at(self._reader, position).path
         text = f"{name}/{queue_id}: {text}"
         queue = name, queue_id
-        self._tell_fault(
+        self._report_fault(
             Fault(kind, path, position, text, queue=queue, offsets=offsets)
         )
 
@@ -204,17 +204,17 @@ class QueueVerification:
         @param end: where the walk has ended.
         """
         for (topic, queue_id), matching in self._queues.items():
-            self._tell_missing(topic, queue_id, matching)
+            self._report_missing(topic, queue_id, matching)
             self._rest_of_queue(_name(topic), queue_id, matching, end)
         for (topic, queue_id), batches in self._batches.items():
-            self._tell_missing(topic, queue_id, batches)
+            self._report_missing(topic, queue_id, batches)
             for at, position, why in batches.rest():
                 if position >= end and not self._reader.is_clean:
                     # It came after the walk, or the next start removes it.
                     continue
                 text = f"the unit at byte {at} (position {position}): {why}"
                 path, queue = batches.path_of(at), (_name(topic), queue_id)
-                self._tell_fault(Fault("entry", path, at, text, queue=queue))
+                self._report_fault(Fault("entry", path, at, text, queue=queue))
 
     def _rest_of_queue(
         self, topic: str, queue_id: int, matching: Matching, end: int
@@ -223,44 +223,46 @@ class QueueVerification:
             text = f"entry {offset}: {why}"
             if path:
                 queue = topic, queue_id
-                self._tell_fault(Fault("extension", path, position, text, queue=queue))
+                self._report_fault(
+                    Fault("extension", path, position, text, queue=queue)
+                )
             else:
-                self._tell_entry(topic, queue_id, offset, text)
+                self._report_entry(topic, queue_id, offset, text)
         for offset, entry in matching.rest():
             if entry[0] >= end and not self._reader.is_clean:
                 # Its record came after the walk, or the next start removes it.
                 continue
             if self._reader.unread_entry(topic, queue_id, offset):
-                # That is told by itself.
+                # That is reported by itself.
                 continue
             why = self._wrong(topic, queue_id, offset, entry, matching.codes)
             if why:
                 what = f"entry {offset} (position {entry[0]}, size {entry[1]})"
-                self._tell_entry(topic, queue_id, offset, f"{what}: {why}")
+                self._report_entry(topic, queue_id, offset, f"{what}: {why}")
         if matching.dropped:
             text = f"{matching.dropped} more entries fit no record"
-            self._tell_entry(topic, queue_id, matching.first, text)
+            self._report_entry(topic, queue_id, matching.first, text)
 
-    def _tell_missing(
+    def _report_missing(
         self, topic: bytes, queue_id: int, matching: Matching | BatchMatching
     ) -> None:
         """The records that have no entry; after a crash the next start makes them."""
         if not matching.exists:
-            self._tell_directory(topic, queue_id, matching)
+            self._report_directory(topic, queue_id, matching)
             return
         if not self._reader.is_clean:
             self.unlisted += matching.unlisted
             return
         for position, offset in matching.missing:
             text = f"the record of offset {offset} has no entry in the queue"
-            self._tell_record("missing", topic, queue_id, position, text)
+            self._report_record("missing", topic, queue_id, position, text)
         more = matching.unlisted - len(matching.missing)
         if more:
             text = f"{more} more records have no entry in the queue"
             position = matching.missing[-1][0]
-            self._tell_record("missing", topic, queue_id, position, text)
+            self._report_record("missing", topic, queue_id, position, text)
 
-    def _tell_directory(
+    def _report_directory(
         self, topic: bytes, queue_id: int, matching: Matching | BatchMatching
     ) -> None:
         """A queue has no directory."""
@@ -272,20 +274,20 @@ class QueueVerification:
         text += f"records of it, from offset {offset} on"
         if isinstance(matching, BatchMatching) and not self._reader.queues(name):
             self.lost_batches.add(name)
-        self._tell_record("missing", topic, queue_id, position, text)
+        self._report_record("missing", topic, queue_id, position, text)
 
-    def _tell_entry(self, topic: str, queue_id: int, offset: int, text: str) -> None:
+    def _report_entry(self, topic: str, queue_id: int, offset: int, text: str) -> None:
         path = self._reader.queue_path(topic, queue_id, offset)
         queue = topic, queue_id
         offsets = offset, offset + 1
-        self._tell_fault(
+        self._report_fault(
             Fault("entry", path, offset * SIZE, text, queue=queue, offsets=offsets)
         )
 
     def _wrong(
         self, topic: str, queue_id: int, offset: int, entry: Entry, codes: TagCodes
     ) -> str:
-        """What is wrong with an entry; empty if nothing is."""
+        """The fault of an entry; empty if there is none."""
         position, size, code = entry
         try:
             segment = segment_at(self._reader, position)
@@ -295,8 +297,8 @@ class QueueVerification:
                 return ""
             return "the log has no such position"
         at = position - segment.start
-        said = int.from_bytes(segment.file.pread(4, at), "big")
-        data = segment.file.pread(max(LEAST_SIZE, min(said, MAX_RECORD)), at)
+        length = int.from_bytes(segment.file.pread(4, at), "big")
+        data = segment.file.pread(max(LEAST_SIZE, min(length, MAX_RECORD)), at)
         try:
             found = parse(data, 0, position, False)
         except Blank:

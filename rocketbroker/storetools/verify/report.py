@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.storetools.verify.test_log -*-
-"""What a check of a store finds."""
+"""Faults and remarks: the findings of a check."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeAlias, final
 
 @final
 class Fault:
-    """Something that is wrong.
+    """A fault in a store.
 
     @ivar kind: C{body}, C{record}, C{crc} (of a whole record), C{entry} (of a queue, or
         a unit of a batch queue), C{extension}, C{order}, C{missing}, C{file}, C{index},
@@ -17,7 +17,7 @@ class Fault:
     @ivar where: the file.
     @ivar position: of the first byte concerned, in the log, the queue or its extension,
         over all files of these; of C{index} in the file.
-    @ivar text: what is wrong, in words.
+    @ivar text: the fault in words.
     @ivar region: of C{body} and C{record}: from where to where the log holds no good
         record; of others (0, 0).
     @ivar queue: of C{entry}, C{extension}, C{order} and C{missing}, and of files of a
@@ -50,12 +50,11 @@ class Fault:
 
 @final
 class Remark:
-    """Something that is as it is for a good reason, or is wrong, and nothing tells
-    which.
+    """A finding that may be right or wrong, and it cannot be known which.
 
     @ivar where: the file.
     @ivar position: in the log, over all its files.
-    @ivar text: what it is, in words.
+    @ivar text: the finding in words.
     """
 
     __slots__ = ("position", "text", "where")
@@ -67,4 +66,4 @@ class Remark:
 
 
 #: Is given each fault when it is found.
-Tell: TypeAlias = Callable[[Fault], None]
+Report: TypeAlias = Callable[[Fault], None]

@@ -61,7 +61,7 @@ def read_all(reader: StoreReader, topic: str, queue_id: int) -> list[bytes]:
     end = reader.max_offset(topic, queue_id)
     found: list[bytes] = []
     while at < end:
-        piece = reader.read(topic, queue_id, at, end, most_bytes=1000)
+        piece = reader.read(topic, queue_id, at, end, max_bytes=1000)
         found += map(body_of, piece.records)
         assert piece.next_offset > at
         at = piece.next_offset

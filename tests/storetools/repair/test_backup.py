@@ -69,7 +69,7 @@ class BadDiskTests(DamagedStore):
         self.assertEqual(len(self.messages(1)), 40)
 
     def test_everyBlock(self) -> None:
-        """A block of the log cannot be read: it is given up, told, and written again;
+        """A block of the log cannot be read: it is discarded, reported and rewritten;
         all messages outside of it are there."""
         for path in (LOG, LAST_LOG):
             for block in range(0, SEGMENT if path == LOG else BLOCK, BLOCK):

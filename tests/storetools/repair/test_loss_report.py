@@ -1,4 +1,4 @@
-"""What a repair says that it gives up, and what it keeps of it."""
+"""The messages that a repair reports as discarded, and their copies."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class LossTests(DamagedStore):
         self.crash()
         repair = self.both()
         lost = ["T/0 offsets 37 to 39", "T/1 offsets 36 to 39"]
-        self.assertEqual(self.rows("given-up"), lost)
+        self.assertEqual(self.rows("discarded"), lost)
         kept = self.disk.read(os.path.join(repair.copies, "before.bin"))
         self.assertIn(entries, kept)
         self.assertIn(ends, kept)
@@ -145,7 +145,7 @@ class BatchLossTests(SynchronousTestCase):
         repair = repair_of(disk, told.append)
         repair.run(False)
         self.assertEqual((repair.left, verified(disk)[1]), (0, []))
-        lost = [each.where for each in told if each.kind == "given-up"]
+        lost = [each.where for each in told if each.kind == "discarded"]
         self.assertIn("B/0 offset 3 to 5", lost)
         self.disk = disk
         self.assertEqual(self.bases(), [0, 6])
@@ -206,4 +206,4 @@ class RoomTests(DamagedStore):
         self.disk.fail("map", 5, times=99)
         self.disk.fail("allocate", 5, times=99)
         error = self.assertRaises(StoreError, self.repair)
-        self.assertIn(f"changed until then is in {ROOT}/repair-", str(error))
+        self.assertIn(f"changed until then are in {ROOT}/repair-", str(error))

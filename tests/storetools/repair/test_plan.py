@@ -47,12 +47,12 @@ class LastRecordTests(DamagedStore):
 
     def test_headAndBody(self) -> None:
         """What cannot be set right keeps its place, without a body; what is behind the
-        last record is kept and given up."""
+        last record is kept and discarded."""
         start = self.ends[0]
         before = self.disk.read(LAST_LOG)
         self.change(LAST_LOG, start, b"\xaa" * 2000)
         repair = self.repair()
-        self.assertEqual(self.kinds(), ["emptied", "given-up", "moved", "start"])
+        self.assertEqual(self.kinds(), ["discarded", "emptied", "moved", "start"])
         self.assertEqual([m.body for m in self.messages()][38:], [b"38" * 600, b""])
         self.assertEqual([m.body for m in self.messages(1)][38:], [b"x" * 300, b""])
         kept = self.disk.read(os.path.join(repair.copies, "before.bin"))
@@ -66,7 +66,7 @@ class LastRecordTests(DamagedStore):
         record = self.disk.read(LAST_LOG)[start:].rstrip(b"\0")
         self.change(LAST_QUEUE, 39 * SIZE, bytes(SIZE))
         repair = self.repair()
-        self.assertIn("given-up", self.kinds())
+        self.assertIn("discarded", self.kinds())
         kept = self.disk.read(os.path.join(repair.copies, "before.bin"))
         self.assertIn(record, kept)
         self.assertEqual(len(self.messages(1)), 39)
@@ -103,12 +103,12 @@ class ForgottenTests(DamagedStore):
 
     def test_noPlace(self) -> None:
         """If it has none, as one that was rolled back, a batch, or one of a topic that
-        cannot be one, it is told as given up, and no message is made of it."""
+        cannot be one, it is reported as discarded, and no message is made of it."""
         for where, data in ((39, b"\x04"), (39, b"\x0c"), (39, b"\x80"), (389, b"/")):
             self.start_over()
             self.forget(LAST_QUEUE, b"xxx", (where, data))
             self.repair()
-            self.assertIn("given-up", self.kinds())
+            self.assertIn("discarded", self.kinds())
             self.assertNotIn("emptied", self.kinds())
             self.assertEqual(len(self.messages(1)), 39)
             self.assertEqual(self.faults(), [])
@@ -153,7 +153,7 @@ class EarlyEndTests(DamagedStore):
     """A file that ends early before another, as one that was away."""
 
     def test_filler(self) -> None:
-        """It is given a filler, and nothing is given up."""
+        """It is given a filler, and nothing is discarded."""
         filler = self.disk.read(LOG).index(b"\xcb\xd4\x31\x94") - 4
         self.change(LOG, filler, bytes(8))
         self.repair()

@@ -27,7 +27,7 @@ from tests.store.stores import ROOT, SEGMENT, Wall, batch, draft, opened
 
 
 class RepairTests(DamagedStore):
-    """What is made good, what is given up, and what is left alone."""
+    """Faults that are repaired, discarded, and left alone."""
 
     def test_good(self) -> None:
         """A good store is not touched."""
@@ -183,7 +183,7 @@ class RepairTests(DamagedStore):
             path = os.path.join(ROOT, "consumequeue", "T", str(queue_id))
             self.disk.remove(os.path.join(path, segment_name(0)))
         self.repair(left=2)
-        self.assertIn("given-up", self.kinds())
+        self.assertIn("discarded", self.kinds())
         store = opened(self.disk)
         queue = store.queue("T", 0)
         self.assertEqual(queue.max_offset, 40)
@@ -219,7 +219,7 @@ class RepairTests(DamagedStore):
         self.assertEqual(self.faults(), [])
 
     def test_tail(self) -> None:
-        """What a crash has left behind the last record is kept and given up."""
+        """Bytes of a crash behind the last record are kept and discarded."""
         path = os.path.join(ROOT, "abort")
         self.disk.open(path, create=True).close()
         entry = self.disk.read(
@@ -229,7 +229,7 @@ class RepairTests(DamagedStore):
         log = os.path.join(ROOT, "commitlog", segment_name(SEGMENT))
         self.change(log, end - SEGMENT, b"torn")
         repair = self.repair()
-        self.assertEqual(self.kinds(), ["given-up", "moved", "start"])
+        self.assertEqual(self.kinds(), ["discarded", "moved", "start"])
         kept = self.disk.read(os.path.join(repair.copies, "before.bin"))
         self.assertEqual(kept[:4], b"torn")
         self.assertFalse(self.disk.exists(path))

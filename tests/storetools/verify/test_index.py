@@ -10,7 +10,7 @@ from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.index.file import HEADER, INDEX_ENTRY, SLOT
 from rocketbroker.store.message_store import Store
 from rocketbroker.store.reader.directory import StoreReader
-from rocketbroker.storetools.verify.index import MAX_TOLD, IndexVerification
+from rocketbroker.storetools.verify.index import MAX_REPORTED, IndexVerification
 from rocketbroker.storetools.verify.report import Fault
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.index.keyed import message
@@ -234,7 +234,7 @@ class IndexVerificationTests(SynchronousTestCase):
         self.change(self.entry(1), b"\x55" * INDEX_ENTRY.size * 29)
         faults = self.walk()[1]
         self.assertEqual(faults[-1].text, "more entries are wrong")
-        self.assertEqual(len(faults), MAX_TOLD + 1)
+        self.assertEqual(len(faults), MAX_REPORTED + 1)
 
     def test_otherSize(self) -> None:
         """A file of another size than the settings say is not looked at."""
