@@ -1,8 +1,8 @@
 # -*- test-case-name: tests.store.dispatch -*-
-"""Dispatch: from the log into the queues and the index.
+"""Dispatch: adds the records of the log to the queues and the index.
 
 - L{dispatcher}: one step of it, with the tag codes of delayed messages.
 - L{replaying}: many records at once, at a start.
 - L{offset_sequence}: records whose queue offset is not the next one.
-- L{queue_flush}: queues are flushed, and the checkpoint says so.
+- L{queue_flush}: flushing the queues, and writing the checkpoint.
 """

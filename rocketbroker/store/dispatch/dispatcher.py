@@ -1,9 +1,9 @@
 # -*- test-case-name: tests.store.dispatch.test_dispatcher -*-
-"""From the log into the consume queues.
+"""The dispatcher: adds the entries of new records in the log to the consume queues.
 
-What this process has appended itself it remembers, so that nothing is read again; the
-log is read only for what was there before the start, and when the dispatch has fallen
-so far behind that hints were not kept. A step writes once for each queue.
+The appends of this process are remembered as hints, so that nothing is read again; the
+log is read only for records from before the start, and when the dispatch has fallen so
+far behind that hints were not kept. A step writes once for each queue.
 
 In the queues of the topic of delayed messages the tag code is the time of delivery: the
 store time and the delay of the level in the properties.
@@ -44,10 +44,10 @@ from rocketbroker.store.shared_positions import (
 #: The name under which the dispatch holds running flags.
 _BY: Final = "dispatch"
 
-#: What a level without a duration of its own adds, in ms.
+#: The delay of a level without a duration of its own, in ms.
 UNKNOWN_LEVEL_MS: Final = 1000
 
-#: The last time that an entry can say; a corrupt store time may be near it.
+#: The last time that an entry can hold; a corrupt store time may be near it.
 LAST_MS: Final = (1 << 63) - 1
 
 _LEVEL: Final = re.compile(rb"(?:\A|\x02)DELAY\x01(\d{1,9})(?=\x02|\Z)")
@@ -59,13 +59,13 @@ class Dispatcher:
 
     @ivar extends: whether entries get a unit in their queue's extension.
     @ivar multi_dispatch: whether messages get entries in LMQs.
-    @ivar bit_maps: gives the bit maps of these units, if anybody does.
+    @ivar bit_maps: gives the bit maps of these units, if a plug-in does.
     @ivar dispatched_ms: the store time of the last record entered.
-    @ivar repeated: how many records stood in their queue already.
+    @ivar repeated: how many records were in their queue already.
     @ivar gaps: how often the batches before one were not in its queue.
     @ivar unplaced: how many records fit no queue of their topic's kind.
-    @ivar offset_sequence: decides, during a start, on records whose number in their
-        queue is not the next; else they are entered as they say.
+    @ivar offset_sequence: decides, during a start, on records whose queue offset is not
+        the next; else they are entered at their own offset.
     @ivar failures: how many steps the disk has refused.
     """
 
@@ -78,20 +78,21 @@ class Dispatcher:
         only_flushed: bool,
         levels: list[int],
         hand_over: Callable[[Hint], None],
-        told: Callable[[str, OSError], str],
+        describe_refusal: Callable[[str, OSError], str],
         note: Callable[[int, str], None],
     ) -> None:
         """
-        @param find_queue: the queue of a topic, as bytes, and number.
+        @param find_queue: the queue of a topic, as bytes, and a queue id.
         @param levels: the delay of each level in ms.
-        @param hand_over: told of each append that is dispatched.
-        @param told: makes a sentence of what cannot be done and why.
-        @param note: told of each place of the log where no record can be read.
+        @param hand_over: called with each append that is dispatched.
+        @param describe_refusal: makes a sentence of what cannot be done and why.
+        @param note: called with each position of the log where no record can be read,
+            and a sentence about it.
         """
         self._note = note
         self._hand_over = hand_over
         self._levels = levels
-        self._describe_refusal = told
+        self._describe_refusal = describe_refusal
         self._log = log
         self._positions = positions
         self._flags = flags
@@ -109,7 +110,7 @@ class Dispatcher:
         self.offset_sequence: OffsetSequence | None = None
         self.failures = 0
 
-    def dispatch(self, most: int) -> list[Arrival]:
+    def dispatch(self, max_records: int) -> list[Arrival]:
         """See L{rocketbroker.store.interfaces.IStore.dispatch}.
 
         @raise OSError: the disk refused; the same is tried again by the next call.
@@ -121,7 +122,7 @@ class Dispatcher:
             return []
         hints = self._log.hints
         if self.extends:
-            # Bit maps need a look at each record's properties.
+            # Bit maps need the properties of each record.
             hints.clear()
         while hints and hints[0].start < position:
             # The log was read that far, when hints were missing.
@@ -130,7 +131,7 @@ class Dispatcher:
         count = 0
         used = 0
         for hint in hints:
-            if hint.start != position or hint.end > limit or count >= most:
+            if hint.start != position or hint.end > limit or count >= max_records:
                 break
             collect(hint.drafts, self._touched)
             count += len(hint.drafts)
@@ -140,7 +141,7 @@ class Dispatcher:
         try:
             if not used:
                 end = min(limit, hints[0].start) if hints else limit
-                position, dispatched_ms = self._read(position, end, most)
+                position, dispatched_ms = self._read(position, end, max_records)
             else:
                 self._set_times(used)
             arrivals = self.enter()
@@ -179,11 +180,13 @@ class Dispatcher:
             collect(drafts, [])
 
     def _refuse(self, error: OSError) -> None:
-        """Let nothing be appended that nobody could read."""
-        said = self._describe_refusal("a consume queue in {} cannot be written", error)
-        self._flags.set(WRITE_LOGICS_QUEUE_ERROR, True, said, _BY)
+        """Refuse appends, as their messages could not be read."""
+        reason = self._describe_refusal(
+            "a consume queue in {} cannot be written", error
+        )
+        self._flags.set(WRITE_LOGICS_QUEUE_ERROR, True, reason, _BY)
 
-    def _read(self, start: int, end: int, most: int) -> tuple[int, int]:
+    def _read(self, start: int, end: int, max_records: int) -> tuple[int, int]:
         """Collect from the log.
 
         @return: how far, and the store time of the last record.
@@ -193,7 +196,7 @@ class Dispatcher:
         for count, found in enumerate(scan, 1):
             self.add(found)
             store_ms = found.store_ms
-            if count >= most:
+            if count >= max_records:
                 break
         if scan.broken:
             segments = self._log.segments
@@ -202,7 +205,7 @@ class Dispatcher:
             self._note(
                 scan.position,
                 f"No record can be read at position {scan.position}: {scan.broken}. "
-                f"What is between it and {behind} is not dispatched.",
+                f"The bytes from there to {behind} are not dispatched.",
             )
             return behind, store_ms
         return min(scan.position, end), store_ms
@@ -234,8 +237,8 @@ class Dispatcher:
             expected = queue.pending_offset + len(pending)
             if offset != expected:
                 if self.offset_sequence is not None:
-                    for at, what in self.offset_sequence.decide(queue, found, expected):
-                        self.place(queue, at, what)
+                    for at, item in self.offset_sequence.decide(queue, found, expected):
+                        self.place(queue, at, item)
                     return
                 self._write(queue)
                 pending.clear()
@@ -243,8 +246,8 @@ class Dispatcher:
         else:
             expected = queue.max_offset
             if offset != expected and self.offset_sequence is not None:
-                for at, what in self.offset_sequence.decide(queue, found, expected):
-                    self.place(queue, at, what)
+                for at, item in self.offset_sequence.decide(queue, found, expected):
+                    self.place(queue, at, item)
                 return
             self._touched.append(queue)
             queue.pending_offset = offset
@@ -261,8 +264,8 @@ class Dispatcher:
     def _add_batch(self, queue: Queue, found: RecordHead) -> None:
         """Collect the unit of an inner batch, or of a message alone in a batch queue.
 
-        The latter comes of RocketMQ: it stores single messages of such a topic,
-        and makes units of one message of them. A batch fits into no other queue.
+        RocketMQ, too, stores single messages of such a topic, and makes units of one
+        message of them. A batch fits into no other queue.
         """
         batch, place = queue.batch, place_of(found)
         if batch is None or place is None:
@@ -304,8 +307,8 @@ class Dispatcher:
     def _add_lmqs(self, found: RecordHead) -> None:
         """Collect the entries of a message in its LMQs.
 
-        A queue is never cut because of a number that a message says: an older one is
-        passed over.
+        A queue is never cut because of an offset in a message's properties: a smaller
+        one is passed over.
         """
         position, size, topic, _, _, sys_flag, _, properties = found
         if sys_flag & INNER_BATCH:
@@ -351,8 +354,8 @@ class Dispatcher:
             code = delivery_ms(properties, ms, self._levels)
         return tag_code_of(properties) if code is None else code
 
-    def place(self, queue: Queue, offset: int, what: RecordHead | bytes) -> None:
-        """Collect an entry, or that of a record, for a certain place."""
+    def place(self, queue: Queue, offset: int, item: RecordHead | bytes) -> None:
+        """Collect an entry, or that of a record, for a certain queue offset."""
         pending = queue.pending
         if pending and offset != queue.pending_offset + len(pending):
             self._write(queue)
@@ -362,21 +365,21 @@ class Dispatcher:
                 self._touched.append(queue)
             queue.pending_offset = offset
             if offset < queue.max_offset:
-                # The topic began again: what stood there is of no use.
+                # The topic began again: the entries that were there are of no use.
                 queue.cut(offset)
-        if isinstance(what, bytes):
-            position, size, code = ENTRY.unpack(what)
+        if isinstance(item, bytes):
+            position, size, code = ENTRY.unpack(item)
             size = 0 if size == FILLED_SIZE else size
-            pending.append(what)
+            pending.append(item)
         else:
-            position, size, code = what[0], what[1], self._code(what)
-            self._add_unit(queue, code, what)
+            position, size, code = item[0], item[1], self._code(item)
+            self._add_unit(queue, code, item)
             pending.append(ENTRY.pack(position, size, code))
         queue.pending_codes.append(code)
         queue.pending_end = position + size
 
     def _add_unit(self, queue: Queue, code: int, found: RecordHead) -> None:
-        """Collect what the extension of a queue has of a record."""
+        """Collect the unit of a record in the extension of its queue."""
         if self.extends and queue.extension is not None:
             _, _, topic, _, _, _, ms, properties = found
             bit_map = self.bit_maps(topic, properties) if self.bit_maps else b""
@@ -392,7 +395,7 @@ class Dispatcher:
         queue.enter()
 
     def enter(self) -> list[Arrival]:
-        """Write what was collected into its queues.
+        """Write the collected entries into their queues.
 
         @raise OSError: the disk refused.
         """
@@ -419,7 +422,7 @@ class Dispatcher:
 
 
 def collect(drafts: list[Draft], touched: list[Queue]) -> None:
-    """Make the entries of drafts that were appended, and note in which queues."""
+    """Make the entries of drafts that were appended, and note their queues."""
     pack = ENTRY.pack
     for draft in drafts:
         queue = draft.queue
@@ -447,7 +450,7 @@ def collect(drafts: list[Draft], touched: list[Queue]) -> None:
 
 
 def delivery_ms(properties: bytes, store_ms: int, levels: list[int]) -> int | None:
-    """When a message is to be delivered; None if it is not a delayed one."""
+    """The time of a message's delivery; None if it is not a delayed one."""
     found = _LEVEL.findall(properties)
     level = int(found[-1]) if found else 0
     if level == 0:

@@ -1,29 +1,29 @@
 # -*- test-case-name: tests.store.dispatch.test_offset_sequence -*-
-"""Records that do not say the place in their queue where they would stand.
+"""The sequence of queue offsets at a start: records whose offset is not the next one.
 
-While a start makes entries again from the log, the numbers of each queue go up by one.
-A record that says another number is one of these:
+While a start makes entries again from the log, the offsets of each queue go up by one.
+A record with another offset is one of these:
 
-  - Those before it are lost: they were corrupt, or the queue's files are gone. The gap
-    is filled.
-  - The topic was deleted and made again, so the numbers begin again.
-  - A bit of its queue, topic or number is not what was written; no CRC covers them. In
-    the wrong place it would hide the record that belongs there, or all of a queue.
+  - The records before it are lost: they were corrupt, or the queue's files are gone.
+    The gap is filled.
+  - The topic was deleted and made again, so its offsets begin again at 0.
+  - A bit of its queue id, topic or queue offset was flipped; no CRC covers them. In the
+    wrong place it would hide the record that belongs there, or all of a queue.
 
-What decides is, first, the entry that stood there before the stop; then how many bytes
-before it could not be read; then the next record of that queue. As long as that has not
-come, the record waits here.
+The decision uses, first, the entry that was there before the stop; then the number of
+bytes before the record that could not be read; then the next record of that queue.
+Until that has come, the record waits here.
 
-The place of one that is lost, entry and all, is kept by a second entry of the record
-before it. Nobody is handed that record twice by us. RocketMQ does not look, and
-its consumers, which know messages by the offsets that these say, take it for one. An
-entry of no record it would not survive: for a size that nothing has it answers each
-pull there with an error, or passes over the rest of the segment.
+The place of a record that is lost together with its entry is kept by a second entry of
+the record before it. Our readers pass over the second entry. RocketMQ's do not, but its
+consumers know messages by the offsets in them, and take the two for one. RocketMQ could
+not deal with an entry of no record: for a size that no record has it answers each pull
+there with an error, or passes over the rest of the segment.
 
-The units of a batch queue need not be dense, so there a greater number does no harm. A
+The units of a batch queue need not be dense, so there a greater offset does no harm. A
 smaller one would end the queue before messages that are there; it is believed if it is
-0, if the record before says a number that is too great, of its place or of its
-messages, or if the next record goes on from it.
+0, if the record before has an offset or a number of messages that is too great, or if
+the next record goes on from it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.corruption_log import CorruptionLog
 
-#: Where nothing was written.
+#: An entry that was never written.
 NOTHING: Final = bytes(SIZE)
 
 #: An offset, and the record that stands there, or only its entry.
@@ -51,8 +51,8 @@ class OffsetSequence:
     """Decides on the records of one start.
 
     @ivar doubts: whether files of queues were made again.
-    @ivar lost_bytes: how many bytes of what was scanned could not be read.
-    @ivar gaps: how often the records before one were not there, for no known reason.
+    @ivar lost_bytes: how many of the scanned bytes could not be read.
+    @ivar gaps: how often the records before one were missing, for no known reason.
     """
 
     def __init__(self, segments: Segments, corruption_log: CorruptionLog) -> None:
@@ -67,7 +67,7 @@ class OffsetSequence:
         self.gaps = 0
 
     def begin(self) -> None:
-        """Nothing was scanned yet."""
+        """Begin a scan of the log."""
         self._waiting.clear()
         self._behind.clear()
         self._leaps.clear()
@@ -76,17 +76,17 @@ class OffsetSequence:
         self.gaps = 0
 
     def decide(self, queue: Queue, found: RecordHead, expected: int) -> list[Placed]:
-        """What to enter, in order, now that a record came that does not say
-        C{expected}, the queue's next number."""
+        """The entries to make, in order, for a record whose queue offset is not
+        C{expected}, the queue's next."""
         position, offset = found.position, found.queue_offset
-        if _stands(queue, offset)[0] == position:
+        if _entry_at(queue, offset)[0] == position:
             return self._with_gap(queue, found, expected)
-        if _stands(queue, expected)[0] == position:
-            # Its entry stays as it was; what it leads to is not handed out.
+        if _entry_at(queue, expected)[0] == position:
+            # Its entry stays as it was; readers check the record and pass over it.
             self._pass(queue, found)
             return [(expected, queue.read(expected, 1))]
         if offset == 0 and not self._is_confirmed(queue):
-            # The topic began again, and what its entries said is lost.
+            # The topic began again, and its entries are lost.
             return [(offset, found)]
         is_empty = not queue.pending and queue.min_offset == queue.max_offset
         if expected == 0 or (is_empty and offset > expected):
@@ -94,7 +94,7 @@ class OffsetSequence:
             self.gaps += 1
             return [(offset, found)]
         if is_empty and self.doubts and _is_unknown(queue, offset, expected):
-            # Its files were made again, and nobody knew what stood there.
+            # Its files were made again, without the entries that they had.
             queue.set_offsets(offset, offset)
             return [(offset, found)]
         if 0 < offset - expected <= self.lost_bytes // LEAST_SIZE:
@@ -117,7 +117,7 @@ class OffsetSequence:
         """The same for a batch queue.
 
         @param place: the offset of its first message, and how many it has.
-        @return: the records to enter as they say.
+        @return: the records to enter, at their own offsets.
         """
         base, messages = place
         before = self._behind.pop(queue, None)
@@ -139,10 +139,10 @@ class OffsetSequence:
         return []
 
     def end(self, again: bool) -> None:
-        """Decide on what still waits, as no other record comes.
+        """Decide on the records that still wait, as no other record comes.
 
-        @param again: whether more of the log can be scanned; C{gaps} tells if that is
-            to be done.
+        @param again: whether more of the log can be scanned; it is to be done if
+            C{gaps} is not 0.
         """
         for queue, found in self._behind.items():
             self._pass(queue, found)
@@ -155,7 +155,7 @@ class OffsetSequence:
                 self._pass(queue, found)
 
     def _is_confirmed(self, queue: Queue) -> bool:
-        """Whether the entries that were made so far stood there already."""
+        """Whether the entries that were made so far were in the files already."""
         blob = b"".join(queue.pending)
         return queue in self._confirmed or (
             bool(blob)
@@ -163,8 +163,8 @@ class OffsetSequence:
         )
 
     def _with_gap(self, queue: Queue, found: RecordHead, expected: int) -> list[Placed]:
-        """A record, and before it the entries that stood there, or that keep a place,
-        for those that could not be read."""
+        """A record, and before it an entry for each that could not be read: the entry
+        that was there, or one that keeps the place."""
         placed: list[Placed] = []
         position, offset = found.position, found.queue_offset
         behind = queue.pending_end if queue.pending else queue.max_position
@@ -178,7 +178,7 @@ class OffsetSequence:
         # Nothing is kept before the first file: these records are gone from the log.
         first = files[0].start // SIZE if files else 0
         for at in range(max(expected, first), offset):
-            stood, size = _stands(queue, at)
+            stood, size = _entry_at(queue, at)
             if behind <= stood and stood + size <= position:
                 behind = stood + size
                 before = queue.read(at, 1)
@@ -192,14 +192,14 @@ class OffsetSequence:
     def _pass(self, queue: Queue, found: RecordHead) -> None:
         self._corruption_log.note(
             found.position,
-            f"The record at position {found.position} ({found.size} bytes) says that "
-            f"it is message {found.queue_offset} of {queue.topic}/{queue.queue_id}, "
-            "which does not fit those beside it; it is passed over.",
+            f"The record at position {found.position} ({found.size} bytes) has the "
+            f"queue offset {found.queue_offset} of {queue.topic}/{queue.queue_id}, "
+            "which does not fit the records beside it; it is passed over.",
         )
 
     def settled(self, queue: Queue, offset: int, entries: list[bytes]) -> list[bytes]:
-        """The entries to write from an offset on: of those that stand there, one whose
-        record is whole and says that place stays."""
+        """The entries to write from an offset on. An entry that is there already stays
+        if its record is whole and has that queue offset."""
         size = len(entries) * SIZE
         old = queue.files.read(offset * SIZE, size)
         if old == b"".join(entries):
@@ -218,14 +218,14 @@ class OffsetSequence:
                 other = ENTRY.unpack(entries[at])[0]
                 self._corruption_log.note(
                     other,
-                    f"The record at position {other} says that it is message "
-                    f"{offset + at} of {queue.topic}/{queue.queue_id}, which is the "
-                    f"one at position {position}; it is passed over.",
+                    f"The record at position {other} has the queue offset "
+                    f"{offset + at} of {queue.topic}/{queue.queue_id}, which is that "
+                    f"of the one at position {position}; it is passed over.",
                 )
         return kept
 
     def _leads(self, queue: Queue, offset: int, entry: bytes) -> bool:
-        """Whether an entry leads to a whole record that says its place."""
+        """Whether an entry leads to a whole record with that queue offset."""
         position, size, _ = ENTRY.unpack(entry)
         found = whole_record(self._segments, position, size)
         wanted = size, queue.topic_bytes, queue.queue_id, offset
@@ -249,8 +249,8 @@ def _is_unknown(queue: Queue, offset: int, end: int) -> bool:
     )
 
 
-def _stands(queue: Queue, offset: int) -> tuple[int, int]:
-    """Position and size of the entry that stands there; -1 and 0 if none does."""
+def _entry_at(queue: Queue, offset: int) -> tuple[int, int]:
+    """Position and size in the entry at an offset; -1 and 0 if there is none."""
     entry = queue.files.read(offset * SIZE, SIZE)
     if len(entry) < SIZE:
         return -1, 0
@@ -259,15 +259,15 @@ def _stands(queue: Queue, offset: int) -> tuple[int, int]:
 
 
 def keep_places(queue: Queue, end: int) -> None:
-    """Let a queue end with the last entry, of those that stood there before the stop,
-    whose record would be in the log: it was corrupt, and its place is kept.
+    """Extend a queue over entries from before the stop whose records would be in the
+    log: they are corrupt, and their places are kept.
 
     @param end: where the log ends.
     """
     offset = queue.max_offset
     behind = queue.max_position
     while True:
-        position, size = _stands(queue, offset)
+        position, size = _entry_at(queue, offset)
         if size < LEAST_SIZE or position < behind or position + size > end:
             break
         behind = position + size

@@ -1,13 +1,13 @@
 # -*- test-case-name: tests.store.dispatch.test_queue_flush -*-
-"""Queues are put on the disk, and the checkpoint tells how far.
+"""The flush of the consume queues to the disk, and of the checkpoint after it.
 
-A thorough pass flushes all of them. What was dispatched when it began is then on the
-disk, and of this the checkpoint speaks until the next: by the store time of the last
-record, which is all that RocketMQ knows, and by its position, which holds, too, when
-the clock is set back. A store time that was noted before that lies ahead from then on,
-and would vouch for all that is stored till the clock is there again. So a pass that
-sees it is a thorough one, and notes the time of day: RocketMQ's broker, if it is the
-next to start, is misled for no longer than such a pass takes to come.
+A thorough pass flushes all of them. All records that were dispatched when it began are
+then on the disk, and the checkpoint notes this until the next pass: by the store time
+of the last record, which is all that RocketMQ has, and by its position, which holds,
+too, when the clock is set back. A store time that was noted before that lies ahead from
+then on, and would cover all records that are stored until the clock is there again. So
+a pass that finds such a time is a thorough one, and notes the time of day: RocketMQ's
+broker, if it is the next to start, is misled only until such a pass has come.
 
 C{docs/facts/store.md} 6 and 14.
 """
@@ -40,7 +40,7 @@ class QueueFlushing:
         checkpoint: Checkpoint,
     ) -> None:
         """
-        @param flush_index: puts full files of the index on the disk; gives the store
+        @param flush_index: puts full files of the index on the disk; returns the store
             time and the position up to which all of it is there.
         """
         self._positions = positions
@@ -56,7 +56,7 @@ class QueueFlushing:
         checkpoint = self._checkpoint
         if self._log.published_ms < checkpoint.logics_ms:
             least_pages = 0
-        # Before the queues: what comes meanwhile waits for the next pass.
+        # Before the queues: later records wait for the next pass.
         dispatched_ms = self._dispatcher.dispatched_ms
         position: int = self._positions.view[DISPATCHED]
         for queue in self._table.all():

@@ -1,5 +1,6 @@
 # -*- test-case-name: tests.store.dispatch.test_replaying -*-
-"""Many records at once from the log into their queues, after a stop that was not clean.
+"""Replay: adds many records of the log to their queues at once, after a stop that was
+not clean.
 
 Ordinary here are records that L{rocketbroker.store.commitlog.ordinary} can take, of
 queues that are known, neither delayed nor for a batch queue.
@@ -24,12 +25,13 @@ def replay(
 ) -> tuple[int, int, int]:
     """Collect the entries of the ordinary records from C{data[at:]} on.
 
-    The tag codes of C{pending_codes} are left out: nobody waits for what arrives.
+    The tag codes of C{pending_codes} are left out: no reader waits for arrivals yet.
     Records that are entered already, or of a topic that was deleted, are not ordinary.
 
     @param start: the position of C{data} in the log.
-    @param check_crc: which CRCs are looked at; see L{scanning.parse}.
-    @param known: queues by topic and number; a record of another is not ordinary.
+    @param check_crc: which CRCs are checked; see
+        L{rocketbroker.store.commitlog.scanner.parse}.
+    @param known: queues by topic and id; a record of another is not ordinary.
     @param touched: where queues are noted that had nothing pending.
     @return: behind the last one taken, how many they were, and its store time.
     """

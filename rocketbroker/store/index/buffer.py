@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.store.index.test_service -*-
-"""Messages on their way into the index: what is known of them, in columns.
+"""The buffer of messages on their way into the index, in columns.
 
 C{docs/facts/store.md} 12.3.
 """
@@ -52,7 +52,7 @@ class Rows:
         self._spans(ms)
 
     def take(self, share: Share) -> None:
-        """Add what was handed over."""
+        """Add the messages of an append."""
         self.prefixes += share.prefixes
         self.properties += share.properties
         self.positions.extend(share.positions)
@@ -76,8 +76,8 @@ class Rows:
 
 @final
 class Share:
-    """What the index needs to know of one append: no more, as it is kept until the next
-    step, and bodies would fill the memory that the next sends need at hand."""
+    """The messages of one append, with no more than the index needs: it is kept until
+    the next step, and bodies would fill the memory that the next sends need at hand."""
 
     __slots__ = ("end", "positions", "prefixes", "properties", "start", "store_ms")
 

@@ -17,8 +17,8 @@ mapped hole of a full disk would kill the process. Entries stand one after the o
 are written by one C{pwrite} for each step.
 
 Thousands of keys come in one step, so its entries are made column by column, by calls
-that work on whole arrays. What is left of Python for each key is its slot: what stands
-there is read and replaced as it stands, without regard to the order of its bytes.
+that work on whole arrays. Only the slot of each key is left to a Python loop: its
+number is read and replaced as it stands, without regard to the order of its bytes.
 
 C{docs/facts/store.md} 12.
 """
@@ -60,8 +60,8 @@ INDEX_ENTRY: Final = struct.Struct(
     "i"  # seconds since the begin time
     "i"  # number of the entry before it in the slot
 )
-#: So many entries of one slot are looked at: a second's work of a thread, which a key
-#: that millions of messages share would exceed when asked for a time long ago.
+#: So many entries of one slot are read: a second's work of a thread, which a query for
+#: an old time would exceed with a key that millions of messages share.
 MAX_FOLLOWED: Final = 1_000_000
 
 #: Entries that are read at once: those before one in a slot may stand near it.
@@ -187,7 +187,7 @@ class IndexFile:
     def _pread(self, size: int, at: int) -> bytes:
         """Bytes of the file.
 
-        @raise ReadError: the disk refused; it says of which file.
+        @raise ReadError: the disk refused; it holds the file's path.
         """
         try:
             return self.file.pread(size, at)
@@ -201,7 +201,7 @@ class IndexFile:
 
     @property
     def room(self) -> int:
-        """How many entries fit yet."""
+        """How many more entries fit."""
         return self._numbers - self.count
 
     def add(self, keys: Keys) -> None:
@@ -258,8 +258,8 @@ class IndexFile:
     ) -> tuple[array[int], int]:
         """Enter the coming numbers into the slots.
 
-        @return: what stood there before each, as it stood there, and 0 for what cannot
-            be; how often that is 0.
+        @return: the number in the slot before each, its bytes as they were, or 0 for
+            one that cannot be right; how many of them are 0.
         """
         first = self.count
         slots = self._slots
@@ -283,7 +283,7 @@ class IndexFile:
         """For each key the seconds from the begin time to its store time."""
         if self.count > 1:
             return keys.seconds(self.begin_ms)
-        # The first is told from the end of the file before, those behind it from it.
+        # The first is counted from the end of the file before, the rest from the first.
         seconds = keys.seconds(keys.times[0])
         seconds[0] = _difference(keys.times[0], self.begin_ms)
         return seconds
@@ -301,14 +301,14 @@ class IndexFile:
         self.file.pwrite(header, 0)
 
     def find(
-        self, code: int, most: int, begin_ms: int, end_ms: int, found: list[int]
+        self, code: int, max_found: int, begin_ms: int, end_ms: int, found: list[int]
     ) -> None:
-        """Look for the positions of a hash in a span of time, the newest first.
+        """Find the positions of a hash in a span of time, the newest first.
 
-        @param found: where they go, until there are C{most}.
+        @param found: where they go, until there are C{max_found}.
         """
         for position, ms in self._follow(code):
-            if len(found) >= most or ms < begin_ms:
+            if len(found) >= max_found or ms < begin_ms:
                 break
             if position >= 0 and ms <= end_ms and position not in found:
                 found.append(position)
@@ -329,7 +329,7 @@ class IndexFile:
         size = INDEX_ENTRY.size
         piece = b""
         start = end = 0
-        # An entry leads to an older one, so that what goes on for ever is broken.
+        # An entry leads to an older one, so a chain without an end is broken.
         last = self.count
         for _ in range(MAX_FOLLOWED):
             if not 0 < number < last:
@@ -364,7 +364,7 @@ class IndexFile:
 
 
 def big_endian(numbers: array[int]) -> array[int]:
-    """Turn the bytes of numbers, in place, on a machine that has the others."""
+    """Swap the bytes of numbers, in place, on a little-endian machine."""
     if _IS_LITTLE:
         numbers.byteswap()
     return numbers
@@ -381,7 +381,7 @@ def columns(entries: bytes) -> tuple[array[int], array[int], array[int]]:
 
 
 def _difference(ms: int, begin_ms: int) -> int:
-    """Whole seconds from a begin time, from 0 to what an entry can hold."""
+    """Whole seconds from a begin time, from 0 to the most that an entry can hold."""
     if begin_ms <= 0:
         return 0
     return min(max((ms - begin_ms) // 1000, 0), _MAX_SECONDS)
@@ -409,8 +409,8 @@ def next_path(files: IFiles, folder: str, ms: int, before: IndexFile | None) -> 
     """The path of a file that is made now, named by local time as RocketMQ does.
 
     Where the newest name is ahead of the clock, as after a change of the time zone or
-    when the clock was set back, the next number is taken: nobody reads a date there,
-    RocketMQ neither, but the names are the files' order.
+    when the clock was set back, the next number is taken: RocketMQ does not read a date
+    there either, but the names are the order of the files.
 
     @param before: the newest one there is.
     """

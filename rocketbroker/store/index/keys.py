@@ -1,11 +1,11 @@
 # -*- test-case-name: tests.store.index.test_keys -*-
-"""Under which hashes messages stand in the index: unique key and keys.
+"""The hashes of the keys of messages for the index: of the unique key and the keys.
 
 Messages that one producer sends one after the other have properties of one shape: the
-same names at the same places. So properties of one length are put one below the other,
-and whether all of them have a name at one place, and a single time, is asked of columns
-of characters, each by one comparison. That costs a tenth of looking into each message,
-which is what is done where shapes differ, or where a message has several keys.
+same names at the same places. So properties of one length are put one below the other;
+one comparison for each column of characters then finds whether all of them have a name
+at one place, and only there. That costs a tenth of parsing each message, which is done
+where shapes differ, or where a message has several keys.
 
 C{docs/facts/store.md} 12.3.
 """
@@ -110,9 +110,9 @@ def _codes_of_equal(
 
 
 def _marks(rows: bytes, first: bytes, count: int) -> list[int]:
-    """Where names end, which they do in all rows at the same places, and nowhere else.
+    """The places where names end, if they are the same in all rows.
 
-    @return: nothing if it is not so.
+    @return: an empty list if they are not.
     """
     size = len(first)
     places = [place for place, unit in enumerate(first) if unit == _MARK]
@@ -153,7 +153,7 @@ def _columns(
 
 
 def _start(rows: bytes, first: bytes, count: int, marks: list[int], name: bytes) -> int:
-    """Where in each row the value of a property begins.
+    """The place in each row where the value of a property begins.
 
     @return: -1 if no row has the property; 0 if it is not so simple.
     """
@@ -164,7 +164,7 @@ def _start(rows: bytes, first: bytes, count: int, marks: list[int], name: bytes)
         places.append(at)
         at = first.find(name, at + 1)
     # Elsewhere it can only stand before another mark, and only if its first letter is;
-    # to ask that costs less than to look through all rows.
+    # this check costs less than a search through all rows.
     length = len(name) - 1
     others = [mark - length for mark in marks if mark - length not in places]
     is_near = any(name[0] in rows[place::size] for place in others if place >= 0)
@@ -201,8 +201,8 @@ def keys_of(properties: bytes) -> list[str]:
     if unique:
         keys.append(unique)
     if _KEYS in properties:
-        words = _value(properties, _KEYS).split(" ")
-        keys += [key for key in words if key][:MAX_KEYS]
+        names = _value(properties, _KEYS).split(" ")
+        keys += [key for key in names if key][:MAX_KEYS]
     return keys
 
 

@@ -1,10 +1,10 @@
 # -*- test-case-name: tests.store.index.test_service -*-
-"""Which files of the index a start believes.
+"""Opening the files of the index at a start, and removing those that may be wrong.
 
-After a clean stop all that fit the log. After any other only those that were put on the
-disk, as the checkpoint tells; and none behind one that is not believed, as what that
-held must come before them. What is not believed is removed, and built again from the
-log.
+After a clean stop all files that fit the log are believed. After any other stop only
+those that the checkpoint has noted as flushed; and none behind one that is not
+believed, as its entries must come before theirs. A file that is not believed is
+removed, and built again from the log.
 
 C{docs/facts/store.md} 12 and 15.1.
 """
@@ -30,9 +30,9 @@ def believed_files(
     """I{Blocking.} Open the files that are believed, and remove others.
 
     @param sizes: the slots and the entries of a file, as they are set.
-    @param checkpoint: what is on the disk; None after a clean stop.
+    @param checkpoint: the flushed time and position; None after a clean stop.
     @param published: where the log ends.
-    @param report: gets sentences about what is ignored or removed.
+    @param report: receives sentences about files that are ignored or removed.
     @raise OSError: the disk refused.
     """
     kept: list[IndexFile] = []

@@ -1,18 +1,19 @@
 # -*- test-case-name: tests.store.index.test_service -*-
-"""The index: which messages of a topic have a key, or a unique key.
+"""The index service: finds the messages of a topic by a key or a unique key.
 
-It is built behind the dispatch, which hands over what it knows of the records. A step
-enters what came in some milliseconds, as a key costs the less the more are entered
-together: about 1 us for a message with two keys. As long as there is a file with room
-this waits for the disk as little as the log does, and runs between the turns: a thread
-would hold the interpreter for as long, and find the messages in another processor's
-cache (1.8 us). What needs a thread is all else: to make a file, and to read from the
-log what was not handed over. How far the index is, its newest file says itself, so
-whatever was not done when a broker stopped is done by the next.
+It is built behind the dispatch, which hands over the records as it has them in memory.
+A step enters the messages of some milliseconds, as a key costs the less the more are
+entered together: about 1 us for a message with two keys. As long as there is a file
+with room this waits for the disk as little as the log does, and runs between the
+turns: a thread would hold the interpreter for as long, and find the messages in another
+processor's cache (1.8 us). All else needs a thread: to make a file, and to read from
+the log records that were not handed over. The newest file holds the position up to
+which the index is complete, so the next start does what was not done when a broker
+stopped.
 
-After an unclean stop the files that may not be on the disk are removed, and what they
-held is read from the log again. (RocketMQ reads only as far back as its recovery
-does, and loses the keys of what was before.)
+After an unclean stop the files that may not be on the disk are removed, and their keys
+are read from the log again. (RocketMQ reads only as far back as its recovery does, and
+loses the keys of earlier messages.)
 
 C{docs/facts/store.md} 12, 15.1 and 17.2.
 """
@@ -57,7 +58,8 @@ from rocketbroker.store.shared_positions import (
     SharedPositions,
 )
 
-#: So far behind, in bytes of log, what is handed over is kept; else it is read again.
+#: So far behind, in bytes of log, appends that are handed over are kept; behind that
+#: the log is read again.
 MAX_BEHIND: Final = 64 << 20
 
 #: Messages with properties of more bytes on average are entered a few at a time, as
@@ -66,7 +68,7 @@ LARGE_PROPERTIES: Final = 1024
 _A_FEW: Final = 64
 
 #: Records that one step reads from the log: 5 ms of a thread, behind which others get
-#: their turn, as an index may have to be built from all that the log holds.
+#: their turn, as an index may have to be built from the whole log.
 MAX_READ: Final = 2048
 
 #: Messages that are entered at once: so many stay in the cache of a processor.
@@ -75,13 +77,13 @@ ROW_BATCH_SIZE: Final = 1024
 #: With room for fewer keys a step may need another file, which takes time to be made.
 NEAR_FULL: Final = 1 << 16
 
-#: What is said when the disk refuses.
+#: The message when the disk refuses.
 INDEX_REFUSED: Final = "the index in {} cannot be written"
 
 #: How long, in ms, a disk that has refused is left alone.
 RETRY_MS: Final = 1000
 
-#: Hashes of topics that are remembered.
+#: Hashes of topics that are kept.
 MAX_TOPICS: Final = 4096
 
 #: Not more bytes are found by a key, but for one record: clients read frames of 16 MiB.
@@ -90,7 +92,7 @@ MAX_FOUND_BYTES: Final = 15 << 20
 
 @final
 class Index:
-    """The index of a store. Steps and questions may come from several threads.
+    """The index of a store. Steps and queries may come from several threads.
 
     @ivar position: all records before it are in the index.
     @ivar flushed_ms: the latest end time of a file that is on the disk.
@@ -114,7 +116,7 @@ class Index:
     ) -> None:
         """
         @param record_at: the record at a position.
-        @param count: told, in a sentence, of a file that cannot be read.
+        @param count: called with a sentence about each file that cannot be read.
         """
         self._count = count
         self._files = files
@@ -123,7 +125,7 @@ class Index:
         # Number 0 is no entry, and a file without any would be full at once.
         self._numbers = max(2, options.max_index_num)
         self._enabled = options.message_index_enable
-        self._most_found = options.max_msgs_num_batch
+        self._max_found = options.max_msgs_num_batch
         self._segments = segments
         self._positions = positions
         self._wall_ms = wall_ms
@@ -132,7 +134,7 @@ class Index:
         self._all: list[IndexFile] = []
         self._shares: deque[Share] = deque()
         self._topics: dict[str, int] = {}
-        #: One builds or asks at a time; and one flushes, closes or removes files.
+        #: Held to build or query; and to flush, close or remove files.
         self._lock = threading.Lock()
         self._keeping = threading.Lock()
         self._refused_ms = -RETRY_MS
@@ -150,7 +152,7 @@ class Index:
         """I{Blocking.} Open the files that are there, once the log is recovered.
 
         @param clean: whether the last stop was a clean one.
-        @param checkpoint: tells which files are on the disk, if it was not.
+        @param checkpoint: knows the files on the disk, if it was not.
         """
         self.flushed_ms = checkpoint.index_ms
         view = self._positions.view
@@ -186,12 +188,12 @@ class Index:
     # Building.
 
     def hand_over(self, hint: Hint) -> None:
-        """Take what an append was, so that the log need not be read."""
+        """Take the messages of an append, so that the log need not be read."""
         if self._enabled and hint.end - self.position <= MAX_BEHIND:
             self._shares.append(Share(hint, self._prefix))
 
     def _prefix(self, topic: str) -> int:
-        """The hash of what stands before the keys of a topic."""
+        """The hash of a topic and C{#}, which come before each key."""
         found = self._topics.get(topic)
         if found is None:
             if len(self._topics) >= MAX_TOPICS:
@@ -206,8 +208,8 @@ class Index:
             return 0
         return max(0, int(self._positions.view[DISPATCHED]) - self.position)
 
-    def build(self, most: int) -> bool:
-        """I{Blocking.} Enter the keys of up to about C{most} records.
+    def build(self, max_records: int) -> bool:
+        """I{Blocking.} Enter the keys of up to about C{max_records} records.
 
         @return: whether there is more to do.
         @raise OSError: the disk refused; a call in a second tries the same again.
@@ -215,12 +217,12 @@ class Index:
         with self._lock:
             if not self._may_build():
                 return False
-            self._try(most)
+            self._try(max_records)
         return self.behind > 0
 
-    def build_now(self, most: int) -> bool:
-        """Enter the keys of up to about C{most} records that were handed over, if that
-        needs no new file and nobody asks or builds in a thread.
+    def build_now(self, max_records: int) -> bool:
+        """Enter the keys of up to about C{max_records} records that were handed over,
+        if that needs no new file and no thread queries or builds.
 
         @return: whether that was so; else L{build} does it.
         @raise OSError: as there.
@@ -239,20 +241,20 @@ class Index:
                 or not self._may_build()
             ):
                 return False
-            self._try(most)
+            self._try(max_records)
             return True
         finally:
             self._lock.release()
 
     def _may_build(self) -> bool:
-        """Whether there is something to do, and no disk to be left alone."""
+        """Whether there is something to do, and the disk has not just refused."""
         since_ms = self._wall_ms() - self._refused_ms
         return self.behind > 0 and not 0 <= since_ms < RETRY_MS
 
-    def _try(self, most: int) -> None:
-        """Build; what the disk refuses is told."""
+    def _try(self, max_records: int) -> None:
+        """Build; report what the disk refuses."""
         try:
-            self._build(most)
+            self._build(max_records)
         except OSError as error:
             if self._mend(error):
                 return
@@ -267,7 +269,7 @@ class Index:
     def _mend(self, error: OSError) -> bool:
         """Let a file that the disk cannot read be built again, and those behind it.
 
-        @return: whether that is what was wrong.
+        @return: whether that was the cause of the error.
         @raise OSError: it cannot be removed.
         """
         paths = [file.path for file in self._all]
@@ -289,7 +291,7 @@ class Index:
         )
         return True
 
-    def _build(self, most: int) -> None:
+    def _build(self, max_records: int) -> None:
         limit: int = self._positions.view[DISPATCHED]
         position = self.position
         shares = self._shares
@@ -297,7 +299,7 @@ class Index:
             shares.popleft()
         rows = Rows()
         used = 0
-        while used < len(shares) and len(rows.positions) < most:
+        while used < len(shares) and len(rows.positions) < max_records:
             share = shares[used]
             if share.start != position:
                 break
@@ -306,13 +308,13 @@ class Index:
             used += 1
         if not used:
             end = min(limit, shares[0].start) if shares else limit
-            position = self._read(position, end, min(most, MAX_READ), rows)
+            position = self._read(position, end, min(max_records, MAX_READ), rows)
         self._enter(rows)
         for _ in range(used):
             shares.popleft()
         self.position = position
 
-    def _read(self, start: int, end: int, most: int, rows: Rows) -> int:
+    def _read(self, start: int, end: int, max_records: int, rows: Rows) -> int:
         """Collect from the log.
 
         @return: how far that is.
@@ -326,10 +328,10 @@ class Index:
             if sys_flag & 12 != 12:
                 topic = topic_bytes.decode("utf-8", "replace")
                 rows.add(self._prefix(topic), properties, position, ms)
-            if count >= most:
+            if count >= max_records:
                 break
         if scan.broken:
-            # What the dispatch has skipped, too, and told of; or it was just removed.
+            # The dispatch has skipped it, too, and reported it; or it was just removed.
             lowest: int = self._positions.view[MIN_POSITION]
             if scan.position < lowest:
                 return min(lowest, end)
@@ -338,7 +340,7 @@ class Index:
         return min(scan.position, end)
 
     def _enter(self, rows: Rows) -> None:
-        """Enter the keys of messages, but for what a step before has entered."""
+        """Enter the keys of messages that no step before has entered."""
         last = next((file for file in reversed(self._all) if file.count > 1), None)
         done = last.end_position if last is not None else -1
         if rows.positions and rows.positions[0] < done:
@@ -401,16 +403,16 @@ class Index:
             self.flushed_position = position
             return self.flushed_ms, position
 
-    # Questions.
+    # Queries.
 
     def query(
-        self, topic: str, key: str, most: int, begin_ms: int, end_ms: int
+        self, topic: str, key: str, max_found: int, begin_ms: int, end_ms: int
     ) -> KeyResult:
         """See L{rocketbroker.store.interfaces.IStore.find_by_key}.
 
-        @raise OSError: the disk could not read the index, or nothing of what was found.
+        @raise OSError: the disk could not read the index, or none of the records found.
         """
-        found, ms, position = self.find(topic, key, most, begin_ms, end_ms)
+        found, ms, position = self.find(topic, key, max_found, begin_ms, end_ms)
         records: list[bytes] = []
         size = 0
         refused: OSError | None = None
@@ -418,7 +420,7 @@ class Index:
             try:
                 record = self._record_at(at)
             except OSError as error:
-                # Those beside it can be told all the same.
+                # The records beside it can be returned all the same.
                 refused = error
                 continue
             if record is not None:
@@ -431,7 +433,7 @@ class Index:
         return KeyResult(records, ms, position)
 
     def find(
-        self, topic: str, key: str, most: int, begin_ms: int, end_ms: int
+        self, topic: str, key: str, max_found: int, begin_ms: int, end_ms: int
     ) -> tuple[list[int], int, int]:
         """I{Blocking.} The positions of records that may have a key, in order.
 
@@ -439,18 +441,18 @@ class Index:
         @raise OSError: the disk refused to read a file.
         """
         code = index_hash(topic, key)
-        most = min(most, self._most_found)
+        max_found = min(max_found, self._max_found)
         found: list[int] = []
         with self._lock:
             if self._closed or not self._all:
                 return [], 0, 0
             for file in reversed(self._all):
-                if len(found) >= most:
+                if len(found) >= max_found:
                     break
                 if file.count > 1:
                     if file.begin_ms <= end_ms and file.end_ms >= begin_ms:
                         try:
-                            file.find(code, most, begin_ms, end_ms, found)
+                            file.find(code, max_found, begin_ms, end_ms, found)
                         except OSError as error:
                             self._mend(error)
                             raise
@@ -462,13 +464,14 @@ class Index:
     # Stopping.
 
     def finish(self) -> None:
-        """I{Blocking.} Enter what is left, if that is little, and put all on the disk.
+        """I{Blocking.} Enter the messages that are left, if they are few, and put all
+        on the disk.
 
-        @raise OSError: the disk refused the last.
+        @raise OSError: the disk refused the flush.
         """
         if self.behind <= MAX_BEHIND:
             self._refused_ms = -RETRY_MS
-            # What cannot be entered, the next start will.
+            # The next start will enter the messages that cannot be entered now.
             with contextlib.suppress(OSError):
                 while self.build(ROW_BATCH_SIZE):
                     pass
