@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.store.test_corruption_log -*-
-"""Corrupt records that were found: counted, and named once in the log."""
+"""The log of corrupt records that were found: each is counted, and reported once."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ from typing import Final, final
 
 from rocketbroker.files.blocks import BLOCK
 
-#: So many corrupt positions are remembered, so that each is counted and told of once;
-#: with more of them than this, the disk is what has to be looked at.
+#: So many corrupt positions are remembered, so that each is counted and reported once;
+#: with more of them than this, the disk is bad.
 MAX_NOTED: Final = 10_000
 
-#: So many sentences wait for somebody to log them.
-MAX_SAID: Final = 100
+#: At most so many messages wait to be logged.
+MAX_MESSAGES: Final = 100
 
-#: So often the disk is asked for what it refuses to read before a reader is led past
-#: it: those who ask meanwhile are told to come again, as it may only be away.
+#: So often a record that the disk refuses is tried before readers pass over it: until
+#: then they are answered to try again, as the disk may only be away.
 MAX_TRIES: Final = 5
 
 
 @final
 class CorruptionLog:
-    """What was found to be corrupt since the start.
+    """The corrupt places that were found since the start.
 
-    @ivar records: how many places of the log, or blocks of what is made from it.
+    @ivar records: how many places of the log, or blocks of queues and index.
     """
 
     def __init__(self) -> None:
         self.records = 0
         self._positions: set[int] = set()
-        self._sentences: deque[str] = deque(maxlen=MAX_SAID)
+        self._messages: deque[str] = deque(maxlen=MAX_MESSAGES)
         self._tries: dict[int, int] = {}
         self._lost: list[tuple[int, int]] = []
 
-    def note(self, position: int, what: str) -> None:
-        """Count a place, and say it, if it is not known.
+    def note(self, position: int, message: str) -> None:
+        """Count and report a place of the log, if it is not known yet.
 
-        @param what: a sentence with the position.
+        @param message: a sentence with the position.
         """
         if position in self._positions:
             return
@@ -45,20 +45,21 @@ class CorruptionLog:
             self._positions.clear()
         self._positions.add(position)
         self.records += 1
-        self._sentences.append(what)
+        self._messages.append(message)
 
-    def count(self, what: str) -> None:
-        """Count a place that is not in the log, and say it."""
+    def count(self, message: str) -> None:
+        """Count and report a place that is not in the log."""
         self.records += 1
-        self._sentences.append(what)
+        self._messages.append(message)
 
-    def lose(self, position: int, end: int) -> None:
-        """A start has taken for lost what the disk refuses to read there."""
+    def note_lost(self, position: int, end: int) -> None:
+        """Note that a start takes this part of the log, which the disk refuses to read,
+        for lost."""
         self._lost.append((position, end))
 
-    def gives_up(self, position: int, bad: int) -> bool:
-        """Whether a reader is to be led past what the disk refuses to read; each time
-        it was asked for counts.
+    def should_skip(self, position: int, bad: int) -> bool:
+        """Whether readers are to pass over a record that the disk refuses to read. Each
+        call counts as a try.
 
         @param position: that of the record.
         @param bad: that of its first byte that cannot be read.
@@ -71,9 +72,9 @@ class CorruptionLog:
         self._tries[block] = self._tries.get(block, 0) + 1
         return self._tries[block] >= MAX_TRIES
 
-    def said(self) -> list[str]:
-        """The sentences since the last time."""
-        sentences = []
-        while self._sentences:
-            sentences.append(self._sentences.popleft())
-        return sentences
+    def take_messages(self) -> list[str]:
+        """The messages since the last call, which are forgotten now."""
+        messages = []
+        while self._messages:
+            messages.append(self._messages.popleft())
+        return messages

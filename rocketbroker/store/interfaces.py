@@ -384,7 +384,7 @@ class IStore(Interface):
         A corrupt one is passed over, counted and told of.
         """
 
-    def look(
+    def has_wanted(
         queue: IQueue, offset: int, most: int, wanted: MessageFilter
     ) -> tuple[bool, int]:
         """Whether one of up to C{most} messages from C{offset} on is wanted, or nobody
@@ -476,7 +476,7 @@ class IStore(Interface):
     def disk_usage() -> float:
         """How full the log's disk was at the last look, 0 to 1; -1.0 if not known."""
 
-    def look_at_disk() -> None:
+    def measure_disk() -> None:
         """I{Blocking.} Ask how full the disks are: sets C{space} and a running flag."""
 
     def clean() -> Iterator[int]:

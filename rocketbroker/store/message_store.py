@@ -167,7 +167,7 @@ class Store:
         seconds = max(0, self._wall_ms() - begun_ms) / 1000
         self.recovered = attrs.evolve(parts.outcome, seconds=seconds)
         self.report += owner.said + recovery.report + self._index.report
-        self.report += self.corruption_log.said()
+        self.report += self.corruption_log.take_messages()
         if not self._positions.is_shared:
             self.report.append(
                 f"{self._root} is full: the numbers that readers in other processes "
@@ -181,7 +181,7 @@ class Store:
         self.allocate_ahead(alone=True)
         self._positions.started()
         self._is_open = True
-        self.look_at_disk()
+        self.measure_disk()
         with contextlib.suppress(OSError):
             self.remove_deleted()
 
@@ -338,7 +338,7 @@ class Store:
 
     def findings(self) -> Sequence[str]:
         """See L{IStore.findings}."""
-        return self.corruption_log.said()
+        return self.corruption_log.take_messages()
 
     def is_cold(self, queue: IQueue, offset: int) -> bool:
         """See L{IStore.is_cold}."""
@@ -362,14 +362,14 @@ class Store:
         reading = self._reading if queue.batch is None else self._batch_reading
         return reading.read(queue, offset, max_messages, max_bytes, matches)
 
-    def look(
+    def has_wanted(
         self, queue: IQueue, offset: int, most: int, wanted: MessageFilter
     ) -> tuple[bool, int]:
-        """See L{IStore.look}."""
+        """See L{IStore.has_wanted}."""
         assert type(queue) is Queue
         if not self._is_open or queue.batch is not None:
             return True, 0
-        return self._reading.look(queue, offset, most, wanted)
+        return self._reading.has_wanted(queue, offset, most, wanted)
 
     def read_warm(
         self, queue: IQueue, offset: int, max_messages: int, max_bytes: int
@@ -476,8 +476,8 @@ class Store:
         """See L{IStore.disk_usage}."""
         return self.space.log.ratio
 
-    def look_at_disk(self) -> None:
-        """See L{IStore.look_at_disk}."""
+    def measure_disk(self) -> None:
+        """See L{IStore.measure_disk}."""
         self.space.measure()
         self._segments.full = self.space.full_folders()
 

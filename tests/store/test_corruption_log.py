@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.store.corruption_log import MAX_NOTED, MAX_SAID, CorruptionLog
+from rocketbroker.store.corruption_log import MAX_MESSAGES, MAX_NOTED, CorruptionLog
 
 
 class CorruptionLogTests(SynchronousTestCase):
@@ -17,8 +17,8 @@ class CorruptionLogTests(SynchronousTestCase):
             corruption_log.note(7, "It is at 7.")
         corruption_log.note(8, "It is at 8.")
         self.assertEqual(corruption_log.records, 2)
-        self.assertEqual(corruption_log.said(), ["It is at 7.", "It is at 8."])
-        self.assertEqual(corruption_log.said(), [])
+        self.assertEqual(corruption_log.take_messages(), ["It is at 7.", "It is at 8."])
+        self.assertEqual(corruption_log.take_messages(), [])
 
     def test_most(self) -> None:
         """Beyond a number of places the oldest sentences are dropped, and those known
@@ -27,6 +27,6 @@ class CorruptionLogTests(SynchronousTestCase):
         for position in range(MAX_NOTED + 1):
             corruption_log.note(position, f"It is at {position}.")
         self.assertEqual(corruption_log.records, MAX_NOTED + 1)
-        said = corruption_log.said()
-        self.assertEqual(len(said), MAX_SAID)
+        said = corruption_log.take_messages()
+        self.assertEqual(len(said), MAX_MESSAGES)
         self.assertEqual(said[-1], f"It is at {MAX_NOTED}.")

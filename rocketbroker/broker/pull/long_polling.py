@@ -215,7 +215,7 @@ class LongPolling:
     ) -> tuple[bool, int]:
         """Whether a filter takes a new message, or may take one that cannot be read."""
         try:
-            return self._store.look(queue, start, end - start, wanted)
+            return self._store.has_wanted(queue, start, end - start, wanted)
         except OSError:
             return True, 0
 

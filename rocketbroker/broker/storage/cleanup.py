@@ -111,7 +111,7 @@ class Cleanup:
     # Looking.
 
     def _look(self) -> Deferred[None]:
-        return self._run(self._store.look_at_disk).addCallback(self._looked)
+        return self._run(self._store.measure_disk).addCallback(self._looked)
 
     def _looked(self, _: object) -> None:
         """Log once that nothing can be stored, and once that it can again."""

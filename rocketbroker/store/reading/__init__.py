@@ -2,7 +2,7 @@
 """Reading: the messages of a queue, and single records.
 
 - L{pull}: many messages of a queue; L{batch_pull}: the same of batches.
-- L{property_filter}: the same, by what their properties say.
-- L{checked_read}: the same with all checks, for what may be corrupt.
+- L{property_filter}: the same, filtered by their properties.
+- L{checked_read}: the same with all checks, for records that may be corrupt.
 - L{time_lookup}: single records; the offset of a time.
 """

@@ -1,19 +1,19 @@
 # -*- test-case-name: tests.store.reading.test_batch_pull -*-
-"""Batches of one queue, from an offset on, for a pull.
+"""The read of batches for a pull: those of one queue, from an offset on.
 
 A batch is handed out whole, and counts as many messages as it has; the consumer takes
-it apart, and the offset to go on from is the one behind its last message. One that
-begins before the offset that was asked for is handed out too, as its messages behind it
-are wanted.
+it apart, and the offset to go on from is the one behind its last message. A batch that
+begins before the requested offset is handed out too, for its messages behind that
+offset.
 
 A batch has a tag code only if its sender has given it tags as a whole, which official
-clients do not. RocketMQ then gives it to no consumer that asks for tags; here such
-a consumer gets it, and looks at each message, as clients do anyway. A message that is
-alone in the queue and has no tags is not for it. A filter on properties sees those of
-the batch as a whole.
+clients do not. RocketMQ then gives it to no consumer that subscribes to tags; here such
+a consumer gets it, and filters each message, as clients do anyway. A single message
+without tags does not go to such a consumer. A filter on properties sees those of the
+batch as a whole.
 
-Every record is checked, as L{rocketbroker.store.reading.checked_read} says: for so
-many messages at once that costs little.
+Every record is checked by L{rocketbroker.store.reading.checked_read}: for so many
+messages at once that costs little.
 
 C{docs/facts/store.md} 9.1 and 16.
 """
@@ -33,7 +33,7 @@ from rocketbroker.store.interfaces import (
     ReadResult,
 )
 from rocketbroker.store.reading.checked_read import CheckedRead
-from rocketbroker.store.reading.property_filter import Look
+from rocketbroker.store.reading.property_filter import EntryFilter
 from rocketbroker.store.reading.pull import Reading, nothing, outside
 
 #: So many units are read at once.
@@ -65,17 +65,19 @@ class BatchReading:
         if not first <= offset < end:
             return outside(offset, queue.reported_min_offset, end)
         reading = self._reading
-        cold, asked, max_bytes = reading.limits(queue, offset, max_messages, max_bytes)
+        cold, max_count, max_bytes = reading.limits(
+            queue, offset, max_messages, max_bytes
+        )
         cold = cold or offset < queue.trusted_from
-        collector = reading.checked(queue, offset, asked, max_bytes, cold)
+        collector = reading.checked_read(queue, offset, max_count, max_bytes, cold)
         start = units.find(offset)
-        until = start + max(-(-reading.scan_bytes // BATCH_SIZE), asked)
+        until = start + max(-(-reading.scan_bytes // BATCH_SIZE), max_count)
         last = min(units.files.size // BATCH_SIZE * reading.max_files + start, until)
         wanted = matches
         if not isinstance(wanted, MessageFilter):
             wanted = MessageFilter(wanted, None)
-        look = reading.look_for(queue, cold, wanted)
-        at = _collect(units, offset, start, last, asked, collector, look)
+        entry_filter = reading.entry_filter(queue, cold, wanted)
+        at = _collect(units, offset, start, last, max_count, collector, entry_filter)
         if at == offset:
             return nothing(OFFSET_FOUND_NULL, end, first, end)
         return collector.result(at, first, end)
@@ -86,9 +88,9 @@ def _collect(
     offset: int,
     number: int,
     until: int,
-    asked: int,
+    max_count: int,
     collector: CheckedRead,
-    look: Look,
+    entry_filter: EntryFilter,
 ) -> int:
     """Take batches from a unit on, as long as they fit.
 
@@ -101,19 +103,19 @@ def _collect(
             break
         for unit in found:
             if not unit.is_valid or unit.end <= at:
-                # Nothing that was ever written so.
+                # No such unit was ever written.
                 number += 1
                 continue
             before = collector.count
-            if before and before + unit.messages > asked:
+            if before and before + unit.messages > max_count:
                 return at
-            if look.is_over:
+            if entry_filter.is_spent:
                 return at
             collector.offset = unit.base
             entry = ENTRY.pack(unit.position, unit.size, unit.tag_code)
-            if look.takes(unit.position, unit.size, look.code_of(unit)) and (
-                not collector.collect(entry, 1, None)
-            ):
+            if entry_filter.takes(
+                unit.position, unit.size, entry_filter.code_of(unit)
+            ) and (not collector.collect(entry, 1, None)):
                 return at
             if collector.count > before:
                 collector.count = before + unit.messages

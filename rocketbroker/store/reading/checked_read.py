@@ -1,14 +1,15 @@
 # -*- test-case-name: tests.store.reading.test_checked_read -*-
-"""Records that are not what was written any more.
+"""The checked read: reads records that may be corrupt, with all checks.
 
-What this process has appended it believes. What it has found, or what comes back from
-the disk, is checked before it is handed out: that a record stands there, of the size
-that its entry says, with the CRC of its body, and that it says the place in the queue
-where its entry stands. One that does not pass is passed over, and what is behind it is
-handed out: it is counted, and told of once, with its position.
+Records that this process has appended are believed. Records from before the start, or
+from the disk, are checked before they are handed out: that a record stands there, of
+the size in its entry, with the right CRC of its body, and with the queue offset at
+which its entry stands. One that fails is passed over, and those behind it are handed
+out: it is counted, and reported once, with its position.
 
-So is one that the disk refuses to read, when it has done so some times. Such records
-are never read through a mapping: a process that touches a bad block there is killed.
+The same holds for a record that the disk has refused to read several times. Such
+records are never read through a mapping: a process that touches a bad block there is
+killed.
 
 C{docs/facts/store.md} 3.4, 7.3 and 16.
 """
@@ -33,41 +34,42 @@ from rocketbroker.store.interfaces import (
     ReadResult,
 )
 
-#: Before more bytes than this are read for one record, its own size is looked at: an
-#: entry can say anything.
+#: Before more bytes than this are read for one record, its own size field is checked:
+#: the size in the entry may be corrupt.
 LARGE: Final = 64 << 10
 
-#: Queues of this prefix hold entries of records that stand in another one, too.
+#: Queues of this prefix hold entries of records that are in another queue, too.
 LMQ_PREFIX: Final = b"%LMQ%"
 MULTI_DISPATCH: Final = b"INNER_MULTI_DISPATCH\x01"
 
 
-def given_up(
+def reason_to_skip(
     corruption_log: CorruptionLog,
     segments: Segments,
     position: int,
     size: int,
     error: OSError,
 ) -> str:
-    """Why a record cannot be read, if the disk has refused it often enough.
+    """Why a record cannot be read, if the disk has refused it so often that readers
+    are to pass over it.
 
-    @param size: how much of it was asked for.
+    @param size: how many bytes were to be read.
     @raise OSError: it has not.
     """
     segment = segments.find(position)
     if error.errno not in UNREADABLE or segment is None:
         raise error
     data, why = segments.before_bad(segment, size, position - segment.start)
-    if not why or not corruption_log.gives_up(position, position + len(data)):
+    if not why or not corruption_log.should_skip(position, position + len(data)):
         raise error
     return why
 
 
 @final
 class CheckedRead:
-    """What one read of records that have to be checked has found so far.
+    """The records that one read has found so far, each checked.
 
-    The same to its caller as L{rocketbroker.store.reading.pull.Collector}.
+    It has the methods of L{rocketbroker.store.reading.pull.Collector}.
 
     @ivar offset: that of the next entry to come.
     @ivar count: how many messages.
@@ -105,7 +107,7 @@ class CheckedRead:
     def collect(
         self, blob: bytes, entries: int, matches: Callable[[int], bool] | None
     ) -> int:
-        """Take what these entries point to.
+        """Take the records of these entries.
 
         @return: how many of them were passed.
         """
@@ -122,7 +124,7 @@ class CheckedRead:
             except OSError:
                 if not self.count:
                     raise
-                # Who asks for what follows is told so.
+                # The next read, from this entry on, reports the error.
                 passed -= 1
                 self.is_full = True
                 break
@@ -145,7 +147,7 @@ class CheckedRead:
         @raise OSError: the disk did not read it; it may another time.
         """
         if position < self._lowest or size == FILLED_SIZE:
-            # Deleted, or the place of nothing.
+            # Deleted, or an entry of no message.
             return None
         why = ""
         try:
@@ -155,7 +157,9 @@ class CheckedRead:
         except (Blank, Broken) as error:
             why = str(error)
         except OSError as error:
-            why = given_up(self._corruption_log, self._segments, position, size, error)
+            why = reason_to_skip(
+                self._corruption_log, self._segments, position, size, error
+            )
         if not self._keeps_place(offset, position):
             self._corruption_log.note(
                 position,
@@ -165,7 +169,7 @@ class CheckedRead:
         return None
 
     def _read(self, position: int, size: int) -> tuple[bytes, RecordHead]:
-        """A record and what it says.
+        """A record, as bytes and as fields.
 
         @raise Broken: there is none of that size.
         @raise OSError: the disk did not read it.
@@ -177,11 +181,11 @@ class CheckedRead:
             or segment is None
             or position + size > segment.end
         ):
-            raise Broken(f"its entry says {size} bytes")
+            raise Broken(f"the size in its entry is {size}")
         if size > LARGE:
-            said = self._segments.read(position, 4, self._cold)
-            if int.from_bytes(said, "big") != size:
-                raise Broken(f"its entry says {size} bytes")
+            size_field = self._segments.read(position, 4, self._cold)
+            if int.from_bytes(size_field, "big") != size:
+                raise Broken(f"the size in its entry is {size}")
         data = self._segments.read(position, size, self._cold)
         found = parse(data, 0, position, True)
         if found.size != size:
@@ -189,32 +193,34 @@ class CheckedRead:
         return data, found
 
     def _check_place(self, offset: int, found: RecordHead) -> None:
-        """See that a record says the place in the queue where its entry stands.
+        """Check that a record has the queue and the offset where its entry stands.
 
-        @raise Broken: it says another.
+        @raise Broken: it has others.
         """
-        _, _, topic, queue_id, said, _, _, properties = found
+        _, _, topic, queue_id, own_offset, _, _, properties = found
         queue = self._queue
         if topic == queue.topic_bytes and queue_id == queue.queue_id:
-            if said != offset and not self._is_shifted(offset, said - offset):
-                raise Broken(f"it says that it is message {said}")
+            if own_offset != offset and not self._is_shifted(
+                offset, own_offset - offset
+            ):
+                raise Broken(f"its queue offset is {own_offset}")
         elif (
             not queue.topic_bytes.startswith(LMQ_PREFIX)
             or MULTI_DISPATCH not in properties
         ):
-            raise Broken(f"it says that it is of {topic!r}/{queue_id}")
+            raise Broken(f"its queue is {topic!r}/{queue_id}")
 
     def _keeps_place(self, offset: int, position: int) -> bool:
         """Whether an entry is a second one of the record before: its own was lost, as
-        a start has told."""
+        a start has reported."""
         entry = self._queue.read(offset - 1, 1) if offset > 0 else b""
         return len(entry) == SIZE and bool(ENTRY.unpack(entry)[0] == position)
 
     def _is_shifted(self, offset: int, shift: int) -> bool:
-        """Whether the entry beside is as far from where its record says.
+        """Whether the entry beside is shifted as far from its record's queue offset.
 
-        RocketMQ only logs it when a queue lags behind what its records say, and
-        goes on like that. So they were handed out, and are.
+        RocketMQ only logs it when a queue lags behind the offsets in its records, and
+        goes on like that: it hands such records out, and so does rocketbroker.
         """
         for beside in (offset - 1, offset + 1):
             try:
@@ -227,7 +233,7 @@ class CheckedRead:
         return False
 
     def result(self, next_offset: int, first: int, end: int) -> ReadResult:
-        """What the read has come to."""
+        """The result of the read."""
         return ReadResult(
             FOUND if self.count else self._status,
             next_offset,

@@ -1,13 +1,13 @@
 # -*- test-case-name: tests.store.reading.test_property_filter -*-
-"""Reads that are for some messages only, as their properties say.
+"""The property filter: reads only the messages whose properties match a subscription.
 
-A tag code stands in the entry, so a filter on tags costs next to nothing. For one on
-properties the record has to be looked at: here its properties alone are read, not its
-body, and the record only if it is wanted. What that takes has a limit, behind which a
-read ends with what it has: the reader goes on from there with its next one, and
-everybody else comes in between. With a bit map in the queue's extension
-(L{rocketbroker.store.consumequeue.extension}) most of the others are passed over
-without a look.
+A tag code stands in the entry, so a filter on tags costs next to nothing. A filter on
+properties has to read the record: first its properties alone, not its body, and the
+record only if it matches. The bytes that one read may spend on this are limited; at the
+limit it ends with the messages it has, the reader goes on from there with its next
+read, and others come in between. With a bit map in the queue's extension
+(L{rocketbroker.store.consumequeue.extension}) most messages that do not match are
+passed over without reading their records.
 
 C{docs/facts/store.md} 8; C{docs/facts/broker.md} 13.2.
 """
@@ -25,11 +25,11 @@ from rocketbroker.store.consumequeue.extension import Extension, is_address
 from rocketbroker.store.interfaces import MessageFilter, ReadResult
 from rocketbroker.store.reading.checked_read import CheckedRead
 
-#: How many bytes one read may look at. The properties of most messages have some
-#: hundred bytes, so 800 of them, as many as RocketMQ looks at, need a quarter of
-#: it; messages with long ones, or long expressions, hold the reactor no longer than
-#: some ten milliseconds.
-MAX_LOOKED: Final = 1 << 20
+#: How many bytes one read may spend on the filter. The properties of most messages have
+#: some hundred bytes, so 800 of them, as many as RocketMQ filters at once, need a
+#: quarter of it; messages with long ones, or long expressions, hold the reactor no
+#: longer than some ten milliseconds.
+MAX_SPENT: Final = 1 << 20
 
 #: A record up to this size is read whole; a longer one without its body.
 SMALL: Final = 4096
@@ -37,15 +37,15 @@ SMALL: Final = 4096
 #: From the start to the length of the body, with the longest hosts.
 _HEAD: Final = 88 + 24
 
-#: Where the system flag of a record stands.
+#: The place of the system flag in a record.
 _FLAG_AT: Final = record_head.offset_of("sys_flag")
 
 
 @final
-class Look:
-    """The looks of one read at messages.
+class EntryFilter:
+    """The filter of one read.
 
-    @ivar spent: how many bytes were looked at.
+    @ivar spent: how many bytes the filter has read, and its expressions have cost.
     """
 
     __slots__ = (
@@ -77,12 +77,12 @@ class Look:
         self.spent = 0
 
     @property
-    def is_over(self) -> bool:
-        """Whether this read has looked at enough."""
-        return self.spent >= MAX_LOOKED
+    def is_spent(self) -> bool:
+        """Whether this read has spent its limit."""
+        return self.spent >= MAX_SPENT
 
     def takes(self, position: int, size: int, code: int | None) -> bool:
-        """Whether the message of an entry is wanted; so it is if nobody can tell.
+        """Whether the message of an entry matches, or may match if that is not known.
 
         @param code: its tag code, or the address of its unit; None if it is not known.
         """
@@ -103,16 +103,16 @@ class Look:
         try:
             properties = self._properties(position, size)
         except OSError:
-            # Who reads all of it will see what is to be done.
+            # The read of the whole record deals with the error.
             return True
         if properties is None:
             return True
-        # What searches in long properties takes longer the longer they are.
+        # A search in long properties takes longer the longer they are.
         self.spent += len(properties) + wanted.cost * (len(properties) // SMALL)
         return matches(properties)
 
     def code_of(self, unit: BatchUnit) -> int | None:
-        """The tag code of what a batch queue has a unit of, for L{takes}.
+        """The tag code of a unit of a batch queue, for L{takes}.
 
         @return: None for a batch without one, whose messages may have their own.
         """
@@ -140,8 +140,8 @@ class Look:
         data = read(position, size if size <= SMALL else _HEAD, cold)
         if len(data) < min(size, _HEAD):
             return None
-        said, magic = record.SIZE_AND_MAGIC.unpack_from(data)
-        if said != size or magic not in (record_head.MAGIC_V1, record_head.MAGIC_V2):
+        stated, magic = record.SIZE_AND_MAGIC.unpack_from(data)
+        if stated != size or magic not in (record_head.MAGIC_V1, record_head.MAGIC_V2):
             return None
         flag = record.I32.unpack_from(data, _FLAG_AT)[0]
         body_at = 88
@@ -157,7 +157,7 @@ class Look:
 
 
 def _behind_topic(tail: bytes, width: int) -> bytes | None:
-    """The properties of a record, from what follows its body.
+    """The properties of a record, from the bytes that follow its body.
 
     @param width: how many bytes the length of the topic has.
     """
@@ -171,21 +171,21 @@ def _behind_topic(tail: bytes, width: int) -> bytes | None:
 
 @final
 class FilteredRead:
-    """What one read of wanted messages has found so far.
+    """The matching messages that one read has found so far.
 
-    The same to its caller as L{rocketbroker.store.reading.pull.Collector}.
+    It has the methods of L{rocketbroker.store.reading.pull.Collector}.
 
     @ivar count: how many messages.
-    @ivar is_full: whether no further message fits, or enough was looked at.
+    @ivar is_full: whether no further message fits, or the filter has spent its limit.
     """
 
-    __slots__ = ("_found", "_look", "_offset", "count", "is_full")
+    __slots__ = ("_filter", "_found", "_offset", "count", "is_full")
 
-    def __init__(self, look: Look, found: CheckedRead) -> None:
+    def __init__(self, entry_filter: EntryFilter, found: CheckedRead) -> None:
         """
-        @param found: takes what is wanted.
+        @param found: takes the messages that match.
         """
-        self._look = look
+        self._filter = entry_filter
         self._found = found
         self._offset = found.offset
         self.count = 0
@@ -194,27 +194,27 @@ class FilteredRead:
     def collect(
         self, blob: bytes, entries: int, matches: Callable[[int], bool] | None
     ) -> int:
-        """Take what of these entries is wanted.
+        """Take the messages of these entries that match.
 
-        @param matches: not used, as what is wanted is known.
+        @param matches: not used: the filter decides.
         @return: how many of them were passed.
         """
-        look, found = self._look, self._found
+        entry_filter, found = self._filter, self._found
         passed = 0
         for at in range(0, entries * SIZE, SIZE):
-            if found.is_full or look.is_over:
+            if found.is_full or entry_filter.is_spent:
                 break
             entry = blob[at : at + SIZE]
-            if look.takes(*ENTRY.unpack(entry)):
+            if entry_filter.takes(*ENTRY.unpack(entry)):
                 found.offset = self._offset + passed
                 if not found.collect(entry, 1, None):
                     break
             passed += 1
         self._offset += passed
         self.count = found.count
-        self.is_full = found.is_full or look.is_over
+        self.is_full = found.is_full or entry_filter.is_spent
         return passed
 
     def result(self, next_offset: int, first: int, end: int) -> ReadResult:
-        """What the read has come to."""
+        """The result of the read."""
         return self._found.result(next_offset, first, end)

@@ -1,16 +1,16 @@
 # -*- test-case-name: tests.store.reading.test_pull -*-
-"""Messages of one queue, from an offset on, for a pull.
+"""The read of messages for a pull: those of one queue, from an offset on.
 
 The entries come by one read and one unpack. Records that stand one behind the other in
 the log become one slice, others one each; a slice of the mapping is a copy, so nothing
 holds the file. An entry is not believed: one that points outside of the log is passed
-over, as one whose record was deleted. Nor is a record that this process has not written
-itself, or that may come back from the disk: these are read one by one and checked
-(L{rocketbroker.store.reading.checked_read}).
+over, like one whose record was deleted. Nor is a record that this process has not
+written itself, or that may come back from the disk: these are read one by one and
+checked (L{rocketbroker.store.reading.checked_read}).
 
-RocketMQ never gives more than 32 messages or 256 KiB at once, and less of what is
-far behind. A caller that asks for more messages than that has decided itself what it
-can take: then only its own limits count, and the last one of all.
+RocketMQ never gives more than 32 messages or 256 KiB at once, and fewer of messages far
+behind. A caller that requests more messages than that has chosen its own limits: then
+only these count, and L{MAX_BYTES}.
 
 C{docs/facts/store.md} 16.
 """
@@ -44,7 +44,7 @@ from rocketbroker.store.interfaces import (
     ReadResult,
 )
 from rocketbroker.store.reading.checked_read import CheckedRead
-from rocketbroker.store.reading.property_filter import FilteredRead, Look
+from rocketbroker.store.reading.property_filter import EntryFilter, FilteredRead
 from rocketbroker.store.shared_positions import (
     MAX,
     MIN,
@@ -56,19 +56,19 @@ from rocketbroker.store.shared_positions import (
 #: No answer may be larger (C{docs/facts/store.md} 16).
 MAX_BYTES: Final = 128 << 20
 
-#: A caller cannot ask for fewer bytes.
+#: A caller cannot request fewer bytes.
 LEAST_BYTES: Final = 100
 
 #: So many entries are unpacked at once; when a filter passes over more, it goes on.
 ENTRY_BATCH_SIZE: Final = 800
 
-#: So many extents are looked for; beyond it records are gathered one by one.
+#: So many extents are read as slices; beyond it records are gathered one by one.
 FEW_EXTENTS: Final = 8
 
 _FIRST: Final = struct.Struct(">q")
 _UNPACK: Final = [struct.Struct(">" + "qiq" * count).unpack for count in range(65)]
 
-#: Positions and sizes alone, for who wants every message.
+#: Positions and sizes alone, for readers of every message.
 _PLACES: Final = [struct.Struct(">" + "qi8x" * count).unpack for count in range(65)]
 
 
@@ -76,8 +76,8 @@ _PLACES: Final = [struct.Struct(">" + "qi8x" * count).unpack for count in range(
 class Reading:
     """The reading side of a store.
 
-    @ivar scan_bytes: of so many bytes of a queue one read looks at least.
-    @ivar max_files: of so many of its files at most, while nothing is found.
+    @ivar scan_bytes: one read scans at least so many bytes of a queue's entries.
+    @ivar max_files: and at most so many of its files, while nothing is found.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Reading:
     ) -> None:
         """
         @param memory_bytes: the physical memory of the machine.
-        @param corruption_log: told of what cannot be handed out.
+        @param corruption_log: notes the records that cannot be handed out.
         """
         self._corruption_log = corruption_log
         self._segments = segments
@@ -145,8 +145,8 @@ class Reading:
         end = view[queue.slot + MAX]
         if not first <= offset < end:
             return outside(offset, first, end)
-        cold, asked, max_bytes = self.limits(queue, offset, max_messages, max_bytes)
-        blob = queue.read(offset, min(end - offset, asked, ENTRY_BATCH_SIZE))
+        cold, max_count, max_bytes = self.limits(queue, offset, max_messages, max_bytes)
+        blob = queue.read(offset, min(end - offset, max_count, ENTRY_BATCH_SIZE))
         own = offset >= queue.trusted_from and not cold
         codes = None if isinstance(matches, MessageFilter) else matches
         if codes is not None and queue.extension is not None:
@@ -155,18 +155,18 @@ class Reading:
             plain = self._read_plain(blob, offset, max_bytes, first, end)
             if plain is not None:
                 return plain
-        scan_end = min(end, offset + max(-(-self.scan_bytes // SIZE), asked))
+        scan_end = min(end, offset + max(-(-self.scan_bytes // SIZE), max_count))
         collector: Collector | CheckedRead | FilteredRead
         if own and not isinstance(matches, MessageFilter):
             bounds = view[MIN_POSITION], view[PUBLISHED]
-            collector = Collector(self._segments, bounds, (asked, max_bytes))
+            collector = Collector(self._segments, bounds, (max_count, max_bytes))
         else:
-            # What others have written may be in a block that cannot be read; through
-            # the mapping that would be a signal, which kills the process.
-            collector = self.checked(queue, offset, asked, max_bytes, not own)
+            # Records that this process has not written may be in a bad block; read
+            # through the mapping, that is a signal that kills the process.
+            collector = self.checked_read(queue, offset, max_count, max_bytes, not own)
             if isinstance(matches, MessageFilter):
-                look = self.look_for(queue, not own, matches)
-                collector = FilteredRead(look, collector)
+                entry_filter = self.entry_filter(queue, not own, matches)
+                collector = FilteredRead(entry_filter, collector)
         per_file = queue.files.size // SIZE
         at = offset
         files = 0
@@ -190,7 +190,7 @@ class Reading:
     def limits(
         self, queue: Queue, offset: int, max_messages: int, max_bytes: int
     ) -> tuple[bool, int, int]:
-        """Whether what stands there is cold; how many messages and bytes to give."""
+        """Whether the messages there are cold; how many messages and bytes to read."""
         view = self._positions.view
         cold = view[PUBLISHED] - view[MIN_POSITION] > self._hot_bytes and self.is_cold(
             queue, offset
@@ -198,36 +198,38 @@ class Reading:
         count_limit, bytes_limit = self._cold_limits if cold else self._hot_limits
         if max_messages > self._hot_limits[0] and self._large_limits[0]:
             count_limit, bytes_limit = self._large_limits
-        asked = max(1, min(max_messages, count_limit))
-        return cold, asked, min(max(max_bytes, LEAST_BYTES), bytes_limit, MAX_BYTES)
+        max_count = max(1, min(max_messages, count_limit))
+        return cold, max_count, min(max(max_bytes, LEAST_BYTES), bytes_limit, MAX_BYTES)
 
-    def checked(
-        self, queue: Queue, offset: int, asked: int, max_bytes: int, cold: bool
+    def checked_read(
+        self, queue: Queue, offset: int, max_count: int, max_bytes: int, cold: bool
     ) -> CheckedRead:
-        """What takes the records of one read that have to be checked."""
+        """The collector of a read whose records have to be checked."""
         view = self._positions.view
         bounds = view[MIN_POSITION], view[PUBLISHED]
-        limits = asked, max_bytes
+        limits = max_count, max_bytes
         return CheckedRead(
             self._segments, self._corruption_log, queue, offset, bounds, limits, cold
         )
 
-    def look_for(self, queue: Queue, cold: bool, wanted: MessageFilter) -> Look:
-        """What looks at the messages of one read."""
+    def entry_filter(
+        self, queue: Queue, cold: bool, wanted: MessageFilter
+    ) -> EntryFilter:
+        """The filter of one read."""
         view = self._positions.view
         bounds = view[MIN_POSITION], view[PUBLISHED]
-        return Look(self._segments, bounds, queue.extension, cold, wanted)
+        return EntryFilter(self._segments, bounds, queue.extension, cold, wanted)
 
-    def look(
-        self, queue: Queue, offset: int, most: int, wanted: MessageFilter
+    def has_wanted(
+        self, queue: Queue, offset: int, max_entries: int, wanted: MessageFilter
     ) -> tuple[bool, int]:
-        """See L{rocketbroker.store.interfaces.IStore.look}."""
-        look = self.look_for(queue, offset < queue.trusted_from, wanted)
-        blob = queue.read(offset, min(most, queue.max_offset - offset))
+        """See L{rocketbroker.store.interfaces.IStore.has_wanted}."""
+        entry_filter = self.entry_filter(queue, offset < queue.trusted_from, wanted)
+        blob = queue.read(offset, min(max_entries, queue.max_offset - offset))
         for entry in ENTRY.iter_unpack(blob[: len(blob) // SIZE * SIZE]):
-            if look.takes(*entry) or look.is_over:
-                return True, look.spent
-        return False, look.spent
+            if entry_filter.takes(*entry) or entry_filter.is_spent:
+                return True, entry_filter.spent
+        return False, entry_filter.spent
 
     def read_warm(
         self, queue: Queue, offset: int, max_messages: int, max_bytes: int
@@ -262,10 +264,10 @@ class Reading:
     ) -> ReadResult | None:
         """All messages at once, if they fit and are in one segment in memory.
 
-        So it is for nearly all pulls, and costs half.
+        This holds for nearly all pulls, and halves their cost.
 
         @param blob: their entries.
-        @return: None if it is not so.
+        @return: None if they do not, or are not.
         """
         count, rest = divmod(len(blob), SIZE)
         if rest or not 0 < count < len(_PLACES):
@@ -347,7 +349,7 @@ def _scattered(
 
 @final
 class Collector:
-    """What one read of records that are in memory has found so far.
+    """The records in memory that one read has found so far.
 
     @ivar count: how many messages.
     @ivar is_full: whether no further message fits.
@@ -388,7 +390,7 @@ class Collector:
     def collect(
         self, blob: bytes, entries: int, matches: Callable[[int], bool] | None
     ) -> int:
-        """Take what these entries point to.
+        """Take the records of these entries.
 
         @return: how many of them were passed.
         """
@@ -452,9 +454,9 @@ class Collector:
         if segment is None or position + size > segment.end:
             return None
         if size > self._max_bytes:
-            # The first one is taken whatever its size: so it had better be a record.
-            said = self._segments.read(position, 4, False)
-            if int.from_bytes(said, "big") != size:
+            # The first one is taken whatever its size, so that is checked first.
+            size_field = self._segments.read(position, 4, False)
+            if int.from_bytes(size_field, "big") != size:
                 return None
         return segment
 
@@ -462,7 +464,7 @@ class Collector:
         return self._segments.read(start, end - start, False)
 
     def result(self, next_offset: int, first: int, end: int) -> ReadResult:
-        """What the read has come to."""
+        """The result of the read."""
         return ReadResult(
             FOUND if self.count else self._status,
             next_offset,
@@ -475,7 +477,7 @@ class Collector:
 
 
 def outside(offset: int, first: int, end: int) -> ReadResult:
-    """What a read finds at an offset that the queue does not have."""
+    """The result of a read at an offset that the queue does not have."""
     if end == 0:
         return nothing(NO_MESSAGE_IN_QUEUE, 0, first, end)
     if offset < first:

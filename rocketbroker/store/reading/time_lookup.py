@@ -1,9 +1,9 @@
 # -*- test-case-name: tests.store.reading.test_time_lookup -*-
-"""Which queue offset belongs to a time.
+"""The lookup of the queue offset of a time, and of single records.
 
 Store times grow with the offset, so it is a binary search; each probe reads one entry
 and one time stamp from the log. A record that is not in the log any more counts as too
-early; for one that cannot be read the next one stands that can be.
+early; in place of one that cannot be read, the next that can be read counts.
 
 C{docs/facts/store.md} 10.
 """
@@ -18,10 +18,10 @@ from rocketbroker.store.commitlog.scanner import Blank, Broken, parse
 from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.corruption_log import CorruptionLog
-from rocketbroker.store.reading.checked_read import given_up
+from rocketbroker.store.reading.checked_read import reason_to_skip
 from rocketbroker.store.shared_positions import MIN_POSITION, PUBLISHED, SharedPositions
 
-#: The store time of what cannot be read, and one that is later than all others.
+#: The store time of a record that cannot be read, and one later than all others.
 _UNREADABLE: Final = -2
 _LATE: Final = 1 << 63
 
@@ -40,7 +40,7 @@ class TimeLookup:
         corruption_log: CorruptionLog,
     ) -> None:
         """
-        @param corruption_log: told of what the disk cannot read.
+        @param corruption_log: notes the records that the disk cannot read.
         """
         self._corruption_log = corruption_log
         self._segments = segments
@@ -68,9 +68,12 @@ class TimeLookup:
                 return b""
             return self._segments.read(position, size, True)
         except OSError as error:
-            why = given_up(self._corruption_log, self._segments, position, size, error)
-        said = f"The record at position {position} cannot be read: {why}."
-        self._corruption_log.note(position, said)
+            why = reason_to_skip(
+                self._corruption_log, self._segments, position, size, error
+            )
+        self._corruption_log.note(
+            position, f"The record at position {position} cannot be read: {why}."
+        )
         return b""
 
     def _parse(self, data: bytes, position: int) -> RecordHead | None:
@@ -99,8 +102,8 @@ class TimeLookup:
 
     def _time_from(self, queue: Queue, offset: int, end: int) -> tuple[int, int]:
         """The store time of the first message from an offset on that can be read, and
-        its offset. If there is none, none is too early: who gets some messages again
-        loses nothing."""
+        its offset. If there is none, none is too early: a reader that gets some
+        messages again loses nothing."""
         for at in range(offset, min(end, offset + _MAX_PASSED)):
             time = self._time(queue, at)
             if time != _UNREADABLE:

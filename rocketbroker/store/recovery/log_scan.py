@@ -81,7 +81,7 @@ class LogScan:
         behind = resync.next_whole(position, far=scan.is_refused)
         if behind > 0:
             if scan.is_refused:
-                self._corruption.lose(position, behind)
+                self._corruption.note_lost(position, behind)
             self._sequence.lost_bytes += behind - position
             self._corruption.note(
                 position,

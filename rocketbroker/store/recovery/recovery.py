@@ -402,7 +402,7 @@ class Recovery:
         log_end = LogEnd(self._files, self._segments, self.zeroed)
         self._end = log_end.cut(scan, self._trust is Trust.ALL)
         if scan.is_refused:
-            self._corruption.lose(scan.position, self._end)
+            self._corruption.note_lost(scan.position, self._end)
         self.zeroed = log_end.zeroed
         self.report += log_end.report
         if log_end.discarded_bytes:

@@ -1,2 +1,2 @@
 # -*- test-case-name: tests.store.retention -*-
-"""Retention: which files are removed, when, and in which order (L{cleaner})."""
+"""Retention: the removal of old files of a store (L{cleaner})."""

@@ -1,23 +1,23 @@
 # -*- test-case-name: tests.store.retention.test_cleaner -*-
-"""What is removed from a store, when, and in which order.
+"""The cleaner: removes the oldest files of a store, by age or for room on the disk.
 
 The oldest segment goes first, never the last one, and none that is not flushed and in
 the queues; then queues begin where the log does, and their files and those of the index
-that speak of nothing else any more go too. When segments go: those that have expired,
-by the time of their last change and fileReservedTime, during the hours of deleteWhen
-and at any time on a disk that is rather full; any, with cleanFileForciblyEnable, on one
-that is so full that nothing could be stored soon. RocketMQ removes ten files then,
-whatever one of them would have freed; here the disk is asked after each. A removal for
-age waits for the index, a forced one does not.
+go whose records are all gone. Segments that have expired, by the time of their last
+change and fileReservedTime, go during the hours of deleteWhen, and at any time on a
+disk that is rather full. On a disk so full that soon nothing could be stored, any
+segment may go, with cleanFileForciblyEnable. RocketMQ then removes ten files, however
+much each of them frees; here the disk is measured after each. A removal for age waits
+for the index, a forced one does not.
 
-A file is removed by its name alone. Whoever reads it, another thread, an export in
-another process, reads on, and its blocks come back when the last of them lets go; a
-mapping is never taken away from under a reader. So what RocketMQ calls hanging, a
-file that readers do not let go, does not hold anything up here, and there is nothing to
-be torn down after destroyMapedFileIntervalForcibly, which has no effect. What hangs
-here is a file that the system does not let us remove: it stays in the log and can be
-read, nothing behind it goes, since a log with a hole begins behind it at the next
-start, and it is tried again after redeleteHangedFileInterval.
+A file is removed by its name alone. Its readers, another thread or an export in another
+process, read on, and its blocks are freed when the last of them closes it; a mapping is
+never taken away from under a reader. So a file that readers hold open, which RocketMQ
+calls hanging, does not hold anything up here, and destroyMapedFileIntervalForcibly has
+no effect. A hanging file here is one that the system refuses to remove: it stays in the
+log and can be read. No later segment is removed, since a log with a hole begins behind
+the hole at the next start; and the removal is tried again after
+redeleteHangedFileInterval.
 
 C{docs/facts/store.md} 2.5, 7.4 and 17.
 """
@@ -65,7 +65,7 @@ def local_hour(ms: int) -> int:
 
 @final
 class Cleaner:
-    """Removes what a store does not need any more.
+    """The removal of files that a store does not need any more.
 
     @ivar removed_segments: how many files of the log are gone.
     @ivar removed_files: how many of the queues and of the index.
@@ -104,7 +104,7 @@ class Cleaner:
         self._hour_of = hour_of
         self._hours = parse_hours(options.delete_when)
         self._reserved_ms = options.file_reserved_time * _HOUR_MS
-        self._most_removed = options.delete_file_batch_max
+        self._max_removed = options.delete_file_batch_max
         self._force = options.clean_file_forcibly_enable
         self._pause = options.delete_commit_log_files_interval
         self._queue_pause = options.delete_consume_queue_files_interval
@@ -119,8 +119,8 @@ class Cleaner:
         self._manual = MANUAL_ROUNDS
 
     def follow_from(self, position: int) -> None:
-        """Let the queues follow the log when it begins behind a position, and not yet:
-        what is missing before it may come back."""
+        """Let the queues follow the log only when it begins behind a position: missing
+        segments before that may come back."""
         self._followed = position
 
     def round(self) -> Iterator[int]:
@@ -141,7 +141,7 @@ class Cleaner:
             self._manual -= 1
         if not at_any_hour and self._hour_of(self._wall_ms()) not in self._hours:
             return
-        for count in range(self._most_removed):
+        for count in range(self._max_removed):
             force = self._force and space.force
             if count:
                 yield self._pause
@@ -176,7 +176,8 @@ class Cleaner:
         self._positions.view[MIN_POSITION] = position
 
     def _needed(self, force: bool) -> int:
-        """Where the log begins that somebody still has to read."""
+        """The position from which on the log is still needed for flush, dispatch or
+        index."""
         view = self._positions.view
         needed: int = min(view[FLUSHED], view[DISPATCHED])
         if not force and self._index.behind:
@@ -203,7 +204,7 @@ class Cleaner:
         waited_ms = self._wall_ms() - self._hanging_since_ms
         return bool(self.hanging) and 0 <= waited_ms < self._hanging_ms
 
-    # What follows the log.
+    # Queues and index.
 
     def _clean_queues(self) -> Iterator[int]:
         lowest: int = self._positions.view[MIN_POSITION]
@@ -231,8 +232,8 @@ class Cleaner:
     def _begin(self, queue: Queue, lowest: int) -> int:
         """Let a queue begin where the log does.
 
-        Searched twice: without the append lock, so that whatever has to come from the
-        disk does, and then with it, so that nobody dispatches meanwhile.
+        Searched twice: without the append lock, so that entries are read from the disk
+        before it is held, and then with it, so that no dispatch runs meanwhile.
 
         @return: how many files were removed.
         """

@@ -261,7 +261,7 @@ class RuntimeInfoTests(SynchronousTestCase):
         """Ratios are rounded up to percents; the plain one is that of the emptiest."""
         self.rig.disk.capacity = 1 << 20
         used = self.rig.disk.used()
-        self.rig.store.look_at_disk()
+        self.rig.store.measure_disk()
         table = self.table()
         percent = -(-used * 100 // (1 << 20)) / 100
         self.assertEqual(table["commitLogDiskRatio"], str(percent))
@@ -274,7 +274,7 @@ class RuntimeInfoTests(SynchronousTestCase):
     def test_noDisk(self) -> None:
         """A disk that does not say how full it is has the ratio -1.0."""
         self.rig.disk.fail("usage", errno.EIO, times=10)
-        self.rig.store.look_at_disk()
+        self.rig.store.measure_disk()
         table = self.table()
         self.assertEqual(table["commitLogDiskRatio"], "-1.0")
         self.assertEqual(table["commitLogDirCapacity"], "Total : 0 B, Free : 0 B.")

@@ -35,10 +35,10 @@ class Failing:
         assert self.broken != "clean" or 1 // 0
         return self._store.clean()
 
-    def look_at_disk(self) -> None:
+    def measure_disk(self) -> None:
         """A look, or the mistake."""
         assert self.broken != "look" or 1 // 0
-        self._store.look_at_disk()
+        self._store.measure_disk()
 
 
 class CleaningTests(SynchronousTestCase):

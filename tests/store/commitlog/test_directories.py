@@ -117,7 +117,7 @@ class SeveralPathsTests(CleaningCase):
             room.total, room.usable = 100 * BLOCK, 50 * BLOCK
         segments.logs[1].usable = 0
         self.assertEqual(segments.full_folders(), {"/b"})
-        self.store.look_at_disk()
+        self.store.measure_disk()
         self.put(2)
         self.assertEqual(self.places()["/b"], [1])
 

@@ -191,7 +191,7 @@ class FullStoreTests(SynchronousTestCase):
         self.assertEqual(late.status, SERVICE_NOT_AVAILABLE)
         self.disk.heal()
         self.disk.capacity = None
-        store.look_at_disk()
+        store.measure_disk()
         store.allocate_ahead()
         store.flush_queues()
         put(store, queues[0], b"after")

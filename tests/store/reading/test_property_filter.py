@@ -74,7 +74,7 @@ class WantedCase(SynchronousTestCase):
 
     def look(self, wanted: MessageFilter, offset: int = 0, most: int = 100) -> bool:
         """Look for what is wanted."""
-        return self.store.look(self.queue, offset, most, wanted)[0]
+        return self.store.has_wanted(self.queue, offset, most, wanted)[0]
 
 
 class PropertyTests(WantedCase):
@@ -140,7 +140,7 @@ class PropertyTests(WantedCase):
         """One read looks at so many bytes and then ends with what it has."""
         self.put(*["blue"] * 6, "red")
         wanted = colour_is(b"red")
-        wanted.cost = looks.MAX_LOOKED // 3
+        wanted.cost = looks.MAX_SPENT // 3
         result = self.read(wanted)
         self.assertEqual((result.status, result.next_offset), (NO_MATCHED_MESSAGE, 3))
         result = self.read(wanted, 3)
@@ -166,14 +166,14 @@ class PropertyTests(WantedCase):
         wanted = colour_is(b"green")
         wanted.cost = 100
         size = len(b"colour\x01blue\x02")
-        asked = self.store.look(self.queue, 1, 1, wanted)
+        asked = self.store.has_wanted(self.queue, 1, 1, wanted)
         self.assertEqual(asked, (False, 100 + size))
 
     def test_lookBudget(self) -> None:
         """Who would have to look at too much lets the reader do it."""
         self.put("red", "blue")
         wanted = colour_is(b"green")
-        wanted.cost = looks.MAX_LOOKED
+        wanted.cost = looks.MAX_SPENT
         self.assertTrue(self.look(wanted))
 
 

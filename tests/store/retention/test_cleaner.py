@@ -194,7 +194,7 @@ class ForceTests(CleaningCase):
         """A store that was full takes messages again once it has been cleaned."""
         self.begin()
         self.disk.capacity = self.disk.used() * 100 // 95
-        self.store.look_at_disk()
+        self.store.measure_disk()
         self.assertIn("the disk is full", self.store.refusal() or "")
         self.round()
         self.assertIsNone(self.store.refusal())
