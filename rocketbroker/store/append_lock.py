@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.store.test_append_lock -*-
-"""The lock that an append holds.
+"""The append lock: held by an append until its records are published.
 
 One process needs no more than this: its threads take turns. Several processes on one
 store would need a lock that the kernel releases when its holder is killed (C{lockf} on
@@ -14,13 +14,14 @@ from typing import Protocol, final
 
 
 class AppendLock(Protocol):
-    """What a store takes before it reserves, and gives back once it has published."""
+    """A lock that a store takes before it reserves, and releases once it has
+    published."""
 
     def acquire(self, blocking: bool = ...) -> bool:
         """Wait for it."""
 
     def release(self) -> None:
-        """Give it back."""
+        """Let others have it."""
 
 
 @final

@@ -1,8 +1,8 @@
 # -*- test-case-name: tests.store.test_message_store -*-
-"""The parts of a store, made from its options and put together.
+"""The assembly of a store: its parts, made from the options and put together.
 
-L{rocketbroker.store.message_store.Store} is what the services see; this is what it is
-made of.
+The services see L{rocketbroker.store.message_store.Store}, which is made of these
+parts.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def physical_memory() -> int:
 
 
 def _crcs_to_check(options: StoreOptions) -> int:
-    """Which CRCs recovery looks at."""
+    """The CRCs that recovery checks."""
     if not options.check_crc_on_recover:
         return NO_CRC
     return RECORD_CRC if options.force_verify_prop_crc else BODY_CRC
@@ -65,7 +65,7 @@ def _crcs_to_check(options: StoreOptions) -> int:
 
 @final
 class Assembly:
-    """What a store consists of, on files that are there already or are made.
+    """The parts of a store, on files that exist already or are made.
 
     @ivar outcome: that of the recovery.
     """
@@ -91,7 +91,7 @@ class Assembly:
         queues = os.path.join(root, QUEUES)
         self.outcome = RecoveryOutcome(False, Trust.NONE)
         self._files = files
-        self._said = self._clear(root)
+        self._report = self._clear(root)
         make_lasting(files, queues)
         self._options = options
         self._positions = positions
@@ -134,18 +134,23 @@ class Assembly:
         self.cleaner = self._make_cleaner(append_lock, wall_ms)
 
     def _clear(self, root: str) -> list[str]:
-        """Move away what would be in the way; what it was is told."""
-        said: list[str] = []
+        """Move away files and directories that are in the way.
+
+        @return: a sentence on each.
+        """
+        report: list[str] = []
         if not self._files.exists(os.path.join(root, QUEUES)):
             # No store yet: it may be anybody's directory.
-            return said
+            return report
         for name in (CHECKPOINT, ENDS):
-            said += clear_for_file(self._files, os.path.join(root, name))
+            report += clear_for_file(self._files, os.path.join(root, name))
         for name in (QUEUES, BATCHES):
-            said += clear_for_folder(self._files, os.path.join(root, name), links=False)
+            report += clear_for_folder(
+                self._files, os.path.join(root, name), links=False
+            )
         for name in (EXTENSIONS, INDEX):
-            said += clear_for_folder(self._files, os.path.join(root, name))
-        return said
+            report += clear_for_folder(self._files, os.path.join(root, name))
+        return report
 
     def _make_segments(self, root: str) -> Segments:
         """The files of the log, none of them loaded yet."""
@@ -198,7 +203,7 @@ class Assembly:
         return self.segments.size * len(self.segments.all) + queues
 
     def _make_dispatcher(self) -> Dispatcher:
-        """What goes from the log into the queues and on to the index."""
+        """The dispatcher, which hands records on to the index."""
         options = self._options
         synchronous = options.flush_disk_type == "SYNC_FLUSH"
         dispatcher = Dispatcher(
@@ -217,7 +222,7 @@ class Assembly:
         return dispatcher
 
     def _make_queue_flushing(self) -> QueueFlushing:
-        """What puts queues on the disk, and says so."""
+        """The flush of queues and checkpoint."""
         return QueueFlushing(
             self._positions,
             self.log,
@@ -231,7 +236,7 @@ class Assembly:
     def _make_cleaner(
         self, append_lock: AppendLock, wall_ms: Callable[[], int]
     ) -> Cleaner:
-        """What removes files of the log, and then those that follow it."""
+        """The cleaner of the log, the queues and the index."""
         return Cleaner(
             self._files,
             self._options,
@@ -266,7 +271,7 @@ class Assembly:
             self.checkpoint.save()
 
     def recover(self, clean: bool, doubt: Callable[[], None], zeroed: bool) -> Recovery:
-        """I{Blocking.} Make of what a stop has left a store that can go on.
+        """I{Blocking.} Recover the store from the files that a stop has left.
 
         @param clean: whether the last stop was a clean one.
         @param doubt: called after a clean one, before anything is changed.
@@ -286,7 +291,7 @@ class Assembly:
             clean,
             zeroed,
         )
-        recovery.report += self._said
+        recovery.report += self._report
         self.outcome = recovery.run()
         recovery.report += self._quarantine.report
         self._quarantine.is_starting = False

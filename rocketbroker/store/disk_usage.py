@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.store.test_disk_usage -*-
-"""How full the disks of a store are, and what follows from it.
+"""The usage of a store's disks, and the levels at which files go or appends stop.
 
 Three levels, in percent of a disk that are used, rounded up: above
 diskMaxUsedSpaceRatio (75) files that have expired go at any hour; above
@@ -34,17 +34,17 @@ from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.store.running_flags import DISK_FULL, RunningFlags
 
-#: So many segments have room where there is enough.
+#: A disk with room for so many segments is not full.
 ENOUGH_SEGMENTS: Final = 4
 
-#: What a disk, or a quota, without room answers.
+#: The errors of a disk, or a quota, without room.
 NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 _BY: Final = "disk"
 
 
 def readable_size(count: int) -> str:
-    """A number of bytes.
+    """A number of bytes, with a unit.
 
     >>> readable_size(1536)
     '1.5 KiB'
@@ -58,23 +58,23 @@ def readable_size(count: int) -> str:
 
 
 def describe_refusal(files: IFiles, folder: str, text: str, error: OSError) -> str:
-    """A sentence about what a disk has refused, with how much of it is free.
+    """A sentence about an error of a disk, with how much of it is free.
 
     @param text: what cannot be done, C{{}} for the directory.
     """
-    said = f"{text.format(folder)}: {error.strerror}"
+    sentence = f"{text.format(folder)}: {error.strerror}"
     try:
         total, usable = files.usage(folder)
     except OSError:
-        return said
-    return f"{said}; {readable_size(usable)} of {readable_size(total)} are free"
+        return sentence
+    return f"{sentence}; {readable_size(usable)} of {readable_size(total)} are free"
 
 
 @final
 class DiskRoom:
-    """A directory and its disk, as they were when it was asked last.
+    """The room on the disk of a directory, as last measured.
 
-    @ivar total: bytes of the disk, 0 if it could not be asked.
+    @ivar total: bytes of the disk, 0 if it could not be measured.
     @ivar usable: bytes that are free.
     """
 
@@ -86,7 +86,7 @@ class DiskRoom:
         self.usable = 0
 
     def measure(self, files: IFiles) -> None:
-        """Ask."""
+        """Measure it."""
         try:
             self.total, self.usable = files.usage(self.path)
         except OSError:
@@ -157,7 +157,7 @@ class DiskUsage:
         self._expire_at = min(max(options.disk_max_used_space_ratio, 10), 95)
 
     def measure(self) -> None:
-        """I{Blocking.} Ask the disks, and set or clear L{DISK_FULL}."""
+        """I{Blocking.} Measure the disks, and set or clear L{DISK_FULL}."""
         for room in self.logs:
             room.measure(self._files)
         self.queues.measure(self._files)
@@ -172,7 +172,7 @@ class DiskUsage:
         elif not force:
             self._flags.set(DISK_FULL, False, by=_BY)
         if self._brokers > 1:
-            # What is ours, of our share of a disk that brokers have in common.
+            # Our own bytes, as a part of our share of a disk that brokers share.
             share = log.total / self._brokers
             used = self._own_bytes() / share if share > 0 else 0.0
             self.force = force or used > self._share_force_at
@@ -188,7 +188,7 @@ class DiskUsage:
 
     @property
     def log(self) -> DiskRoom:
-        """The emptiest one of the log's, of those that are known."""
+        """The room on the emptiest disk of the log, of those that are known."""
         known = [room for room in self.logs if room.total > 0]
         return min(known or self.logs, key=lambda room: room.percent)
 

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.store.test_log_tail -*-
-"""A record as followers of the log see it, and the walk that gives it to them."""
+"""A dispatched record as followers see it, and the interface of the log's tail."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class DispatchedRecord:
     @ivar topic: the topic.
     @ivar queue_id: the number of the queue.
     @ivar queue_offset: its offset there; half messages stand in no queue and have 0.
-    @ivar sys_flag: the system flag; bits 4 and 8 tell messages of transactions.
+    @ivar sys_flag: the system flag; bits 4 and 8 mark messages of transactions.
     @ivar tag_code: the hash of its tag, 0 without one.
     @ivar store_ms: when it was stored.
     @ivar properties_string: its properties as they stand in the log.
@@ -66,18 +66,19 @@ class DispatchedRecord:
 
     @property
     def properties(self) -> dict[str, str]:
-        """Its properties; taken apart each time that they are asked for."""
+        """Its properties; parsed anew by each access."""
         return properties.parse(self.properties_string.decode("utf-8", "replace"))
 
 
 class ILogTail(Interface):
-    """A walk from record to record behind the dispatch; in one thread at a time."""
+    """The tail of the log: record by record, behind the dispatch; used by one thread at
+    a time."""
 
     position: int = Attribute("The position behind the last record that was taken.")
     lost_bytes: int = Attribute("How many bytes were not there any more, or broken.")
 
-    def take(most: int) -> list[DispatchedRecord]:
+    def take(max_records: int) -> list[DispatchedRecord]:
         """I{Blocking.} The next records that are dispatched and on the disk.
 
-        @return: at most C{most}; none if there are no others yet.
+        @return: at most C{max_records}; none if there are no others yet.
         """

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.store.test_file_names -*-
-"""Names of the files of log and queues, and of the directories beside the log's."""
+"""The names of the files of log and queues, and of the directories beside the log's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def segment_name(position: int) -> str:
 
 
 def position_of_name(name: str) -> int:
-    """The position that a file's name tells, -1 if it is not such a name."""
+    """The position in a file's name; -1 if it is no name of a segment."""
     if len(name) == 20 and name.isascii() and name.isdigit():
         return int(name)
     return -1

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.store.test_flush_threshold -*-
-"""Whether enough has come together to be flushed.
+"""The threshold of a flush: how many pages must wait before they are flushed.
 
 The settings count in pages: flushCommitLogLeastPages, flushConsumeQueueLeastPages. One
 rule serves both.
@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from typing import Final
 
-#: What these settings call a page, whatever the machine does (see 2.1 there).
+#: The bytes of a page in these settings, on any machine (see 2.1 there).
 PAGE: Final = 4096
 
 
 def is_due(done: int, end: int, least_pages: int, size: int) -> bool:
-    """Whether to flush what lies between two positions.
+    """Whether to flush the bytes between two positions.
 
-    @param done: what is flushed.
-    @param end: what can be.
+    @param done: the position up to which all is flushed.
+    @param end: the position up to which all can be flushed.
     @param least_pages: so many pages are worth it; 0: anything is.
     @param size: the bytes of a file; one that is full is always worth it.
 

@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.store -*-
-"""The store as the services see it: steps they take, and values that go in and out.
+"""The interface of the message store: its methods, and the values they take and return.
 
-A step is bounded and does not wait for anybody; the caller decides when and in which
+A method does a bounded step and waits for nobody; the caller decides when and in which
 thread. Those marked I{blocking} may wait for the disk and belong in a thread, except
 before the reactor runs. L{rocketbroker.store.message_store.Store} provides
 L{IStore} over any L{rocketbroker.files.interfaces.IFiles}; the memory store of
@@ -21,7 +21,7 @@ from rocketbroker.store.disk_usage import DiskUsage
 from rocketbroker.store.dispatched_record import ILogTail
 from rocketbroker.store.running_flags import RunningFlags
 
-# What became of a draft (Draft.status).
+# The outcome of a draft's append (Draft.status).
 PUT_OK: Final = 0
 NOT_PUT: Final = -1
 MESSAGE_ILLEGAL: Final = 1
@@ -30,7 +30,7 @@ SERVICE_NOT_AVAILABLE: Final = 3
 CREATE_MAPPED_FILE_FAILED: Final = 4
 UNKNOWN_ERROR: Final = 5
 
-# What a read found (ReadResult.status); the names are the remarks of pull answers.
+# The outcome of a read (ReadResult.status); the names are the remarks of pull answers.
 FOUND: Final = "FOUND"
 NO_MATCHED_MESSAGE: Final = "NO_MATCHED_MESSAGE"
 MESSAGE_WAS_REMOVING: Final = "MESSAGE_WAS_REMOVING"
@@ -47,28 +47,28 @@ class IQueue(Interface):
 
     topic: str = Attribute("The topic's name.")
     topic_bytes: bytes = Attribute("The same as UTF-8.")
-    queue_id: int = Attribute("The number of the queue in its topic.")
+    queue_id: int = Attribute("The number of the queue within its topic.")
     min_offset: int = Attribute("The first queue offset that can be read.")
     max_offset: int = Attribute("One more than the last offset that can be read.")
     reported_min_offset: int = Attribute(
-        "C{min_offset} as clients are told it: of a batch queue without messages -1."
+        "C{min_offset} in answers to clients: -1 of a batch queue without messages."
     )
     next_offset: int = Attribute(
-        "The offset of the next message to be appended; ahead of max_offset by what is "
-        "not dispatched yet."
+        "The offset of the next message to be appended; ahead of max_offset by the "
+        "messages that are not dispatched yet."
     )
 
 
 @final
 class Placed:
-    """What a message consists of whose properties say where it stands.
+    """The parts of a message whose properties contain its queue offsets.
 
-    The store completes the properties when it knows the place, within the append. One
-    record, so one draft: an inner batch, or a message that stands in LMQs (light
-    message queues) besides its own.
+    The store completes the properties when it knows the offsets, within the append. It
+    is one record, so one draft: an inner batch, or a message that stands in LMQs (light
+    message queues) besides its own queue.
 
-    @ivar properties: the properties string without the place.
-    @ivar count: how many messages it is in its queue: an inner batch is several.
+    @ivar properties: the properties string without the offsets.
+    @ivar count: how many messages it is in its queue: of an inner batch several.
     @ivar lmqs: the LMQs, none of them twice.
     @ivar offsets: the offsets that it got in them.
     """
@@ -86,7 +86,7 @@ class Placed:
 
 @final
 class Draft:
-    """A message on its way into the log; the store fills in what it decides.
+    """A message on its way into the log; the store sets the fields that it decides.
 
     An outer batch is one draft with C{parts}: it becomes as many records with
     consecutive offsets, all or none, all in one segment. An inner batch is one with
@@ -172,13 +172,13 @@ class Draft:
 
 @final
 class MessageFilter:
-    """Which messages a read is for, if their tag codes alone do not say.
+    """A filter of messages that needs more than their tag codes.
 
-    @ivar codes: given a tag code, whether the message may be wanted; None: all.
-    @ivar matches: given the properties string, whether it is; None: all. It raises
+    @ivar codes: given a tag code, whether the message may match; None: all.
+    @ivar matches: given the properties string, whether it does; None: all. It raises
         nothing.
     @ivar may_match: given store time in ms and bit map of the unit in the queue's
-        extension, whether it may be; None: all.
+        extension, whether it may; None: all.
     @ivar cost: as how many bytes of properties one call of C{matches} counts.
     """
 
@@ -197,14 +197,14 @@ class MessageFilter:
         self.cost = cost
 
 
-#: What a read is for: given a tag code, whether the message is wanted; or by more than
-#: that; None: all.
+#: The filter of a read: given a tag code, whether the message is wanted; or a filter by
+#: more than that; None: all messages.
 Matches: TypeAlias = Callable[[int], bool] | MessageFilter | None
 
 
 @final
 class ReadResult:
-    """What L{IStore.read} found.
+    """The result of L{IStore.read}.
 
     @ivar status: one of the names above.
     @ivar next_offset: where the reader goes on.
@@ -246,7 +246,7 @@ class ReadResult:
 
 @final
 class Arrival:
-    """What one dispatch step added to one queue.
+    """The messages that one dispatch step added to one queue.
 
     @ivar queue: the queue, whose C{max_offset} includes the new entries.
     @ivar tag_codes: the tag code of each new entry, in order.
@@ -261,7 +261,7 @@ class Arrival:
 
 @final
 class KeyResult:
-    """What L{IStore.find_by_key} found.
+    """The result of L{IStore.find_by_key}.
 
     @ivar records: the stored records, in the order of the log.
     @ivar index_ms: the store time of the last message in the index.
@@ -279,7 +279,7 @@ class KeyResult:
 
 
 class ICleaner(Interface):
-    """Removes what a store does not need any more."""
+    """The removal of files that a store does not need any more."""
 
     removed_segments: int = Attribute("How many files of the log were removed.")
     removed_files: int = Attribute("How many files of queues and index.")
@@ -287,7 +287,7 @@ class ICleaner(Interface):
     hanging: str = Attribute("A sentence on a file that cannot be removed; or empty.")
 
     def expire_now() -> None:
-        """Remove what has expired with the next rounds, whatever the hour is."""
+        """Let the next rounds remove expired files at any hour of the day."""
 
 
 class IStore(Interface):
@@ -308,15 +308,15 @@ class IStore(Interface):
     )
     appended_bytes: int = Attribute("How many bytes of the log they are.")
     corrupt_records: int = Attribute("How many corrupt records were found.")
-    discarded_bytes: int = Attribute("How many bytes of the log the start gave up.")
-    flags: RunningFlags = Attribute("What the store can do at the moment.")
-    space: DiskUsage = Attribute("How full its disks were at the last look.")
-    cleaner: ICleaner = Attribute("What removes what is old; its counts.")
+    discarded_bytes: int = Attribute("How many bytes of the log the start discarded.")
+    flags: RunningFlags = Attribute("The running flags: what it can do at the moment.")
+    space: DiskUsage = Attribute("How full its disks were when last measured.")
+    cleaner: ICleaner = Attribute("The removal of old files, and its counts.")
 
     def know_topics(is_batch: Callable[[str], bool]) -> None:
-        """Learn which topics have batch queues; before L{open}.
+        """Set which topics have batch queues; before L{open}.
 
-        Without it those have them that have a directory for such queues.
+        Without it these are the topics with a directory of batch queues.
         """
 
     def open() -> None:
@@ -329,12 +329,12 @@ class IStore(Interface):
         """I{Blocking.} Flush everything and remove the mark; idempotent."""
 
     def calculate_bit_maps(bit_maps: Callable[[bytes, bytes], bytes]) -> None:
-        """Ask for a bit map for each message that is dispatched from now on.
+        """Store a bit map for each message that is dispatched from now on.
 
         It is kept with enableConsumeQueueExt only.
 
-        @param bit_maps: given topic and properties string, which filters want the
-            message, empty if there is none.
+        @param bit_maps: given topic and properties string, a bit map of the filters
+            that match the message; empty if there is none.
         """
 
     def refusal() -> str | None:
@@ -354,20 +354,20 @@ class IStore(Interface):
         """Append the drafts in order and publish them; each gets its status.
 
         Nothing is visible to C{read} before it is dispatched. One that cannot be
-        stored does not hinder the others. Raises nothing for what disks do.
+        stored does not hinder the others. Errors of the disk are statuses, not raised.
         """
 
-    def dispatch(most: int) -> list[Arrival]:
-        """Enter up to about C{most} published records into their queues.
+    def dispatch(max_records: int) -> list[Arrival]:
+        """Enter up to about C{max_records} published records into their queues.
 
-        With SYNC_FLUSH only what is flushed, unless readUnCommitted. Nothing to do
-        returns an empty list; and so does a step that met only records without a queue.
+        With SYNC_FLUSH only flushed records, unless readUnCommitted. With nothing to do
+        the list is empty; also after a step with only records that belong to no queue.
 
         @raise OSError: the disk refused; the next call tries the same again.
         """
 
     def findings() -> Sequence[str]:
-        """Sentences on what was found to be wrong on the disk since the last time."""
+        """Sentences about errors on the disk that were found since the last call."""
 
     def is_cold(queue: IQueue, offset: int) -> bool:
         """Whether reading there may wait for the disk, so that it needs a thread."""
@@ -381,28 +381,32 @@ class IStore(Interface):
     ) -> ReadResult:
         """I{Blocking if cold.} Messages from C{offset} on (C{docs/facts/store.md} 16).
 
-        A corrupt one is passed over, counted and told of.
+        A corrupt one is passed over, counted and reported.
         """
 
     def has_wanted(
-        queue: IQueue, offset: int, most: int, wanted: MessageFilter
+        queue: IQueue, offset: int, max_messages: int, wanted: MessageFilter
     ) -> tuple[bool, int]:
-        """Whether one of up to C{most} messages from C{offset} on is wanted, or nobody
-        can tell, and how many bytes were looked at. For what has just come.
+        """Whether one of up to C{max_messages} messages from C{offset} on matches, or
+        may match, and how many bytes the check has read. For messages that have just
+        arrived.
         """
 
     def read_warm(
         queue: IQueue, offset: int, max_messages: int, max_bytes: int
     ) -> ReadResult | None:
-        """What L{read} finds, if that is something and ordinary: every message is
-        wanted, in memory, and in one segment.
+        """The result of L{read} for the common case: messages are found, all of them
+        are wanted, in memory, and in one segment.
 
-        @return: None if it is not so; ask L{is_cold} and L{read} then.
+        @return: None in any other case; use L{is_cold} and L{read} then.
         """
 
-    def entries(queue: IQueue, offset: int, most: int) -> list[tuple[int, int, int]]:
-        """I{Blocking if cold.} Physical offset, size and tag code of up to C{most}
-        messages from C{offset} on, as the queue has them: the records may be gone.
+    def entries(
+        queue: IQueue, offset: int, max_entries: int
+    ) -> list[tuple[int, int, int]]:
+        """I{Blocking if cold.} Physical offset, size and tag code of up to
+        C{max_entries} messages from C{offset} on, as the queue has them: the records
+        may be gone.
 
         @raise OSError: the disk cannot be read.
         """
@@ -411,31 +415,31 @@ class IStore(Interface):
         """I{Blocking.} The record that starts there, None if none does."""
 
     def log_tail(position: int) -> ILogTail:
-        """A walk through the log that begins at C{position}, behind a record."""
+        """A reader of new records from C{position} on, which is behind a record."""
 
     def offset_by_time(queue: IQueue, ms: int, upper: bool) -> int:
         """I{Blocking.} The queue offset for a store time (C{docs/facts/store.md}
         10)."""
 
     def store_time(queue: IQueue, offset: int) -> int:
-        """I{Blocking.} When that message was stored, in ms; -1 if it cannot be read."""
+        """I{Blocking.} The store time of a message, in ms; -1 if it cannot be read."""
 
-    def build_index(most: int) -> bool:
-        """I{Blocking.} Enter keys of up to about C{most} dispatched records.
+    def build_index(max_records: int) -> bool:
+        """I{Blocking.} Enter keys of up to about C{max_records} dispatched records.
 
         @return: whether there is more to do.
         @raise OSError: the disk refused; a call a second later tries the same again.
         """
 
-    def build_index_now(most: int) -> bool:
-        """Enter keys of up to about C{most} records without waiting for anything.
+    def build_index_now(max_records: int) -> bool:
+        """Enter keys of up to about C{max_records} records without any waiting.
 
         @return: whether that was possible; if not, L{build_index} does it.
         @raise OSError: as there.
         """
 
     def find_by_key(
-        topic: str, key: str, most: int, begin_ms: int, end_ms: int
+        topic: str, key: str, max_found: int, begin_ms: int, end_ms: int
     ) -> KeyResult:
         """I{Blocking.} Messages by key or unique key (C{docs/facts/store.md} 12.4).
 
@@ -443,8 +447,8 @@ class IStore(Interface):
         """
 
     def delete_topic(topic: str) -> None:
-        """Empty the topic's queues; its records stay in the log. What is appended from
-        now on belongs to a new topic of that name.
+        """Empty the topic's queues; its records stay in the log. Messages appended from
+        now on belong to a new topic of that name.
 
         @raise OSError: its files can neither be moved away nor removed.
         """
@@ -463,25 +467,25 @@ class IStore(Interface):
     def flush_queues(least_pages: int = 0) -> None:
         """I{Blocking.} Put consume queues and the checkpoint on the disk.
 
-        @param least_pages: only of those queues that have so many pages for it; then
-            the checkpoint says nothing new of queues.
+        @param least_pages: flush only queues with so many new pages; then the
+            checkpoint stays as it is for the queues.
         """
 
     def allocate_ahead() -> bool:
         """I{Blocking.} Make the next segment ready; True if there was one to make."""
 
     def lacks_room() -> bool:
-        """Whether L{allocate_ahead} is wanted now and not at its time."""
+        """Whether L{allocate_ahead} is needed now, before its regular time."""
 
     def disk_usage() -> float:
-        """How full the log's disk was at the last look, 0 to 1; -1.0 if not known."""
+        """How full the log's disk was when last measured, 0 to 1; -1.0 if not known."""
 
     def measure_disk() -> None:
-        """I{Blocking.} Ask how full the disks are: sets C{space} and a running flag."""
+        """I{Blocking.} Measure the disks: sets C{space} and a running flag."""
 
     def clean() -> Iterator[int]:
-        """One round of removing what is not needed any more.
+        """One round of removing files that are not needed any more.
 
-        I{Each step blocks}, removes one file at the most, and gives the ms to wait
+        I{Each step blocks}, removes one file at the most, and yields the ms to wait
         before the next.
         """

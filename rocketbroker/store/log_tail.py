@@ -1,9 +1,9 @@
 # -*- test-case-name: tests.store.test_log_tail -*-
-"""A walk behind the dispatch, for those who want to see each record once.
+"""The tail of the log: reads each record once, behind the dispatch, for followers.
 
-It ends where the dispatch and the disk have come to, whichever is less far: what is
-shown stands in its queue, and no crash takes it back. It reads the log again by itself,
-so that nobody who appends or dispatches knows of it.
+It ends at the dispatched or the flushed position, whichever is less: each record it
+returns stands in its queue, and no crash takes it back. It reads the log by itself, so
+that append and dispatch need not know of it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class LogTail:
         self._scan: Scan | None = None
         self._walk: Iterator[RecordHead] = iter(())
 
-    def take(self, most: int) -> list[DispatchedRecord]:
+    def take(self, max_records: int) -> list[DispatchedRecord]:
         """See L{ILogTail.take}."""
         view = self._positions.view
         end = min(view[DISPATCHED], view[FLUSHED])
@@ -54,9 +54,9 @@ class LogTail:
                 return []
             scan = self._scan = Scan(self._segments, self.position, end, False)
             self._walk = iter(scan)
-        found = [dispatched(each) for each in islice(self._walk, most)]
+        found = [dispatched(each) for each in islice(self._walk, max_records)]
         self.position = scan.position
-        if len(found) < most:
+        if len(found) < max_records:
             self._scan = None
             if scan.broken:
                 lowest = view[MIN_POSITION]
@@ -64,21 +64,21 @@ class LogTail:
                     # It was removed just now.
                     self._skip(lowest)
                     return found
-                # The dispatch has gone on behind it, and has said so.
+                # The dispatch has gone on behind it, too, and reported it.
                 behind = Resync(self._segments)
                 position = behind.next_or_end(self.position)
                 self._skip(end if position < 0 else min(position, end))
         return found
 
     def _skip(self, position: int) -> None:
-        """Go on there; what lies between cannot be had."""
+        """Go on at a position; the bytes before it cannot be read."""
         self.lost_bytes += position - self.position
         self.position = position
         self._scan = None
 
 
 def dispatched(found: RecordHead) -> DispatchedRecord:
-    """What a follower sees of a record that was read."""
+    """A record as followers see it."""
     position, size, topic, queue_id, offset, sys_flag, store_ms, properties = found
     return DispatchedRecord(
         position,

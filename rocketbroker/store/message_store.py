@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.store.test_message_store -*-
-"""The message store: its parts put together.
+"""The message store.
 
-What each step promises stands in L{rocketbroker.store.interfaces.IStore}.
+Its methods are documented in L{rocketbroker.store.interfaces.IStore}.
 
 C{docs/facts/store.md} 14.
 """
@@ -60,12 +60,12 @@ BATCH_SIZE: Final = 10_000
 class Store:
     """A store in one directory.
 
-    @ivar report: sentences about what the start found wrong, and what it gave up.
+    @ivar report: sentences about errors that the start found, and all it discarded.
     @ivar recovered: the outcome of the recovery.
     @ivar corruption_log: the corrupt records found since the start, and by it.
-    @ivar flags: what it can do at the moment.
+    @ivar flags: the running flags, which show what it can do at the moment.
     @ivar space: how full its disks are.
-    @ivar cleaner: removes what is not needed any more.
+    @ivar cleaner: removes files that are not needed any more.
     """
 
     flags: RunningFlags
@@ -84,8 +84,8 @@ class Store:
         """
         @param wall_ms: the time of day, in ms.
         @param store_host: the broker's address and port as records have them.
-        @param append_lock: who may append; by default the threads of this process.
-        @param memory_bytes: the machine's memory; what is further behind is cold.
+        @param append_lock: held by appends; by default for the threads of this process.
+        @param memory_bytes: the machine's memory; messages further behind are cold.
         """
         self._files = files
         self._options = options
@@ -166,12 +166,12 @@ class Store:
         recovery = parts.recover(owner.was_left_cleanly(), owner.doubt, owner.is_zeroed)
         seconds = max(0, self._wall_ms() - begun_ms) / 1000
         self.recovered = attrs.evolve(parts.outcome, seconds=seconds)
-        self.report += owner.said + recovery.report + self._index.report
+        self.report += owner.report + recovery.report + self._index.report
         self.report += self.corruption_log.take_messages()
         if not self._positions.is_shared:
             self.report.append(
-                f"{self._root} is full: the numbers that readers in other processes "
-                "see are not there, so they check every record."
+                f"{self._root} is full: it has no room for the positions that readers "
+                "in other processes use, so they check every record."
             )
         self._flushing.flush()
         with contextlib.suppress(OSError):
@@ -325,14 +325,14 @@ class Store:
             return
         self._log.append(drafts)
 
-    def dispatch(self, most: int) -> list[Arrival]:
+    def dispatch(self, max_records: int) -> list[Arrival]:
         """See L{IStore.dispatch}."""
         if not self._is_open:
             return []
         # Against a topic that is deleted meanwhile, in a thread.
         self._append_lock.acquire()
         try:
-            return self._dispatcher.dispatch(most)
+            return self._dispatcher.dispatch(max_records)
         finally:
             self._append_lock.release()
 
@@ -363,13 +363,13 @@ class Store:
         return reading.read(queue, offset, max_messages, max_bytes, matches)
 
     def has_wanted(
-        self, queue: IQueue, offset: int, most: int, wanted: MessageFilter
+        self, queue: IQueue, offset: int, max_messages: int, wanted: MessageFilter
     ) -> tuple[bool, int]:
         """See L{IStore.has_wanted}."""
         assert type(queue) is Queue
         if not self._is_open or queue.batch is not None:
             return True, 0
-        return self._reading.has_wanted(queue, offset, most, wanted)
+        return self._reading.has_wanted(queue, offset, max_messages, wanted)
 
     def read_warm(
         self, queue: IQueue, offset: int, max_messages: int, max_bytes: int
@@ -381,14 +381,14 @@ class Store:
         return self._reading.read_warm(queue, offset, max_messages, max_bytes)
 
     def entries(
-        self, queue: IQueue, offset: int, most: int
+        self, queue: IQueue, offset: int, max_entries: int
     ) -> list[tuple[int, int, int]]:
         """See L{IStore.entries}."""
         assert type(queue) is Queue
-        most = min(most, queue.max_offset - offset)
-        if not self._is_open or offset < queue.min_offset or most <= 0:
+        count = min(max_entries, queue.max_offset - offset)
+        if not self._is_open or offset < queue.min_offset or count <= 0:
             return []
-        blob = queue.read(offset, most)
+        blob = queue.read(offset, count)
         return [*ENTRY.iter_unpack(blob[: len(blob) // SIZE * SIZE])]
 
     def record_at(self, position: int) -> bytes | None:
@@ -441,21 +441,21 @@ class Store:
         """See L{IStore.flush_queues}."""
         self._queue_flushing.flush(least_pages)
 
-    def build_index(self, most: int) -> bool:
+    def build_index(self, max_records: int) -> bool:
         """See L{IStore.build_index}."""
-        return self._index.build(most) if self._is_open else False
+        return self._index.build(max_records) if self._is_open else False
 
-    def build_index_now(self, most: int) -> bool:
+    def build_index_now(self, max_records: int) -> bool:
         """See L{IStore.build_index_now}."""
-        return self._is_open and self._index.build_now(most)
+        return self._is_open and self._index.build_now(max_records)
 
     def find_by_key(
-        self, topic: str, key: str, most: int, begin_ms: int, end_ms: int
+        self, topic: str, key: str, max_found: int, begin_ms: int, end_ms: int
     ) -> KeyResult:
         """See L{IStore.find_by_key}."""
         if not self._is_open:
             return KeyResult([], 0, 0)
-        return self._index.query(topic, key, most, begin_ms, end_ms)
+        return self._index.query(topic, key, max_found, begin_ms, end_ms)
 
     def allocate_ahead(self, alone: bool = False) -> bool:
         """See L{IStore.allocate_ahead}.

@@ -1,17 +1,18 @@
 # -*- test-case-name: tests.store.test_log_tail -*-
-"""What plug-ins of the store provide, and what they are given.
+"""The interfaces of plug-ins of the store.
 
-Two kinds there are, each found by Twisted's plug-in system and chosen by a setting
-that has their names, separated by commas:
+There are two kinds, each found by Twisted's plug-in system and chosen by a setting with
+their names, separated by commas:
 
-  - C{messageStorePlugIn}: a L{IStorePlugin} stands between the broker and its store and
-    sees every step that is taken. The first one named is the outermost. It is as fast
-    and as safe as what it does: it works in the reactor's thread, within each turn.
-  - C{dispatchFollowers}: a L{IFollowerPlugin} makes an L{IRecordFollower}, which walks
-    behind the dispatch at its own pace, in a thread of its own. It harms nobody by
-    being slow or by failing, and misses nothing by that, or by a restart.
+  - C{messageStorePlugIn}: a L{IStorePlugin} stands between the broker and its store,
+    and every call of the store passes through it. The first one named is the
+    outermost. It works in the reactor's thread, within each turn: a slow one slows the
+    broker.
+  - C{dispatchFollowers}: a L{IFollowerPlugin} makes an L{IRecordFollower}, which
+    follows the dispatch at its own pace, in a thread of its own. The broker does not
+    wait for a slow one, or fail with it; and it misses nothing by errors or a restart.
 
-C{docs/facts/broker.md} 24; names of ours where Java loads classes.
+C{docs/facts/broker.md} 24. RocketMQ names Java classes; here a plug-in has a name.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from rocketbroker.store.interfaces import IStore
 class IStorePlugin(Interface):
     """Stands between the broker and its store."""
 
-    name: str = Attribute("How the setting messageStorePlugIn calls it.")
+    name: str = Attribute("Its name in the setting messageStorePlugIn.")
 
     def wrap(store: IStore, settings: Mapping[str, str]) -> IStore:
-        """The store that the broker gets to see.
+        """The store that the broker uses.
 
-        What C{twisted.python.components.proxyForInterface(IStore)} makes hands on
-        everything; a plug-in changes what it wants to.
+        A class that C{twisted.python.components.proxyForInterface(IStore)} makes hands
+        on all calls; a plug-in overrides some of its methods.
 
         @param store: the store, not open yet.
         @param settings: all settings of the broker as text, also those that only the
@@ -43,23 +44,23 @@ class IStorePlugin(Interface):
 
 
 class IRecordFollower(Interface):
-    """Sees each record that was dispatched, in the order of the log.
+    """A follower: receives each record that was dispatched, in the order of the log.
 
-    All methods are called in one thread, which is its own, and may block. What any of
-    them raises is logged, and it is asked again later.
+    All methods are called in one thread, which is its own, and may block. An error that
+    one of them raises is logged, and the call is repeated later.
     """
 
     def start(remembered: int | None, end: int) -> int:
-        """Where it goes on. Called until it succeeds, and once after that.
+        """The position where it goes on. Called until it succeeds once.
 
-        Only what is on the disk is shown, so that no crash takes back what was seen.
+        It receives only records that are on the disk, so that no crash takes one back.
 
         @param remembered: the position behind the last record that it has taken, as
-            the broker remembers it, which is up to some seconds ago after a crash;
-            None if it has never run in this store. To give it back is to see some
-            records twice after a crash, and never none.
+            the broker remembers it, after a crash up to some seconds old; None if it
+            has never run in this store. A follower that returns it receives some
+            records twice after a crash, but misses none.
         @param end: the position behind the newest record when the broker was started.
-        @return: a position behind a record, or 0 for the oldest there is.
+        @return: a position behind a record, or 0 for the oldest record.
         """
 
     def follow(records: Sequence[DispatchedRecord]) -> None:
@@ -72,7 +73,7 @@ class IRecordFollower(Interface):
 class IFollowerPlugin(Interface):
     """Makes a follower."""
 
-    name: str = Attribute("How the setting dispatchFollowers calls it.")
+    name: str = Attribute("Its name in the setting dispatchFollowers.")
 
     def follower(
         folder: str,

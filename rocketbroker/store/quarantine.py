@@ -1,11 +1,11 @@
 # -*- test-case-name: tests.store.commitlog.test_loading -*-
-"""Files that are taken out of a store, and kept.
+"""The quarantine: keeps damaged files that are taken out of a store.
 
-A file of a queue that the disk cannot read is bad as a whole: all that stands in it can
-be made again from the log. A start that comes upon one sets it aside, puts an empty one
-in its place, and makes the queues again. While a broker runs, readers are refused what
-stands in it, as to pass over its entries would be to lose messages; the next start then
-makes the queues again.
+A file of a queue that the disk cannot read is bad as a whole: its entries can be made
+again from the log. A start that comes upon one sets it aside, puts an empty one in its
+place, and makes the queues again. While a broker runs, reads of such a file fail, as to
+pass over its entries would be to lose messages; the next start then makes the queues
+again.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.files.reasons import ReadError, located, reason
 from rocketbroker.store.file_names import beside
 
+#: Behind the name of a directory: the name of the one beside it for such files.
 QUARANTINE: Final = "given-up"
 
 
@@ -52,16 +53,17 @@ def kept_beside(path: str) -> str:
 class QueueQuarantine:
     """The files of queues of one store that the disk cannot read.
 
-    @ivar distrust: called before a file is set aside: no queue is to be trusted, by
+    @ivar distrust: called before a file is set aside, so that no queue is trusted by
         this start or the next.
     @ivar is_starting: whether the queues can be made again now.
-    @ivar report: sentences about what a start has set aside.
+    @ivar report: sentences about files that a start has set aside.
     @ivar replaced: the paths of files that were set aside.
     """
 
     def __init__(self, files: IFiles, count: Callable[[str], None]) -> None:
         """
-        @param count: told, in a sentence, of each file found while the broker runs.
+        @param count: called with a sentence about each such file that is found while
+            the broker runs.
         """
         self._files = files
         self._count = count
@@ -74,7 +76,7 @@ class QueueQuarantine:
     def refused(self, path: str, error: OSError, at: int) -> ReadError:
         """The error for a reader of a file, which is counted once.
 
-        @param at: which byte could not be read.
+        @param at: the byte that could not be read.
         """
         found = located(error, path, at)
         if path not in self._refused:
@@ -107,7 +109,7 @@ class QueueQuarantine:
         if self.is_starting:
             why = reason(located(error, path, 0))
             self.report.append(
-                f"A consume queue cannot be read: {why}. The file is now {kept}; what "
-                "stood there is made again from the log."
+                f"A consume queue cannot be read: {why}. The file is now {kept}; its "
+                "entries are made again from the log."
             )
         return file

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.store.test_running_flags -*-
-"""What a store can do at the moment, as one number.
+"""The running flags: a number whose bits show what a store can do at the moment.
 
 Operators read it, and RocketMQ's tools know its bits:
 
@@ -56,7 +56,7 @@ class RunningFlags:
         self._lock = threading.Lock()
 
     def set(self, bit: int, on: bool = True, reason: str = "", by: str = "") -> None:
-        """Hold a bit, or let go of it.
+        """Hold or release a bit.
 
         @param reason: for people; of a bit that is held it may be another every time.
         @param by: which part of the store holds it.
@@ -73,7 +73,7 @@ class RunningFlags:
         return bool(self.bits & bit)
 
     def held_by_others(self, by: str) -> int:
-        """The bits that not only this part holds."""
+        """The bits that other parts hold, too or alone."""
         with self._lock:
             return self._bits(by)
 

@@ -1,10 +1,10 @@
 # -*- test-case-name: tests.store.test_shared_positions -*-
-"""The numbers that all processes on one store must agree on.
+"""The shared positions: the numbers that all processes on one store must agree on.
 
-They live in a shared mapping of the file C{rocketbroker.words} in the store's root, one
+They are in a shared mapping of the file C{rocketbroker.words} in the store's root, one
 aligned native word each, written and read through C{memoryview.cast("q")} and nothing
-else: a word packed byte by byte is seen torn by another process. The file is made anew
-by each start and removed by each clean stop; nothing in it survives, or needs to.
+else: another process may see a number torn that is packed byte by byte. The file is
+made anew by each start and removed by each clean stop; nothing in it needs to survive.
 
     =======  ================================================================
     word     meaning
@@ -23,8 +23,8 @@ by each start and removed by each clean stop; nothing in it survives, or needs t
              batch queue the byte behind its last unit
     =======  ================================================================
 
-Which queue has which slot stands in C{rocketbroker.queues}: one line
-C{topic/queueId} for each slot, in order; a line that is not terminated does not count.
+The file C{rocketbroker.queues} names the queue of each slot: one line C{topic/queueId}
+for each, in order; a line that is not terminated does not count.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ DISPATCHED: Final = 6
 APPENDING: Final = 7
 QUEUES: Final = 8
 
-#: The first slot, the words of each, and what they mean.
+#: The first slot, how many words each has, and the number of each word in it.
 FIRST_SLOT: Final = 16
 SLOT_WORDS: Final = 4
 NEXT: Final = 0
@@ -63,7 +63,7 @@ END: Final = 3
 #: The file begins with room for some 2000 queues, and doubles.
 FIRST_SIZE: Final = 1 << 16
 
-#: In memory they have room for two million; what is not touched costs nothing.
+#: In memory they have room for two million; pages that are not touched cost nothing.
 MEMORY_SIZE: Final = 64 << 20
 
 
@@ -71,9 +71,10 @@ MEMORY_SIZE: Final = 64 << 20
 class SharedPositions:
     """The mapping. C{view} is replaced when it grows: take it anew in each step.
 
-    A store whose disk is full when it starts has to start all the same. Then the words
-    are in memory of this process alone, as are those that grow beyond their file while
-    it starts; readers in other processes do without, as with RocketMQ's stores.
+    A store whose disk is full when it starts has to start all the same. Then the
+    positions are in memory of this process alone, as are those that grow beyond their
+    file while it starts; readers in other processes do without, as with RocketMQ's
+    stores.
 
     @ivar is_shared: whether other processes can see them.
     """
@@ -118,7 +119,7 @@ class SharedPositions:
         self.view[0] = MAGIC
 
     def started(self) -> None:
-        """From now on others use them: they stay where they are."""
+        """End the start: from now on others use the positions, and they do not move."""
         self._starting = False
 
     def add_queue(self, topic: str, queue_id: int) -> int:
@@ -159,7 +160,7 @@ class SharedPositions:
     def _move_to_memory(self) -> None:
         found = mmap.mmap(-1, MEMORY_SIZE)
         found[: len(self.view) * 8] = self.view.tobytes()
-        # Who has the files open is not to believe them any more.
+        # Readers that have the files open are not to believe them any more.
         self.view[0] = 0
         self._map = found
         self.view = memoryview(found).cast("q")
@@ -174,7 +175,7 @@ class SharedPositions:
                 self._files.remove(os.path.join(self._root, name))
 
     def close(self) -> None:
-        """Forget the mapping; the files stay."""
+        """Close the files, and keep them."""
         for file in (self._names, self._file):
             if file is not None:
                 file.close()
@@ -188,7 +189,7 @@ class SharedPositions:
 
 @final
 class ReadOnlyPositions:
-    """The same, of a running broker, for another process that only reads."""
+    """The shared positions of a running broker, for another process that only reads."""
 
     __slots__ = ("_file", "_map", "view")
 
@@ -202,7 +203,7 @@ class ReadOnlyPositions:
             self.view = memoryview(self._map).cast("q")
 
     def belongs_to(self, owner: int, abort_ms: int) -> bool:
-        """Whether they are those of the broker that wrote this C{abort} file."""
+        """Whether they belong to the broker that wrote this C{abort} file."""
         view = self.view
         return view[0] == MAGIC and view[OWNER] == owner and view[ABORT_MS] == abort_ms
 

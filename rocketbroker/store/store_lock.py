@@ -1,16 +1,17 @@
 # -*- test-case-name: tests.store.test_store_lock -*-
-"""Who uses a store, and whether it was left as it should be.
+"""The lock of a store against other brokers, and the mark of an unclean stop.
 
-The file C{lock} keeps other brokers out, C{abort} tells the next start that this one
-did not stop cleanly; only that it exists counts, but ours holds the process, as the
-reference's does, and tells readers whose shared positions they see. A disk so full that
-neither can be written to is no reason not to start: the lock is on the file and not in
-it, and a reader that cannot tell whose words they are does without them.
+The file C{lock} keeps other brokers out. The file C{abort} exists while a broker runs:
+the next start that finds it knows that the stop was not clean. Only its existence
+counts, but it contains the process id, as RocketMQ's does, by which readers know whose
+shared positions they see. A disk so full that neither can be written to is no reason
+not to start: the lock is on the file and not in it, and a reader that does not know
+whose shared positions it sees does without them.
 
-What stands in C{lock} tells the next start who wrote to the log last. We write
-L{ZEROED} when nothing but zeros stands behind the log's end; each start of the
-reference, 4.9 or 5.x, writes C{lock} over the first bytes of that before it appends
-anything, and what it gives up it leaves where it stands.
+The content of C{lock} shows the next start which broker wrote to the log last.
+rocketbroker writes L{ZEROED} when nothing but zeros stands behind the log's end. Each
+start of RocketMQ, 4.9 or 5.x, writes C{lock} over the first bytes of that before it
+appends anything; and it leaves the tail of the log that it discards on the disk.
 
 C{docs/facts/store.md} 1 and 14.
 """
@@ -39,7 +40,7 @@ class StoreLock:
 
     @ivar is_zeroed: whether zeros alone stood behind the log when the last process
         that may have appended to it began to.
-    @ivar said: sentences about what was in the way of the two files.
+    @ivar report: sentences about files that were in the way of these two.
     """
 
     def __init__(self, files: IFiles, root: str) -> None:
@@ -48,7 +49,7 @@ class StoreLock:
         self._abort = os.path.join(root, ABORT)
         self._lock: IFile | None = None
         self.is_zeroed = False
-        self.said: list[str] = []
+        self.report: list[str] = []
         self._is_doubted = False
 
     def take(self) -> None:
@@ -65,19 +66,19 @@ class StoreLock:
             for name in ("commitlog", "consumequeue")
         )
         if is_store:
-            # Any other directory may have one that is called so: /var has.
-            self.said += clear_for_file(self._files, lock)
+            # Any other directory may have one of that name: /var has.
+            self.report += clear_for_file(self._files, lock)
         self._lock = self._files.open(lock, create=True)
         if not self._lock.lock():
             raise StoreError(f"The store {self._root} is used by another broker.")
-        # If it cannot be read, nobody knows.
+        # If it cannot be read, it is not known.
         with contextlib.suppress(OSError):
             self.is_zeroed = self._lock.pread(len(ZEROED), 0) == ZEROED
         cleared = clear_for_file(self._files, self._abort) if is_store else []
         if cleared:
-            # It said that the last stop was not a clean one.
+            # It was in the place of the mark of a stop that was not clean.
             self.doubt()
-            self.said += cleared
+            self.report += cleared
 
     def release(self) -> None:
         """Let others have it."""
@@ -90,21 +91,21 @@ class StoreLock:
         return not self._files.exists(self._abort)
 
     def doubt(self) -> None:
-        """I{Blocking.} Say that the last stop was not a clean one: what a start
-        changes, and does not finish, the next one must not believe. Or, once the store
-        is marked, that this one is not to count as clean.
+        """I{Blocking.} Mark the last stop as not clean: if this start changes something
+        and does not finish, the next one must not believe it. Or, once the store is
+        marked, keep the coming stop from counting as clean.
 
-        @raise OSError: that cannot be said.
+        @raise OSError: the file cannot be written.
         """
         self._is_doubted = True
         self._files.open(self._abort, create=True).close()
         self._files.sync_dir(self._root)
 
     def mark(self, positions: SharedPositions, zeroed: bool) -> None:
-        """I{Blocking.} Say that the store is in use, and by whom.
+        """I{Blocking.} Mark the store as in use by this process.
 
         @param zeroed: whether zeros alone stand behind the log.
-        @raise OSError: that cannot be said.
+        @raise OSError: the files cannot be written.
         """
         assert self._lock is not None, "the lock is taken first"
         self._is_doubted = False
@@ -123,9 +124,9 @@ class StoreLock:
         view[ABORT_MS] = self._files.modified_ms(self._abort)
 
     def unmark(self) -> None:
-        """I{Blocking.} Say that all is as it should be.
+        """I{Blocking.} Mark the stop as a clean one.
 
-        @raise OSError: that cannot be said; the next start checks everything.
+        @raise OSError: that failed; the next start checks everything.
         """
         if self._is_doubted:
             return
@@ -134,7 +135,7 @@ class StoreLock:
 
 
 def _write(file: IFile, content: bytes) -> None:
-    """Write what a file holds, if there is room."""
+    """Write the content of a file, if there is room."""
     try:
         file.pwrite(content, 0)
     except OSError as error:

@@ -221,11 +221,11 @@ class Reading:
         return EntryFilter(self._segments, bounds, queue.extension, cold, wanted)
 
     def has_wanted(
-        self, queue: Queue, offset: int, max_entries: int, wanted: MessageFilter
+        self, queue: Queue, offset: int, max_messages: int, wanted: MessageFilter
     ) -> tuple[bool, int]:
         """See L{rocketbroker.store.interfaces.IStore.has_wanted}."""
         entry_filter = self.entry_filter(queue, offset < queue.trusted_from, wanted)
-        blob = queue.read(offset, min(max_entries, queue.max_offset - offset))
+        blob = queue.read(offset, min(max_messages, queue.max_offset - offset))
         for entry in ENTRY.iter_unpack(blob[: len(blob) // SIZE * SIZE]):
             if entry_filter.takes(*entry) or entry_filter.is_spent:
                 return True, entry_filter.spent

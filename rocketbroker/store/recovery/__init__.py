@@ -1,8 +1,8 @@
 # -*- test-case-name: tests.store.recovery -*-
-"""Recovery: from what a stop has left to a store that can go on.
+"""Recovery: makes a store that can go on from the files that a stop has left.
 
-- L{recovery}: its phases. L{outcome}: what it decided and found. L{log_scan}: the log
+- L{recovery}: its phases. L{outcome}: its decisions and findings. L{log_scan}: the log
   read and entered into the queues.
-- L{clean_shutdown}: where the queues ended at a clean stop. L{known_topics}: whether a
+- L{clean_shutdown}: the ends of the queues at a clean stop. L{known_topics}: whether a
   topic can have been deleted since.
 """

@@ -1,15 +1,16 @@
 # -*- test-case-name: tests.store.recovery.test_clean_shutdown -*-
-"""Where each queue began and ended when the store was stopped.
+"""The file of a clean shutdown: the first and last offset of each queue, and of the
+log.
 
 After a clean stop the queues are trusted as they stand. One that has lost its last
 entries since, in a copy that was not complete or on a bad disk, looks like one that
-ended earlier: nothing in RocketMQ's files tells. So a clean stop writes down where each
-queue began and ended, in the file C{rocketbroker.ends}, which the next start reads and
-removes. If it says more than what stands in a queue, all queues are made again from the
-log. Where the log began and ended tells which of its files are missing.
+ended earlier: RocketMQ's files do not show the difference. So a clean stop writes the
+begin and the end of each queue to the file C{rocketbroker.ends}, which the next start
+reads and removes. If a queue has fewer entries than that, all queues are made again
+from the log. The begin and the end of the log show which of its files are missing.
 
-What it says of queues counts only as long as no other broker has appended since: then
-the log has not grown. Another broker may also have deleted a topic. Then the table of
+The offsets of queues count only as long as no other broker has appended since: then the
+log has not grown. Another broker may also have deleted a topic. Then the table of
 topics has another version than at the stop, and a queue without entries counts as
 deleted.
 """
@@ -30,16 +31,16 @@ from rocketbroker.store.recovery.known_topics import topics_version
 
 NAME: Final = "rocketbroker.ends"
 
-#: What a content that was not ours may lead to: any nesting, any number.
+#: The errors of a content that is not ours: any nesting, any number.
 _SENSELESS: Final = ValueError, TypeError, KeyError, OverflowError, RecursionError
 
 
 @final
 class CleanShutdown:
-    """The file.
+    """The file C{rocketbroker.ends}.
 
-    @ivar first: where the log began by what it says; -1 if nothing is known.
-    @ivar published: where the log ended by what it says; the same.
+    @ivar first: the position where the log began at the stop; -1 if not known.
+    @ivar published: the position where it ended; the same.
     @ivar is_undeleted: whether no topic can have been deleted since.
     """
 
@@ -54,7 +55,7 @@ class CleanShutdown:
         self._begins: dict[tuple[str, int], int] = {}
 
     def save(self, first: int, published: int, queues: Sequence[Queue]) -> None:
-        """I{Blocking.} Write down where the queues begin and end.
+        """I{Blocking.} Write the begin and the end of the queues and of the log.
 
         @param first: where the log begins.
         @param published: where the log ends.
@@ -94,16 +95,16 @@ class CleanShutdown:
             self._begins = {(str(t), int(q)): int(begin) for t, q, begin in begins}
 
     def forget(self) -> None:
-        """I{Blocking.} Remove the file: what it says is used, or of no use."""
+        """I{Blocking.} Remove the file: its content has been used, or is of no use."""
         if self._files.exists(self._path):
             self._files.remove(self._path)
 
     def end_of(self, topic: str, queue_id: int) -> int:
-        """Where a queue ended by what it says; 0 if it did not know it."""
+        """The end of a queue at the stop; 0 if it is not known."""
         return self._ends.get((topic, queue_id), 0)
 
     def queues(self) -> list[tuple[bytes, int]]:
-        """The queues that had a message by what it says; a name may be no topic's."""
+        """The queues that had a message at the stop; a name may be no topic's."""
         return [
             (topic.encode("utf-8", "surrogatepass"), queue_id)
             for (topic, queue_id), end in self._ends.items()
@@ -111,7 +112,7 @@ class CleanShutdown:
         ]
 
     def _begin_of(self, queue: Queue, first: int) -> int:
-        """Where the files of a queue have to begin, at the latest.
+        """The offset at which the files of a queue have to begin, at the latest.
 
         @param first: where the log begins.
         """
@@ -124,23 +125,23 @@ class CleanShutdown:
         """A sentence about a queue that has lost entries; empty if none is known to.
 
         @param first: where the log begins.
-        @param published: where the log ends, by what the queues say.
+        @param published: where the log ends, according to the queues.
         """
         for queue in queues:
-            what = ""
+            change = ""
             end = self.end_of(queue.topic, queue.queue_id)
             begin = self._begin_of(queue, first)
             if not (queue.max_offset or self.is_undeleted or is_lmq(queue.topic)):
                 continue
             if queue.max_offset < end and published <= self.published:
-                what = f"ends at offset {queue.max_offset}; it ended at {end}"
+                change = f"ends at offset {queue.max_offset}; it ended at {end}"
             elif begin < _begin(queue):
-                what = (
+                change = (
                     f"has entries from offset {_begin(queue)} on; it had from {begin}"
                 )
-            if what:
+            if change:
                 return (
-                    f"{queue.topic}/{queue.queue_id} {what} when the store was "
+                    f"{queue.topic}/{queue.queue_id} {change} when the store was "
                     "stopped. All queues are made again."
                 )
         return ""

@@ -4,7 +4,7 @@
 Each change of a topic moves it on, in RocketMQ's broker and in ours. Where it is the
 same as before, no topic was deleted meanwhile, or made again.
 
-docs/facts/store.md 21.
+C{docs/facts/store.md} 21.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from rocketbroker.files.jsonfile import JsonFile
 
 
 def topics_version(files: IFiles, root: str) -> list[int] | None:
-    """When the table last changed, in ms, and how often it has; None if that cannot be
-    read.
+    """The time of the table's last change, in ms, and the number of its changes; None
+    if they cannot be read.
 
     @param root: the directory of the store.
     """

@@ -1,10 +1,10 @@
 # -*- test-case-name: tests.store.recovery.test_bad_log -*-
-"""The log read by a start, record by record, and entered into the queues.
+"""The scan of the log by a start, which enters all records into the queues.
 
 The scan ends where no record is and no whole record follows: a torn tail. Where whole
-records follow (L{rocketbroker.store.commitlog.resync}), what stands between is corrupt,
-or the disk cannot read it. The scan passes over it, counts it, and goes on behind:
-these records were acknowledged like any other.
+records follow (L{rocketbroker.store.commitlog.resync}), the bytes between are corrupt,
+or the disk cannot read them. The scan passes over them, counts them, and goes on
+behind: the records that follow were acknowledged like any other.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ class LogScan:
         corruption: CorruptionLog,
     ) -> None:
         """
-        @param check_crc: which CRCs of a record are checked; see L{parse}.
-        @param sequence: is told how many bytes are lost.
+        @param check_crc: which CRCs of a record are checked; see
+            L{rocketbroker.store.commitlog.scanner.parse}.
+        @param sequence: its C{lost_bytes} are counted up.
         """
         self._segments = segments
         self._dispatcher = dispatcher
@@ -124,7 +125,7 @@ class LogScan:
             self._collected = 0
 
     def _take(self, data: bytes, at: int, start: int) -> int:
-        """Enter the records that need no closer look."""
+        """Enter the ordinary records."""
         if not data.startswith(_MAGIC_V1, at + 4):
             return at
         self._release()

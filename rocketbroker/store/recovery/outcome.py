@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.store.recovery.test_recovery -*-
-"""What the recovery of a store has decided and found, as one value."""
+"""The outcome of the recovery of a store: its decisions and findings, as one value."""
 
 from __future__ import annotations
 

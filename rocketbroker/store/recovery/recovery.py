@@ -12,24 +12,24 @@ A recovery is a row of phases. Each does one thing and names the next one:
             the scan of the log starts
     SCAN    enters each record from there on into its queue      TAIL; START if the
                                                                  queues proved wrong
-    TAIL    discards what stands behind the last record          QUEUES
+    TAIL    discards the bytes behind the last record            QUEUES
     QUEUES  sets the ends of the queues and the shared           DONE
             positions
     ======  ==================================================  =====================
 
 (The index is loaded afterwards, by L{rocketbroker.store.index.service}.)
 
-What START decides is a L{Trust}, which only ever goes down:
+START decides on a L{Trust}, which only ever goes down:
 
     ============  =====================================================================
     trust         the scan starts
     ============  =====================================================================
     ALL           at the end of the last record that has an entry: the stop was clean
     BEFORE_START  at the last segment that begins before the checkpoint
-    NONE          at the first segment: all queues are made again. So it is where a file
-                  of a queue is missing, has a wrong length or cannot be read, where
-                  C{rocketbroker.ends} knows entries that are gone, and where the
-                  records before one are missing in its queue.
+    NONE          at the first segment: all queues are made again. This is needed when a
+                  file of a queue is missing, has a wrong length or cannot be read, when
+                  C{rocketbroker.ends} knows entries that are gone, and when the records
+                  before one are missing in its queue.
     ============  =====================================================================
 
 A corrupt record that others follow does not end the log: its place in its queue is
@@ -37,7 +37,8 @@ kept, and it is not handed out. RocketMQ ends its log there. Other differences:
 
   - Records I{at} the end of the queues are entered too, not only those beyond it;
     RocketMQ loses one.
-  - An entry of size 0 is never kept, and entries filled in are told by their size.
+  - An entry of size 0 is never kept, and entries that fill gaps have a size of their
+    own.
   - With C{forceVerifyPropCRC} a record without a CRC of its own counts by that of its
     body; for RocketMQ the log ends there.
   - A short file of the log is extended; RocketMQ refuses to start. Missing files keep
@@ -45,7 +46,7 @@ kept, and it is not handed out. RocketMQ ends its log there. Other differences:
   - A whole segment of records behind the end is set aside, not deleted, and discarded
     bytes are overwritten with zeros, so that they cannot come back.
 
-docs/facts/store.md 15, and its traps 9, 12 and 13.
+C{docs/facts/store.md} 15, and its traps 9, 12 and 13.
 """
 
 from __future__ import annotations
@@ -123,7 +124,8 @@ class Recovery:
         zeroed: bool,
     ) -> None:
         """
-        @param check_crc: which CRCs of a record are checked; see L{parse}.
+        @param check_crc: which CRCs of a record are checked; see
+            L{rocketbroker.store.commitlog.scanner.parse}.
         @param mark_unclean: lets the next start take the last stop for an unclean one;
             called before anything is changed.
         @param clean: whether the last stop was clean.
@@ -198,13 +200,13 @@ class Recovery:
                 load()
             except OSError as error:
                 self.report.append(
-                    f"What the last stop left is not known: {reason(error)}."
+                    f"A file of the last stop cannot be read: {reason(error)}."
                 )
         self.report += self._table.load(self._clean, self._distrust)
         if self._trust is Trust.NONE:
             self.report.append("All queues are made again.")
         if self._table.lmq_count:
-            # Whether messages are still to get into them or not.
+            # Their entries are made again even if new messages get none.
             self._dispatcher.multi_dispatch = True
         if not segments.all:
             self._empty()
@@ -212,12 +214,12 @@ class Recovery:
         self._positions.view[MIN_POSITION] = segments.all[0].start
         self._find_missing()
         if self._clean:
-            # What is changed now, and not finished, the next start must not believe.
+            # If this start does not finish, the next one must not believe the queues.
             self._mark_unclean()
         return Phase.START
 
     def _empty(self) -> None:
-        """There is no log: queues make no sense."""
+        """Begin an empty log, and remove the files of queues, which lead nowhere."""
         self.zeroed = True
         for queue in self._table.all():
             if queue.has_files:
@@ -229,7 +231,7 @@ class Recovery:
         self._segments.roll()
 
     def _find_missing(self) -> None:
-        """See which segments are missing before and behind those that are there."""
+        """Find the segments that are missing before the first and behind the last."""
         segments, known = self._segments, self._clean_shutdown
         first = segments.all[0].start
         if self._clean and 0 <= known.first < first:
@@ -249,7 +251,7 @@ class Recovery:
             end = max(end, [-1, -1, *leads][-1 if several else -2] + 1)
         self._known_end = end
         if self._clean and end > last.end:
-            # Of the entries that lead there the numbers count.
+            # The queue offsets of entries that lead there are taken.
             self._distrust()
 
     # START
@@ -257,7 +259,7 @@ class Recovery:
     def _find_start(self) -> Phase:
         trust = None
         while trust is not self._trust:
-            # Each look at the queues may find that they are not to be trusted so far.
+            # Each check of the queues may find that they are to be trusted less.
             trust = self._trust
             if trust is Trust.ALL:
                 self._start = self._start_of_clean()
@@ -302,7 +304,7 @@ class Recovery:
             if b"\0" in found.properties:
                 raise Broken("its end was not written")
             if found.size != size:
-                raise Broken(f"its entry says {size} bytes")
+                raise Broken(f"the size in its entry is {size}")
         except (Blank, Broken) as error:
             text = (
                 f"The last record of {queue.topic}/{queue.queue_id}, at position "
@@ -316,7 +318,7 @@ class Recovery:
         return True
 
     def _is_written(self, position: int) -> bool:
-        """Whether something stands at a position, or may, as it cannot be read."""
+        """Whether a byte at a position was written, or may be, as it cannot be read."""
         segment = self._segments.find(position)
         if segment is None:
             return False
@@ -350,8 +352,8 @@ class Recovery:
         """Let each queue end with its last entry of a record that starts before a
         position, and begin with the first whose record is there.
 
-        @param cut: remove what follows; of others than batch queues at the end, as it
-            says till then what stood where.
+        @param cut: remove the entries that follow; but not at once, other than in batch
+            queues, as the old entries are needed while the log is scanned.
         """
         self._dispatcher.gaps = 0
         lowest = self._segments.all[0].start
@@ -386,13 +388,13 @@ class Recovery:
             )
             self._distrust()
             return Phase.START
-        # What was entered into a file before it was replaced is not in it any more.
+        # Entries that were written into a file before it was replaced are lost.
         return Phase.TAIL if self._table.replaced == replaced else Phase.START
 
     # TAIL
 
     def _cut_tail(self) -> Phase:
-        """Discard what stands behind the end; see L{LogEnd}."""
+        """Discard the bytes behind the end; see L{LogEnd}."""
         scan = self._scan
         assert scan is not None
         if self._known_end > self._segments.all[-1].end:
@@ -430,7 +432,7 @@ class Recovery:
             queue.files.cut(queue.max_offset * SIZE)
 
     def _keep_number(self, queue: Queue) -> None:
-        """Let an empty queue, all of whose records are gone, go on where it was."""
+        """Let an empty queue, all of whose records are gone, go on at its old end."""
         assert self._scan is not None
         files = queue.files.all
         number = files[0].start // SIZE if files else 0

@@ -185,7 +185,7 @@ class FullStoreTests(SynchronousTestCase):
         queues = [store.queue(topic, 0) for topic in ("T", "U")]
         self.assertEqual(bodies(store, queues[0]), [b"before", b"full"])
         self.assertEqual(bodies(store, queues[1]), [b"full"])
-        self.assertIn("numbers that readers", store.report[-1])
+        self.assertIn("positions that readers", store.report[-1])
         late = draft(queues[0])
         store.append([late])
         self.assertEqual(late.status, SERVICE_NOT_AVAILABLE)
