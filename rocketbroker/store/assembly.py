@@ -42,7 +42,7 @@ from rocketbroker.store.index.service import Index
 from rocketbroker.store.quarantine import QueueQuarantine
 from rocketbroker.store.reading.pull import Reading
 from rocketbroker.store.reading.time_lookup import TimeLookup
-from rocketbroker.store.recovery.clean_shutdown import NAME as ENDS
+from rocketbroker.store.recovery.clean_shutdown import NAME as CLEAN_SHUTDOWN
 from rocketbroker.store.recovery.clean_shutdown import CleanShutdown
 from rocketbroker.store.recovery.outcome import RecoveryOutcome, Trust
 from rocketbroker.store.recovery.recovery import Recovery
@@ -142,7 +142,7 @@ class Assembly:
         if not self._files.exists(os.path.join(root, QUEUES)):
             # No store yet: it may be anybody's directory.
             return report
-        for name in (CHECKPOINT, ENDS):
+        for name in (CHECKPOINT, CLEAN_SHUTDOWN):
             report += clear_for_file(self._files, os.path.join(root, name))
         for name in (QUEUES, BATCHES):
             report += clear_for_folder(

@@ -60,7 +60,7 @@ def readable_size(count: int) -> str:
 def describe_refusal(files: IFiles, folder: str, text: str, error: OSError) -> str:
     """A sentence about an error of a disk, with how much of it is free.
 
-    @param text: what cannot be done, C{{}} for the directory.
+    @param text: the action that failed, C{{}} for the directory.
     """
     sentence = f"{text.format(folder)}: {error.strerror}"
     try:

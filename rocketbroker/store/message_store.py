@@ -97,7 +97,7 @@ class Store:
         )
         self._memory = memory_bytes if memory_bytes is not None else physical_memory()
         self._is_batch: Callable[[str], bool] | None = None
-        self._owner = StoreLock(files, self._root)
+        self._store_lock = StoreLock(files, self._root)
         self._is_open = False
         self._was_open = False
         self.report: list[str] = []
@@ -117,7 +117,7 @@ class Store:
         self._was_open = True
         try:
             make_lasting(self._files, self._root)
-            self._owner.take()
+            self._store_lock.take()
             self._positions = SharedPositions(self._files, self._root)
             try:
                 self._open()
@@ -126,12 +126,12 @@ class Store:
                     self._positions.remove()
                 raise
         except OSError as error:
-            self._owner.release()
+            self._store_lock.release()
             raise StoreError(
                 f"The store {self._root} cannot be used: {reason(error)}."
             ) from error
         except StoreError:
-            self._owner.release()
+            self._store_lock.release()
             raise
 
     def _open(self) -> None:
@@ -161,12 +161,14 @@ class Store:
         self.cleaner = parts.cleaner
         self.flags = parts.flags
         self.space = parts.space
-        owner = self._owner
+        store_lock = self._store_lock
         begun_ms = self._wall_ms()
-        recovery = parts.recover(owner.was_left_cleanly(), owner.doubt, owner.is_zeroed)
+        recovery = parts.recover(
+            store_lock.was_left_cleanly(), store_lock.doubt, store_lock.is_zeroed
+        )
         seconds = max(0, self._wall_ms() - begun_ms) / 1000
         self.recovered = attrs.evolve(parts.outcome, seconds=seconds)
-        self.report += owner.report + recovery.report + self._index.report
+        self.report += store_lock.report + recovery.report + self._index.report
         self.report += self.corruption_log.take_messages()
         if not self._positions.is_shared:
             self.report.append(
@@ -177,7 +179,7 @@ class Store:
         with contextlib.suppress(OSError):
             # On a full disk the checkpoint stays as it was; it is tried again.
             self.flush_queues()
-        owner.mark(self._positions, recovery.zeroed)
+        store_lock.mark(self._positions, recovery.zeroed)
         self.allocate_ahead(alone=True)
         self._positions.started()
         self._is_open = True
@@ -192,7 +194,7 @@ class Store:
             next start checks everything.
         """
         if not self._is_open:
-            self._owner.release()
+            self._store_lock.release()
             return
         self._is_open = False
         try:
@@ -205,7 +207,7 @@ class Store:
             ends = self.min_position, self.published_position
             self._clean_shutdown.save(*ends, self._table.all())
             self._positions.remove()
-            self._owner.unmark()
+            self._store_lock.unmark()
         except OSError as error:
             raise StoreError(
                 f"The store {self._root} is not stopped cleanly: {error.strerror}."
@@ -216,7 +218,7 @@ class Store:
             self._segments.close()
             self._checkpoint.close()
             self._positions.close()
-            self._owner.release()
+            self._store_lock.release()
 
     def _check_open(self) -> None:
         """
@@ -308,7 +310,7 @@ class Store:
         @raise SystemFailure: there are too many LMQs.
         """
         try:
-            return self._table.ask(topic, queue_id)
+            return self._table.get_for_client(topic, queue_id)
         except OSError as error:
             raise ServiceNotAvailable(f"no new queue: {error.strerror}") from error
 
@@ -424,7 +426,7 @@ class Store:
             self._table.discard(topic)
             position = self._positions.view[PUBLISHED]
             for queue in self._table.of_topic(topic):
-                queue.begin_again(position)
+                queue.restart_at(position)
         finally:
             self._append_lock.release()
 
@@ -470,7 +472,7 @@ class Store:
 
     def lacks_room(self) -> bool:
         """See L{IStore.lacks_room}."""
-        return self._is_open and self._log.room.is_scarce()
+        return self._is_open and self._log.preallocation.is_scarce()
 
     def disk_usage(self) -> float:
         """See L{IStore.disk_usage}."""

@@ -198,7 +198,7 @@ class DiskSpaceTests(SynchronousTestCase):
         self.assertEqual(space.full_folders(), frozenset({"/log"}))
 
 
-class WordsTests(SynchronousTestCase):
+class MessageTests(SynchronousTestCase):
     """How it is told."""
 
     def test_inWords(self) -> None:

@@ -13,7 +13,7 @@ from tests.store.cleanings import HOUR_MS, NOW, CleaningCase
 from tests.store.stores import SEGMENT, START_MS, draft, opened, put
 
 
-class TrailTests(SynchronousTestCase):
+class LogTailTests(SynchronousTestCase):
     """L{LogTail}."""
 
     def setUp(self) -> None:

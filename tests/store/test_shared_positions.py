@@ -22,7 +22,7 @@ from rocketbroker.store.shared_positions import (
 from rocketbroker.testing.files import MemoryDisk
 
 
-class WordsTests(SynchronousTestCase):
+class SharedPositionsTests(SynchronousTestCase):
     """Writing, reading by another, growing."""
 
     def setUp(self) -> None:

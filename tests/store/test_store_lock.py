@@ -13,7 +13,7 @@ from rocketbroker.store.store_lock import StoreLock
 from rocketbroker.testing.files import MemoryDisk
 
 
-class OwnershipTests(SynchronousTestCase):
+class StoreLockTests(SynchronousTestCase):
     """Locks and marks."""
 
     def setUp(self) -> None:

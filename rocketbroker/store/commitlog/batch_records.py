@@ -26,7 +26,7 @@ from rocketbroker.records.sysflags import (
     TRANSACTION_PREPARED,
 )
 from rocketbroker.store.commitlog.encoder import HOST_V4, HOST_V6, MAX_PROPERTIES
-from rocketbroker.store.commitlog.record_crc import split_room
+from rocketbroker.store.commitlog.record_crc import split_crc_room
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.interfaces import (
     MESSAGE_ILLEGAL,
@@ -46,7 +46,7 @@ _LMQ_OFFSETS = properties.INNER_MULTI_QUEUE_OFFSET.encode()
 LMQ_MARK: Final = _LMQ_NAMES + b"\x01"
 LMQ_PREFIX: Final = names.LMQ_PREFIX.encode()
 
-#: What is in these topics stands in no LMQs.
+#: Messages of these topics stand in no LMQs.
 EXEMPT_PREFIXES: Final = (names.RETRY_PREFIX.encode(), names.SYSTEM_PREFIX.encode())
 
 
@@ -102,7 +102,7 @@ def takes(queue: Queue, draft: Draft) -> bool:
 
 
 def complete(draft: Draft, placed: Placed, queue: Queue) -> int:
-    """Give a draft the properties that the next place of its queue asks for.
+    """Give a draft the properties that contain the next offset of its queue.
 
     @return: L{PUT_OK}, or why it cannot be stored.
     """
@@ -119,7 +119,7 @@ def complete(draft: Draft, placed: Placed, queue: Queue) -> int:
         place = b"%b\x01%d\x02" % (_BASE, queue.next_offset)
     if not queue.storable:
         return MESSAGE_ILLEGAL
-    found, room = split_room(placed.properties)
+    found, room = split_crc_room(placed.properties)
     draft.properties = properties.joined(found, place) + room
     if len(draft.properties) > MAX_PROPERTIES:
         return PROPERTIES_SIZE_EXCEEDED

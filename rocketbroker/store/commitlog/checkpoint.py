@@ -28,10 +28,10 @@ RocketMQ neither reads nor writes, but in the same sector of the disk:
                                       and of the queues
     288     index position            the last record of the last file of the
                                       index that is on the disk
-    296     CRC-32                    u32, of what is before it in the mark
+    296     CRC-32                    u32, of the fields before it in the mark
     ======  ========================  =====================================
 
-Positions and times have to agree on what is safe. (Times that do not go back were no
+A segment is safe only if position and times agree. (Times that do not go back were no
 way out: delays are counted from them, and consumers are shown them.)
 
 C{docs/facts/store.md} 14.

@@ -76,8 +76,8 @@ class Flushing:
                 segment.file.pwrite(content, position - segment.start)
                 position += size
         try:
-            if not segment.is_named:
-                self._log.segments.name(segment)
+            if not segment.is_dir_synced:
+                self._log.segments.sync_dir_of(segment)
             segment.file.datasync()
         except OSError:
             self._rewrite = True

@@ -13,7 +13,7 @@ lead into it; out of a file of fillers it would hand out fillers.
 
 Segments that are missing at the end are known from the positions that a clean stop
 wrote down; where there are several directories, also from a queue entry that leads
-behind the end. (With one directory such an entry is what a power failure leaves of
+behind the end. (With one directory a power failure leaves such an entry of
 queues that were flushed before the log; the same holds if the last segment does not end
 as a full one does.) Missing first segments are known only from a clean stop; then no
 queue entries are removed that lead into them.
@@ -46,8 +46,8 @@ from rocketbroker.store.commitlog.segments import Missing, Segment, Segments
 from rocketbroker.store.file_names import position_of_name
 from rocketbroker.store.quarantine import set_aside
 
-#: So many segments in a row are held to be missing. Where there are more, what is
-#: before them is of another log.
+#: So many segments in a row are held to be missing. With more, the segments before them
+#: are of another log.
 MAX_MISSING: Final = 256
 
 #: So many behind the end. They are known from one number, which may be corrupt.
@@ -178,8 +178,8 @@ def _stand_ins(segments: Segments, first: int, end: int) -> list[Segment]:
 def extend(segments: Segments, position: int, end: int) -> list[str]:
     """Put stand-ins behind the last segment.
 
-    @param position: where what can be read ends.
-    @param end: where the log ended, by what is known.
+    @param position: the end of the part that can be read.
+    @param end: where the log ended, as far as known.
     @return: sentences about it.
     """
     size = segments.size

@@ -57,7 +57,7 @@ _UNUSUAL: Final = TRANSACTION_PREPARED | HOST_MASK | INNER_BATCH
 class Lane:
     """A queue while its records are collected.
 
-    @ivar entries: the entries of what was collected, which may have begun before.
+    @ivar entries: the collected entries, which may have begun before.
     @ivar append: adds one more.
     @ivar first: the queue offset of the first record.
     @ivar expected: that of the next.
@@ -79,8 +79,8 @@ LaneOf: TypeAlias = Callable[[tuple[bytes, int], int], Lane | None]
 class _Lanes:
     """All lanes of one call.
 
-    @ivar places: by what stands before the properties, length included, and by queue
-        number: the lane, and that length.
+    @ivar places: by the bytes before the properties, length included, and by queue
+        id: the lane, and that length.
     """
 
     def __init__(self, lane_of: LaneOf) -> None:

@@ -27,15 +27,15 @@ _NAME: Final = CRC32.encode() + b"\x01"
 _ANY: Final = re.compile(rb"(?:^|(?<=\x02))" + re.escape(_NAME) + rb"[^\x02]*\x02?")
 
 #: Stands in the place of a CRC until the rest of the record is known.
-ROOM: Final = crc_property(0)
-assert len(ROOM) == CRC_PROPERTY_SIZE
+CRC_ROOM: Final = crc_property(0)
+assert len(CRC_ROOM) == CRC_PROPERTY_SIZE
 
 
-def with_room(properties: bytes) -> bytes:
+def with_crc_room(properties: bytes) -> bytes:
     """Properties that end with room for a CRC, and have no other."""
     if _NAME in properties:
         properties = _ANY.sub(b"", properties)
-    return joined(properties, ROOM)
+    return joined(properties, CRC_ROOM)
 
 
 def make_room_for_crc(drafts: Sequence[Draft]) -> None:
@@ -44,25 +44,25 @@ def make_room_for_crc(drafts: Sequence[Draft]) -> None:
     for draft in drafts:
         parts = draft.parts
         if parts is None:
-            draft.properties = with_room(draft.properties)
+            draft.properties = with_crc_room(draft.properties)
         elif type(parts) is Placed:
-            parts.properties = with_room(parts.properties)
+            parts.properties = with_crc_room(parts.properties)
         else:
             draft.parts = [
-                (flag, body, with_room(found), code)
+                (flag, body, with_crc_room(found), code)
                 for flag, body, found, code in parts
             ]
 
 
-def split_room(properties: bytes) -> tuple[bytes, bytes]:
-    """Properties, and the room for a CRC if they end with it: what is added to them
-    stands in between."""
-    if properties.endswith(ROOM):
-        return properties[:-CRC_PROPERTY_SIZE], ROOM
+def split_crc_room(properties: bytes) -> tuple[bytes, bytes]:
+    """Properties, and the room for a CRC if they end with it: further properties are
+    added in between."""
+    if properties.endswith(CRC_ROOM):
+        return properties[:-CRC_PROPERTY_SIZE], CRC_ROOM
     return properties, b""
 
 
-def encode_sealed(
+def encode_with_crc(
     drafts: Sequence[Draft], store_ms: int, store_host: bytes
 ) -> list[bytes]:
     """The records of drafts that have room for a CRC, each with its own.

@@ -5,7 +5,7 @@ Behind a torn tail no whole record follows. Behind corrupt bytes, or a block tha
 disk has lost, whole records follow that were acknowledged like any other: these must
 not be discarded. So the log behind such a place is searched for a record whose position
 field is the position where it stands, and whose lengths and CRC of the body are all
-right: no accident makes one. A filler counts, too, if its size is what is left of the
+right: no accident makes one. A filler counts, too, if its size is the rest of the
 segment, and if the broken record's size leads to it.
 
 Two kinds of whole records must not count. One is a copy inside a body: so the size

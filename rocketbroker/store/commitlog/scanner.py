@@ -221,7 +221,7 @@ class Scan:
 
     @ivar position: where the scan is: behind the last good record.
     @ivar broken: why it ended there; empty if it came to its end.
-    @ivar is_refused: whether that is because the disk cannot read what follows.
+    @ivar is_refused: whether that is because the disk cannot read the bytes behind.
     """
 
     def __init__(

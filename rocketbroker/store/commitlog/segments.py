@@ -53,7 +53,7 @@ class Segment:
     @ivar path: where it is.
     @ivar file: the open file.
     @ivar allocated: how many of its bytes have blocks for certain.
-    @ivar is_named: whether its directory entry is on the disk.
+    @ivar is_dir_synced: whether its directory entry is on the disk.
     @ivar warmed: to how many of its bytes zeros were written ahead.
     """
 
@@ -62,7 +62,7 @@ class Segment:
         "allocated",
         "end",
         "file",
-        "is_named",
+        "is_dir_synced",
         "path",
         "start",
         "warmed",
@@ -74,7 +74,7 @@ class Segment:
         self.path = path
         self.file = file
         self.allocated = 0
-        self.is_named = True
+        self.is_dir_synced = True
         self.warmed = 0
         self._view: mmap.mmap | None = None
 
@@ -88,7 +88,7 @@ class Segment:
     def allocate(self, until: int, after: int = 0) -> bool:
         """Reserve blocks up to a position, at most to the end.
 
-        @param after: what is before this position gets its blocks by being written.
+        @param after: blocks before this position are not reserved: writes take them.
         @return: whether there was anything to do.
         @raise OSError: there is no room.
         """
@@ -298,7 +298,7 @@ class Segments:
         self._ahead = None
         segment = self._move(segment, folder)
         # Its name reaches the disk with the first flush, not in the turn of an append.
-        segment.is_named = False
+        segment.is_dir_synced = False
         self.all = [*self.all, segment]
         return segment
 
@@ -387,10 +387,10 @@ class Segments:
         with self._making:
             self.all = self.all[1:]
 
-    def name(self, segment: Segment) -> None:
+    def sync_dir_of(self, segment: Segment) -> None:
         """I{Blocking.} Put a segment's directory entry on the disk."""
         self._files.sync_dir(os.path.dirname(segment.path))
-        segment.is_named = True
+        segment.is_dir_synced = True
 
     def close(self) -> None:
         """Close all; a segment that was prepared and not used is removed."""

@@ -79,7 +79,7 @@ class LogEnd:
                 f"{rest} bytes that follow it are discarded."
             )
         segment.cut(end)
-        # Or a crash soon after could bring back what was cut.
+        # Or a crash soon after could bring back the bytes that were cut.
         segment.file.datasync()
         self.zeroed = True
 

@@ -8,8 +8,8 @@ records are encoded and written, one C{pwrite} for each segment touched (fill); 
 word makes them exist (publish). Filling outside of the append lock, with several
 processes, is then a change of L{CommitLog.append} alone.
 
-What fails is undone under the same lock: next offsets go back, zeros take the place of
-what was half written, and the published position has not moved.
+An append that fails is undone under the same lock: next offsets go back, zeros take the
+place of bytes that were written, and the published position has not moved.
 
 C{docs/facts/store.md} 4 to 6.
 """
@@ -36,7 +36,7 @@ from rocketbroker.store.commitlog.encoder import (
     encode,
 )
 from rocketbroker.store.commitlog.preallocation import Preallocation
-from rocketbroker.store.commitlog.record_crc import encode_sealed, make_room_for_crc
+from rocketbroker.store.commitlog.record_crc import encode_with_crc, make_room_for_crc
 from rocketbroker.store.commitlog.segments import Segment, Segments
 from rocketbroker.store.commitlog.write_backoff import WriteBackoff
 from rocketbroker.store.consumequeue.queue import Queue
@@ -87,7 +87,7 @@ def by_queue(drafts: Sequence[Draft]) -> Sequence[Draft]:
     return drafts if len(drafts) == 1 else sorted(drafts, key=_SLOT)
 
 
-def _roomy_by_queue(drafts: Sequence[Draft]) -> Sequence[Draft]:
+def _by_queue_with_crc(drafts: Sequence[Draft]) -> Sequence[Draft]:
     """The same, each record with room for a CRC of its own."""
     make_room_for_crc(drafts)
     return by_queue(drafts)
@@ -128,7 +128,7 @@ class Hint:
 class CommitLog:
     """The writing side of the log.
 
-    @ivar room: makes room ahead of it.
+    @ivar preallocation: makes room ahead of it.
     @ivar hints: of appends that are not dispatched yet.
     @ivar append_failures: how many drafts were refused or failed.
     @ivar appended_messages: how many messages were published.
@@ -145,7 +145,7 @@ class CommitLog:
         wall_ms: Callable[[], int],
         store_host: bytes,
         max_body: int,
-        room: Preallocation,
+        preallocation: Preallocation,
         append_crc: bool = False,
     ) -> None:
         """
@@ -153,7 +153,7 @@ class CommitLog:
         """
         assert len(store_host) in (HOST_V4, HOST_V6), store_host
         self.segments = segments
-        self.room = room
+        self.preallocation = preallocation
         self.hints: deque[Hint] = deque()
         self.append_failures = 0
         self.appended_messages = 0
@@ -169,9 +169,9 @@ class CommitLog:
         self._max_record = min(max_body + BESIDE_BODY, most)
         self._limits = max_body, self._max_record, most
         # Decided here once, so that an append need not.
-        self._encode = encode_sealed if append_crc else encode
-        self._arranged = _roomy_by_queue if append_crc else by_queue
-        self._refusal = WriteBackoff(flags, wall_ms, self.make_room)
+        self._encode = encode_with_crc if append_crc else encode
+        self._arrange = _by_queue_with_crc if append_crc else by_queue
+        self._backoff = WriteBackoff(flags, wall_ms, self.make_room)
         self._in_batches = 0
         self._wants_segment = False
         self._without_hint = False
@@ -183,10 +183,10 @@ class CommitLog:
         self._append_lock.acquire()
         try:
             store_ms = self._wall_ms()
-            if self._flags.bits and not self._refusal.allows(store_ms):
+            if self._flags.bits and not self._backoff.allows(store_ms):
                 self._fail(drafts, SERVICE_NOT_AVAILABLE)
                 return
-            runs = self._reserve(self._arranged(drafts))
+            runs = self._reserve(self._arrange(drafts))
             if not runs:
                 return
             try:
@@ -300,7 +300,7 @@ class CommitLog:
         return SERVICE_NOT_AVAILABLE if full else CREATE_MAPPED_FILE_FAILED
 
     def _fill(self, runs: list[Run], store_ms: int) -> None:
-        """Encode and write what was reserved."""
+        """Encode and write the reserved records."""
         for run in runs:
             start = run.segment.start
             position = run.start
@@ -313,7 +313,7 @@ class CommitLog:
                 run.segment.file.pwrite(filler, position - start)
 
     def _publish(self, runs: list[Run], store_ms: int) -> None:
-        """Let what was filled exist."""
+        """Publish the written records: from now on they exist."""
         drafts = runs[0].drafts
         if len(runs) > 1:
             drafts = [draft for run in runs for draft in run.drafts]
@@ -335,7 +335,7 @@ class CommitLog:
             self.hints.append(hint)
 
     def _undo(self, runs: list[Run], status: int) -> None:
-        """Take back what was reserved, and mark the drafts."""
+        """Undo the reservation, and mark the drafts."""
         view = self._positions.view
         for run in reversed(runs):
             for draft in reversed(run.drafts):
@@ -357,7 +357,7 @@ class CommitLog:
         """Go on with the next segment, if the log ends in a block that the disk cannot
         read: no part of it can be written, and all of it would be records.
 
-        What is behind such a block has been cut away when the append was undone.
+        Bytes behind such a block were cut away when the append was undone.
         """
         view = self._positions.view
         published: int = view[PUBLISHED]
@@ -396,20 +396,20 @@ class CommitLog:
     def refuse(self, text: str, error: OSError) -> None:
         """Let nothing be appended before there is room again.
 
-        @param text: what cannot be done, C{{}} for the directory.
+        @param text: the action that failed, C{{}} for the directory.
         """
         position = self._positions.view[PUBLISHED]
         if self._wants_segment:
             position = self.segments.all[-1].end
-        self._refusal.begin(
+        self._backoff.begin(
             self.segments.describe_refusal(position, text, error), error
         )
 
     def make_room(self, alone: bool = False) -> bool:
         """See L{Preallocation.make}; then appends are taken again."""
-        done = self.room.make(self._wants_segment, alone)
+        done = self.preallocation.make(self._wants_segment, alone)
         self._wants_segment = False
-        self._refusal.end()
+        self._backoff.end()
         return done
 
 

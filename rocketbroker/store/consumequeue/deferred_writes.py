@@ -33,7 +33,8 @@ class DeferredWrites:
         self, flags: RunningFlags, describe_refusal: Callable[[str, OSError], str]
     ) -> None:
         """
-        @param describe_refusal: makes a sentence of what cannot be done and why.
+        @param describe_refusal: makes a sentence of an action that failed and its
+            error.
         """
         self.bytes = 0
         self.lock = threading.Lock()

@@ -68,12 +68,12 @@ class QueueFile:
             file = self._file = self._files.open(self.path)
         return file
 
-    def become(self, file: IFile) -> None:
+    def replace(self, file: IFile) -> None:
         """Use another file from now on; running reads of the one before go on."""
         self._file = file
         self.unsynced = True
 
-    def rest(self) -> None:
+    def release(self) -> None:
         """Release the file; running reads of it go on."""
         if not self.unsynced:
             self._file = None
@@ -81,8 +81,7 @@ class QueueFile:
     def sync(self, end: int) -> None:
         """I{Blocking.} Put it on the disk.
 
-        @param end: of the bytes of the queue before this one it is known that nobody
-            else writes there.
+        @param end: the bytes of the queue before this one are not written meanwhile.
         @raise OSError: the disk refused.
         """
         if self.rewrite:
@@ -115,12 +114,12 @@ class QueueFiles:
 
     __slots__ = (
         "_deferred_writes",
+        "_dir_unsynced",
         "_files",
         "_flushed",
         "_pending",
         "_quarantine",
         "_reading",
-        "_unnamed",
         "all",
         "folder",
         "setting",
@@ -138,8 +137,8 @@ class QueueFiles:
     ) -> None:
         """
         @param setting: the name of the setting of the size.
-        @param deferred_writes: counts what the disk has no room for; without it that
-            is an error.
+        @param deferred_writes: counts the bytes that the disk has no room for; without
+            it that is an error.
         @param quarantine: takes the files that the disk cannot read; the same.
         """
         self._quarantine = quarantine
@@ -148,7 +147,7 @@ class QueueFiles:
         self._files = files
         self._reading: QueueFile | None = None
         self.setting = setting
-        self._unnamed = False
+        self._dir_unsynced = False
         #: Where the queue ended at its last flush.
         self._flushed = 0
         self.folder = folder
@@ -180,7 +179,7 @@ class QueueFiles:
             found = self.find(position)
             if found is None:
                 return b""
-            self._turn_to(found)
+            self._set_reading(found)
         at = position - found.start
         left = self.size - at
         if size > left:
@@ -205,18 +204,18 @@ class QueueFiles:
         self, found: QueueFile, quarantine: QueueQuarantine, error: OSError
     ) -> None:
         """Put an empty file in the place of one that cannot be read or written."""
-        found.become(quarantine.replace(found.path, self.size, error))
+        found.replace(quarantine.replace(found.path, self.size, error))
         found.is_lost = not quarantine.is_starting
-        self._unnamed = True
+        self._dir_unsynced = True
 
-    def _turn_to(self, found: QueueFile) -> None:
+    def _set_reading(self, found: QueueFile) -> None:
         """Release the file that was read before, if it is an older one.
 
         A consumer that catches up reads the same file again and again: it stays open.
         """
         before, self._reading = self._reading, found
         if before is not None and before not in self.all[-1:]:
-            before.rest()
+            before.release()
 
     def write(self, position: int, content: bytes) -> None:
         """Write, over as many files as it takes.
@@ -280,7 +279,7 @@ class QueueFiles:
         added = QueueFile(self._files, start, path, file)
         added.unsynced = True
         self.all = [*self.all, added]
-        self._unnamed = True
+        self._dir_unsynced = True
         return added
 
     def _make(self, path: str) -> IFile:
@@ -321,7 +320,7 @@ class QueueFiles:
         if not keep:
             self._flushed = 0
         # Or a crash could bring them back, behind where the queue ends.
-        self._unnamed = self._unnamed or bool(gone)
+        self._dir_unsynced = self._dir_unsynced or bool(gone)
         for file in gone:
             # Closed when the last thread that reads it is done.
             self._files.remove(file.path)
@@ -332,7 +331,7 @@ class QueueFiles:
             self._pending.cut(0)
         self._reading = None
         self._flushed = 0
-        self._unnamed = self._unnamed or bool(self.all)
+        self._dir_unsynced = self._dir_unsynced or bool(self.all)
         self.all = []
 
     def drop_before(self, position: int) -> int:
@@ -352,10 +351,10 @@ class QueueFiles:
             self._files.remove(file.path)
         return count
 
-    def doubt_names(self) -> None:
+    def mark_dir_unsynced(self) -> None:
         """Let the next flush put the names of the files on the disk: the process that
         made them may have been killed before it did."""
-        self._unnamed = True
+        self._dir_unsynced = True
 
     def flush(self, least_pages: int = 0, end: int = 0) -> int:
         """I{Blocking.} Put them on the disk.
@@ -378,10 +377,10 @@ class QueueFiles:
                         raise
                 count += 1
                 if file not in self.all[-1:]:
-                    file.rest()
+                    file.release()
         self._flushed = end
-        if self._unnamed:
-            self._unnamed = False
+        if self._dir_unsynced:
+            self._dir_unsynced = False
             try:
                 topic = os.path.dirname(self.folder)
                 for folder in (self.folder, topic, os.path.dirname(topic)):
@@ -389,7 +388,7 @@ class QueueFiles:
                     if self._files.is_dir(folder):
                         self._files.sync_dir(folder)
             except OSError:
-                self._unnamed = True
+                self._dir_unsynced = True
                 raise
         return count
 

@@ -159,7 +159,7 @@ class Queue:
         files = self.files if self.batch is None else self.batch.files
         return bool(files.all)
 
-    def become(self, batch: BatchUnits | None) -> None:
+    def set_batch(self, batch: BatchUnits | None) -> None:
         """Become a batch queue, or an ordinary one; only while it has no files."""
         assert not self.has_files
         self.batch = batch
@@ -220,7 +220,7 @@ class Queue:
         if there == first or (files and first * SIZE < files[0].start):
             view[self.slot + MIN] = offset
 
-    def go_on_at(self, offset: int) -> None:
+    def continue_at(self, offset: int) -> None:
         """Become empty, and give the next message a queue offset, as all offsets before
         it were those of messages whose records are gone.
 
@@ -352,7 +352,7 @@ class Queue:
                     return True
         return False
 
-    def begin_again(self, position: int) -> None:
+    def restart_at(self, position: int) -> None:
         """Become empty, as only records from a position on belong to the queue.
 
         Its files are moved away or removed already.
@@ -374,13 +374,13 @@ class Queue:
         if self.batch is not None:
             self.batch.drop()
 
-    def doubt_names(self) -> None:
-        """See L{QueueFiles.doubt_names}."""
-        self.files.doubt_names()
+    def mark_dir_unsynced(self) -> None:
+        """See L{QueueFiles.mark_dir_unsynced}."""
+        self.files.mark_dir_unsynced()
         if self.extension is not None:
-            self.extension.files.doubt_names()
+            self.extension.files.mark_dir_unsynced()
         if self.batch is not None:
-            self.batch.files.doubt_names()
+            self.batch.files.mark_dir_unsynced()
 
     def flush(self, least_pages: int = 0) -> None:
         """I{Blocking.} Put all files on the disk.

@@ -68,8 +68,8 @@ class QueueTable:
         @param extension_size: the same of extensions.
         @param extends: enableConsumeQueueExt.
         @param max_lmqs: maxLmqConsumeQueueNum.
-        @param deferred_writes: counts what the disk has no room for; without it that
-            is an error.
+        @param deferred_writes: counts the bytes that the disk has no room for; without
+            it that is an error.
         @param is_batch: None: those topics that have a directory for such queues.
         @param quarantine: takes the files that the disk cannot read; the same.
         """
@@ -94,7 +94,7 @@ class QueueTable:
         #: Held by the one thread that removes discarded files.
         self._removing = threading.Lock()
 
-    def ask(self, topic: str, queue_id: int) -> Queue:
+    def get_for_client(self, topic: str, queue_id: int) -> Queue:
         """The handle of a queue that a client has named.
 
         Any client can name LMQs that do not exist, and each costs memory and a file, so
@@ -144,7 +144,7 @@ class QueueTable:
             self._queues[topic, queue_id] = queue
             self.lmq_count += is_lmq(topic)
         if self.is_batch(topic) != (queue.batch is not None) and not queue.has_files:
-            queue.become(None if queue.batch is not None else self._units(queue))
+            queue.set_batch(None if queue.batch is not None else self._units(queue))
         return queue
 
     def _units(self, queue: Queue) -> BatchUnits | None:

@@ -85,7 +85,8 @@ class Dispatcher:
         @param find_queue: the queue of a topic, as bytes, and a queue id.
         @param levels: the delay of each level in ms.
         @param hand_over: called with each append that is dispatched.
-        @param describe_refusal: makes a sentence of what cannot be done and why.
+        @param describe_refusal: makes a sentence of an action that failed and its
+            error.
         @param note: called with each position of the log where no record can be read,
             and a sentence about it.
         """

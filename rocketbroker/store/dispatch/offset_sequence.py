@@ -50,7 +50,7 @@ Placed: TypeAlias = tuple[int, RecordHead | bytes]
 class OffsetSequence:
     """Decides on the records of one start.
 
-    @ivar doubts: whether files of queues were made again.
+    @ivar files_replaced: whether files of queues were made again.
     @ivar lost_bytes: how many of the scanned bytes could not be read.
     @ivar gaps: how often the records before one were missing, for no known reason.
     """
@@ -62,7 +62,7 @@ class OffsetSequence:
         self._behind: dict[Queue, RecordHead] = {}
         self._leaps: dict[Queue, tuple[int, int]] = {}
         self._confirmed: set[Queue] = set()
-        self.doubts = False
+        self.files_replaced = False
         self.lost_bytes = 0
         self.gaps = 0
 
@@ -93,7 +93,7 @@ class OffsetSequence:
             # The log begins in the middle of the queue.
             self.gaps += 1
             return [(offset, found)]
-        if is_empty and self.doubts and _is_unknown(queue, offset, expected):
+        if is_empty and self.files_replaced and _is_unknown(queue, offset, expected):
             # Its files were made again, without the entries that they had.
             queue.set_offsets(offset, offset)
             return [(offset, found)]

@@ -252,7 +252,7 @@ class Index:
         return self.behind > 0 and not 0 <= since_ms < RETRY_MS
 
     def _try(self, max_records: int) -> None:
-        """Build; report what the disk refuses."""
+        """Build; report errors of the disk."""
         try:
             self._build(max_records)
         except OSError as error:

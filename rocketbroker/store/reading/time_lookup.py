@@ -31,7 +31,7 @@ _MAX_PASSED: Final = 256
 
 @final
 class TimeLookup:
-    """Looks single records up."""
+    """The lookup of single records."""
 
     def __init__(
         self,

@@ -186,7 +186,7 @@ class Recovery:
         """Make all queues again: now or, if this start is killed, by the next one."""
         if self._trust is not Trust.NONE:
             self._trust = Trust.NONE
-            self._sequence.doubts = True
+            self._sequence.files_replaced = True
             self._mark_unclean()
             self._checkpoint.doubt()
 
@@ -425,7 +425,7 @@ class Recovery:
 
     def _set_end(self, queue: Queue) -> None:
         """Let the files of a queue end where it ends."""
-        queue.doubt_names()
+        queue.mark_dir_unsynced()
         if queue.batch is None:
             keep_places(queue, self._end)
             self._keep_number(queue)
@@ -440,4 +440,4 @@ class Recovery:
         if known.published in (self._scan.position, self._end):
             number = max(number, known.end_of(queue.topic, queue.queue_id))
         if queue.min_offset == queue.max_offset < number:
-            queue.go_on_at(number)
+            queue.continue_at(number)

@@ -84,9 +84,9 @@ class SegmentsTests(SynchronousTestCase):
         """A new segment survives a crash once it has been named."""
         self.disk.sync_dir("/")
         segment = self.segments.roll()
-        self.assertFalse(segment.is_named)
-        self.segments.name(segment)
-        self.assertTrue(segment.is_named)
+        self.assertFalse(segment.is_dir_synced)
+        self.segments.sync_dir_of(segment)
+        self.assertTrue(segment.is_dir_synced)
         self.disk.crash()
         self.assertIn(segment_name(0), self.disk.list("/log"))
 

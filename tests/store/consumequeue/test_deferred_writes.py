@@ -18,7 +18,7 @@ SIZE = 100
 FOLDER = "/s/T/0"
 
 
-class DebtTests(SynchronousTestCase):
+class DeferredWritesTests(SynchronousTestCase):
     """One row of files."""
 
     def setUp(self) -> None:

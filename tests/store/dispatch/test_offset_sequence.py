@@ -26,7 +26,7 @@ from tests.store.stores import (
 )
 
 
-class MisplacedTests(SynchronousTestCase):
+class OffsetSequenceTests(SynchronousTestCase):
     """A store that is killed, damaged and started."""
 
     def setUp(self) -> None:

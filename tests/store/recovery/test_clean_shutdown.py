@@ -20,7 +20,7 @@ PATH = f"{ROOT}/{NAME}"
 ODD = b'{"published": Infinity}', b"[" * 100_000
 
 
-class EndsTests(SynchronousTestCase):
+class CleanShutdownTests(SynchronousTestCase):
     """A store with two queues that was stopped cleanly."""
 
     def setUp(self) -> None:
