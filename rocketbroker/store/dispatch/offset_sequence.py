@@ -89,6 +89,9 @@ class OffsetSequence:
             # The topic began again, and its entries are lost.
             return [(offset, found)]
         is_empty = not queue.pending and queue.min_offset == queue.max_offset
+        if expected == 0 and self._has_entry_before(queue, found):
+            # Its first records stand in bytes that the scan passed over.
+            return self._with_gap(queue, found, expected)
         if expected == 0 or (is_empty and offset > expected):
             # The log begins in the middle of the queue.
             self.gaps += 1
@@ -161,6 +164,16 @@ class OffsetSequence:
             bool(blob)
             and queue.files.read(queue.pending_offset * SIZE, len(blob)) == blob
         )
+
+    def _has_entry_before(self, queue: Queue, found: RecordHead) -> bool:
+        """Whether the first entry from before the stop leads to a place in the log
+        before a record, and the lost bytes explain the records between."""
+        files = queue.files.all
+        first = files[0].start // SIZE if files else found.queue_offset
+        if not 0 < found.queue_offset - first <= self.lost_bytes // LEAST_SIZE:
+            return False
+        at, size = _entry_at(queue, first)
+        return self._segments.all[0].start <= at and at + size <= found.position
 
     def _with_gap(self, queue: Queue, found: RecordHead, expected: int) -> list[Placed]:
         """A record, and before it an entry for each that could not be read: the entry

@@ -6,6 +6,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import StoreError
 from rocketbroker.records.entries import ENTRY, SIZE
+from rocketbroker.records.record_head import RecordHead
+from rocketbroker.store.corruption_log import CorruptionLog
+from rocketbroker.store.dispatch.offset_sequence import OffsetSequence
 from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.interfaces import Draft
 from rocketbroker.store.message_store import Store
@@ -114,6 +117,28 @@ class OffsetSequenceTests(SynchronousTestCase):
         self.check(0, {9})
         put(self.store, self.store.queue("T", 0), b"0.10")
         self.assertEqual(placed(self.store, self.store.queue("T", 0))[10], b"0.10")
+
+    def test_passedOver(self) -> None:
+        """Where the scan has passed over the first records of a queue, their entries
+        from before the stop stay, and the queue begins with them."""
+        heads = [each.position for each in self.drafts[0]]
+        self.store.flush_queues()
+        path = f"{ROOT}/consumequeue/T/0/{segment_name(0)}"
+        entries = self.disk.open(path).pread(5 * SIZE, 0)
+        self.disk.open(path).pwrite(bytes(5 * SIZE), 5 * SIZE)
+        segments = self.store._segments
+        sequence = OffsetSequence(segments, CorruptionLog())
+        found = RecordHead(heads[5], 200, b"T", 0, 5, 0, 0, b"")
+        queue = self.store._table.all()[0]
+        queue.bound(0, 0, cut=False)
+        self.assertEqual(sequence.decide(queue, found, 0), [(5, found)])
+        sequence.lost_bytes = 10_000
+        *gap, last = sequence.decide(queue, found, 0)
+        self.assertEqual(
+            [entry for _, entry in gap],
+            [entries[at : at + SIZE] for at in range(0, 100, SIZE)],
+        )
+        self.assertEqual(([at for at, _ in gap], last), ([0, 1, 2, 3, 4], (5, found)))
 
     def test_offset(self) -> None:
         """A record that says another number is passed over, with its entry and
