@@ -180,6 +180,7 @@ class Broker(Parts):
         self.batcher.flush()
         await self.group_commit.settled()
         await gatherResults([server.stop() for server in self._servers])
+        self.slices.stop()
 
     def _flush(self) -> Deferred[int]:
         """Flush the store, so that no table is ahead of it on the disk."""

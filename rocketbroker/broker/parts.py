@@ -59,6 +59,7 @@ class Parts:
     """The parts of a broker, as attributes: tests and metrics look at them.
 
     @ivar periodic: the work that is done again and again.
+    @ivar slices: does long work in bounded slices.
     @ivar files: the files of all tables; their C{problem} belongs to the health.
     """
 
@@ -71,6 +72,7 @@ class Parts:
         self.settings = settings
         self.port = port
         self.store = env.store
+        self.slices = env.slices
         self._environment = env
         self.periodic = PeriodicWork(env.clock)
         self.files: list[JsonTable] = []

@@ -17,6 +17,7 @@ from rocketbroker.nameserver.routes import Routes
 from rocketbroker.nameserver.saving import InThread
 from rocketbroker.nameserver.settings import RunningSettings
 from rocketbroker.remoting.periodic import PeriodicCall
+from rocketbroker.remoting.slices import Slices
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.routing.table import RouteTable
 
@@ -31,6 +32,7 @@ class NameServer:
     @ivar lookups: answers from the table, and counts.
     @ivar keyvalues: key-value settings.
     @ivar settings: the settings in force.
+    @ivar slices: does long work in bounded slices.
     @ivar scan: looks for silent brokers, and counts the times it failed.
     """
 
@@ -53,6 +55,7 @@ class NameServer:
         """
         options = settings.options
         self.responders = ResponderTable()
+        self.slices = Slices(clock)
         self.routes = RouteTable()
         self.settings = RunningSettings(settings, files, in_thread)
         self.keyvalues = KeyValues(files, options.kv_config_path, in_thread)
@@ -83,5 +86,6 @@ class NameServer:
         """
         self.scan.stop()
         self.brokers.stop()
+        self.slices.stop()
         parts = [self.keyvalues.stop(), self.settings.stop()]
         return gatherResults(parts).addCallback(lambda _: None)

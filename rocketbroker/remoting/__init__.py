@@ -28,5 +28,6 @@ then. The modules, in the order in which a request meets them:
   - C{client}: requests to addresses, over one connection for each
   - C{interfaces}: connection and table as responders see them
   - C{turns}, C{periodic}: work at the end of each turn; work in periods
+  - C{slices}: long work, a bounded slice at a time
   - C{addresses}: addresses as text and bytes
 """

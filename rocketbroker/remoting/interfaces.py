@@ -8,7 +8,7 @@ tests).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from twisted.internet.defer import Deferred
@@ -89,3 +89,19 @@ class ITurns(Interface):
 
     def at_turn_end(callback: Callable[[], None]) -> None:
         """Call C{callback} at the end of each turn, before the answers are written."""
+
+
+class ISlices(Interface):
+    """Long work in the reactor's thread, a bounded slice at a time."""
+
+    def run(owner: object, work: Iterator[None]) -> Deferred[None]:
+        """Do C{work} in slices, from the reactor's next round on; owners take turns.
+
+        @param owner: who asks for it: a connection, or a part of the server.
+        @param work: each C{next()} is one step: about a hundred microseconds.
+        @return: fires when the iterator ends, and fails with what it raises. Cancelled,
+            it drops the work.
+        """
+
+    def stop() -> None:
+        """Drop all work: what waits for it fails with C{CancelledError}."""

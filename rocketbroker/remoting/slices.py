@@ -1,0 +1,161 @@
+# -*- test-case-name: tests.remoting.test_slices -*-
+"""Long work in the reactor's thread, a bounded slice at a time.
+
+Work over thousands of topics, groups or messages, done in one go, would keep all sends
+waiting. Written as an iterator, each C{next()} of which is one short step, it is done
+beside them::
+
+    def count(self, names: Sequence[str]) -> Iterator[None]:
+        for name in names:
+            self.total += self.size_of(name)
+            yield
+
+    slices.run(connection, self.count(names)).addCallback(lambda _: ...)
+
+One I{pass} takes steps for C{PASS_SECONDS}, and then leaves the reactor to sockets and
+timers until the next. Owners take turns, step by step: somebody who asks for much waits
+for his own work, not others for it. The works of one owner are done one after the
+other, in the order in which they came.
+
+A step is as long as its author makes it: a pass looks at the clock between steps only.
+About a hundred microseconds is right; a step costs one or two itself.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Final, final
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
+from zope.interface import implementer
+
+from rocketbroker.remoting.interfaces import ISlices
+
+#: So long a pass takes steps; the last one may end later.
+PASS_SECONDS: Final = 0.004
+
+
+@final
+class _Work:
+    """One work that has not ended.
+
+    @ivar steps: L{None} when it is dropped.
+    @ivar ended: fires at the end.
+    """
+
+    __slots__ = ("ended", "steps")
+
+    def __init__(self, steps: Iterator[None]) -> None:
+        self.steps: Iterator[None] | None = steps
+        self.ended: Deferred[None] = Deferred(self.drop)
+
+    def drop(self, _: object = None) -> None:
+        """Take no further step; what a generator has to tidy up, it does now."""
+        steps, self.steps = self.steps, None
+        close = getattr(steps, "close", None)
+        if close is not None and not getattr(steps, "gi_running", False):
+            close()
+
+
+@final
+@implementer(ISlices)
+class Slices:
+    """All long work of one server.
+
+    @ivar steps: how many steps were taken.
+    @ivar passes: in how many passes.
+    """
+
+    def __init__(self, clock: IReactorTime) -> None:
+        """
+        @param clock: tells how long a pass is, and calls the next.
+        """
+        self.steps = 0
+        self.passes = 0
+        self._clock = clock
+        self._owners: dict[object, deque[_Work]] = {}
+        self._order: deque[object] = deque()
+        self._call: IDelayedCall | None = None
+
+    def run(self, owner: object, work: Iterator[None]) -> Deferred[None]:
+        """Do C{work} in slices, from the reactor's next round on.
+
+        @param owner: who asks for it: a connection, or a part of the server.
+        @param work: each C{next()} is one step.
+        @return: fires when the iterator ends, and fails with what it raises. Cancelled,
+            it drops the work.
+        """
+        each = _Work(work)
+        works = self._owners.get(owner)
+        if works is None:
+            works = self._owners[owner] = deque()
+            self._order.append(owner)
+        works.append(each)
+        if self._call is None:
+            self._call = self._clock.callLater(0, self._pass)
+        return each.ended
+
+    @property
+    def waiting(self) -> int:
+        """How many works have not ended; dropped ones go at their turn."""
+        return sum(map(len, self._owners.values()))
+
+    def _pass(self) -> None:
+        """Take steps until the time is over."""
+        self._call = None
+        self.passes += 1
+        seconds, order = self._clock.seconds, self._order
+        latest = seconds() + PASS_SECONDS
+        while order:
+            self._take_turn(order.popleft())
+            if seconds() >= latest:
+                break
+        # A work that ended may have asked for the next pass by running another.
+        if order and self._call is None:
+            self._call = self._clock.callLater(0, self._pass)
+
+    def _take_turn(self, owner: object) -> None:
+        """One step of the oldest work of C{owner}."""
+        works = self._owners[owner]
+        work = works[0]
+        error: Exception | None = None
+        over = True
+        if work.steps is not None:
+            self.steps += 1
+            try:
+                next(work.steps)
+            except StopIteration:
+                pass
+            except Exception as raised:
+                error = raised
+            else:
+                over = work.steps is None
+        if self._owners.get(owner) is not works:
+            return  # The step has stopped everything.
+        if not over:
+            self._order.append(owner)
+            return
+        works.popleft()
+        if works:
+            self._order.append(owner)
+        else:
+            del self._owners[owner]
+        if not work.ended.called:
+            if error is None:
+                work.ended.callback(None)
+            else:
+                work.ended.errback(error)
+
+    def stop(self) -> None:
+        """Drop all work: what waits for it fails with C{CancelledError}."""
+        if self._call is not None:
+            self._call.cancel()
+            self._call = None
+        owners, self._owners = self._owners, {}
+        self._order.clear()
+        for works in owners.values():
+            for work in works:
+                if not work.ended.called:
+                    work.ended.cancel()
