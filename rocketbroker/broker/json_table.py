@@ -104,7 +104,13 @@ class JsonTable:
         @raise OSError: the disk refuses the file and its old copy.
         @raise ValueError: they are damaged.
         """
-        content = self._file.load(table_of)
+        value: dict[object, object] | None = None
+
+        def read(content: bytes) -> None:
+            nonlocal value
+            value = table_of(content)
+
+        content = self._file.load(read)
         if self._file.fallbacks:
             self._log.warn(
                 "{path} cannot be read; its copy {backup} is used, which is one write "
@@ -112,7 +118,7 @@ class JsonTable:
                 path=self.path,
                 backup=BACKUP,
             )
-        return None if content is None else table_of(content)
+        return None if content is None else value
 
     def save_soon(self, encode: Callable[[], object]) -> Deferred[None]:
         """Write the table in a thread, after a write that is under way.

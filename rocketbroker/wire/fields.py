@@ -11,12 +11,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Final, TypeVar, final
+from typing import Annotated, Final, TypeAlias, TypeVar, final
+
+import msgspec
 
 from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.wire.reading import depth_of, loads
 
 T = TypeVar("T")
+
+#: Members of msgspec's structs: numbers as Java has them, with their sign.
+Int32: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 31), lt=1 << 31)]
+Int64: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 
 _DECIMAL: Final = re.compile("[+-]?[0-9]{1,30}")
 

@@ -37,6 +37,9 @@ MAX_EXPANSION: Final = 16 * 1024 * 1024
 
 _LONG: Final = 1 << 63
 
+#: What nests; as a tuple, because C{dict | list} is made anew at each use.
+_NESTING: Final = (dict, list)
+
 _STRICT: Final = msgspec.json.Decoder()
 
 # Possessive (*+), or a matcher keeps a way back for each of a million repetitions.
@@ -47,6 +50,11 @@ _QUOTED: Final = {
 }
 #: The suffix says which type of number it is, which does not matter here.
 _NUMBER: Final = re.compile(r"(-?[0-9]++)(\.[0-9]*+)?+([eE][+-]?[0-9]++)?+[LSBFD]?")
+#: An object with whole numbers as keys and values: tables of offsets are made of these.
+_NUMBER_PAIR: Final = r"[0-9]{1,18}:-?[0-9]{1,18}[ \t\r\n]*+"
+_NUMBERS: Final = re.compile(
+    rf"\{{[ \t\r\n]*+({_NUMBER_PAIR}(?:,[ \t\r\n]*+{_NUMBER_PAIR})*+)\}}"
+)
 _IDENTIFIER: Final = re.compile(r"[^\W\d][\w$]*|\$[\w$]*")
 _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.S)
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -160,7 +168,7 @@ def depth_of(value: object) -> int:
     """
     depth = 0
     level = [value]
-    while level := [v for v in level if isinstance(v, dict | list)]:
+    while level := [v for v in level if isinstance(v, _NESTING)]:
         depth += 1
         below: list[object] = []
         for item in level:
@@ -273,6 +281,11 @@ class _Reader:
         return items
 
     def _object(self) -> dict[object, object]:
+        numbers = _NUMBERS.match(self._text, self._at)
+        if numbers is not None and self._depth < MAX_DEPTH:
+            self._at = numbers.end()
+            pairs = [pair.split(":") for pair in numbers[1].split(",")]
+            return {int(key): int(value) for key, value in pairs}
         self._deeper()
         self._at += 1
         members: dict[object, object] = {}

@@ -27,6 +27,23 @@ class DialectTests(SynchronousTestCase):
         """An integer without quotes may be a key; one in quotes is a string."""
         self.check('{"a":{0:"x",-1:"y","2":"z"}}', {"a": {0: "x", -1: "y", "2": "z"}})
 
+    def test_offsets(self) -> None:
+        """Tables of numbers, of which files of offsets are made, with and without white
+        space; what only looks like one is read as ever."""
+        for text, value in (
+            ("{0:12,1:-7}", {0: 12, 1: -7}),
+            ("{\n\t0:12,\n\t1:7\n}", {0: 12, 1: 7}),
+            ("{1:1,1:2}", {1: 2}),
+            ("{-1:1}", {-1: 1}),
+            ("{1:1,}", {1: 1}),
+            ("{1:2.5,2:1}", {1: 2.5, 2: 1}),
+            ('{1:"a"}', {1: "a"}),
+            ("{1:1L}", {1: 1}),
+        ):
+            self.assertEqual(loads(f'{{"a":{text},"b":0}}'), {"a": value, "b": 0})
+        for wrong in ("{1:1 2:2}", "{1:1", "{1:1}}}", "{1:}", f"{{{1 << 63}:1}}"):
+            self.assertRaises(RemoteProtocolError, loads, f'{{"a":{wrong}')
+
     def test_objectKeys(self) -> None:
         """An object may be a key, with white space in it too."""
         key = ObjectKey((("brokerName", "b1"), ("queueId", 0), ("topic", "T1")))

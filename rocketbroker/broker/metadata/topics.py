@@ -363,10 +363,13 @@ def has_batch_queues(config: TopicConfig) -> bool:
 
 def bounded(config: TopicConfig) -> TopicConfig:
     """A topic with no more queues than one may have: files and groups say anything."""
+    reads, writes = config.read_queue_nums, config.write_queue_nums
+    if 0 <= reads <= MAX_QUEUES and 0 <= writes <= MAX_QUEUES:
+        return config
     return attrs.evolve(
         config,
-        read_queue_nums=max(0, min(config.read_queue_nums, MAX_QUEUES)),
-        write_queue_nums=max(0, min(config.write_queue_nums, MAX_QUEUES)),
+        read_queue_nums=max(0, min(reads, MAX_QUEUES)),
+        write_queue_nums=max(0, min(writes, MAX_QUEUES)),
     )
 
 

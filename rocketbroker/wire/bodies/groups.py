@@ -9,12 +9,35 @@ from __future__ import annotations
 from typing import Self
 
 import attrs
+import msgspec
 
-from rocketbroker.wire.fields import Fields
+from rocketbroker.wire.fields import MAX_KEPT_DEPTH, Fields, Int32, Int64
+from rocketbroker.wire.reading import depth_of
 
 
 def _customized() -> dict[object, object]:
     return {"type": "CUSTOMIZED"}
+
+
+class _WrittenGroup(
+    msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=True, gc=False
+):
+    """A group exactly as brokers write it: tables have twenty thousand of them."""
+
+    group_name: str
+    consume_enable: bool = True
+    consume_from_min_enable: bool = True
+    consume_broadcast_enable: bool = True
+    consume_message_orderly: bool = False
+    retry_queue_nums: Int32 = 1
+    retry_max_times: Int32 = 16
+    group_retry_policy: dict[object, object]
+    broker_id: Int64 = 0
+    which_broker_when_consume_slowly: Int64 = 1
+    notify_consumer_ids_changed_enable: bool = True
+    group_sys_flag: Int32 = 0
+    consume_timeout_minute: Int32 = 15
+    attributes: dict[str, str] = {}
 
 
 @attrs.frozen(kw_only=True)
@@ -47,7 +70,17 @@ class SubscriptionGroupConfig:
 
         @raise RemoteProtocolError: it is no group.
         """
-        fields = Fields(value, "a group")
+        try:
+            written = msgspec.convert(value, _WrittenGroup)
+        except msgspec.ValidationError:
+            return cls._from_fields(Fields(value, "a group"))
+        if depth_of(written.group_retry_policy) > MAX_KEPT_DEPTH:
+            return cls._from_fields(Fields(value, "a group"))
+        return cls(**msgspec.structs.asdict(written))
+
+    @classmethod
+    def _from_fields(cls, fields: Fields) -> Self:
+        """Read what stands there in another form, as leniently as RocketMQ does."""
         subscriptions = fields.kept("subscriptionDataSet")
         policy = fields.kept("groupRetryPolicy")
         return cls(

@@ -7,14 +7,15 @@ Shapes: C{docs/facts/namesrv.md} 11; C{docs/facts/broker.md} 26.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, Self
+from typing import Final, Literal, Self
 
 import attrs
+import msgspec
 
 from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.wire.bodies.mappings import TopicQueueMappingInfo
 from rocketbroker.wire.emitting import dumps
-from rocketbroker.wire.fields import Fields
+from rocketbroker.wire.fields import Fields, Int32
 from rocketbroker.wire.reading import loads
 
 #: Java's topic filter types, in the order of their ordinals.
@@ -75,6 +76,21 @@ class DataVersion:
         )
 
 
+class _WrittenTopic(
+    msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=True, gc=False
+):
+    """A topic exactly as brokers write it: tables have fifty thousand of them."""
+
+    topic_name: str
+    read_queue_nums: Int32
+    write_queue_nums: Int32
+    perm: Int32
+    topic_filter_type: Literal["SINGLE_TAG", "MULTI_TAG"] = "SINGLE_TAG"
+    topic_sys_flag: Int32 = 0
+    order: bool = False
+    attributes: dict[str, str] = {}
+
+
 @attrs.frozen(kw_only=True)
 class TopicConfig:
     """The settings of one topic; the defaults are Java's.
@@ -98,7 +114,15 @@ class TopicConfig:
 
         @raise RemoteProtocolError: it is no topic.
         """
-        fields = Fields(value, "a topic")
+        try:
+            written = msgspec.convert(value, _WrittenTopic)
+        except msgspec.ValidationError:
+            return cls._from_fields(Fields(value, "a topic"))
+        return cls(**msgspec.structs.asdict(written))
+
+    @classmethod
+    def _from_fields(cls, fields: Fields) -> Self:
+        """Read what stands there in another form, as leniently as RocketMQ does."""
         kind = fields.choice("topicFilterType", TOPIC_FILTER_TYPES)
         return cls(
             topic_name=fields.text("topicName") or "",

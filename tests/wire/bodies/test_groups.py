@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.wire.bodies.groups import (
     SubscriptionGroupConfig,
 )
 from rocketbroker.wire.fastjson import dumps, loads
+from rocketbroker.wire.fields import MAX_KEPT_DEPTH
 
 GROUP = (
     b'{"attributes":{},"brokerId":0,"consumeBroadcastEnable":true,"consumeEnable":true,'
@@ -32,6 +34,31 @@ class GroupTests(SynchronousTestCase):
         self.assertEqual(
             SubscriptionGroupConfig.from_json({}), SubscriptionGroupConfig()
         )
+
+    def test_looseForm(self) -> None:
+        """A member in another form is read as leniently as RocketMQ reads it, and what
+        is wrong is refused."""
+        form = loads(GROUP)
+        assert isinstance(form, dict)
+        config = SubscriptionGroupConfig(group_name="G1")
+        for name, value in (
+            ("retryMaxTimes", "16"),
+            ("consumeEnable", 1),
+            ("subscriptionDataSet", None),
+            ("groupRetryPolicy", None),
+            ("unknown", [1]),
+        ):
+            read = SubscriptionGroupConfig.from_json({**form, name: value})
+            self.assertEqual(read, config)
+        deep: object = []
+        for _ in range(MAX_KEPT_DEPTH):
+            deep = [deep]
+        for wrong in ({"brokerId": 1 << 63}, {"groupRetryPolicy": {"type": deep}}):
+            self.assertRaises(
+                RemoteProtocolError,
+                SubscriptionGroupConfig.from_json,
+                {**form, **wrong},
+            )
 
     def test_kept(self) -> None:
         """What we do not use of a group is kept for those who do."""

@@ -70,6 +70,28 @@ class TopicConfigTests(SynchronousTestCase):
         self.assertEqual(TopicConfig.from_json({}), TopicConfig())
         self.assertEqual(TopicConfig().read_queue_nums, 16)
 
+    def test_looseForm(self) -> None:
+        """A member in another form is read as leniently as RocketMQ reads it, and what
+        is wrong is refused; the members beside it stay."""
+        form = loads(TOPIC)
+        assert isinstance(form, dict)
+        for name, value in (
+            ("readQueueNums", "8"),
+            ("topicFilterType", 0),
+            ("order", "false"),
+            ("topicSysFlag", None),
+            ("unknown", [1]),
+            ("topicFilterType", "UNKNOWN"),
+        ):
+            self.assertEqual(TopicConfig.from_json({**form, name: value}), CONFIG)
+        loose = {name.upper(): value for name, value in form.items()}
+        self.assertEqual(TopicConfig.from_json(loose), CONFIG)
+        wrong: object
+        for wrong in (1 << 31, "x", []):
+            self.assertRaises(
+                RemoteProtocolError, TopicConfig.from_json, {**form, "perm": wrong}
+            )
+
     def test_line(self) -> None:
         """The line of a compressed registration has six words."""
         config = TopicConfig(topic_name="T1", read_queue_nums=8, write_queue_nums=8)
