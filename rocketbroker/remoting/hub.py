@@ -14,12 +14,17 @@ The way
 The hub keeps the sockets in an epoll that the reactor sees as one single descriptor.
 When that is readable, one I{turn} runs:
 
-  1. ask the epoll which sockets are ready;
+  1. ask the epoll which sockets are ready, and let them queue behind those that have
+     not been served yet;
   2. receive once from each, C{RECEIVE_BYTES} at most (C{recv} takes its buffer before
      it knows how much there is, and beyond 128 KiB the allocator asks the kernel for
      pages each time, at ten times the price);
   3. cut the bytes into frames and hand each to its responder at once: a hot one is
-     found by one look-up of the header's first bytes, all others go the general way;
+     found by one look-up of the header's first bytes, all others go the general way.
+     A connection that has had C{CONNECTION_SECONDS} goes to the end of the queue with
+     the frames that are left, and is not received from until they are done: who asks
+     for too much waits for it himself. After C{MAX_SECONDS} the queue is the next
+     turn's;
   4. call the functions registered for the end of turns: the broker appends all sends
      of the turn at once, and queues the answers;
   5. give each connection everything queued for it in one C{send}.
@@ -49,6 +54,7 @@ lock); C{sendmsg} of many small pieces (dearer than joining them below 64 KiB).
 from __future__ import annotations
 
 import select
+from collections import deque
 from collections.abc import Callable
 from socket import socket
 from typing import Any, Final, Protocol, final
@@ -64,8 +70,7 @@ from rocketbroker.remoting.hubconnection import (
     MAX_UNFINISHED,
     OUT,
     HubConnection,
-    receive,
-    take_frames,
+    serve,
 )
 from rocketbroker.remoting.interfaces import ITurns
 from rocketbroker.remoting.turns import Turns
@@ -73,10 +78,14 @@ from rocketbroker.remoting.turns import Turns
 #: Connections served in one turn, at most; other readers of the reactor wait for them.
 MAX_EVENTS: Final = 512
 
-#: After so long a turn serves no further connection: the rest is the next turn's.
-#: Timers and answers of other requests are not to wait for hundreds of expensive
-#: requests.
-MAX_SECONDS: Final = 0.05
+#: After so long a turn takes no further frame: the rest is the next turn's. Timers and
+#: answers of other requests are not to wait for hundreds of expensive requests. What is
+#: done at the end of a turn, for all that it brought, takes about as long again.
+MAX_SECONDS: Final = 0.008
+
+#: After so long the next connection has its turn. Sixty-four kilobytes of small sends
+#: take less, so that only dear requests are ever cut off.
+CONNECTION_SECONDS: Final = 0.002
 
 
 class HubReactor(Protocol):
@@ -102,6 +111,8 @@ class Hub:
     """One epoll for all data connections.
 
     @ivar now: the time of this turn, by the reactor.
+    @ivar seconds: tells the time.
+    @ivar latest: when the connection that is served now has had its time.
     @ivar unfinished: bytes that connections keep of unfinished frames.
     @ivar turn_count: how many turns there were.
     """
@@ -117,15 +128,15 @@ class Hub:
         """
         self.unfinished = 0
         self._most_unfinished = most_unfinished
-        self.now = reactor.seconds()
+        self.seconds = reactor.seconds
+        self.now = self.latest = reactor.seconds()
         self.turn_count = 0
         self.turns = Turns()
         self._reactor = reactor
         self._epoll = select.epoll()
         self._connections: dict[int, HubConnection] = {}
         self._with_output: list[HubConnection] = []
-        self._resumed: list[HubConnection] = []
-        self._left_over: list[tuple[int, int]] = []
+        self._queue: deque[HubConnection] = deque()
         self._groups: list[ConnectionGroup] = []
         self._in_turn = False
         self._scheduled: IDelayedCall | None = None
@@ -182,49 +193,48 @@ class Hub:
         self._in_turn = True
         self.turn_count += 1
         self.now = now = self._reactor.seconds()
-        if self._resumed:
-            resumed, self._resumed = self._resumed, []
-            for connection in resumed:
-                self._go_on(connection)
         find = self._connections.get
-        seconds = self._reactor.seconds
-        latest = now + MAX_SECONDS
-        events = self._left_over or self._epoll.poll(0, MAX_EVENTS)
-        self._left_over = []
-        for at, (descriptor, event) in enumerate(events):
-            if seconds() > latest:
-                # By then a descriptor may be another connection's, which is not gone.
-                self._left_over = [(fd, bits & (IN | OUT)) for fd, bits in events[at:]]
-                self._schedule()
-                break
+        queue = self._queue
+        for descriptor, event in self._epoll.poll(0, MAX_EVENTS):
             ready = find(descriptor)
             if ready is None:
                 continue
-            if event & IN and not ready.halted:
-                ready.last_moved = now
-                try:
-                    receive(ready)
-                except Exception:
-                    self._failed(ready)
+            if event & IN:
+                if not (ready.queued or ready.halted):
+                    ready.queued = True
+                    queue.append(ready)
             elif event & GONE:
                 ready.lost()
             if event & OUT:
                 self._with_output.append(ready)
+        self._serve_queue(now)
         self.turns.end()
         self._in_turn = False
         self._flush()
         elapsed = self._reactor.seconds() - now
         for group in self._groups:
             group.table.turn_ended(elapsed)
+        if queue:
+            self._schedule()
 
-    def _go_on(self, connection: HubConnection) -> None:
-        """Take the frames that a congested connection had to wait with."""
-        if connection.partial is None or connection.halted:
-            return
-        try:
-            take_frames(connection, bytes(connection.take_partial()))
-        except Exception:
-            self._failed(connection)
+    def _serve_queue(self, now: float) -> None:
+        """Serve the connections that wait, until the time of the turn is over."""
+        queue, seconds = self._queue, self.seconds
+        time, latest = now, now + MAX_SECONDS
+        while queue and time < latest:
+            connection = queue.popleft()
+            connection.queued = False
+            if connection.halted:
+                continue
+            connection.last_moved = now
+            self.latest = time + CONNECTION_SECONDS
+            try:
+                if serve(connection):
+                    connection.queued = True
+                    queue.append(connection)
+            except Exception:
+                self._failed(connection)
+            time = seconds()
 
     def _failed(self, connection: HubConnection) -> None:
         """A mistake of ours; whatever it was, it stays with this connection."""
@@ -241,7 +251,7 @@ class Hub:
 
     def _soon(self) -> None:
         self._scheduled = None
-        if self._resumed or self._left_over:
+        if self._queue:
             self.turn()
         else:
             self.now = self._reactor.seconds()
@@ -281,7 +291,9 @@ class Hub:
 
     def resume(self, connection: HubConnection) -> None:
         """It is not congested any more and has frames left from before."""
-        self._resumed.append(connection)
+        if not connection.queued:
+            connection.queued = True
+            self._queue.append(connection)
         self._schedule()
 
     def rearm(self, descriptor: int, events: int) -> None:

@@ -6,6 +6,7 @@ L{rocketbroker.remoting.hub} has the reasons and the invariants.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from socket import socket
 from struct import Struct
 from typing import Final, Protocol, final
@@ -44,6 +45,8 @@ class Turning(Protocol):
     """The hub, as a connection uses it."""
 
     now: float
+    latest: float
+    seconds: Callable[[], float]
     unfinished: int
 
     def relieve(self) -> None:
@@ -67,6 +70,7 @@ class Turning(Protocol):
 class HubConnection(CommandChannel):
     """A connection of the hub.
 
+    @ivar queued: whether it waits for its turn.
     @ivar halted: whether frames are not to be taken from it: closed or congested.
     @ivar partial: received bytes that are no whole frame yet; L{None} for none.
     @ivar wanted: how many bytes C{partial} must have before it is worth a look.
@@ -78,6 +82,7 @@ class HubConnection(CommandChannel):
         self, hub: Turning, sock: socket, group: ConnectionGroup, host: str, port: int
     ) -> None:
         super().__init__(group, host, port)
+        self.queued = False
         self.halted = False
         self.partial: bytearray | None = None
         self.wanted = 0
@@ -247,33 +252,52 @@ class HubConnection(CommandChannel):
         self.group.left(self)
 
 
-def receive(connection: HubConnection) -> None:
-    """Receive once, and take the frames that are whole now."""
+def serve(connection: HubConnection) -> bool:
+    """Take the frames that are left from before; if there are none, receive once.
+
+    @return: whether it has had its time and frames are left.
+    """
+    partial = connection.partial
+    if partial is not None and len(partial) >= connection.wanted:
+        return take_frames(connection, bytes(connection.take_partial()))
+    return receive(connection)
+
+
+def receive(connection: HubConnection) -> bool:
+    """Receive once, and take the frames that are whole now.
+
+    @return: whether it has had its time and frames are left.
+    """
     try:
         data = connection.receive(RECEIVE_BYTES)
     except BlockingIOError:
-        return
+        return False
     except OSError:
         connection.lost()
-        return
+        return False
     if not data:
         connection.lost()
-        return
+        return False
     connection.group.counts.bytes_in += len(data)
     partial = connection.partial
     if partial is not None:
         if len(partial) + len(data) < connection.wanted:
             connection.keep_more(data)
-            return
+            return False
         partial = connection.take_partial()
         partial += data
         data = bytes(partial)
-    take_frames(connection, data)
+    return take_frames(connection, data)
 
 
-def take_frames(connection: HubConnection, data: bytes) -> None:
-    """Hand each whole frame to its responder; keep the rest."""
-    group = connection.group
+def take_frames(connection: HubConnection, data: bytes) -> bool:
+    """Hand each whole frame to its responder while the connection has time; keep the
+    rest.
+
+    @return: whether whole frames are left because its time is over.
+    """
+    group, hub = connection.group, connection.hub
+    seconds, latest = hub.seconds, hub.latest
     hot = group.table.hot
     most = group.limits.frame_bytes - 4
     unpack = _WORDS.unpack_from
@@ -291,21 +315,27 @@ def take_frames(connection: HubConnection, data: bytes) -> None:
         start = end
         frames += 1
         # With another serialization in its first byte the word exceeds any length.
-        if word <= length - 4:
-            entry = hot.get(data[head : head + 12])
-            if entry is not None:
-                body = head + word
-                try:
-                    if entry.responder(connection, data[head:body], data[body:end]):
-                        entry.taken += 1
+        entry = hot.get(data[head : head + 12]) if word <= length - 4 else None
+        if entry is None:
+            connection.frame_received(data[head - 4 : end])
+        else:
+            body = head + word
+            try:
+                if entry.responder(connection, data[head:body], data[body:end]):
+                    entry.taken += 1
+                    if frames & entry.unwatched:
                         continue
-                except Exception as error:
-                    connection.hot_failed(data[head - 4 : end], error)
-                    continue
-        connection.frame_received(data[head - 4 : end])
+                else:
+                    connection.frame_received(data[head - 4 : end])
+            except Exception as error:
+                connection.hot_failed(data[head - 4 : end], error)
+        if seconds() >= latest:
+            break
     group.counts.frames_in += frames
-    if start < size and not connection.closed:
-        keep(connection, data[start:] if start else data)
+    if start == size or connection.closed:
+        return False
+    keep(connection, data[start:] if start else data)
+    return not connection.halted and size - start >= connection.wanted
 
 
 def keep(connection: HubConnection, rest: bytes) -> None:

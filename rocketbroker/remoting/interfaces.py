@@ -80,8 +80,12 @@ class IResponderTable(Interface):
     def register(code: int, responder: Responder) -> None:
         """Answer C{code} with C{responder}."""
 
-    def register_hot(code: int, responder: HotResponder) -> None:
-        """Let C{responder} try first when a data connection brings C{code} as JSON."""
+    def register_hot(code: int, responder: HotResponder, quick: bool = False) -> None:
+        """Let C{responder} try first when a data connection brings C{code} as JSON.
+
+        @param quick: no request takes more than some ten microseconds, so that the time
+            of a connection need not be looked at after each.
+        """
 
 
 class ITurns(Interface):

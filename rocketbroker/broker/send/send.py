@@ -162,7 +162,7 @@ class Sending:
         table.register(RequestCode.SEND_MESSAGE, self.respond)
         table.register(RequestCode.SEND_MESSAGE_V2, self.respond)
         table.register(RequestCode.SEND_BATCH_MESSAGE, self.respond)
-        table.register_hot(RequestCode.SEND_MESSAGE_V2, self.hot)
+        table.register_hot(RequestCode.SEND_MESSAGE_V2, self.hot, quick=True)
         table.register_hot(RequestCode.SEND_BATCH_MESSAGE, self.hot)
 
     def counters(self) -> list[QueueSends]:
