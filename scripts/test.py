@@ -66,6 +66,7 @@ SECONDS = {
     "tests.integration.test_status.StatusTests": 40,
     "tests.integration.test_sidebyside.SideBySideTests": 30,
     "tests.integration.test_store_in_use.InUseTests": 30,
+    "tests.integration.test_scale.ScaleTests": 30,
     "tests.integration.test_quickstart.QuickstartTests": 20,
     "tests.broker": 20,
     "tests.sweeps": 16,

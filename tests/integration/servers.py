@@ -74,6 +74,7 @@ class Server:
     """One `twistd -n NAME -c FILE`.
 
     @ivar paths: directories on Python's path besides, for plug-ins.
+    @ivar prefix: words before the command, as those of C{prlimit}.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class Server:
         self._settings: dict[str, object] = {}
         self.set(**settings)
         self.paths: list[Path] = []
+        self.prefix: list[str] = []
         self.process: subprocess.Popen[bytes] | None = None
 
     def set(self, **settings: object) -> None:
@@ -101,6 +103,7 @@ class Server:
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
                 [
+                    *self.prefix,
                     sys.executable,
                     str(twistd),
                     "-n",

@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""What large numbers of topics, groups, clients and requests cost a broker.
+
+    python3 scripts/scale.py [--quick] [--kit KIT] [--realtime] [ROW ...]
+
+Measures the rows that are named, or all of them, one after the other, and prints of
+each its load, its figures, the bar of each, and whether it holds. The exit status is
+the number of rows that miss a bar, or could not be measured.
+
+KIT is a kit.py that runs the Java broker and a load generator (`load`): with it, rows
+whose load any broker takes are measured against the Java broker, too. The row latency
+needs it. With --realtime, servers and clients run under the scheduler's class FIFO, so
+that whatever else the machine does counts little; only root may. --quick: small loads,
+by which only counts are judged, and no times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from scripts.test import environment
+
+if __name__ == "__main__" and "--inside" not in sys.argv:
+    python = environment("spark,test")
+    sys.exit(subprocess.call([str(python), __file__, "--inside", *sys.argv[1:]]))
+
+from scripts import scale_clients, scale_tables
+from scripts.scale_load import Figure, Scale
+
+
+class Row(NamedTuple):
+    """One row: its load in words, and what measures it."""
+
+    load: str
+    measure: Callable[[Scale], Iterator[Figure]]
+
+
+ROWS = {
+    "descriptors": Row(
+        "10,000 topics of 4 queues with 1,024 descriptors, sends to all",
+        scale_tables.descriptors,
+    ),
+    "members": Row("2,000 members join one group and leave it", scale_clients.members),
+    "fairness": Row(
+        "another client's pulls beside 400 pipelined SQL pulls", scale_clients.fairness
+    ),
+    "sql": Row(
+        "SQL that passes 1 %, and 3,000 sends a second beside its reader",
+        scale_clients.sql,
+    ),
+}
+
+
+def measured(name: str, scale: Scale) -> bool:
+    """Measure one row and print it; whether it holds."""
+    row = ROWS[name]
+    size = " (small loads)" if scale.quick else ""
+    print(f"{name}: {row.load}{size}", flush=True)
+    begin = time.monotonic()
+    good = True
+    try:
+        for figure in row.measure(scale):
+            holds = figure.holds(scale.quick)
+            good = good and holds
+            print(f"  {shown(figure)}{'' if holds else '  MISSED'}", flush=True)
+    except Exception:
+        print("".join(f"  {line}\n" for line in traceback.format_exc().splitlines()))
+        good = False
+    seconds = time.monotonic() - begin
+    print(f"{name}: {'holds' if good else 'MISSED'} ({seconds:.0f} s)", flush=True)
+    return good
+
+
+def shown(figure: Figure) -> str:
+    """A figure for a reader."""
+    value = f"{figure.value:,.3f}".rstrip("0").rstrip(".")
+    line = f"{figure.name}: {value} {figure.unit}".rstrip()
+    if figure.bar is None:
+        return line
+    least = "least" if figure.least else "most"
+    return f"{line} (at {least} {figure.bar:g})"
+
+
+def main() -> int:
+    """Measure the rows."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--kit")
+    parser.add_argument("--realtime", action="store_true")
+    parser.add_argument("rows", nargs="*", metavar="ROW", default=[])
+    words = parser.parse_args()
+    if unknown := set(words.rows) - ROWS.keys():
+        parser.error(f"no row {', '.join(sorted(unknown))}; they are {', '.join(ROWS)}")
+    if words.realtime:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    scale = Scale(words.quick, words.kit)
+    missed = [name for name in words.rows or ROWS if not measured(name, scale)]
+    print(f"missed: {', '.join(missed) or 'none'}")
+    return len(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

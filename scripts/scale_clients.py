@@ -1,0 +1,265 @@
+"""Rows of scripts/scale.py: many clients, and those that ask for much."""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import time
+from collections.abc import Callable, Iterator
+
+from rocketbroker.wire.codes import RequestCode, ResponseCode
+from rocketbroker.wire.command import Command
+from rocketbroker.wire.frames import encode
+from scripts.scale_load import (
+    Beside,
+    Figure,
+    Peer,
+    Scale,
+    Stopped,
+    Target,
+    cpu,
+    create_topic,
+    fill,
+    heartbeat,
+    offered,
+    percentile,
+    pull_ext,
+    steady,
+)
+
+TOPIC = "Scale"
+FILTERED = "Filtered"
+GROUP = "members"
+
+#: As many under way as one connection of the fairness row asks at once.
+FLOOD = 400
+
+#: What passes one message of a hundred of L{fill}.
+EXPRESSION = "a = 7 AND (b IS NULL OR b <> 'x')"
+
+
+class Members:
+    """Members of one group, as far as the broker notices: each reads its notices, and
+    asks for the group's members after them, one request at a time.
+
+    @ivar notices: how many have come.
+    @ivar asked: how often the members were asked for.
+    """
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._poll = select.epoll()
+        self._peers: dict[int, Peer] = {}
+        #: Of each that waits for an answer, whether it asks once more afterwards.
+        self._asking: dict[int, bool] = {}
+        ext = {"consumerGroup": GROUP}
+        self._ask = encode(Command(RequestCode.GET_CONSUMER_LIST_BY_GROUP, ext))
+        self.notices = 0
+        self.asked = 0
+
+    def join(self, number: int) -> None:
+        """One more."""
+        peer = Peer(self._port)
+        body = heartbeat(f"127.0.0.1@{number}#{number * 7919}", GROUP, TOPIC)
+        peer.socket.sendall(encode(Command(RequestCode.HEART_BEAT, {}, body)))
+        self._peers[peer.fileno()] = peer
+        self._poll.register(peer.fileno(), select.EPOLLIN)
+
+    def read(self, seconds: float) -> bool:
+        """Read what has come; whether anything has, within that time."""
+        ready = self._poll.poll(seconds)
+        for number, _ in ready:
+            for command in self._peers[number].receive():
+                if command.code == RequestCode.NOTIFY_CONSUMER_IDS_CHANGED:
+                    self.notices += 1
+                    self._rebalance(number)
+                # A heartbeat's answer has no body.
+                elif command.body and self._asking.pop(number):
+                    self._rebalance(number)
+        return bool(ready)
+
+    def _rebalance(self, number: int) -> None:
+        """Ask for the members, or do so once more when the answer has come."""
+        if number in self._asking:
+            self._asking[number] = True
+            return
+        self._asking[number] = False
+        self.asked += 1
+        self._peers[number].socket.sendall(self._ask)
+
+    def leave(self) -> None:
+        """All at once."""
+        for peer in self._peers.values():
+            peer.close()
+
+    def left(self) -> bool:
+        """Whether the broker knows none any more."""
+        with contextlib.closing(Peer(self._port)) as peer:
+            ext = {"consumerGroup": GROUP}
+            answer = peer.ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, ext)
+            return GROUP.encode() not in answer.body and b"@" not in answer.body
+
+
+def members(scale: Scale) -> Iterator[Figure]:
+    """Members join one group as fast as they can, and leave it all at once."""
+
+    def measure(target: Target) -> list[Figure]:
+        count = scale.of(2000, 60)
+        create_topic(target.port, TOPIC)
+        create_topic(target.port, f"{TOPIC}-others")
+        beside = Beside(steady(target.port, f"{TOPIC}-others"))
+        try:
+            time.sleep(0.5)
+            begin, before = time.monotonic(), cpu(target.pid)
+            time.sleep(scale.of(3, 1))
+            share = (cpu(target.pid) - before) / (time.monotonic() - begin)
+            # The steady client begins anew, with the members.
+            beside.end()
+            beside = Beside(steady(target.port, f"{TOPIC}-others"))
+            begin, before = time.monotonic(), cpu(target.pid)
+            group = Members(target.port)
+            for number in range(count):
+                group.join(number)
+                if number % 20 == 0:
+                    group.read(0)
+            while group.read(1.0):
+                pass
+            joined = cpu(target.pid) - before - share * (time.monotonic() - begin)
+            group.leave()
+            while not group.left():
+                time.sleep(0.2)
+            seconds = time.monotonic() - begin
+            spent = cpu(target.pid) - before - share * seconds
+            waits = beside.end()
+        except BaseException:
+            beside.kill()
+            raise
+        return [
+            Figure("CPU of the server, joins", joined, "s"),
+            Figure("CPU of the server, all", spent, "s", 1.5),
+            Figure("others' sends, p99", percentile(waits, 0.99) * 1000, "ms", 50),
+            Figure("others' sends, longest", max(waits) * 1000, "ms"),
+            Figure("notices", group.notices, ""),
+            Figure("requests for the members", group.asked, ""),
+        ]
+
+    return scale.beside_java(measure)
+
+
+def subscribed(port: int) -> Peer:
+    """A client whose group wants what the expression passes."""
+    peer = Peer(port)
+    body = heartbeat("127.0.0.1@1", "sql", FILTERED, EXPRESSION)
+    peer.done(RequestCode.HEART_BEAT, {}, body)
+    return peer
+
+
+def pulls(port: int) -> Callable[[Stopped], float]:
+    """Another client: the longest that it waits for one message, in seconds."""
+
+    def work(stopped: Stopped) -> float:
+        peer = Peer(port)
+        peer.done(RequestCode.HEART_BEAT, {}, heartbeat("127.0.0.1@2", "light", TOPIC))
+        ext = pull_ext(TOPIC, "light", "TAG")
+        longest = 0.0
+        while not stopped():
+            begin = time.monotonic()
+            answer = peer.ask(RequestCode.PULL_MESSAGE, ext)
+            longest = max(longest, time.monotonic() - begin)
+            assert answer.code == ResponseCode.SUCCESS, answer
+            time.sleep(0.005)
+        return longest
+
+    return work
+
+
+def prepare(target: Target, count: int) -> None:
+    """The topics and messages of the rows with SQL."""
+    create_topic(target.port, FILTERED, 1)
+    create_topic(target.port, TOPIC)
+    fill(target.port, FILTERED, count)
+    fill(target.port, TOPIC, 100)
+    # Until it is in the queues.
+    time.sleep(0.5)
+
+
+def fairness(scale: Scale) -> Iterator[Figure]:
+    """One connection asks for much at once, and another for little."""
+
+    def measure(target: Target) -> list[Figure]:
+        prepare(target, scale.of(100_000, 5_000))
+        flood = scale.of(FLOOD, 20)
+        greedy = subscribed(target.port)
+        ext = pull_ext(FILTERED, "sql", "SQL92")
+        frame = encode(Command(RequestCode.PULL_MESSAGE, ext))
+        worst = 0.0
+        for _ in range(scale.of(3, 1)):
+            beside = Beside(pulls(target.port))
+            try:
+                time.sleep(0.3)
+                begin = time.monotonic()
+                greedy.socket.sendall(frame * flood)
+                for _ in range(flood):
+                    greedy.answer()
+                seconds = time.monotonic() - begin
+                worst = max(worst, beside.end())
+            except BaseException:
+                beside.kill()
+                raise
+        return [
+            Figure("longest pull of another client", worst * 1000, "ms", 100),
+            Figure("all SQL pulls", seconds, "s"),
+        ]
+
+    return scale.beside_java(measure)
+
+
+def read_all(peer: Peer, count: int, stopped: Stopped) -> int:
+    """Read by the expression again and again; how many messages were scanned."""
+    scanned = at = 0
+    while not stopped():
+        ext = pull_ext(FILTERED, "sql", "SQL92", at)
+        after = int(
+            (peer.ask(RequestCode.PULL_MESSAGE, ext).ext or {})["nextBeginOffset"]
+        )
+        scanned += after - at
+        at = after if after < count else 0
+    return scanned
+
+
+def sql(scale: Scale) -> Iterator[Figure]:
+    """One reader whose expression passes 1 %, alone and beside sends."""
+
+    def measure(target: Target) -> list[Figure]:
+        count, seconds = scale.of(100_000, 5_000), scale.of(4, 1)
+        prepare(target, count)
+        reader = subscribed(target.port)
+
+        def rate() -> float:
+            sender = Beside(offered(target.port, TOPIC, 3000))
+            time.sleep(seconds)
+            found: float = sender.end()
+            return found
+
+        rate()
+        begin, before = time.monotonic(), cpu(target.pid)
+        until = begin + seconds
+        scanned = read_all(reader, count, lambda: time.monotonic() > until)
+        cost = (cpu(target.pid) - before) / scanned
+        alone = rate()
+        beside = Beside(lambda stopped: read_all(reader, count, stopped))
+        try:
+            shared = rate()
+            read = beside.end()
+        except BaseException:
+            beside.kill()
+            raise
+        return [
+            Figure("CPU of a scanned message", cost * 1e6, "us", 2),
+            Figure("sends a second alone", alone, ""),
+            Figure("sends a second beside a reader", shared, ""),
+            Figure("of those kept", shared / alone * 100, "%", 90, least=True),
+            Figure("messages a second scanned meanwhile", read / seconds, ""),
+        ]
+
+    return scale.beside_java(measure)

@@ -1,0 +1,405 @@
+"""What scripts/scale.py loads servers with, and how it looks at them.
+
+A connection is a plain socket; whoever has to be steady beside a load runs in a process
+of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import multiprocessing
+import os
+import select
+import socket
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rocketbroker.errors import RocketbrokerError
+from rocketbroker.records.batches import encode as batch
+from rocketbroker.wire.codes import RequestCode, ResponseCode
+from rocketbroker.wire.command import Command
+from rocketbroker.wire.connection import Connection
+from rocketbroker.wire.frames import MAX_BYTES, encode
+from scripts.benchmark import Kit
+from tests.integration.servers import READY_SECONDS, Cluster, free_base
+
+#: A light client sends so often, in seconds.
+STEADY_SECONDS = 0.002
+
+#: How many requests are under way on a connection that asks many.
+WINDOW = 200
+
+BODY = b"x" * 128
+
+#: What a client that was given no answer raises.
+NO_ANSWER = (OSError, RocketbrokerError)
+
+#: Whether a process beside has to end.
+Stopped = Callable[[], bool]
+
+
+class Figure(NamedTuple):
+    """One figure of a row.
+
+    @ivar bar: what it may be at the most; None: it is only shown.
+    @ivar exact: it is a count, or the like, that the machine's speed does not change:
+        it is judged when the loads are small, too.
+    @ivar least: the bar is what it has to be at the least.
+    """
+
+    name: str
+    value: float
+    unit: str
+    bar: float | None = None
+    exact: bool = False
+    least: bool = False
+
+    def holds(self, quick: bool) -> bool:
+        """Whether it is within its bar."""
+        if self.bar is None or (quick and not self.exact):
+            return True
+        return self.value >= self.bar if self.least else self.value <= self.bar
+
+
+class Target(NamedTuple):
+    """A broker that is up: where it is, and its process."""
+
+    port: int
+    pid: int
+    cluster: Cluster | None = None
+
+
+class Scale(NamedTuple):
+    """How it is measured.
+
+    @ivar quick: with small loads.
+    @ivar kit: the kit.py that runs the Java broker, or None.
+    """
+
+    quick: bool
+    kit: str | None
+
+    def of(self, full: int, quick: int) -> int:
+        """A load."""
+        return quick if self.quick else full
+
+    @contextlib.contextmanager
+    def ours(self, **settings: object) -> Iterator[Target]:
+        """Our broker."""
+        cluster = Cluster(**settings)
+        try:
+            yield target(cluster.start())
+        finally:
+            cluster.stop()
+
+    @contextlib.contextmanager
+    def java(self, kit: str) -> Iterator[Target]:
+        """The Java broker."""
+        with contextlib.ExitStack() as stack:
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            serving, base = Kit(kit, 0).serving, free_base()
+            names = [f"--port={base}", f"--home={folder}/names"]
+            stack.enter_context(serving("namesrv", *names))
+            words = [f"--namesrv=127.0.0.1:{base}", f"--port={base + 10}"]
+            words += [f"--store={folder}/store", "--heap=1g"]
+            words += ["-s", "enablePropertyFilter=true"]
+            pid = stack.enter_context(serving("broker", *words))
+            yield Target(base + 10, pid)
+
+    def beside_java(
+        self, measure: Callable[[Target], Sequence[Figure]], **settings: object
+    ) -> Iterator[Figure]:
+        """Measure ours, and the Java broker if there is a kit."""
+        with self.ours(**settings) as found:
+            yield from measure(found)
+        if self.kit is not None:
+            with self.java(self.kit) as found:
+                for each in measure(found):
+                    yield each._replace(name=f"Java: {each.name}", bar=None)
+
+
+def target(cluster: Cluster) -> Target:
+    """The broker of a cluster that is up."""
+    assert cluster.broker.process is not None
+    return Target(cluster.broker.port, cluster.broker.process.pid, cluster)
+
+
+class Peer:
+    """One connection.
+
+    @ivar socket: it blocks.
+    """
+
+    def __init__(self, port: int, seconds: float = 60.0) -> None:
+        """
+        @param seconds: how long it waits for anything.
+        """
+        self.socket = socket.create_connection(("127.0.0.1", port), seconds)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._incoming = Connection(MAX_BYTES)
+        self._come: deque[Command] = deque()
+
+    def fileno(self) -> int:
+        """For C{select}."""
+        return self.socket.fileno()
+
+    def receive(self) -> list[Command]:
+        """What comes next: answers and requests.
+
+        @raise OSError: the server has closed it, or is silent.
+        """
+        data = self.socket.recv(1 << 18)
+        if not data:
+            raise ConnectionResetError("the server closed it")
+        return self._incoming.receive(data)
+
+    def answer(self) -> Command:
+        """The next answer; raises as L{receive}."""
+        while not self._come:
+            self._come.extend(c for c in self.receive() if c.is_response)
+        return self._come.popleft()
+
+    def ask(self, code: int, ext: dict[str, str], body: bytes = b"") -> Command:
+        """The answer to a request."""
+        self.socket.sendall(encode(Command(code, ext, body)))
+        return self.answer()
+
+    def done(self, code: int, ext: dict[str, str], body: bytes = b"") -> Command:
+        """The answer to a request that has to succeed."""
+        answer = self.ask(code, ext, body)
+        if answer.code != ResponseCode.SUCCESS:
+            raise RuntimeError(f"request {code}: {answer.code}: {answer.remark}")
+        return answer
+
+    def ask_all(self, frames: Sequence[bytes]) -> Iterator[Command]:
+        """The answers to many requests, some of which are always under way."""
+        for at in range(0, len(frames), WINDOW):
+            several = frames[at : at + WINDOW]
+            self.socket.sendall(b"".join(several))
+            for _ in several:
+                yield self.answer()
+
+    def close(self) -> None:
+        """Close it."""
+        self.socket.close()
+
+
+def send_frame(topic: str, queue: int = 0, body: bytes = BODY) -> bytes:
+    """A send of one message."""
+    return encode(Command(RequestCode.SEND_MESSAGE_V2, send_ext(topic, queue), body))
+
+
+def send_ext(topic: str, queue: int = 0, batch: str = "false") -> dict[str, str]:
+    """The fields of a send."""
+    return {
+        "a": "scale",
+        "b": topic,
+        "c": "TBW102",
+        "d": "4",
+        "e": str(queue),
+        "f": "0",
+        "g": "1700000000000",
+        "h": "0",
+        "i": "WAIT\x01true\x02",
+        "j": "0",
+        "k": "false",
+        "m": batch,
+    }
+
+
+def pull_ext(topic: str, group: str, kind: str, offset: int = 0) -> dict[str, str]:
+    """The fields of a pull of 32 messages of queue 0 that is not held.
+
+    @param kind: of the group's subscription: TAG or SQL92.
+    """
+    return {
+        "consumerGroup": group,
+        "topic": topic,
+        "queueId": "0",
+        "queueOffset": str(offset),
+        "maxMsgNums": "32",
+        "sysFlag": "0",
+        "commitOffset": "0",
+        "suspendTimeoutMillis": "0",
+        "subscription": "*",
+        "subVersion": "7",
+        "expressionType": kind,
+    }
+
+
+def heartbeat(client: str, group: str, topic: str, expression: str = "*") -> bytes:
+    """The body of a heartbeat as the Java client sends it, with a consumer's group."""
+
+    def subscription(topic: str, expression: str) -> dict[str, object]:
+        kind = "TAG" if expression == "*" else "SQL92"
+        wants: dict[str, object] = {"topic": topic, "subString": expression}
+        wants |= {"subVersion": 7, "expressionType": kind, "classFilterMode": False}
+        return {"codeSet": [], "tagsSet": [], **wants}
+
+    wanted = [subscription(topic, expression), subscription(f"%RETRY%{group}", "*")]
+    member = {
+        "groupName": group,
+        "consumeType": "CONSUME_PASSIVELY",
+        "messageModel": "CLUSTERING",
+        "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
+        "subscriptionDataSet": wanted,
+        "unitMode": False,
+    }
+    return json.dumps(
+        {
+            "clientID": client,
+            "consumerDataSet": [member],
+            "heartbeatFingerprint": 0,
+            "producerDataSet": [{"groupName": "CLIENT_INNER_PRODUCER"}],
+            "withoutSub": False,
+        }
+    ).encode()
+
+
+def create_topic(port: int, topic: str, queues: int = 4) -> None:
+    """Make a topic."""
+    ext = {
+        "topic": topic,
+        "defaultTopic": "TBW102",
+        "readQueueNums": str(queues),
+        "writeQueueNums": str(queues),
+        "perm": "6",
+        "topicFilterType": "SINGLE_TAG",
+        "topicSysFlag": "0",
+        "order": "false",
+    }
+    peer = Peer(port)
+    peer.done(RequestCode.UPDATE_AND_CREATE_TOPIC, ext)
+    peer.close()
+
+
+def fill(port: int, topic: str, count: int) -> None:
+    """Send messages to queue 0, each with a property C{a} of 0 to 99."""
+    parts = [(0, BODY, b"a\x01%d\x02" % (number % 100)) for number in range(100)]
+    ext = send_ext(topic, batch="true")
+    frame = encode(Command(RequestCode.SEND_BATCH_MESSAGE, ext, batch(parts)))
+    peer = Peer(port)
+    codes = {answer.code for answer in peer.ask_all([frame] * (count // 100))}
+    assert codes == {ResponseCode.SUCCESS}, codes
+    peer.close()
+
+
+def cpu(pid: int) -> float:
+    """The CPU time of a process and its children until now, in seconds."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    own = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return own + sum(cpu(int(child)) for child in children)
+
+
+def memory(pid: int, field: str = "VmRSS") -> float:
+    """A line of C{/proc/PID/status}, in MiB."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1]) / 1024
+    raise KeyError(field)
+
+
+def percentile(values: Sequence[float], part: float) -> float:
+    """Not more than this are C{part} of the values."""
+    return sorted(values)[min(int(len(values) * part), len(values) - 1)]
+
+
+class Beside:
+    """A function in a process of its own, until it is told to end."""
+
+    def __init__(self, work: Callable[[Stopped], Any]) -> None:
+        context = multiprocessing.get_context("fork")
+        self._pipe, far = context.Pipe()
+        self._process = context.Process(target=self._run, args=(work, far))
+        self._process.start()
+        far.close()
+
+    def _run(self, work: Callable[[Stopped], Any], far: Any) -> None:
+        self._pipe.close()
+        try:
+            far.send(work(far.poll))
+        except BaseException as error:
+            far.send(error)
+            sys.exit(1)
+
+    def end(self) -> Any:
+        """Tell it, and take what it has found."""
+        with contextlib.suppress(OSError):
+            self._pipe.send(None)
+        found = self._pipe.recv()
+        self._process.join()
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    def kill(self) -> None:
+        """End it where it stands."""
+        self._process.kill()
+        self._process.join()
+
+
+def steady(port: int, topic: str) -> Callable[[Stopped], list[float]]:
+    """A light client: how long each send took that was answered, in seconds.
+
+    @raise RuntimeError: a send was refused.
+    """
+    frame = send_frame(topic)
+
+    def work(stopped: Stopped) -> list[float]:
+        peer = Peer(port)
+        waits: list[float] = []
+        while not stopped():
+            begin = time.monotonic()
+            peer.socket.sendall(frame)
+            answer = peer.answer()
+            waits.append(time.monotonic() - begin)
+            if answer.code != ResponseCode.SUCCESS:
+                raise RuntimeError(f"a send was refused: {answer.remark}")
+            time.sleep(max(0.0, begin + STEADY_SECONDS - time.monotonic()))
+        return waits
+
+    return work
+
+
+def offered(port: int, topic: str, rate: float) -> Callable[[Stopped], float]:
+    """Eight clients that send so often together, each one message at a time: how many
+    a second were acknowledged."""
+    frame = send_frame(topic)
+
+    def work(stopped: Stopped) -> float:
+        idle = deque(Peer(port) for _ in range(8))
+        busy: list[Peer] = []
+        begin = time.monotonic()
+        sent = done = 0
+        while not stopped():
+            due = int((time.monotonic() - begin) * rate)
+            while sent < due and idle:
+                peer = idle.popleft()
+                peer.socket.sendall(frame)
+                busy.append(peer)
+                sent += 1
+            for peer in select.select(busy, [], [], 1 / rate)[0]:
+                assert peer.answer().code == ResponseCode.SUCCESS
+                busy.remove(peer)
+                idle.append(peer)
+                done += 1
+        return done / (time.monotonic() - begin)
+
+    return work
+
+
+def wait_for(what: Callable[[], bool], seconds: float = READY_SECONDS) -> bool:
+    """Look again and again; whether it has come."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if what():
+            return True
+        time.sleep(0.005)
+    return False

@@ -1,0 +1,34 @@
+"""The measurement of scale, small."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.integration.scripts import run
+
+#: A figure of each row.
+FIGURES = {
+    "members": "requests for the members: ",
+    "fairness": "longest pull of another client: ",
+    "sql": "sends a second beside a reader: ",
+}
+
+
+class ScaleTests(SynchronousTestCase):
+    """C{scripts/scale.py}."""
+
+    timeout = 300
+
+    def test_quick(self) -> None:
+        """Each row is measured with a small load; times are not judged."""
+        said = run("scale", "--inside", "--quick", *FIGURES)
+        self.assertEqual(said.returncode, 0, said.stdout)
+        for name, figure in FIGURES.items():
+            self.assertIn(f"\n{name}: holds", said.stdout)
+            self.assertIn(figure, said.stdout)
+
+    def test_unknown(self) -> None:
+        """A row that there is not is refused, with those there are."""
+        said = run("scale", "--inside", "nothing")
+        self.assertEqual(said.returncode, 2)
+        self.assertIn("no row nothing; they are descriptors, ", said.stdout)
