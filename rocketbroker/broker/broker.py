@@ -144,8 +144,8 @@ class Broker(Parts):
         says so.
         """
         found = [file.problem for file in self.files]
-        found.append(self.topics.limit.problem(len(self.topics.names())))
-        found.append(self.groups.limit.problem(len(self.groups.configs())))
+        found.append(self.topics.limit.problem(len(self.topics)))
+        found.append(self.groups.limit.problem(len(self.groups)))
         return [sentence for sentence in found if sentence]
 
     def stop(self) -> Deferred[None]:

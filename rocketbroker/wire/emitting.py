@@ -18,9 +18,11 @@ from __future__ import annotations
 import math
 import re
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
-from typing import Final, Protocol, runtime_checkable
+from typing import Final, Protocol, final, runtime_checkable
+
+import msgspec
 
 from rocketbroker.errors import LocalProtocolError
 from rocketbroker.wire.reading import MAX_DEPTH, ObjectKey
@@ -38,8 +40,27 @@ _SHORT: Final = {
     "/": "\\/",
 }
 
+_WORDS: Final = {None: "null", True: "true", False: "false"}
+
 #: Beyond these JavaScript cannot count; the standard form writes strings there.
 _MAX_EXACT: Final = (1 << 53) - 1
+
+
+#: Writes plain values as fast as they can be; not always in the library's form.
+_PLAIN: Final = msgspec.json.Encoder(order="sorted")
+
+
+@final
+class Written:
+    """A value that is text in the library's own form already.
+
+    Not for L{dumps_standard}.
+    """
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
 
 
 @runtime_checkable
@@ -56,7 +77,36 @@ def dumps(value: object) -> bytes:
     @param value: plain values, lists, dicts, and values with C{to_json}.
     @raise LocalProtocolError: no such value can be written.
     """
-    return _bytes(_emit(value, quoted, False, MAX_DEPTH))
+    return _bytes(_text(value, quoted, False, MAX_DEPTH))
+
+
+def member_text(name: str, members: Mapping[str, object]) -> str:
+    """An object as a member of another: its name, a colon and its text.
+
+    For tables of thousands of objects, each of which is written once and kept. Ten
+    times as fast as L{dumps}, where the two forms are the same.
+
+    @param members: of the object: strings, whole numbers, booleans, None, and dicts of
+        these by strings. Other forms of numbers and keys are for L{dumps} alone.
+    @raise LocalProtocolError: it cannot be written.
+    """
+    there = {key: value for key, value in members.items() if value is not None}
+    try:
+        text = _PLAIN.encode({name: there}).decode("ascii")
+    except (UnicodeError, TypeError):
+        text = "\\"
+    # Other escapes, and members that are null and left out.
+    if "\\" in text or "\x7f" in text or ":null" in text:
+        text = dumps({name: there}).decode()
+    return text[1:-1]
+
+
+def joined(members: Iterable[str]) -> Written:
+    """The object that has these members.
+
+    @param members: as L{member_text} gives them, sorted by name.
+    """
+    return Written(f"{{{','.join(members)}}}")
 
 
 def dumps_standard(value: object) -> bytes:
@@ -64,7 +114,7 @@ def dumps_standard(value: object) -> bytes:
 
     @raise LocalProtocolError: no such value can be written.
     """
-    return _bytes(_emit(value, _quoted_standard, True, MAX_DEPTH))
+    return _bytes(_text(value, _quoted_standard, True, MAX_DEPTH))
 
 
 def quoted(text: str) -> str:
@@ -99,44 +149,78 @@ def _bytes(text: str) -> bytes:
         raise LocalProtocolError(f"a string that is not Unicode: {e.reason}") from e
 
 
-def _emit(value: object, quote: Callable[[str], str], standard: bool, room: int) -> str:
+def _text(value: object, quote: Callable[[str], str], standard: bool, room: int) -> str:
     """The text of any value that nests no deeper than C{room}."""
-    if value is None:
-        return "null"
+    out: list[str] = []
+    _emit(value, quote, standard, room, out)
+    return "".join(out)
+
+
+def _emit(
+    value: object,
+    quote: Callable[[str], str],
+    standard: bool,
+    room: int,
+    out: list[str],
+) -> None:
+    """Append the pieces of its text: what is large is joined once, at the end."""
     if isinstance(value, str):
-        return quote(value)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        if standard and not -_MAX_EXACT <= value <= _MAX_EXACT:
-            return f'"{int(value)}"'
-        return str(int(value))
-    if isinstance(value, float):
-        return java_double(value)
-    if isinstance(value, bytes):
-        return quote(b64encode(value).decode("ascii"))
+        out.append(quote(value))
+    elif value is None or isinstance(value, bool):
+        out.append(_WORDS[value])
+    elif isinstance(value, int):
+        exact = not standard or -_MAX_EXACT <= value <= _MAX_EXACT
+        out.append(str(int(value)) if exact else f'"{int(value)}"')
+    elif isinstance(value, float):
+        out.append(java_double(value))
+    elif isinstance(value, bytes):
+        out.append(quote(b64encode(value).decode("ascii")))
+    elif isinstance(value, Written):
+        out.append(value.text)
+    else:
+        _emit_nested(value, quote, standard, room, out)
+
+
+def _emit_nested(
+    value: object,
+    quote: Callable[[str], str],
+    standard: bool,
+    room: int,
+    out: list[str],
+) -> None:
+    """The same of what holds other values."""
     if isinstance(value, ObjectKey):
         value = value.members()
     elif isinstance(value, Emitted):
         value = value.to_json()
+        if not isinstance(value, Mapping | list | tuple | set | frozenset):
+            _emit(value, quote, standard, room, out)
+            return
     if room == 0:
         raise LocalProtocolError("a value that nests too deep to be read again")
     if isinstance(value, Mapping):
-        return _object(value, quote, standard, room - 1)
-    if isinstance(value, list | tuple | set | frozenset):
-        items = [_emit(item, quote, standard, room - 1) for item in value]
-        if isinstance(value, set | frozenset):
-            items.sort()
-        return f"[{','.join(items)}]"
-    raise LocalProtocolError(f"JSON has no {type(value).__name__}")
+        _emit_object(value, quote, standard, room - 1, out)
+    elif isinstance(value, list | tuple):
+        before = "["
+        for item in value:
+            out.append(before)
+            _emit(item, quote, standard, room - 1, out)
+            before = ","
+        out.append("]" if value else "[]")
+    elif isinstance(value, set | frozenset):
+        items = sorted(_text(item, quote, standard, room - 1) for item in value)
+        out.append(f"[{','.join(items)}]")
+    else:
+        raise LocalProtocolError(f"JSON has no {type(value).__name__}")
 
 
-def _object(
+def _emit_object(
     members: Mapping[object, object],
     quote: Callable[[str], str],
     standard: bool,
     room: int,
-) -> str:
+    out: list[str],
+) -> None:
     """An object with its members sorted: numbers first, in their order."""
     pairs: list[tuple[tuple[int, int, str], str, object]] = []
     for key, value in members.items():
@@ -148,13 +232,15 @@ def _object(
             text = f'"{int(key)}"' if standard else str(int(key))
             pairs.append(((0, key, ""), text, value))
         else:
-            text = _emit(key, quote, standard, room)
+            text = _text(key, quote, standard, room)
             pairs.append(((2, 0, text), quote(text) if standard else text, value))
     pairs.sort(key=lambda pair: pair[0])
-    texts = [
-        f"{text}:{_emit(value, quote, standard, room)}" for _, text, value in pairs
-    ]
-    return f"{{{','.join(texts)}}}"
+    before = "{"
+    for _, text, value in pairs:
+        out.append(f"{before}{text}:")
+        _emit(value, quote, standard, room, out)
+        before = ","
+    out.append("}" if pairs else "{}")
 
 
 def java_double(value: float) -> str:

@@ -7,14 +7,25 @@ L{rocketbroker.wire.emitting}.
 
 from __future__ import annotations
 
-from rocketbroker.wire.emitting import Emitted, dumps, dumps_standard, quoted
+from rocketbroker.wire.emitting import (
+    Emitted,
+    Written,
+    dumps,
+    dumps_standard,
+    joined,
+    member_text,
+    quoted,
+)
 from rocketbroker.wire.reading import MAX_DEPTH, MAX_LENIENT_BODY, ObjectKey, loads
 
 __all__ = [
     "loads",
     "dumps",
     "dumps_standard",
+    "joined",
+    "member_text",
     "quoted",
+    "Written",
     "Emitted",
     "ObjectKey",
     "MAX_DEPTH",

@@ -8,7 +8,14 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import LocalProtocolError
 from rocketbroker.wire.bodies.queues import MessageQueue
-from rocketbroker.wire.emitting import dumps, dumps_standard, java_double, quoted
+from rocketbroker.wire.emitting import (
+    dumps,
+    dumps_standard,
+    java_double,
+    joined,
+    member_text,
+    quoted,
+)
 from rocketbroker.wire.reading import ObjectKey
 
 QUEUE = MessageQueue("T1", "b1", 0)
@@ -73,6 +80,30 @@ class OwnFormTests(SynchronousTestCase):
         self.assertEqual(
             dumps({"\u4e2d\n": "\u4e2d"}), '{"\u4e2d\\n":"\u4e2d"}'.encode()
         )
+
+    def test_members(self) -> None:
+        """An object of a large table is the same text when it is written for itself,
+        whatever is in its strings; the table takes these texts as they are."""
+        strange = "plain", '\x00\n"\\/', "\x7f", "\x80é\u2028\U0001f600", ":null", ""
+        for name in strange:
+            table = {
+                name: {
+                    "b": name,
+                    "attributes": {"z": name, name: "y"},
+                    "number": -(1 << 63),
+                    "yes": True,
+                    "nothing": None,
+                    "inside": {"nothing": None, "a": 1},
+                }
+            }
+            member = member_text(name, table[name])
+            self.assertEqual(f"{{{member}}}".encode(), dumps(table))
+            value = {"A": 1, "T": joined([member, '"z":2']), "B": [joined([])]}
+            whole: dict[str, object] = {**table, "z": 2}
+            expected = dumps({"A": 1, "T": whole, "B": [{}]})
+            if name < "z":
+                self.assertEqual(dumps(value), expected)
+        self.assertRaises(LocalProtocolError, member_text, "\ud800", {"a": 1})
 
     def test_refused(self) -> None:
         """What is no value of JSON, or no Unicode, cannot be written."""

@@ -9,6 +9,7 @@ C{docs/facts/broker.md} 11.8.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
 from typing import Final, final
 
@@ -23,6 +24,7 @@ from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.records.names import SYSTEM_GROUP_PREFIX, group_problem, is_lmq
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.bodies.topics import DataVersion
+from rocketbroker.wire.fastjson import joined
 
 #: Groups that are there at every start.
 BUILT_IN: Final = (
@@ -72,6 +74,7 @@ class GroupTable:
         self._configs = {
             name: SubscriptionGroupConfig(group_name=name) for name in BUILT_IN
         }
+        self._sorted = sorted(self._configs)
         self._forbidden: dict[str, dict[str, int]] = {}
 
     def load(self) -> None:
@@ -92,9 +95,11 @@ class GroupTable:
                 )
             else:
                 self._configs[config.group_name] = config
+        self._sorted = sorted(self._configs)
         self._forbidden = loaded_masks(value.get("forbiddenTable"))
         self.version = loaded_version(value, self.version)
         self.generation += 1
+        self.to_json()  # The texts are made before anybody waits for them.
 
     def config(self, name: str) -> SubscriptionGroupConfig | None:
         """The group's settings if it is there; nothing is created."""
@@ -116,19 +121,26 @@ class GroupTable:
             return None
         if group_problem(name) is not None:
             return None
-        if not self.limit.allows(len(self._configs), name):
+        if not self.limit.allows(len(self), name):
             return None
         config = SubscriptionGroupConfig(group_name=name)
         self.put([config])
         return config
 
+    def __len__(self) -> int:
+        """How many groups there are."""
+        return len(self._configs)
+
     def configs(self) -> list[SubscriptionGroupConfig]:
-        """All groups."""
-        return list(self._configs.values())
+        """All groups, sorted by name."""
+        configs = self._configs
+        return [configs[name] for name in self._sorted]
 
     def put(self, configs: Sequence[SubscriptionGroupConfig]) -> None:
         """Store groups as they are."""
         for config in configs:
+            if config.group_name not in self._configs:
+                insort(self._sorted, config.group_name)
             self._configs[config.group_name] = config
         self._changed()
 
@@ -137,6 +149,7 @@ class GroupTable:
         self._forbidden.pop(name, None)
         if self._configs.pop(name, None) is None:
             return False
+        del self._sorted[bisect_left(self._sorted, name)]
         self._changed()
         return True
 
@@ -152,13 +165,13 @@ class GroupTable:
         self._file.save_soon(self.to_json)
 
     def to_json(self) -> dict[str, object]:
-        """The file, and the answer to request 201."""
+        """The file, and the answer to request 201; as that of topics."""
         return {
             "dataVersion": self.version.to_json(),
             "forbiddenTable": dict(self._forbidden),
-            "subscriptionGroupTable": {
-                name: config.to_json() for name, config in self._configs.items()
-            },
+            "subscriptionGroupTable": joined(
+                [config.member for config in self.configs()]
+            ),
         }
 
     def saved(self) -> Deferred[None]:

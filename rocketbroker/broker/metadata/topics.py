@@ -9,6 +9,7 @@ C{docs/facts/broker.md} 11, which also the numbers of sections below are of.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
 from typing import Final, final
 
@@ -40,6 +41,7 @@ from rocketbroker.records.names import (
     topic_problem,
 )
 from rocketbroker.wire.bodies.topics import DataVersion, TopicConfig
+from rocketbroker.wire.fastjson import joined
 
 READ: Final = 4
 WRITE: Final = 2
@@ -92,6 +94,7 @@ class TopicTable:
         self._configs = {
             config.topic_name: config for config in built_in_topics(options, timer)
         }
+        self._sorted = sorted(self._configs)
         self._built_in = frozenset(self._configs)
         self._watchers: list[Callable[[list[str]], None]] = []
 
@@ -115,9 +118,12 @@ class TopicTable:
                     error=error,
                 )
             else:
-                self._configs[config.topic_name] = bounded(config)
+                config = bounded(config)
+                self._configs[config.topic_name] = config
+        self._sorted = sorted(self._configs)
         self.version = loaded_version(value, self.version)
         self.generation += 1
+        self.to_json()  # The texts are made before anybody waits for them.
 
     def config(self, name: str) -> TopicConfig | None:
         """The topic's settings; None if there is no such topic."""
@@ -131,13 +137,18 @@ class TopicTable:
         config = self._configs.get(name)
         return config is not None and has_batch_queues(config)
 
+    def __len__(self) -> int:
+        """How many topics there are."""
+        return len(self._configs)
+
     def names(self) -> list[str]:
-        """The names of all topics."""
-        return list(self._configs)
+        """The names of all topics, sorted."""
+        return self._sorted.copy()
 
     def configs(self) -> list[TopicConfig]:
-        """All topics."""
-        return list(self._configs.values())
+        """All topics, sorted by name."""
+        configs = self._configs
+        return [configs[name] for name in self._sorted]
 
     def is_system(self, name: str) -> bool:
         """Whether the topic belongs to the system (section 11.3)."""
@@ -209,7 +220,7 @@ class TopicTable:
 
     def _check_limit(self, name: str) -> None:
         limit = self.limit
-        if not limit.allows(len(self._configs), name):
+        if not limit.allows(len(self), name):
             raise TopicNotExist(
                 f"topic[{name}] not exist, and is not created: the broker has as many "
                 f"topics as {limit.key} allows ({limit.most})"
@@ -247,10 +258,12 @@ class TopicTable:
 
     def put(self, configs: Sequence[TopicConfig]) -> None:
         """Store topics as they are, and call the watchers."""
-        for config in configs:
-            self._configs[config.topic_name] = config
-        self._changed()
         names = [config.topic_name for config in configs]
+        for name, config in zip(names, configs, strict=True):
+            if name not in self._configs:
+                insort(self._sorted, name)
+            self._configs[name] = config
+        self._changed()
         for watcher in self._watchers:
             watcher(names)
 
@@ -258,6 +271,7 @@ class TopicTable:
         """Forget a topic; whether it was there. Name servers hear of it later."""
         if self._configs.pop(name, None) is None:
             return False
+        del self._sorted[bisect_left(self._sorted, name)]
         self._changed()
         return True
 
@@ -271,12 +285,13 @@ class TopicTable:
         self._file.save_soon(self.to_json)
 
     def to_json(self) -> dict[str, object]:
-        """The content of the file, and of answers to other servers."""
+        """The content of the file, and of answers to other servers.
+
+        The text of each topic is made once and kept with it.
+        """
         return {
             "dataVersion": self.version.to_json(),
-            "topicConfigTable": {
-                name: config.to_json() for name, config in self._configs.items()
-            },
+            "topicConfigTable": joined([config.member for config in self.configs()]),
         }
 
     @property

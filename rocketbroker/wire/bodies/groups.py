@@ -6,17 +6,22 @@ The shape: C{docs/facts/broker.md} 11.8.
 
 from __future__ import annotations
 
-from typing import Self
+from functools import cached_property
+from typing import Final, Self
 
 import attrs
 import msgspec
 
+from rocketbroker.wire.emitting import dumps, member_text
 from rocketbroker.wire.fields import MAX_KEPT_DEPTH, Fields, Int32, Int64
 from rocketbroker.wire.reading import depth_of
 
+#: The retry policy of a new group.
+CUSTOMIZED: Final = {"type": "CUSTOMIZED"}
+
 
 def _customized() -> dict[object, object]:
-    return {"type": "CUSTOMIZED"}
+    return {**CUSTOMIZED}
 
 
 class _WrittenGroup(
@@ -126,3 +131,11 @@ class SubscriptionGroupConfig:
             "subscriptionDataSet": self.subscription_data_set,
             "whichBrokerWhenConsumeSlowly": self.which_broker_when_consume_slowly,
         }
+
+    @cached_property
+    def member(self) -> str:
+        """The group as a member of the JSON object of all groups; made once."""
+        if self.subscription_data_set is None and self.group_retry_policy == CUSTOMIZED:
+            return member_text(self.group_name, self.to_json())
+        # These are kept as they were read, and may hold anything.
+        return dumps({self.group_name: self}).decode()[1:-1]

@@ -6,7 +6,8 @@ Shapes: C{docs/facts/namesrv.md} 11; C{docs/facts/broker.md} 26.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Final, Literal, Self
 
 import attrs
@@ -14,7 +15,7 @@ import msgspec
 
 from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.wire.bodies.mappings import TopicQueueMappingInfo
-from rocketbroker.wire.emitting import dumps
+from rocketbroker.wire.emitting import Written, dumps, joined, member_text
 from rocketbroker.wire.fields import Fields, Int32
 from rocketbroker.wire.reading import loads
 
@@ -148,6 +149,11 @@ class TopicConfig:
             "writeQueueNums": self.write_queue_nums,
         }
 
+    @cached_property
+    def member(self) -> str:
+        """The topic as a member of the JSON object of all topics; made once."""
+        return member_text(self.topic_name, self.to_json())
+
     @classmethod
     def from_line(cls, line: str) -> Self:
         """Read the line of a compressed registration.
@@ -195,6 +201,16 @@ def _line_choice(word: str) -> str:
     raise RemoteProtocolError(f"a topic filter type {word[:40]!r}")
 
 
+def written_topics(table: Mapping[str, TopicConfig]) -> Written:
+    """A table of topics by name, from the texts that each of them keeps."""
+    members = []
+    for name in sorted(table):
+        config = table[name]
+        same = name == config.topic_name
+        members.append(config.member if same else member_text(name, config.to_json()))
+    return joined(members)
+
+
 @attrs.frozen(kw_only=True)
 class TopicConfigSerializeWrapper:
     """A table of topics with its version: C{topics.json}, old answers and bodies."""
@@ -218,7 +234,7 @@ class TopicConfigSerializeWrapper:
         """The JSON form."""
         return {
             "dataVersion": self.data_version,
-            "topicConfigTable": self.topic_config_table,
+            "topicConfigTable": written_topics(self.topic_config_table),
         }
 
 
@@ -264,7 +280,7 @@ class TopicConfigAndMappingSerializeWrapper:
         return {
             "dataVersion": self.data_version,
             "mappingDataVersion": self.mapping_data_version,
-            "topicConfigTable": self.topic_config_table,
+            "topicConfigTable": written_topics(self.topic_config_table),
             "topicQueueMappingDetailMap": self.topic_queue_mapping_detail_map,
             "topicQueueMappingInfoMap": self.topic_queue_mapping_info_map,
         }

@@ -14,7 +14,7 @@ from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.threads import at_once
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
-from rocketbroker.wire.fastjson import loads
+from rocketbroker.wire.fastjson import dumps, loads
 
 PATH = "/store/config/subscriptionGroup.json"
 
@@ -106,6 +106,19 @@ class GroupTableTests(SynchronousTestCase):
         value = loads(self.disk.read(PATH))
         assert isinstance(value, dict)
         self.assertEqual(value["forbiddenTable"], {"G": {"T": 4, "U": 2}})
+
+    def test_text(self) -> None:
+        """The text of a table that changed in parts is that of all of it, sorted."""
+        for name in ("b", "a", "gone"):
+            self.groups.find(name)
+        self.groups.delete("gone")
+        self.groups.put([SubscriptionGroupConfig(group_name="a", retry_max_times=1)])
+        configs = self.groups.configs()
+        self.assertEqual(len(self.groups), len(configs))
+        table = {one.group_name: one.to_json() for one in configs}
+        self.assertEqual(list(table), sorted(table))
+        value = {**self.groups.to_json(), "subscriptionGroupTable": table}
+        self.assertEqual(self.disk.read(PATH), dumps(value))
 
     def test_form(self) -> None:
         """The file has RocketMQ's shape."""

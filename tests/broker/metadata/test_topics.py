@@ -15,7 +15,7 @@ from rocketbroker.records.names import MAX_QUEUES
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.threads import at_once
 from rocketbroker.wire.bodies.topics import TopicConfig
-from rocketbroker.wire.fastjson import loads
+from rocketbroker.wire.fastjson import dumps, loads
 
 PATH = "/store/config/topics.json"
 
@@ -244,6 +244,28 @@ class TopicTableTests(SynchronousTestCase):
                 "writeQueueNums": 16,
             },
         )
+
+    def test_text(self) -> None:
+        """The text of a table that changed in parts is that of all of it, sorted; the
+        text of a topic is made once for all tables that it is in."""
+        for name in ("b", "a", "~", "%RETRY%g", "é", "gone"):
+            self.topics.put([TopicConfig(topic_name=name, attributes={"+x": "y\n"})])
+        self.topics.put([TopicConfig(topic_name="a", perm=2)])
+        self.topics.delete("gone")
+        names = self.topics.names()
+        self.assertEqual(names, sorted(names))
+        self.assertEqual(len(self.topics), len(names))
+        config = self.topics.config("b")
+        assert config is not None
+        text = config.member
+        self.topics.put([TopicConfig(topic_name="c")])
+        table = {one.topic_name: one.to_json() for one in self.topics.configs()}
+        version = self.topics.version.to_json()
+        whole = dumps({"dataVersion": version, "topicConfigTable": table})
+        self.assertEqual(self.disk.read(PATH), whole)
+        self.assertEqual(dumps(self.topics.to_json()), whole)
+        self.assertIs(config.member, text)
+        self.assertEqual(self.table().names(), self.topics.names())
 
     def test_failedWrite(self) -> None:
         """What the disk did not take is written again; what it took is not."""

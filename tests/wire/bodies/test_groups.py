@@ -60,6 +60,18 @@ class GroupTests(SynchronousTestCase):
                 {**form, **wrong},
             )
 
+    def test_member(self) -> None:
+        """As a member of a table a group is the same text, whatever is kept of it."""
+        for value in (
+            {"groupName": "G"},
+            {"groupName": "\u00e9\n", "attributes": {"b": "\x7f", "a": "1"}},
+            {"groupName": "G", "groupRetryPolicy": {"next": [1.5, 2]}},
+            {"groupName": "G", "subscriptionDataSet": [{1: None, "a": 1e9}]},
+        ):
+            config = SubscriptionGroupConfig.from_json(value)
+            expected = dumps({config.group_name: config.to_json()})
+            self.assertEqual(f"{{{config.member}}}".encode(), expected)
+
     def test_kept(self) -> None:
         """What we do not use of a group is kept for those who do."""
         value = {
