@@ -6,6 +6,7 @@ The shape: C{docs/facts/broker.md} 11.8.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Final, Self
 
@@ -17,7 +18,7 @@ from rocketbroker.wire.fields import MAX_KEPT_DEPTH, Fields, Int32, Int64
 from rocketbroker.wire.reading import depth_of
 
 #: The retry policy of a new group.
-CUSTOMIZED: Final = {"type": "CUSTOMIZED"}
+CUSTOMIZED: Final[Mapping[object, object]] = {"type": "CUSTOMIZED"}
 
 
 def _customized() -> dict[object, object]:
