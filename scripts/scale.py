@@ -50,6 +50,12 @@ ROWS = {
         "10,000 topics of 4 queues with 1,024 descriptors, sends to all",
         scale_tables.descriptors,
     ),
+    "turns": Row(
+        "10,000 topics, 5,000 groups, registration, a topic more each second, a scrape"
+        " each 15 s",
+        scale_tables.turns,
+    ),
+    "start": Row("a start with 50,000 topics without messages", scale_tables.start),
     "members": Row("2,000 members join one group and leave it", scale_clients.members),
     "fairness": Row(
         "another client's pulls beside 400 pipelined SQL pulls", scale_clients.fairness

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import signal
 import time
-from collections.abc import Iterator
+import urllib.request
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from rocketbroker.wire.codes import RequestCode, ResponseCode
@@ -14,10 +16,17 @@ from rocketbroker.wire.command import Command
 from rocketbroker.wire.frames import encode
 from scripts.scale_load import (
     NO_ANSWER,
+    Beside,
     Figure,
     Peer,
     Scale,
+    Stopped,
+    create_topic,
+    memory,
+    percentile,
     send_frame,
+    steady,
+    target,
 )
 from tests.integration.servers import READY_SECONDS, Cluster, Server
 
@@ -25,6 +34,16 @@ QUEUES = 4
 
 #: New connections that are tried while there are many files.
 NEW_CONNECTIONS = 50
+
+#: How long the tables are changed and looked at, and how often, in seconds.
+TURNS_SECONDS = 60
+CHANGE_SECONDS = 1.0
+SCRAPE_SECONDS = 15.0
+
+#: The broker's longest turns by what ran, since the scrape before.
+LONGEST_TURN = re.compile(
+    r'^rocketbroker_longest_turn_seconds\{(?:.*?,)?work="([^"]*)".*\} (\S+)$', re.M
+)
 
 
 def topic(number: int) -> str:
@@ -146,3 +165,125 @@ def descriptors(scale: Scale) -> Iterator[Figure]:
         yield Figure("queues that end elsewhere", wrong, "", 0, True)
     finally:
         cluster.stop()
+
+
+def start(scale: Scale) -> Iterator[Figure]:
+    """A start with many topics in which there is no message."""
+    topics = scale.of(50_000, 2_000)
+    seconds, used = [], []
+    for _ in range(scale.of(3, 1)):
+        cluster = Cluster()
+        try:
+            write_topics(cluster.store, topics)
+            cluster.namesrv.start()
+            seconds.append(first_answer(cluster.broker, topic(topics - 1)))
+            # With the first registration, which carries all of them.
+            registered(cluster.namesrv.port, topic(topics - 1))
+            used.append(memory(target(cluster).pid))
+        finally:
+            cluster.stop()
+    yield Figure("start to the first answer", min(seconds), "s", 3)
+    yield Figure("resident memory", min(used), "MiB", 120)
+
+
+def registered(port: int, name: str) -> None:
+    """Wait until a name server has a topic's route."""
+    peer = Peer(port)
+    end = time.monotonic() + READY_SECONDS
+    while time.monotonic() < end:
+        ext = {"topic": name}
+        if not peer.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, ext).code:
+            peer.close()
+            return
+        time.sleep(0.1)
+    raise RuntimeError(f"{name} is not registered in {READY_SECONDS:.0f} s")
+
+
+def write_groups(store: Path, count: int, topics: int) -> None:
+    """That many groups, each with offsets of two topics."""
+    groups = {
+        f"scale-of-groups-{number:05}": {"groupName": f"scale-of-groups-{number:05}"}
+        for number in range(count)
+    }
+    offsets = {
+        f"{topic(other % topics)}@{name}": dict.fromkeys(range(QUEUES), 0)
+        for number, name in enumerate(groups)
+        for other in (number, number * 2 + 1)
+    }
+    write_table(store, "subscriptionGroup.json", subscriptionGroupTable=groups)
+    write_table(store, "consumerOffset.json", offsetTable=offsets)
+
+
+def changes(port: int, seconds: float) -> Callable[[Stopped], list[float]]:
+    """One topic more each second; how long each took."""
+
+    def work(stopped: Stopped) -> list[float]:
+        waits: list[float] = []
+        begin = time.monotonic()
+        while not stopped():
+            before = time.monotonic()
+            create_topic(port, f"one-more-{len(waits)}")
+            waits.append(time.monotonic() - before)
+            time.sleep(max(0.0, begin + len(waits) * seconds - time.monotonic()))
+        return waits
+
+    return work
+
+
+def scrapes(port: int, seconds: float) -> Callable[[Stopped], list[str]]:
+    """What is scraped so often."""
+
+    def work(stopped: Stopped) -> list[str]:
+        texts: list[str] = []
+        begin = time.monotonic()
+        while not stopped():
+            if time.monotonic() - begin >= len(texts) * seconds:
+                page = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics")
+                texts.append(page.read().decode())
+            time.sleep(0.05)
+        return texts
+
+    return work
+
+
+def turns(scale: Scale) -> Iterator[Figure]:
+    """Tables that change and are looked at, and a light client meanwhile."""
+    topics, groups = scale.of(10_000, 200), scale.of(5_000, 100)
+    every = scale.of(100, 10) / 100
+    cluster = Cluster()
+    beside: list[Beside] = []
+    try:
+        write_topics(cluster.store, topics)
+        write_groups(cluster.store, groups, topics)
+        cluster.start()
+        port, metrics = cluster.broker.port, cluster.broker_metrics
+        # So that there is a lag.
+        send_to_all(port, topics // 10)
+        # Let what is done for the first registration and the sends come to its end.
+        time.sleep(scale.of(5, 1))
+        scrapes(metrics, 0)(iter((False, True)).__next__)
+        for work in (
+            steady(port, topic(0)),
+            changes(port, CHANGE_SECONDS * every),
+            scrapes(metrics, SCRAPE_SECONDS * every),
+        ):
+            beside.append(Beside(work))
+        time.sleep(TURNS_SECONDS * every / scale.of(1, 3))
+        waits, changed, texts = (each.end() for each in beside)
+        texts += scrapes(metrics, 0)(iter((False, True)).__next__)
+    except BaseException:
+        for each in beside:
+            each.kill()
+        raise
+    finally:
+        cluster.stop()
+    yield Figure("longest wait of a light client", max(waits) * 1000, "ms", 20)
+    yield Figure("its p99", percentile(waits, 0.99) * 1000, "ms")
+    yield Figure("longest change of a topic", max(changed) * 1000, "ms")
+    yield Figure("size of a scrape", max(map(len, texts)) / (1 << 20), "MiB")
+    found: dict[str, float] = {}
+    for text in texts:
+        for name, value in LONGEST_TURN.findall(text):
+            found[name] = max(found.get(name, 0.0), float(value))
+    for name, value in sorted(found.items(), key=lambda each: -each[1]):
+        yield Figure(f"longest turn, {name}", value * 1000, "ms", 20)

@@ -8,6 +8,8 @@ from tests.integration.scripts import run
 
 #: A figure of each row.
 FIGURES = {
+    "turns": "longest wait of a light client: ",
+    "start": "resident memory: ",
     "members": "requests for the members: ",
     "fairness": "longest pull of another client: ",
     "sql": "sends a second beside a reader: ",
