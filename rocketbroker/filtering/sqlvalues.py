@@ -2,9 +2,10 @@
 """Values in SQL92 expressions, and how they compare.
 
 A property is a string or absent (None); everything else comes from literals, so of each
-operand its possible kind is known beforehand. A string beside a number is read as a
-number of I{that} type, as Java's C{valueOf} does; one that cannot be makes the whole
-expression match nothing, whatever stands beside it.
+operand its possible kind is known beforehand. Strings are bytes, in UTF-8, as they
+stand in a message. A string beside a number is read as a number of I{that} type, as
+Java's C{valueOf} does; one that cannot be makes the whole expression match nothing,
+whatever stands beside it.
 
 C{docs/facts/broker.md} 13.5.
 """
@@ -18,7 +19,7 @@ from enum import Enum
 from typing import Final, TypeAlias
 
 #: None is the absent value.
-Value: TypeAlias = str | bool | int | float | None
+Value: TypeAlias = bytes | bool | int | float | None
 
 
 class Kind(Enum):
@@ -54,8 +55,12 @@ _BLANKS: Final = "".join(map(chr, range(33)))
 #: many.
 _MAX_DIGITS: Final = 400
 
+#: So many decimal digits surely fit into 32 bits.
+_SAFE_DIGITS: Final = 9
 
-def _whole(text: str, bits: int) -> int:
+
+def _whole(value: bytes, bits: int) -> int:
+    text = value.decode("utf-8", "replace")
     if len(text) > _MAX_DIGITS or _WHOLE.fullmatch(text) is None:
         raise Incomparable(f"{text[:50]!r} is no number")
     number = int(text)
@@ -64,27 +69,34 @@ def _whole(text: str, bits: int) -> int:
     return number
 
 
-def integer(text: str) -> int:
+def integer(value: bytes) -> int:
     """A number of 32 bits.
 
     @raise Incomparable: it is none.
     """
-    return _whole(text, 32)
+    if value.isdigit() and len(value) <= _SAFE_DIGITS:
+        return int(value)
+    return _whole(value, 32)
 
 
-def long(text: str) -> int:
+def long(value: bytes) -> int:
     """A number of 64 bits.
 
     @raise Incomparable: it is none.
     """
-    return _whole(text, 64)
+    if value.isdigit() and len(value) <= _SAFE_DIGITS:
+        return int(value)
+    return _whole(value, 64)
 
 
-def double(text: str) -> float:
+def double(value: bytes) -> float:
     """A floating point number.
 
     @raise Incomparable: it is none.
     """
+    if value.isdigit():
+        return float(value)
+    text = value.decode("utf-8", "replace")
     match = _DOUBLE.fullmatch(text.strip(_BLANKS))
     if match is None:
         raise Incomparable(f"{text[:50]!r} is no number")
@@ -101,7 +113,7 @@ def double(text: str) -> float:
     return -number if sign == "-" else number
 
 
-READERS: Final[dict[Kind, Callable[[str], int | float]]] = {
+READERS: Final[dict[Kind, Callable[[bytes], int | float]]] = {
     Kind.INTEGER: integer,
     Kind.LONG: long,
     Kind.DOUBLE: double,
@@ -135,13 +147,13 @@ def compare(left: Value, right: Value, left_kind: Kind, right_kind: Kind) -> int
     """
     if isinstance(left, bool) or isinstance(right, bool):
         return _compare_conditions(left, right)
-    if isinstance(left, str) and isinstance(right, str):
+    if isinstance(left, bytes) and isinstance(right, bytes):
         return order(double(left), double(right))
-    if isinstance(left, str):
+    if isinstance(left, bytes):
         left = READERS[right_kind](left)
-    elif isinstance(right, str):
+    elif isinstance(right, bytes):
         right = READERS[left_kind](right)
-    assert not isinstance(left, str) and not isinstance(right, str)
+    assert not isinstance(left, bytes) and not isinstance(right, bytes)
     assert left is not None and right is not None
     if isinstance(left, float) or isinstance(right, float):
         return order(float(left), float(right))
@@ -150,11 +162,11 @@ def compare(left: Value, right: Value, left_kind: Kind, right_kind: Kind) -> int
 
 def _compare_conditions(left: Value, right: Value) -> int:
     if isinstance(left, bool):
-        if isinstance(right, str):
+        if isinstance(right, bytes):
             raise Incomparable("a condition stands left of a string")
         return 0 if left is right else -1
-    if isinstance(left, str):
-        return 0 if (left.lower() == "true") is right else -1
+    if isinstance(left, bytes):
+        return 0 if (left.lower() == b"true") is right else -1
     return -1
 
 
@@ -167,6 +179,6 @@ def equal(left: Value, right: Value, left_kind: Kind, right_kind: Kind) -> bool 
         return True if right is None else None
     if right is None:
         return False
-    if isinstance(left, str) and isinstance(right, str):
+    if isinstance(left, bytes) and isinstance(right, bytes):
         return left == right
     return compare(left, right, left_kind, right_kind) == 0

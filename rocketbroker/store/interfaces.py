@@ -179,7 +179,7 @@ class MessageFilter:
         nothing.
     @ivar may_match: given store time in ms and bit map of the unit in the queue's
         extension, whether it may; None: all.
-    @ivar cost: as how many bytes of properties one call of C{matches} counts.
+    @ivar cost: how long one call of C{matches} takes, about, in ns.
     """
 
     __slots__ = ("codes", "cost", "matches", "may_match")
@@ -388,8 +388,8 @@ class IStore(Interface):
         queue: IQueue, offset: int, max_messages: int, wanted: MessageFilter
     ) -> tuple[bool, int]:
         """Whether one of up to C{max_messages} messages from C{offset} on matches, or
-        may match, and how many bytes the check has read. For messages that have just
-        arrived.
+        may match, and how long the check took, about, in ns. For messages that have
+        just arrived.
         """
 
     def read_warm(

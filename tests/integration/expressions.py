@@ -26,8 +26,9 @@ NUMBERS: Final = (
     *"1e308 1e309 4.9e-324 1e-324 2.2e-308".split(),
 )
 
+#: No property is empty.
 VALUES: Final = (
-    *STRINGS,
+    *filter(None, STRINGS),
     *("it's", " ", "\t5\n"),
     *"10 1 abcabc B 1.0 5.5 6 100".split(),
 )

@@ -9,6 +9,7 @@ from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from rocketbroker.errors import SubscriptionParseFailed
 from rocketbroker.filtering.sql import compiled
+from rocketbroker.records.properties import encode
 from tests.integration.expressions import Expressions
 from tests.integration.javabroker import jars
 from tests.integration.javaclient import PROJECT, why_not
@@ -30,7 +31,7 @@ def asked(expression: str, properties: dict[str, str]) -> str:
 def ours(expression: str, properties: dict[str, str]) -> str:
     """What our filter says."""
     try:
-        return "true" if compiled(expression).matches(properties) else "no"
+        return "true" if compiled(expression).matches(encode(properties)) else "no"
     except SubscriptionParseFailed:
         return "refused"
 

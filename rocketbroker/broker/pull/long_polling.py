@@ -42,15 +42,15 @@ MAX_HELD_PER_CONNECTION: Final = 16_384
 #: How often each queue with held pulls is looked at (with longPollingEnable).
 CHECK_SECONDS: Final = 5.0
 
-#: How many bytes of new messages are looked at, for all held pulls with filters on
-#: properties in one queue: a few ten milliseconds. The others are found by the next
-#: check, as if nothing had come.
-MAX_LOOKED: Final = 4 << 20
+#: How long new messages are looked at, about, for all held pulls with filters on
+#: properties in one queue, in ns. The others are found by the next check, as if nothing
+#: had come.
+MAX_LOOKED: Final = 10_000_000
 
 #: What all held pulls with filters on properties may cost together
 #: (L{MessageFilter.cost}), as compiled expressions take memory: some ten thousand
 #: ordinary ones. Beyond it too the answer is PULL_NOT_FOUND at once.
-MAX_COST: Final = 16 << 20
+MAX_COST: Final = 32_000_000
 
 #: How many expired entries the timer's heap may have beside the live ones.
 _SPARE: Final = 1024

@@ -25,11 +25,8 @@ from rocketbroker.store.consumequeue.extension import Extension, is_address
 from rocketbroker.store.interfaces import MessageFilter, ReadResult
 from rocketbroker.store.reading.checked_read import CheckedRead
 
-#: How many bytes one read may spend on the filter. The properties of most messages have
-#: some hundred bytes, so 800 of them, as many as RocketMQ filters at once, need a
-#: quarter of it; messages with long ones, or long expressions, hold the reactor no
-#: longer than some ten milliseconds.
-MAX_SPENT: Final = 1 << 20
+#: How long one read may take for the filter, about, in ns.
+MAX_SPENT: Final = 2_000_000
 
 #: A record up to this size is read whole; a longer one without its body.
 SMALL: Final = 4096
