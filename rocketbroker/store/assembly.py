@@ -17,8 +17,8 @@ from rocketbroker.config.levels import parse_levels
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import StoreError
 from rocketbroker.files.directories import make_lasting
-from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.obstacles import clear_for_file, clear_for_folder
+from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.store.append_lock import AppendLock
 from rocketbroker.store.commitlog.checkpoint import NAME as CHECKPOINT
 from rocketbroker.store.commitlog.checkpoint import Checkpoint
@@ -72,7 +72,7 @@ class Assembly:
 
     def __init__(
         self,
-        files: IFiles,
+        open_files: OpenFiles,
         options: StoreOptions,
         positions: SharedPositions,
         append_lock: AppendLock,
@@ -83,6 +83,7 @@ class Assembly:
         is_batch: Callable[[str], bool] | None,
     ) -> None:
         """
+        @param open_files: opens the files of queues and index.
         @param is_batch: whether a topic has batch queues.
         @raise OSError: a directory cannot be made.
         @raise StoreError: the settings name none for the log.
@@ -90,7 +91,8 @@ class Assembly:
         root = options.store_path_root_dir
         queues = os.path.join(root, QUEUES)
         self.outcome = RecoveryOutcome(False, Trust.NONE)
-        self._files = files
+        self._open_files = open_files
+        self._files = files = open_files.files
         self._report = self._clear(root)
         make_lasting(files, queues)
         self._options = options
@@ -180,7 +182,7 @@ class Assembly:
         """All queues."""
         options = self._options
         return QueueTable(
-            self._files,
+            self._open_files,
             options.store_path_root_dir,
             options.mapped_file_size_consume_queue,
             self._positions,

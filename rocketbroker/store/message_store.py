@@ -19,6 +19,7 @@ from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import ServiceNotAvailable, StoreError
 from rocketbroker.files.directories import make_lasting
 from rocketbroker.files.interfaces import IFiles
+from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.files.reasons import reason
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.store.append_lock import AppendLock, ThreadAppendLock
@@ -65,6 +66,7 @@ class Store:
     @ivar corruption_log: the corrupt records found since the start, and by it.
     @ivar flags: the running flags, which show what it can do at the moment.
     @ivar space: how full its disks are.
+    @ivar open_files: the open files of queues and index.
     @ivar cleaner: removes files that are not needed any more.
     """
 
@@ -80,14 +82,18 @@ class Store:
         store_host: bytes,
         append_lock: AppendLock | None = None,
         memory_bytes: int | None = None,
+        open_files: OpenFiles | None = None,
     ) -> None:
         """
         @param wall_ms: the time of day, in ms.
         @param store_host: the broker's address and port as records have them.
         @param append_lock: held by appends; by default for the threads of this process.
         @param memory_bytes: the machine's memory; messages further behind are cold.
+        @param open_files: opens the files of queues and index; by default as few as
+            tools need.
         """
         self._files = files
+        self.open_files = open_files if open_files is not None else OpenFiles(files)
         self._options = options
         self._wall_ms = wall_ms
         self._store_host = store_host
@@ -136,7 +142,7 @@ class Store:
 
     def _open(self) -> None:
         parts = Assembly(
-            self._files,
+            self.open_files,
             self._options,
             self._positions,
             self._append_lock,

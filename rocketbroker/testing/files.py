@@ -12,8 +12,6 @@ import errno
 import mmap
 import os
 import random
-import tempfile
-import weakref
 from collections.abc import Callable
 from functools import lru_cache
 from typing import final
@@ -22,89 +20,10 @@ from zope.interface import implementer
 
 from rocketbroker.files.blocks import BLOCK
 from rocketbroker.files.interfaces import IFile, IFiles
-from rocketbroker.testing.spoiled import Spoiled
+from rocketbroker.testing.node import Node
 
 #: The directory of a path. All paths are asked for theirs again and again.
 parent = lru_cache(1 << 16)(os.path.dirname)
-
-
-def _anonymous() -> int:
-    """A descriptor of a new file without a name."""
-    if hasattr(os, "memfd_create"):
-        return os.memfd_create("rocketbroker")
-    with tempfile.TemporaryFile() as file:
-        return os.dup(file.fileno())
-
-
-@final
-class _Node:
-    """A file, named or not.
-
-    @ivar size: its length now.
-    @ivar allocated: the blocks that it takes from the disk.
-    @ivar unsynced: the blocks written since the last sync.
-    @ivar kept: the content of the blocks that a crash leaves.
-    @ivar kept_size: the length that a crash leaves.
-    @ivar spoiled: what cannot be read.
-    """
-
-    def __init__(self, now_ms: int) -> None:
-        self.fd = _anonymous()
-        weakref.finalize(self, os.close, self.fd)
-        self.size = 0
-        self.allocated: set[int] = set()
-        self.unsynced: set[int] = set()
-        self.kept: dict[int, bytes] = {}
-        self.kept_size = 0
-        self.modified_ms = now_ms
-        self.locked_by: object = None
-        self.spoiled = Spoiled()
-
-    def block(self, number: int) -> bytes:
-        """The content of a block now."""
-        return os.pread(self.fd, BLOCK, number * BLOCK)
-
-    def resize(self, size: int) -> None:
-        """Cut or extend."""
-        os.ftruncate(self.fd, size)
-        if size < self.size:
-            self.allocated = {n for n in self.allocated if n * BLOCK < size}
-            gone = range(size // BLOCK, -(-self.size // BLOCK))
-            self.unsynced.update(n for n in gone if n in self.kept)
-        self.size = size
-
-    def sync(self) -> None:
-        """Let a crash leave what is there now."""
-        for number in self.unsynced:
-            self.kept[number] = self.block(number)
-        self.unsynced.clear()
-        self.kept_size = self.size
-
-    def survivor(self, luck: random.Random | None, keep_all: bool) -> _Node:
-        """The file as it is after a crash."""
-        new = _Node(self.modified_ms)
-        new.spoiled.ranges = list(self.spoiled.ranges)
-        blocks = dict(self.kept)
-        size = self.size if keep_all else self.kept_size
-        if luck is not None and luck.random() < 0.5:
-            size = self.size
-        for number in sorted(self.unsynced):
-            if keep_all or (luck is not None and luck.random() < 0.5):
-                blocks[number] = self.block(number)
-        os.ftruncate(new.fd, size)
-        for number, content in blocks.items():
-            os.pwrite(new.fd, content[: max(0, size - number * BLOCK)], number * BLOCK)
-        new.size = size
-        new.allocated = {n for n in self.allocated if n * BLOCK < size}
-        if keep_all:
-            # The system still has it, and nothing more of it is on the disk.
-            new.unsynced = set(self.unsynced)
-            new.kept = dict(self.kept)
-            new.kept_size = self.kept_size
-            return new
-        new.unsynced = {n for n in blocks if n * BLOCK < size}
-        new.sync()
-        return new
 
 
 @final
@@ -112,19 +31,24 @@ class _Node:
 class MemoryFile:
     """An open file of a L{MemoryDisk}."""
 
-    def __init__(self, disk: MemoryDisk, node: _Node, writable: bool) -> None:
+    _node: Node | None = None
+
+    def __init__(self, disk: MemoryDisk, node: Node, writable: bool) -> None:
         self._disk = disk
-        self._node: _Node | None = node
         self._life = disk.crashes
         self._writable = writable
+        if disk.max_open is not None and disk.open_files >= disk.max_open:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        disk.open_files += 1
+        self._node = node
 
-    def _open(self, call: str) -> _Node:
+    def _open(self, call: str) -> Node:
         self._disk.count(call)
         if self._node is None or self._life != self._disk.crashes:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         return self._node
 
-    def _open_writable(self, call: str) -> _Node:
+    def _open_writable(self, call: str) -> Node:
         node = self._open(call)
         if not self._writable:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
@@ -191,9 +115,14 @@ class MemoryFile:
 
     def close(self) -> None:
         """See L{IFile.close}."""
-        if self._node is not None and self._node.locked_by is self:
-            self._node.locked_by = None
-        self._node = None
+        node, self._node = self._node, None
+        if node is not None:
+            self._disk.open_files -= 1
+            if node.locked_by is self:
+                node.locked_by = None
+
+    def __del__(self) -> None:
+        self.close()
 
 
 @final
@@ -205,6 +134,8 @@ class MemoryDisk:
     @ivar calls: how often each call was made, by name.
     @ivar crashes: how often it has crashed.
     @ivar watch: told of each call before it is made.
+    @ivar open_files: how many files are open.
+    @ivar max_open: with so many no other is opened; L{None}: as many as asked for.
     @ivar now_ms: what is taken as the time of a change; advances by one each time.
     """
 
@@ -213,12 +144,14 @@ class MemoryDisk:
         self.calls: dict[str, int] = {}
         self.crashes = 0
         self.watch: Callable[[str], None] | None = None
+        self.open_files = 0
+        self.max_open: int | None = None
         self.now_ms = 1
         self._failures: list[tuple[str, int, int, int]] = []
         self._forbidden: dict[str, bool] = {}
         #: What is there now, and what a crash leaves; None is a directory.
-        self._names: dict[str, _Node | None] = {"/": None}
-        self._kept_names: dict[str, _Node | None] = {"/": None}
+        self._names: dict[str, Node | None] = {"/": None}
+        self._kept_names: dict[str, Node | None] = {"/": None}
         #: Directories that were removed, by those they were in, if that is not synced.
         self._removed_dirs: dict[str, set[str]] = {}
 
@@ -291,10 +224,10 @@ class MemoryDisk:
             names = self._some_names(luck)
         elif not (keep_all if keep_names is None else keep_names):
             names = dict(self._kept_names)
-        replaced: dict[int, _Node] = {}
+        replaced: dict[int, Node] = {}
 
-        def survivors(names: dict[str, _Node | None]) -> dict[str, _Node | None]:
-            found: dict[str, _Node | None] = {}
+        def survivors(names: dict[str, Node | None]) -> dict[str, Node | None]:
+            found: dict[str, Node | None] = {}
             for path, node in sorted(names.items()):
                 if path != "/" and parent(path) not in found:
                     continue
@@ -315,12 +248,12 @@ class MemoryDisk:
             left._removed_dirs = {k: set(v) for k, v in self._removed_dirs.items()}
         return left
 
-    def _some_names(self, luck: random.Random) -> dict[str, _Node | None]:
+    def _some_names(self, luck: random.Random) -> dict[str, Node | None]:
         every = {**self._names, **self._kept_names}
         folders = {
             path: luck.random() < 0.5 for path in sorted(set(map(parent, every)))
         }
-        names: dict[str, _Node | None] = {"/": None}
+        names: dict[str, Node | None] = {"/": None}
         for source, lucky in ((self._kept_names, False), (self._names, True)):
             for path, node in source.items():
                 if path != "/" and folders[parent(path)] is lucky:
@@ -347,7 +280,7 @@ class MemoryDisk:
             if name == call and first <= number < end:
                 raise OSError(error, os.strerror(error))
 
-    def take(self, node: _Node, position: int, size: int) -> tuple[int, int]:
+    def take(self, node: Node, position: int, size: int) -> tuple[int, int]:
         """Give a file blocks for a range.
 
         @return: how many bytes of it have blocks, and an errno, 0 if all have.
@@ -362,7 +295,7 @@ class MemoryDisk:
         node.allocated.update(missing)
         return size, 0
 
-    def changed(self, node: _Node) -> None:
+    def changed(self, node: Node) -> None:
         """Note when a file was changed."""
         self.now_ms += 1
         node.modified_ms = self.now_ms
@@ -375,7 +308,7 @@ class MemoryDisk:
         if create and path not in self._names:
             self._parent(path)
             self.now_ms += 1
-            self._names[path] = _Node(self.now_ms)
+            self._names[path] = Node(self.now_ms)
         return MemoryFile(self, self._file(path), True)
 
     def open_readonly(self, path: str) -> MemoryFile:
@@ -476,7 +409,11 @@ class MemoryDisk:
     def read(self, path: str) -> bytes:
         """See L{IFiles.read}."""
         self.count("read")
-        return MemoryFile(self, self._file(path), False).pread(self.size(path), 0)
+        file = MemoryFile(self, self._file(path), False)
+        try:
+            return file.pread(self.size(path), 0)
+        finally:
+            file.close()
 
     def usage(self, path: str) -> tuple[int, int]:
         """See L{IFiles.usage}."""
@@ -484,7 +421,7 @@ class MemoryDisk:
         total = self.capacity if self.capacity is not None else 1 << 40
         return total, total - self.used()
 
-    def _file(self, path: str) -> _Node:
+    def _file(self, path: str) -> Node:
         if path not in self._names:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         node = self._names[path]

@@ -14,8 +14,9 @@ import os
 from typing import Final, final
 
 from rocketbroker.files.blocks import UNREADABLE, is_bad
-from rocketbroker.files.interfaces import IFile, IFiles
+from rocketbroker.files.interfaces import IFile
 from rocketbroker.files.obstacles import clear_for_file, clear_for_folder
+from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.store.consumequeue.deferred_writes import (
     DeferredWrites,
     PendingWrites,
@@ -37,19 +38,17 @@ _IN_THE_WAY: Final = (
 
 @final
 class QueueFile:
-    """One file of a queue.
+    """One file of a queue. It is opened when it is used (L{OpenFiles})."""
 
-    Only the last one of a queue stays open, and those that wait for a flush: a store
-    has thousands of queues, and a process not as many descriptors.
-    """
-
-    __slots__ = ("_file", "_files", "is_lost", "path", "rewrite", "start", "unsynced")
+    __slots__ = ("_open_files", "is_lost", "path", "rewrite", "start", "unsynced")
 
     def __init__(
-        self, files: IFiles, start: int, path: str, file: IFile | None = None
+        self, open_files: OpenFiles, start: int, path: str, file: IFile | None = None
     ) -> None:
-        self._files = files
-        self._file = file
+        """
+        @param file: it, if it is open already.
+        """
+        self._open_files = open_files
         self.start = start
         self.path = path
         self.unsynced = False
@@ -59,24 +58,22 @@ class QueueFile:
         #: Whether a sync has failed: the system may take unwritten pages for written,
         #: and the next sync would succeed without them.
         self.rewrite = False
+        if file is not None:
+            open_files.put(self, file)
 
     @property
     def file(self) -> IFile:
         """The open file."""
-        file = self._file
-        if file is None:
-            file = self._file = self._files.open(self.path)
-        return file
+        return self._open_files.get(self, self.path)
+
+    def pread(self, size: int, position: int) -> bytes:
+        """See L{IFile.pread}."""
+        return self._open_files.get_to_read(self, self.path).pread(size, position)
 
     def replace(self, file: IFile) -> None:
         """Use another file from now on; running reads of the one before go on."""
-        self._file = file
+        self._open_files.put(self, file)
         self.unsynced = True
-
-    def release(self) -> None:
-        """Release the file; running reads of it go on."""
-        if not self.unsynced:
-            self._file = None
 
     def sync(self, end: int) -> None:
         """I{Blocking.} Put it on the disk.
@@ -84,22 +81,21 @@ class QueueFile:
         @param end: the bytes of the queue before this one are not written meanwhile.
         @raise OSError: the disk refused.
         """
+        file = self.file
         if self.rewrite:
-            content = self.file.pread(max(0, end - self.start), 0)
-            self.file.pwrite(content, 0)
+            content = file.pread(max(0, end - self.start), 0)
+            file.pwrite(content, 0)
         self.unsynced = False
         try:
-            self.file.datasync()
+            file.datasync()
         except OSError:
             self.unsynced = self.rewrite = True
             raise
         self.rewrite = False
 
     def close(self) -> None:
-        """Close the file."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        """Let the file go, as it is not used any more; running reads of it go on."""
+        self._open_files.drop(self)
 
 
 @final
@@ -117,6 +113,7 @@ class QueueFiles:
         "_dir_unsynced",
         "_files",
         "_flushed",
+        "_open_files",
         "_pending",
         "_quarantine",
         "_reading",
@@ -128,7 +125,7 @@ class QueueFiles:
 
     def __init__(
         self,
-        files: IFiles,
+        open_files: OpenFiles,
         folder: str,
         size: int,
         setting: str = "mappedFileSizeConsumeQueue",
@@ -136,6 +133,7 @@ class QueueFiles:
         quarantine: QueueQuarantine | None = None,
     ) -> None:
         """
+        @param open_files: opens them.
         @param setting: the name of the setting of the size.
         @param deferred_writes: counts the bytes that the disk has no room for; without
             it that is an error.
@@ -144,7 +142,8 @@ class QueueFiles:
         self._quarantine = quarantine
         self._deferred_writes = deferred_writes
         self._pending: PendingWrites | None = None
-        self._files = files
+        self._open_files = open_files
+        self._files = open_files.files
         self._reading: QueueFile | None = None
         self.setting = setting
         self._dir_unsynced = False
@@ -179,7 +178,7 @@ class QueueFiles:
             found = self.find(position)
             if found is None:
                 return b""
-            self._set_reading(found)
+            self._reading = found
         at = position - found.start
         left = self.size - at
         if size > left:
@@ -187,7 +186,7 @@ class QueueFiles:
         try:
             if found.is_lost:
                 raise OSError(errno.EIO, os.strerror(errno.EIO))
-            return found.file.pread(size, at)
+            return found.pread(size, at)
         except FileNotFoundError:
             # It was removed between being found and being opened.
             return b""
@@ -198,7 +197,7 @@ class QueueFiles:
             if not quarantine.is_starting:
                 raise quarantine.refused(found.path, error, at) from error
             self._replace(found, quarantine, error)
-            return found.file.pread(size, at)
+            return found.pread(size, at)
 
     def _replace(
         self, found: QueueFile, quarantine: QueueQuarantine, error: OSError
@@ -207,15 +206,6 @@ class QueueFiles:
         found.replace(quarantine.replace(found.path, self.size, error))
         found.is_lost = not quarantine.is_starting
         self._dir_unsynced = True
-
-    def _set_reading(self, found: QueueFile) -> None:
-        """Release the file that was read before, if it is an older one.
-
-        A consumer that catches up reads the same file again and again: it stays open.
-        """
-        before, self._reading = self._reading, found
-        if before is not None and before not in self.all[-1:]:
-            before.release()
 
     def write(self, position: int, content: bytes) -> None:
         """Write, over as many files as it takes.
@@ -276,7 +266,7 @@ class QueueFiles:
             clear_for_file(self._files, path)
             file = self._make(path)
         file.truncate(self.size)
-        added = QueueFile(self._files, start, path, file)
+        added = QueueFile(self._open_files, start, path, file)
         added.unsynced = True
         self.all = [*self.all, added]
         self._dir_unsynced = True
@@ -284,7 +274,7 @@ class QueueFiles:
 
     def _make(self, path: str) -> IFile:
         self._files.make_dirs(self.folder)
-        return self._files.open(path, create=True)
+        return self._open_files.open(path, create=True)
 
     def cut(self, position: int) -> None:
         """Let nothing follow a position: files that start there or later are removed,
@@ -322,8 +312,8 @@ class QueueFiles:
         # Or a crash could bring them back, behind where the queue ends.
         self._dir_unsynced = self._dir_unsynced or bool(gone)
         for file in gone:
-            # Closed when the last thread that reads it is done.
             self._files.remove(file.path)
+            file.close()
 
     def forget(self) -> None:
         """Have no files, as they were moved away; running reads of them go on."""
@@ -332,7 +322,7 @@ class QueueFiles:
         self._reading = None
         self._flushed = 0
         self._dir_unsynced = self._dir_unsynced or bool(self.all)
-        self.all = []
+        self.close()
 
     def drop_before(self, position: int) -> int:
         """Remove the files that end at a position or before it, but never the last.
@@ -349,6 +339,7 @@ class QueueFiles:
             self._reading = None
         for file in gone:
             self._files.remove(file.path)
+            file.close()
         return count
 
     def mark_dir_unsynced(self) -> None:
@@ -372,12 +363,13 @@ class QueueFiles:
             if file.unsynced:
                 try:
                     file.sync(min(end, file.start + self.size))
+                except FileNotFoundError:
+                    # Its topic is deleted at this moment.
+                    pass
                 except OSError:
                     if file in self.all:
                         raise
                 count += 1
-                if file not in self.all[-1:]:
-                    file.release()
         self._flushed = end
         if self._dir_unsynced:
             self._dir_unsynced = False
@@ -393,7 +385,7 @@ class QueueFiles:
         return count
 
     def close(self) -> None:
-        """Close all."""
-        for file in self.all:
+        """Have no files; running reads of them go on."""
+        gone, self.all = self.all, []
+        for file in gone:
             file.close()
-        self.all = []

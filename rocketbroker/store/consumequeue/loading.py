@@ -32,8 +32,8 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias, final
 
 from rocketbroker.errors import StoreError
-from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.obstacles import ASIDE, clear_for_file, is_no_file
+from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.records.entries import SIZE
 from rocketbroker.store.consumequeue.files import QueueFile, QueueFiles
 from rocketbroker.store.file_names import position_of_name, segment_name
@@ -54,14 +54,16 @@ class QueueLoading:
     """
 
     def __init__(
-        self, files: IFiles, clean: bool, distrust: Callable[[], None]
+        self, open_files: OpenFiles, clean: bool, distrust: Callable[[], None]
     ) -> None:
         """
+        @param open_files: opens them.
         @param clean: whether the last stop was a clean one.
         @param distrust: called before something is changed of queues that are not to be
             believed.
         """
-        self._files = files
+        self._open_files = open_files
+        self._files = open_files.files
         self._clean = clean
         self._distrust = distrust
         self.report: list[str] = []
@@ -112,7 +114,7 @@ class QueueLoading:
                 self._distrust()
                 kept = self._bridge(row, kept, start, unit)
             if length == row.size:
-                kept.append(QueueFile(self._files, start, path))
+                kept.append(QueueFile(self._open_files, start, path))
                 continue
             if length or path != found[-1][1] or self._clean:
                 self._distrust()
@@ -125,9 +127,9 @@ class QueueLoading:
     def _make(self, row: QueueFiles, start: int) -> QueueFile:
         """An empty file."""
         path = os.path.join(row.folder, segment_name(start))
-        file = self._files.open(path, create=True)
+        file = self._open_files.open(path, create=True)
         file.truncate(row.size)
-        made = QueueFile(self._files, start, path, file)
+        made = QueueFile(self._open_files, start, path, file)
         made.unsynced = True
         return made
 

@@ -15,8 +15,8 @@ from typing import final
 
 from rocketbroker.errors import SystemFailure
 from rocketbroker.files.directories import make_lasting
-from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.obstacles import ASIDE, clear_for_folder
+from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.records.names import is_lmq
 from rocketbroker.records.queueunits import BATCH_SIZE
@@ -48,7 +48,7 @@ class QueueTable:
 
     def __init__(
         self,
-        files: IFiles,
+        open_files: OpenFiles,
         root: str,
         file_size: int,
         positions: SharedPositions,
@@ -63,6 +63,7 @@ class QueueTable:
         quarantine: QueueQuarantine | None = None,
     ) -> None:
         """
+        @param open_files: opens the files of all queues.
         @param file_size: rounded up to whole entries.
         @param batch_file_size: the same of batch queues.
         @param extension_size: the same of extensions.
@@ -74,7 +75,8 @@ class QueueTable:
         @param quarantine: takes the files that the disk cannot read; the same.
         """
         self._quarantine = quarantine
-        self._files = files
+        self._open_files = open_files
+        self._files = open_files.files
         self._folder = os.path.join(root, FOLDER)
         self._extension_folder = os.path.join(root, EXTENSION_FOLDER)
         self._batch_folder = os.path.join(root, BATCH_FOLDER)
@@ -130,7 +132,7 @@ class QueueTable:
                 queue_id,
                 self._positions,
                 QueueFiles(
-                    self._files,
+                    self._open_files,
                     folder,
                     self._file_size,
                     deferred_writes=self._deferred_writes,
@@ -155,7 +157,7 @@ class QueueTable:
             make_lasting(self._files, self._batch_folder)
         folder = os.path.join(self._batch_folder, queue.topic, str(queue.queue_id))
         files = QueueFiles(
-            self._files,
+            self._open_files,
             folder,
             self._batch_file_size,
             "mapperFileSizeBatchConsumeQueue",
@@ -178,7 +180,7 @@ class QueueTable:
             make_lasting(self._files, self._extension_folder)
         return Extension(
             QueueFiles(
-                self._files,
+                self._open_files,
                 self._extension_path(queue),
                 self._extension_size,
                 "mappedFileSizeConsumeQueueExt",
@@ -234,7 +236,7 @@ class QueueTable:
         """
         if self._quarantine is not None:
             self._quarantine.distrust = distrust
-        loading = QueueLoading(self._files, clean, distrust)
+        loading = QueueLoading(self._open_files, clean, distrust)
         queues = self._find(self._folder, False, loading.report, distrust)
         others = self._find(self._batch_folder, True, loading.report, distrust)
         loading.load(

@@ -7,6 +7,7 @@ import errno
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import StoreError
+from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.store.consumequeue.deferred_writes import DeferredWrites, overlay
 from rocketbroker.store.consumequeue.files import QueueFiles
 from rocketbroker.store.interfaces import SERVICE_NOT_AVAILABLE
@@ -31,7 +32,7 @@ class DeferredWritesTests(SynchronousTestCase):
             self.flags, lambda words, error: words.format(FOLDER)
         )
         self.files = QueueFiles(
-            self.disk, FOLDER, SIZE, deferred_writes=self.deferred_writes
+            OpenFiles(self.disk), FOLDER, SIZE, deferred_writes=self.deferred_writes
         )
         self.files.write(0, b"a" * 60)
         self.files.flush()
@@ -129,7 +130,7 @@ class DeferredWritesTests(SynchronousTestCase):
 
     def test_withoutDebt(self) -> None:
         """Where nobody counts it, a full disk is an error."""
-        files = QueueFiles(self.disk, "/s/T/1", SIZE)
+        files = QueueFiles(OpenFiles(self.disk), "/s/T/1", SIZE)
         self.full()
         self.assertRaises(OSError, files.write, 0, b"b")
 

@@ -7,6 +7,7 @@ import errno
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.records.entries import ENTRY
 from rocketbroker.records.hashing import tag_code
 from rocketbroker.store.consumequeue.extension import Extension, is_address
@@ -38,8 +39,8 @@ class UnitTests(SynchronousTestCase):
 
     def make(self) -> Extension:
         """The extension that is on the disk."""
-        files = QueueFiles(self.disk, "/s/ext", SIZE)
-        QueueLoading(self.disk, True, self.fail).load([([files], 1)])
+        files = QueueFiles(OpenFiles(self.disk), "/s/ext", SIZE)
+        QueueLoading(OpenFiles(self.disk), True, self.fail).load([([files], 1)])
         return Extension(files)
 
     def enter(self, *bit_maps: bytes) -> list[bytes]:

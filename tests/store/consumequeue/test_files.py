@@ -6,6 +6,7 @@ import errno
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.store.consumequeue.files import QueueFiles
 from rocketbroker.store.file_names import segment_name
 from rocketbroker.testing.files import MemoryDisk
@@ -23,7 +24,7 @@ class FlushTests(SynchronousTestCase):
         self.disk.make_dirs("/s/consumequeue")
         for folder in ("/", "/s"):
             self.disk.sync_dir(folder)
-        self.files = QueueFiles(self.disk, FOLDER, SIZE)
+        self.files = QueueFiles(OpenFiles(self.disk), FOLDER, SIZE)
         self.files.write(0, b"x" * 3 * SIZE)
         self.files.flush(0, 3 * SIZE)
 
@@ -57,7 +58,7 @@ class DropTests(SynchronousTestCase):
     def setUp(self) -> None:
         """A queue of four files."""
         self.disk = MemoryDisk()
-        self.files = QueueFiles(self.disk, FOLDER, SIZE)
+        self.files = QueueFiles(OpenFiles(self.disk), FOLDER, SIZE)
         self.files.write(0, bytes(range(200)) * 4)
 
     def test_before(self) -> None:

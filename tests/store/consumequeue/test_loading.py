@@ -8,6 +8,7 @@ import os
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import StoreError
+from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.records.entries import ENTRY
 from rocketbroker.store.consumequeue.files import QueueFiles
 from rocketbroker.store.consumequeue.loading import MAX_MISSING, QueueLoading
@@ -56,8 +57,8 @@ class QueueLoadingTests(SynchronousTestCase):
 
     def load(self, clean: bool = True, unit: int = 20) -> tuple[list[str], list[int]]:
         """What is said, and the files that are used."""
-        self.files = QueueFiles(self.disk, FOLDER, SIZE)
-        loading = QueueLoading(self.disk, clean, self.doubt)
+        self.files = QueueFiles(OpenFiles(self.disk), FOLDER, SIZE)
+        loading = QueueLoading(OpenFiles(self.disk), clean, self.doubt)
         loading.load([([self.files], unit)])
         return loading.report, [file.start for file in self.files.all]
 

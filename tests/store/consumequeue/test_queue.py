@@ -6,6 +6,7 @@ import errno
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.records.entries import ENTRY, FILLED
 from rocketbroker.store.consumequeue.files import QueueFiles
 from rocketbroker.store.consumequeue.loading import QueueLoading
@@ -40,8 +41,8 @@ class QueueCase(SynchronousTestCase):
 
     def make(self) -> Queue:
         """A handle over what is on the disk."""
-        files = QueueFiles(self.disk, FOLDER, SIZE)
-        QueueLoading(self.disk, True, self.fail).load([([files], 20)])
+        files = QueueFiles(OpenFiles(self.disk), FOLDER, SIZE)
+        QueueLoading(OpenFiles(self.disk), True, self.fail).load([([files], 20)])
         return Queue("T", 0, self.positions, files, False, True)
 
     def enter(self, offset: int, *numbers: int) -> None:
@@ -152,14 +153,14 @@ class QueueTests(QueueCase):
         self.assertEqual(self.queue.files.flush(), 0)
         self.enter(15, 15)
         self.disk.crash()
-        files = QueueFiles(self.disk, FOLDER, SIZE)
-        QueueLoading(self.disk, False, self.fail).load([([files], 20)])
+        files = QueueFiles(OpenFiles(self.disk), FOLDER, SIZE)
+        QueueLoading(OpenFiles(self.disk), False, self.fail).load([([files], 20)])
         self.assertEqual(files.read(14 * 20, 40), entry(14) + bytes(20))
 
     def test_leastPages(self) -> None:
         """A queue with less than the least pages of new entries is not flushed; one
         with so many is, with all of its files, and so is one that has filled a file."""
-        files = QueueFiles(self.disk, "/s/big/0", 500 * 20)
+        files = QueueFiles(OpenFiles(self.disk), "/s/big/0", 500 * 20)
         files.write(0, entry(0) * 204)
         self.assertEqual(files.flush(1, 204 * 20), 0)
         files.write(204 * 20, entry(0))
@@ -175,17 +176,17 @@ class QueueTests(QueueCase):
         files.write(0, entry(0) * 300)
         self.assertEqual(files.flush(1, 300 * 20), 1)
 
-    def test_openFiles(self) -> None:
-        """Only the last file stays open, once the others are flushed."""
+    def test_readOnly(self) -> None:
+        """Where the file system can only be read any more, files that are not open can
+        be read all the same; and written again when it can be written to."""
         self.enter(0, *range(35))
-        opens = self.disk.calls["open"]
-        self.queue.read(5, 1)
-        self.assertEqual(self.disk.calls["open"], opens)
-        self.queue.files.flush()
-        for again in range(2):
-            self.assertEqual(self.queue.read(5, 1), entry(5))
-            self.assertEqual(self.queue.read(34, 1), entry(34))
-            self.assertEqual(self.disk.calls["open"], opens + 1 + again)
+        found = self.queue.files.all[0]
+        found.close()
+        self.disk.fail("open", errno.EROFS, times=2)
+        self.assertEqual(self.queue.read(5, 1), entry(5))
+        self.assertRaises(OSError, lambda: found.file)
+        found.file.pwrite(entry(7), 5 * 20)
+        self.assertEqual(self.queue.read(5, 1), entry(7))
 
     def test_flushFails(self) -> None:
         """What could not be flushed is flushed by the next call."""
@@ -204,8 +205,9 @@ class QueueTests(QueueCase):
         self.enter(0, 0)
         found = self.queue.files.find(0)
         assert found is not None
+        file = found.file
         self.queue.files.drop(0)
-        self.assertEqual(found.file.pread(20, 0), entry(0))
+        self.assertEqual(file.pread(20, 0), entry(0))
         self.assertEqual(self.disk.list(FOLDER), [])
 
 

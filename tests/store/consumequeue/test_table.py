@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.records.entries import ENTRY
 from rocketbroker.store.consumequeue.table import QueueTable
 from rocketbroker.store.file_names import segment_name
@@ -26,7 +27,7 @@ class QueueTableTests(SynchronousTestCase):
         """A table over what is on the disk."""
         positions = SharedPositions(self.disk, "/s")
         return QueueTable(
-            self.disk, "/s", size, positions, False, True, 460, 200, False, 3
+            OpenFiles(self.disk), "/s", size, positions, False, True, 460, 200, False, 3
         )
 
     def test_size(self) -> None:
