@@ -255,7 +255,7 @@ class Assembly:
     def _make_index(self, wall_ms: Callable[[], int]) -> Index:
         """The index, which finds records in the log."""
         return Index(
-            self._files,
+            self._open_files,
             self._options,
             self.segments,
             self._positions,

@@ -11,10 +11,16 @@
                         i32, the number of the slot's entry before it i32
     ==================  ========================================================
 
-Entries are numbered from 1; the place of entry 0 is never used. The slots are mapped,
-as they are written all over the place, once their blocks are reserved: touching a
-mapped hole of a full disk would kill the process. Entries stand one after the other and
-are written by one C{pwrite} for each step.
+Entries are numbered from 1; the place of entry 0 is never used. Entries stand one after
+the other and are written by one C{pwrite} for each step.
+
+The slots change all over the place. So those of the file that is being filled are kept
+in memory, 20 MB as a rule, and written when it is put on the disk: when it is full, and
+at a clean stop. Their blocks are reserved before, so that this cannot fail on a full
+disk. Until then the slots in the file are old ones; but after any other stop a file
+that is not full is built again, as it is not on the disk for certain. They are not
+mapped: a write through a mapping of a file that has become unwritable is a signal that
+kills the process.
 
 Thousands of keys come in one step, so its entries are made column by column, by calls
 that work on whole arrays. Only the slot of each key is left to a Python loop: its
@@ -38,6 +44,7 @@ from typing import Final, final
 
 from rocketbroker.files.blocks import UNREADABLE
 from rocketbroker.files.interfaces import IFile, IFiles
+from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.files.reasons import located, reason
 
 #: The directory of the files in that of the store.
@@ -67,9 +74,10 @@ MAX_FOLLOWED: Final = 1_000_000
 #: Entries that are read at once: those before one in a slot may stand near it.
 _BATCH_SIZE: Final = 200
 
-#: Bytes of slots that are read at once into the system's memory.
+#: Bytes of slots that are read at once, and slots that are written at once.
 _PIECE: Final = 1 << 20
 
+_PRIVATE: Final = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
 _COLUMNS: Final = INDEX_ENTRY.size // 4
 _MAX_SECONDS: Final = (1 << 31) - 1
 _IS_LITTLE: Final = sys.byteorder == "little"
@@ -136,17 +144,22 @@ class IndexFile:
     @ivar is_flushed: whether all of it is on the disk for certain.
     """
 
-    def __init__(self, path: str, file: IFile, slots: int, numbers: int) -> None:
+    def __init__(
+        self, open_files: OpenFiles, path: str, slots: int, numbers: int
+    ) -> None:
         """
+        @param open_files: opens it.
         @param numbers: how many entry numbers there are, 0 included.
         """
+        self._open_files = open_files
         self.path = path
-        self.file = file
         self._slots = slots
         self._numbers = numbers
         self._entries = HEADER.size + slots * SLOT.size
-        self._map: mmap.mmap | None = None
-        self._view = memoryview(b"")
+        #: The slots while it is filled, as numbers whose bytes are as they stand in the
+        #: file; and whether the file has others.
+        self._view: memoryview | None = None
+        self._is_behind = False
         self.begin_ms = 0
         self.end_ms = 0
         self.begin_position = 0
@@ -189,15 +202,21 @@ class IndexFile:
 
         @raise ReadError: the disk refused; it holds the file's path.
         """
+        file = self._open_files.get_to_read(self, self.path)
         try:
-            return self.file.pread(size, at)
+            return file.pread(size, at)
         except OSError as error:
             raise located(error, self.path, at) from error
 
     @property
-    def is_mapped(self) -> bool:
+    def _file(self) -> IFile:
+        """The open file."""
+        return self._open_files.get(self, self.path)
+
+    @property
+    def is_ready(self) -> bool:
         """Whether keys can be entered without preparation."""
-        return self._map is not None
+        return self._view is not None
 
     @property
     def room(self) -> int:
@@ -211,7 +230,7 @@ class IndexFile:
         """
         codes = keys.codes
         assert 0 < len(codes) <= self.room
-        view = self._slot_view()
+        view = self._slots_in_memory()
         first = self.count
         before, fresh = self._take_slots(view, codes)
         content = array("i", bytes(len(codes) * INDEX_ENTRY.size))
@@ -223,7 +242,7 @@ class IndexFile:
         content[4::_COLUMNS] = array("i", before.tobytes())
         at = self._entries + first * INDEX_ENTRY.size
         try:
-            self.file.pwrite(content.tobytes(), at)
+            self._file.pwrite(content.tobytes(), at)
         except OSError:
             slots = self._slots
             for code, number in zip(reversed(codes), reversed(before), strict=True):
@@ -235,23 +254,35 @@ class IndexFile:
         self.end_position = keys.positions[-1]
         self.end_ms = keys.times[-1]
         self.used_slots += fresh
+        self._is_behind = True
         self.count += len(codes)
         self.is_flushed = False
         self.write_header()
 
-    def _slot_view(self) -> memoryview:
-        """The slots, mapped, as numbers whose bytes are as they stand in the file.
+    def _slots_in_memory(self) -> memoryview:
+        """The slots.
 
-        @raise OSError: there is no room for them.
+        @raise OSError: there is no room for them in the file, or it cannot be read.
         """
-        if self._map is None:
-            self.file.allocate(0, self._entries)
-            # So that the first keys do not wait for the disk once for each.
-            for at in range(0, self._entries, _PIECE):
-                self._pread(min(_PIECE, self._entries - at), at)
-            self._map = self.file.map(self._entries, True)
-            self._view = memoryview(self._map)[HEADER.size :].cast("I")
+        if self._view is None:
+            self._file.allocate(0, self._entries)
+            # Memory of its own; pages of it that are not touched cost nothing.
+            slots = mmap.mmap(-1, self._slots * SLOT.size, flags=_PRIVATE)
+            if self.count > 1:
+                for at in range(0, len(slots), _PIECE):
+                    size = min(_PIECE, len(slots) - at)
+                    slots[at : at + size] = self._pread(size, HEADER.size + at)
+            self._view = memoryview(slots).cast("I")
         return self._view
+
+    def _write_slots(self) -> None:
+        """I{Blocking.} Write the slots into the file, if it has others."""
+        view = self._view
+        if view is not None and self._is_behind:
+            for at in range(0, len(view), _PIECE):
+                piece = view[at : at + _PIECE].tobytes()
+                self._file.pwrite(piece, HEADER.size + at * SLOT.size)
+            self._is_behind = False
 
     def _take_slots(
         self, view: memoryview, codes: Sequence[int]
@@ -298,7 +329,7 @@ class IndexFile:
             self.used_slots,
             self.count,
         )
-        self.file.pwrite(header, 0)
+        self._file.pwrite(header, 0)
 
     def find(
         self, code: int, max_found: int, begin_ms: int, end_ms: int, found: list[int]
@@ -324,8 +355,13 @@ class IndexFile:
         """The entries in a hash's slot, from the newest to the oldest, each position
         and time; the position is -1 where the hash is another."""
         pread = self._pread
-        slot = pread(SLOT.size, HEADER.size + code % self._slots * SLOT.size)
-        number: int = SLOT.unpack(slot)[0]
+        at = code % self._slots
+        view = self._view
+        number: int
+        if view is None:
+            number = SLOT.unpack(pread(SLOT.size, HEADER.size + at * SLOT.size))[0]
+        else:
+            number = big_endian(array("i", view[at : at + 1].tobytes()))[0]
         size = INDEX_ENTRY.size
         piece = b""
         start = end = 0
@@ -351,16 +387,16 @@ class IndexFile:
 
     def flush(self) -> None:
         """I{Blocking.} Put all on the disk."""
-        self.file.datasync()
+        self._write_slots()
+        self._file.datasync()
         self.is_flushed = True
+        if self.room <= 0:
+            self._view = None
 
     def close(self) -> None:
-        """Close file and mapping."""
-        if self._map is not None:
-            self._view.release()
-            self._map.close()
-            self._map = None
-        self.file.close()
+        """Let file and slots go; running reads go on."""
+        self._view = None
+        self._open_files.drop(self)
 
 
 def big_endian(numbers: array[int]) -> array[int]:
@@ -425,22 +461,28 @@ def next_path(files: IFiles, folder: str, ms: int, before: IndexFile | None) -> 
 
 
 def create(
-    files: IFiles, path: str, slots: int, numbers: int, before: IndexFile | None
+    open_files: OpenFiles,
+    path: str,
+    slots: int,
+    numbers: int,
+    before: IndexFile | None,
 ) -> IndexFile:
     """Make the file that follows another.
 
+    @param open_files: opens it.
     @raise OSError: the disk refused; there is no such file then.
     """
-    file = files.open(path, create=True)
+    file = open_files.open(path, create=True)
+    made = IndexFile(open_files, path, slots, numbers)
+    open_files.put(made, file)
     try:
         file.truncate(file_size(slots, numbers))
-        made = IndexFile(path, file, slots, numbers)
         if before is not None and before.end_ms > 0:
             made.begin_ms = made.end_ms = before.end_ms
             made.begin_position = made.end_position = before.end_position
         made.write_header()
     except OSError:
-        file.close()
-        files.remove(path)
+        made.close()
+        open_files.files.remove(path)
         raise
     return made

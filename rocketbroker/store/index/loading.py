@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import os
 
-from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.obstacles import is_no_file
+from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.store.commitlog.checkpoint import Checkpoint
 from rocketbroker.store.index.file import IndexFile, file_size
 
 
 def believed_files(
-    files: IFiles,
+    open_files: OpenFiles,
     folder: str,
     sizes: tuple[int, int],
     checkpoint: Checkpoint | None,
@@ -29,6 +29,7 @@ def believed_files(
 ) -> list[IndexFile]:
     """I{Blocking.} Open the files that are believed, and remove others.
 
+    @param open_files: opens them.
     @param sizes: the slots and the entries of a file, as they are set.
     @param checkpoint: the flushed time and position; None after a clean stop.
     @param published: where the log ends.
@@ -37,8 +38,9 @@ def believed_files(
     """
     kept: list[IndexFile] = []
     believed = True
+    files = open_files.files
     for name in files.list(folder):
-        found = _open(files, os.path.join(folder, name), name, sizes, report)
+        found = _open(open_files, os.path.join(folder, name), name, sizes, report)
         if found is None:
             continue
         wrong = found.load()
@@ -62,19 +64,21 @@ def believed_files(
 
 
 def _open(
-    files: IFiles, path: str, name: str, sizes: tuple[int, int], report: list[str]
+    open_files: OpenFiles,
+    path: str,
+    name: str,
+    sizes: tuple[int, int],
+    report: list[str],
 ) -> IndexFile | None:
     """A file of the index; None and a sentence if it is not one."""
-    if not (name.isascii() and name.isdigit()) or is_no_file(files, path):
+    if not (name.isascii() and name.isdigit()) or is_no_file(open_files.files, path):
         report.append(f"{path!r} is not an index file; it is ignored.")
         return None
-    file = files.open(path)
-    size = file.size()
+    size = open_files.files.size(path)
     if size and size != file_size(*sizes):
-        file.close()
         report.append(
             f"{path} ({size} bytes) does not fit maxHashSlotNum and maxIndexNum; it is "
             "ignored."
         )
         return None
-    return IndexFile(path, file, *sizes)
+    return IndexFile(open_files, path, *sizes)

@@ -31,7 +31,7 @@ from typing import Final, final
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.blocks import UNREADABLE
 from rocketbroker.files.directories import make_lasting
-from rocketbroker.files.interfaces import IFiles
+from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.files.reasons import reason
 from rocketbroker.records.hashing import index_hash, unsigned_hash
 from rocketbroker.store.commitlog.checkpoint import Checkpoint
@@ -105,7 +105,7 @@ class Index:
 
     def __init__(
         self,
-        files: IFiles,
+        open_files: OpenFiles,
         options: StoreOptions,
         segments: Segments,
         positions: SharedPositions,
@@ -115,11 +115,13 @@ class Index:
         count: Callable[[str], None],
     ) -> None:
         """
+        @param open_files: opens its files.
         @param record_at: the record at a position.
         @param count: called with a sentence about each file that cannot be read.
         """
         self._count = count
-        self._files = files
+        self._open_files = open_files
+        self._files = open_files.files
         self._folder = os.path.join(options.store_path_root_dir, FOLDER)
         self._slots = max(1, options.max_hash_slot_num)
         # Number 0 is no entry, and a file without any would be full at once.
@@ -157,7 +159,7 @@ class Index:
         self.flushed_ms = checkpoint.index_ms
         view = self._positions.view
         self._all = believed_files(
-            self._files,
+            self._open_files,
             self._folder,
             (self._slots, self._numbers),
             None if clean else checkpoint,
@@ -234,7 +236,7 @@ class Index:
             shares = self._shares
             if (
                 last is None
-                or not last.is_mapped
+                or not last.is_ready
                 or last.room < NEAR_FULL
                 or not shares
                 or shares[0].start != self.position
@@ -379,7 +381,7 @@ class Index:
             return last
         make_lasting(self._files, self._folder)
         path = next_path(self._files, self._folder, self._wall_ms(), last)
-        made = create(self._files, path, self._slots, self._numbers, last)
+        made = create(self._open_files, path, self._slots, self._numbers, last)
         self._files.sync_dir(self._folder)
         self._all.append(made)
         return made

@@ -9,6 +9,7 @@ from array import array
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.store.index import file as index_file
 from rocketbroker.store.index.file import (
     IndexFile,
@@ -63,12 +64,24 @@ class IndexFileCase(SynchronousTestCase):
     def setUp(self) -> None:
         """An empty file."""
         self.disk = MemoryDisk()
-        self.file = create(self.disk, PATH, SLOTS, NUMBERS, None)
+        self.open_files = OpenFiles(self.disk)
+        self.file = create(self.open_files, PATH, SLOTS, NUMBERS, None)
         self.addCleanup(self.file.close)
 
     def add(self, *keys: tuple[int, int, int]) -> None:
         """Enter keys in one step."""
         self.file.add(columns(*keys))
+
+    def content(self) -> bytes:
+        """The file as it is on the disk after a flush."""
+        self.file.flush()
+        return self.disk.read(PATH)
+
+    def again(self) -> None:
+        """Open the file anew."""
+        self.file.flush()
+        self.file = IndexFile(self.open_files, PATH, SLOTS, NUMBERS)
+        self.assertEqual(self.file.load(), "")
 
     def find(
         self, code: int, most: int = 32, begin: int = 0, end: int = 1 << 62
@@ -96,19 +109,20 @@ class AddTests(IndexFileCase):
                 keys.append((luck.randrange(20), position, START_MS + ms))
             self.add(*keys)
             slowly(expected, keys)
-            self.assertEqual(self.disk.read(PATH), bytes(expected))
+            self.assertEqual(self.content(), bytes(expected))
 
     def test_next(self) -> None:
         """A file begins where the one before ended, but for its first entry's own
         time."""
         self.add((1, 100, START_MS), (2, 200, START_MS + 5000))
-        after = create(self.disk, "/2", SLOTS, NUMBERS, self.file)
+        after = create(self.open_files, "/2", SLOTS, NUMBERS, self.file)
         self.addCleanup(after.close)
         head = struct.unpack_from(">qqqqii", self.disk.read("/2"))
         self.assertEqual(head, (START_MS + 5000, START_MS + 5000, 200, 200, 0, 1))
         expected = bytearray(self.disk.read("/2"))
         keys = [(1, 300, START_MS + 8000), (1, 400, START_MS + 9000)]
         after.add(columns(*keys))
+        after.flush()
         slowly(expected, keys)
         self.assertEqual(self.disk.read("/2"), bytes(expected))
 
@@ -118,43 +132,76 @@ class AddTests(IndexFileCase):
         expected = bytearray(file_size(SLOTS, NUMBERS))
         self.add(*keys)
         slowly(expected, keys)
-        self.assertEqual(self.disk.read(PATH), bytes(expected))
+        self.assertEqual(self.content(), bytes(expected))
 
     def test_brokenSlots(self) -> None:
         """A slot whose number cannot be counts as empty."""
         self.add((1, 100, START_MS))
         for number in (3, 1 << 30, -1):
+            self.file.flush()
             file = self.disk.open(PATH)
             file.pwrite(struct.pack(">i", number), 40 + 2 * 4)
             file.close()
             expected = bytearray(self.disk.read(PATH))
+            self.again()
             keys = [(2, 200, START_MS), (2, 300, START_MS)]
             self.add(*keys)
             if number != 3:
                 slowly(expected, keys)
-                self.assertEqual(self.disk.read(PATH), bytes(expected))
+                self.assertEqual(self.content(), bytes(expected))
             self.assertEqual(self.find(2)[:2], [300, 200])
 
     def test_refused(self) -> None:
         """What the disk does not take changes nothing."""
         self.add((1, 100, START_MS), (8, 200, START_MS))
-        before = self.disk.read(PATH)
+        before = self.content()
         self.disk.fail("pwrite", errno.ENOSPC)
         keys = [(1, 300, START_MS), (2, 300, START_MS), (1, 400, START_MS)]
         self.assertRaises(OSError, self.add, *keys)
-        self.assertEqual(self.disk.read(PATH), before)
+        self.assertEqual(self.content(), before)
         self.add(*keys)
         self.assertEqual(self.find(1), [400, 300, 100])
 
     def test_noRoomForSlots(self) -> None:
-        """Slots that have no blocks are not touched: that would kill the process."""
+        """Without blocks for its slots no keys are entered, as those could not be
+        written when they are to be put on the disk."""
         self.disk.capacity = self.disk.used() + 8192
-        file = create(self.disk, "/2", 5000, NUMBERS, None)
+        file = create(self.open_files, "/2", 5000, NUMBERS, None)
         self.addCleanup(file.close)
         self.assertRaises(OSError, file.add, columns((1, 100, START_MS)))
         self.disk.capacity = None
         file.add(columns((1, 100, START_MS)))
         self.assertEqual(file.count, 2)
+
+    def test_noMapping(self) -> None:
+        """Nothing is written through a mapping, which would kill the process where the
+        file has become unwritable."""
+        self.add((1, 100, START_MS), (8, 200, START_MS))
+        self.again()
+        self.add((1, 300, START_MS))
+        self.file.flush()
+        self.assertEqual(self.disk.calls.get("map", 0), 0)
+
+    def test_unflushed(self) -> None:
+        """Until the flush keys are found by the slots in memory; a flush that the disk
+        refuses is made up for by the next one."""
+        self.add((1, 100, START_MS), (8, 200, START_MS))
+        slots = self.disk.read(PATH)[40 : 40 + SLOTS * 4]
+        self.assertEqual(slots, bytes(SLOTS * 4))
+        self.assertEqual(self.find(1), [100])
+        for call in ("pwrite", "datasync"):
+            self.disk.fail(call, errno.EROFS)
+            self.assertRaises(OSError, self.file.flush)
+        self.again()
+        self.assertEqual((self.find(1), self.find(8)), ([100], [200]))
+
+    def test_full(self) -> None:
+        """A full file keeps no slots in memory, once it is on the disk."""
+        self.add(*[(1, 100, START_MS)] * self.file.room)
+        self.assertTrue(self.file.is_ready)
+        self.file.flush()
+        self.assertFalse(self.file.is_ready)
+        self.assertEqual(self.find(1), [100])
 
 
 class RawTests(SynchronousTestCase):
@@ -200,7 +247,7 @@ class FindTests(IndexFileCase):
         """A search looks at so many entries and no more."""
         most = index_file.MAX_FOLLOWED
         numbers = most + 100
-        file = create(self.disk, "/2", SLOTS, numbers, None)
+        file = create(self.open_files, "/2", SLOTS, numbers, None)
         self.addCleanup(file.close)
         file.add(columns((1, 100, START_MS)))
         piece = 20_000
@@ -222,7 +269,7 @@ class LoadTests(IndexFileCase):
     def test_again(self) -> None:
         """All that was written is there again."""
         self.add((1, 100, START_MS), (2, 200, START_MS))
-        again = IndexFile(PATH, self.disk.open(PATH), SLOTS, NUMBERS)
+        again = IndexFile(self.open_files, PATH, SLOTS, NUMBERS)
         self.addCleanup(again.close)
         self.assertEqual(again.load(), "")
         self.assertEqual((again.count, again.end_position), (3, 200))
@@ -231,7 +278,7 @@ class LoadTests(IndexFileCase):
     def test_zeros(self) -> None:
         """A file of zeros, as Java makes it, is an empty one."""
         self.disk.open("/2", create=True).truncate(file_size(SLOTS, NUMBERS))
-        file = IndexFile("/2", self.disk.open("/2"), SLOTS, NUMBERS)
+        file = IndexFile(self.open_files, "/2", SLOTS, NUMBERS)
         self.addCleanup(file.close)
         self.assertEqual(file.load(), "")
         self.assertEqual(file.count, 1)
@@ -239,7 +286,7 @@ class LoadTests(IndexFileCase):
     def test_noFile(self) -> None:
         """A file that cannot be made is not there."""
         self.disk.fail("truncate", errno.ENOSPC)
-        self.assertRaises(OSError, create, self.disk, "/2", SLOTS, NUMBERS, None)
+        self.assertRaises(OSError, create, self.open_files, "/2", SLOTS, NUMBERS, None)
         self.assertFalse(self.disk.exists("/2"))
 
 
@@ -249,13 +296,14 @@ class NameTests(SynchronousTestCase):
     def setUp(self) -> None:
         """A directory without files."""
         self.disk = MemoryDisk()
+        self.open_files = OpenFiles(self.disk)
 
     def name(self, before: int | None = None) -> str:
         """The name behind a file of that name."""
         last = None
         if before is not None:
             path = f"/{before:017d}"
-            last = create(self.disk, path, SLOTS, NUMBERS, None)
+            last = create(self.open_files, path, SLOTS, NUMBERS, None)
             self.addCleanup(last.close)
         return next_path(self.disk, "/", START_MS, last)[1:]
 

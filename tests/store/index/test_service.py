@@ -8,6 +8,7 @@ import struct
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.records.hashing import index_hash
 from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.commitlog.writer import Hint
@@ -81,6 +82,7 @@ class BuildTests(IndexCase):
         self.wall.now_ms = START_MS
         first, second = self.put("k1", "k2")
         self.build()
+        self.store.close()
         (name,) = self.disk.list(FOLDER)
         self.assertEqual((len(name), name[:2]), (17, "20"))
         content = self.disk.read(f"{FOLDER}/{name}")
@@ -415,7 +417,7 @@ class LimitTests(SynchronousTestCase):
         self.addCleanup(self.positions.close)
         self.record = b""
         self.index = Index(
-            self.disk,
+            OpenFiles(self.disk),
             options(max_index_num=NEAR_FULL),
             Segments(self.disk, [], SEGMENT),
             self.positions,
