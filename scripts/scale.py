@@ -34,7 +34,7 @@ if __name__ == "__main__" and "--inside" not in sys.argv:
     python = environment("spark,test")
     sys.exit(subprocess.call([str(python), __file__, "--inside", *sys.argv[1:]]))
 
-from scripts import scale_clients, scale_tables
+from scripts import scale_clients, scale_limits, scale_tables
 from scripts.scale_load import Figure, Scale
 
 
@@ -63,6 +63,11 @@ ROWS = {
     "sql": Row(
         "SQL that passes 1 %, and 3,000 sends a second beside its reader",
         scale_clients.sql,
+    ),
+    "memory": Row(
+        "400 answers of 4 MB that are not read, 160 messages of 4 MB that stop half"
+        " way, slow readers",
+        scale_limits.kept,
     ),
 }
 

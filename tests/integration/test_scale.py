@@ -12,6 +12,7 @@ FIGURES = {
     "start": "resident memory: ",
     "members": "requests for the members: ",
     "fairness": "longest pull of another client: ",
+    "memory": "without pages of files: ",
     "sql": "sends a second beside a reader: ",
 }
 

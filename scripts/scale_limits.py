@@ -1,0 +1,172 @@
+"""Rows of scripts/scale.py: memory that clients take."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import time
+from collections.abc import Iterator
+
+from rocketbroker.wire.codes import RequestCode, ResponseCode
+from rocketbroker.wire.command import Command
+from rocketbroker.wire.frames import encode
+from scripts.scale_load import (
+    Beside,
+    Figure,
+    Peer,
+    Scale,
+    create_topic,
+    heartbeat,
+    memory,
+    percentile,
+    pull_ext,
+    send_frame,
+    steady,
+)
+
+TOPIC = "Large"
+
+#: The longest body that brokers take is 4 MiB with all its record.
+LARGE = bytes(4_000_000)
+
+#: How often each connection of the memory row has its turn, in seconds, and how many
+#: bytes it moves then at the most; a slow reader reads less.
+TICK_SECONDS = 0.02
+SENT_AT_ONCE = 1 << 18
+READ_AT_ONCE = 8192
+
+#: When senders that have stopped half way go on, and when all must have ended.
+PAUSE_SECONDS = 6.0
+END_SECONDS = 90.0
+
+
+def narrow(port: int) -> Peer:
+    """A connection for which the system keeps little that has come."""
+    peer = Peer(port)
+    peer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    peer.socket.setblocking(False)
+    return peer
+
+
+class Sender:
+    """An honest client on a bad line: its message stops half way and goes on later.
+
+    @ivar outcome: what came of it: nothing yet, "stored", "refused" or "reset".
+    """
+
+    def __init__(self, port: int, frame: bytes) -> None:
+        self._peer = narrow(port)
+        self._rest = memoryview(frame)
+        self._half = len(frame) // 2
+        self.outcome = ""
+
+    def turn(self, may_end: bool) -> None:
+        """Move what can be moved."""
+        if self.outcome:
+            return
+        stop = 0 if may_end else self._half
+        several = self._rest[: max(0, min(SENT_AT_ONCE, len(self._rest) - stop))]
+        try:
+            with contextlib.suppress(BlockingIOError):
+                if several:
+                    self._rest = self._rest[self._peer.socket.send(several) :]
+                for answer in self._peer.receive():
+                    stored = answer.code == ResponseCode.SUCCESS
+                    self.outcome = "stored" if stored else "refused"
+        except OSError:
+            self.outcome = "reset"
+
+
+class Reader:
+    """An honest client that pulls one message after the other and reads it slowly.
+
+    @ivar outcome: nothing yet, or "reset".
+    @ivar read: how many bytes.
+    """
+
+    def __init__(self, port: int) -> None:
+        self._peer = narrow(port)
+        ext = pull_ext(TOPIC, "slow", "TAG") | {"maxMsgNums": "1"}
+        self._frame = encode(Command(RequestCode.PULL_MESSAGE, ext))
+        self._peer.socket.sendall(self._frame)
+        self._asked = 1
+        self.outcome = ""
+        self.read = 0
+
+    def turn(self) -> None:
+        """Read a little."""
+        if self.outcome:
+            return
+        try:
+            with contextlib.suppress(BlockingIOError):
+                data = self._peer.socket.recv(READ_AT_ONCE)
+                self.read += len(data)
+                self.outcome = "" if data else "reset"
+                if self.read > self._asked * len(LARGE):
+                    self._peer.socket.sendall(self._frame)
+                    self._asked += 1
+        except OSError:
+            self.outcome = "reset"
+
+
+def outcomes(
+    pid: int, senders: list[Sender], readers: list[Reader], pause: float
+) -> float:
+    """Let all of them go on until the senders are done; the highest resident memory
+    without pages of files, in MiB."""
+    begin = time.monotonic()
+    highest = 0.0
+    while time.monotonic() - begin < END_SECONDS:
+        tick = time.monotonic()
+        for sender in senders:
+            sender.turn(tick - begin > pause)
+        for reader in readers:
+            reader.turn()
+        highest = max(highest, memory(pid, "RssAnon"))
+        if all(sender.outcome for sender in senders):
+            break
+        time.sleep(max(0.0, tick + TICK_SECONDS - time.monotonic()))
+    return highest
+
+
+def kept(scale: Scale) -> Iterator[Figure]:
+    """Answers that nobody reads, frames that are not ended, and slow readers, at once;
+    a light client beside them."""
+    with scale.ours() as found:
+        port = found.port
+        create_topic(port, TOPIC, 1)
+        create_topic(port, f"{TOPIC}-others")
+        frame = send_frame(TOPIC, 0, LARGE)
+        member = Peer(port)
+        body = heartbeat("127.0.0.1@3", "slow", TOPIC)
+        member.done(RequestCode.HEART_BEAT, {}, body)
+        with contextlib.closing(Peer(port)) as peer:
+            for _ in range(8):
+                peer.socket.sendall(frame)
+                assert peer.answer().code == ResponseCode.SUCCESS
+        before = memory(found.pid, "VmHWM")
+        beside = Beside(steady(port, f"{TOPIC}-others"))
+        try:
+            unread = [Reader(port) for _ in range(scale.of(400, 20))]
+            readers = [Reader(port) for _ in range(scale.of(40, 4))]
+            senders = [Sender(port, frame) for _ in range(scale.of(160, 8))]
+            pause = PAUSE_SECONDS if not scale.quick else 0.5
+            highest = outcomes(found.pid, senders, readers, pause)
+            used = memory(found.pid, "VmHWM")
+            waits = beside.end()
+        except BaseException:
+            beside.kill()
+            raise
+        honest = [each.outcome for each in senders]
+        honest += [each.outcome for each in readers]
+        yield Figure("highest resident memory", used, "MiB", 400)
+        yield Figure("the same before", before, "MiB")
+        yield Figure("without pages of files", highest, "MiB")
+        yield Figure("honest clients reset", honest.count("reset"), "", 0, True)
+        late = len(senders) - honest.count("stored")
+        yield Figure("messages of theirs not stored", late, "", 0, True)
+        yield Figure("read by slow readers", sum(r.read for r in readers) / 1e6, "MB")
+        yield Figure("connections that do not read", len(unread), "")
+        p99 = percentile(waits, 0.99) * 1000
+        yield Figure("others' sends, p99", p99, "ms")
+        yield Figure("others' sends, longest", max(waits) * 1000, "ms")
