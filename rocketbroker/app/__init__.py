@@ -8,7 +8,10 @@ The only package that imports the reactor.
   - L{plugins}: plug-ins of the store, as Twisted finds them.
   - L{options}: flags that the servers share, and how a start is refused.
   - L{logs}: the log, to a file that rotates or to a stream.
+  - L{process}: what every server's process is set up with, from:
   - L{signals}: stopping, and opening the log again.
+  - L{crashes}: tracebacks of a process that is killed, in its log.
+  - L{garbage}: when Python collects garbage.
   - L{descriptors}: how many connections the process may have.
   - L{steadiness}: a reactor whose time only goes forward.
   - L{metricsport}: C{/metrics} and C{/healthz} of either.

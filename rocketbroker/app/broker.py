@@ -9,23 +9,20 @@ Flags and settings: C{docs/facts/broker.md 1}.
 from __future__ import annotations
 
 import os
-import resource
 import select
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, Final, TypeVar, cast, final
+from typing import Any, ClassVar, Final, TypeVar, final
 
 from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
-from rocketbroker.app.descriptors import raise_descriptor_limit
 from rocketbroker.app.logs import LoggedService
 from rocketbroker.app.metricsport import PORT_KEY, MetricsPort, broker_site
 from rocketbroker.app.options import ServerOptions, log_ignored, or_refuse
 from rocketbroker.app.plugins import followers_of, wrapped
-from rocketbroker.app.signals import handle_signals
-from rocketbroker.app.steadiness import make_steady
+from rocketbroker.app.process import ServerProcess
 from rocketbroker.broker.broker import Broker
 from rocketbroker.broker.environment import BrokerEnvironment
 from rocketbroker.config.addresses import check_host
@@ -277,10 +274,8 @@ def makeService(options: Options) -> BrokerService:
             print(printed(settings, important), end="")
             raise SystemExit(0)
     log = options.open_log()
-    make_steady(cast(Any, reactor))
-    raise_descriptor_limit(resource)
+    process = ServerProcess(reactor, log)
     service = BrokerService(reactor, settings)
     service.log = log
-    output = log.output if log is not None else None
-    cast(Any, reactor).callWhenRunning(handle_signals, reactor, output)
+    process.opened()
     return service

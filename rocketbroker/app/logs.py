@@ -69,13 +69,25 @@ def json_line(event: LogEvent) -> str:
 class LogOutput(LogFile):
     """A log file. Where it cannot be opened again, the open one is kept."""
 
+    _opened: Callable[[Any], None] | None = None
+
+    def when_opened(self, callback: Callable[[Any], None]) -> None:
+        """Call C{callback} with the open file, now and each time it is another."""
+        self._opened = callback
+        callback(self._file)
+
+    def _openFile(self) -> None:
+        super()._openFile()  # type: ignore[no-untyped-call]
+        if self._opened is not None:
+            self._opened(self._file)
+
     def reopen(self) -> None:
         """Open the file by its name again, after somebody moved it away.
 
         @raise OSError: it cannot be opened; the log goes on where it was.
         """
         old = self._file
-        self._openFile()  # type: ignore[no-untyped-call]
+        self._openFile()
         old.close()
 
     def rotate(self) -> None:

@@ -9,22 +9,19 @@ Flags and settings: C{docs/facts/namesrv.md 1} and C{2}.
 from __future__ import annotations
 
 import os
-import resource
 import select
 import time
 from collections.abc import Callable
-from typing import Any, cast, final
+from typing import Any, final
 
 from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
-from rocketbroker.app.descriptors import raise_descriptor_limit
 from rocketbroker.app.logs import LoggedService
 from rocketbroker.app.metricsport import PORT_KEY, MetricsPort, namesrv_site
 from rocketbroker.app.options import ServerOptions, log_ignored, or_refuse
-from rocketbroker.app.signals import handle_signals
-from rocketbroker.app.steadiness import make_steady
+from rocketbroker.app.process import ServerProcess
 from rocketbroker.config import properties
 from rocketbroker.config.keyed import text_of
 from rocketbroker.config.namesrv import NamesrvSettings
@@ -171,10 +168,8 @@ def makeService(options: Options) -> NameServerService:
         print(printed(settings), end="")
         raise SystemExit(0)
     log = options.open_log()
-    make_steady(cast(Any, reactor))
-    raise_descriptor_limit(resource)
+    process = ServerProcess(reactor, log)
     service = NameServerService(reactor, settings)
     service.log = log
-    output = log.output if log is not None else None
-    cast(Any, reactor).callWhenRunning(handle_signals, reactor, output)
+    process.opened()
     return service

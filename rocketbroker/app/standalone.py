@@ -9,13 +9,12 @@ thrown away afterwards begins with a small log.
 from __future__ import annotations
 
 import os
-import resource
 import shutil
 import socket
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, TextIO, cast, final
+from typing import Any, Final, TextIO, final
 
 import attrs
 from twisted.application.service import MultiService
@@ -23,12 +22,10 @@ from twisted.internet.defer import Deferred
 from twisted.logger import globalLogBeginner
 
 from rocketbroker.app.broker import BrokerService, advertised
-from rocketbroker.app.descriptors import raise_descriptor_limit
 from rocketbroker.app.logs import Log, LogOptions
 from rocketbroker.app.namesrv import NameServerService
 from rocketbroker.app.options import refuse
-from rocketbroker.app.signals import handle_signals
-from rocketbroker.app.steadiness import make_steady
+from rocketbroker.app.process import ServerProcess
 from rocketbroker.broker.broker import VIP_DISTANCE
 from rocketbroker.config import properties
 from rocketbroker.config.addresses import advertised_address
@@ -212,8 +209,6 @@ def run_standalone(flags: Flags, log_options: LogOptions) -> int:
     """
     from twisted.internet import reactor
 
-    make_steady(cast(Any, reactor))
-    raise_descriptor_limit(resource)
     folder = None
     try:
         given = {} if flags.config is None else properties.read(flags.config)
@@ -221,8 +216,9 @@ def run_standalone(flags: Flags, log_options: LogOptions) -> int:
             folder = tempfile.mkdtemp(prefix="rocketbroker-")
             flags = attrs.evolve(flags, directory=folder)
         log = log_options.open(sys.stderr)
+        process = ServerProcess(reactor, log)
         standalone = Standalone(reactor, given, flags)
-        cast(Any, reactor).callWhenRunning(handle_signals, reactor, log.output)
+        process.opened()
         run(reactor, standalone, sys.stdout, log)
     except (ConfigurationError, StoreError) as error:
         refuse(str(error))

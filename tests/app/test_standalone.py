@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import socket
 from contextlib import redirect_stderr
@@ -95,6 +96,7 @@ class RefusalTests(SynchronousTestCase):
     def refused(self, config: str, directory: str | None) -> str:
         """What is said on standard error before exit status 1."""
         said = io.StringIO()
+        self.addCleanup(gc.enable)  # off while a server starts
         flags = Flags(
             directory=directory,
             is_temporary=directory is None,
