@@ -164,7 +164,7 @@ class Broker(Parts):
             self.group_commit.stop,
             self._flush,
             self.log_subscribers.stop,
-            self._save,
+            self._save_now,
             self._environment.in_thread.settled,
             lambda: self._environment.in_thread(self.store.close),
         ):
@@ -179,12 +179,22 @@ class Broker(Parts):
         self.long_polling.stop()
         self.batcher.flush()
         await self.group_commit.settled()
+        for file in self.files:
+            file.hurry()
+        await gatherResults([file.idle() for file in self.files])
         await gatherResults([server.stop() for server in self._servers])
         self.slices.stop()
 
     def _flush(self) -> Deferred[int]:
         """Flush the store, so that no table is ahead of it on the disk."""
         return self._environment.in_thread(self.store.flush)
+
+    def _save_now(self) -> Deferred[list[None]]:
+        """The same, without pauses between writes."""
+        saved = self._save()
+        for file in self.files:
+            file.hurry()
+        return saved
 
     def _save(self) -> Deferred[list[None]]:
         """Write the tables that changed since their last write; fires when done."""

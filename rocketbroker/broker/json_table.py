@@ -1,9 +1,12 @@
 # -*- test-case-name: tests.broker.test_json_table -*-
 """A table of the broker and its file.
 
-Writing a file waits for the disk, and making the text of ten thousand topics takes a
-third of a second, so both happen in a thread. The next write has all changes that came
-meanwhile; two writes of the same file never overlap.
+Writing a file waits for the disk, so it happens in a thread. The next write has all
+changes that came meanwhile; two writes of the same file never overlap.
+
+A file is written whole, however little has changed. So a large one has a pause after
+each write, in which changes are gathered: the first change is written at once, those
+that follow within a second are written together.
 
 C{docs/facts/broker.md} 26 has the shapes of the files.
 """
@@ -14,6 +17,7 @@ from collections.abc import Callable
 from typing import Final, final
 
 from twisted.internet.defer import Deferred, succeed
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
@@ -26,6 +30,15 @@ from rocketbroker.errors import (
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.jsonfile import DAMAGED, JsonFile
 from rocketbroker.wire.fastjson import dumps, loads
+
+#: A file of no more bytes has no pause: it has some three hundred topics.
+SMALL_BYTES: Final = 64 * 1024
+
+#: A larger one is written with so many bytes a second, ...
+BYTES_A_SECOND: Final = 1024 * 1024
+
+#: ... but a change never waits longer for the end of a pause.
+MAX_PAUSE_SECONDS: Final = 1.0
 
 #: Ends the name of the copy that is one write older.
 BACKUP: Final = ".bak"
@@ -46,7 +59,9 @@ class JsonTable:
 
     _log = Logger()
 
-    def __init__(self, files: IFiles, path: str, in_thread: InThread) -> None:
+    def __init__(
+        self, files: IFiles, path: str, in_thread: InThread, clock: IReactorTime
+    ) -> None:
         self.path = path
         self.writes = 0
         self.failures = 0
@@ -56,6 +71,10 @@ class JsonTable:
         self._files = files
         self._file = JsonFile(files, path)
         self._in_thread = in_thread
+        self._clock = clock
+        self._size = 0
+        self._began = -MAX_PAUSE_SECONDS
+        self._pause: IDelayedCall | None = None
         self._writing = False
         self._wanted: Callable[[], object] | None = None
         self._waiting: list[Deferred[None]] = []
@@ -109,6 +128,7 @@ class JsonTable:
         def read(content: bytes) -> None:
             nonlocal value
             value = table_of(content)
+            self._size = len(content)
 
         content = self._file.load(read)
         if self._file.fallbacks:
@@ -121,7 +141,7 @@ class JsonTable:
         return None if content is None else value
 
     def save_soon(self, encode: Callable[[], object]) -> Deferred[None]:
-        """Write the table in a thread, after a write that is under way.
+        """Write the table in a thread, after a write that is under way and its pause.
 
         @param encode: gives the JSON object; called in the reactor's thread, right
             before the write, and what it gives is not changed afterwards.
@@ -131,18 +151,27 @@ class JsonTable:
         done: Deferred[None] = Deferred()
         self._next_waiting.append(done)
         self._wanted = encode
-        if not self._writing:
-            self._write()
+        if not self._writing and self._pause is None:
+            self._write_when_due()
         return done
 
     @property
-    def busy(self) -> bool:
-        """Whether a write is under way."""
-        return self._writing
+    def pause_seconds(self) -> float:
+        """How long changes are gathered before the next write."""
+        if self._size <= SMALL_BYTES:
+            return 0.0
+        return min(self._size / BYTES_A_SECOND, MAX_PAUSE_SECONDS)
+
+    def hurry(self) -> None:
+        """Write what waits without a further pause: the broker stops."""
+        self._began = -MAX_PAUSE_SECONDS
+        if self._pause is not None:
+            self._pause.cancel()
+            self._write()
 
     def idle(self) -> Deferred[None]:
         """Fires once every change so far has been written."""
-        if not self._writing:
+        if self._wanted is None and not self._writing:
             return succeed(None)
         done: Deferred[None] = Deferred()
         (self._next_waiting if self._wanted is not None else self._waiting).append(done)
@@ -153,26 +182,46 @@ class JsonTable:
 
         @return: fails with L{SystemFailure} if it could not; it is tried again later.
         """
-        return self.idle().addCallback(self._check)
+        return self.idle().addCallback(self.check)
 
-    def _check(self, _: None) -> None:
+    def check(self, _: object) -> None:
+        """Refuse to say that a change is kept.
+
+        @raise SystemFailure: it cannot be written; it is tried again later.
+        """
         if self.failed:
             raise SystemFailure(
                 f"the change holds until the broker stops, but {self.path} cannot be "
                 f"written: {self.reason}"
             )
 
+    def _write_when_due(self) -> None:
+        wait = self._began + self.pause_seconds - self._clock.seconds()
+        if wait > 0:
+            self._pause = self._clock.callLater(wait, self._write)
+        else:
+            self._write()
+
     def _write(self) -> None:
         assert self._wanted is not None
+        self._pause = None
+        self._began = self._clock.seconds()
         value = self._wanted()
         self._wanted = None
         self._waiting, self._next_waiting = self._next_waiting, []
         self._writing = True
-        self._in_thread(lambda: self._file.save(dumps(value))).addCallbacks(
+        self._in_thread(lambda: self._save(value)).addCallbacks(
             self._saved, self._not_saved
         ).addBoth(self._written)
 
-    def _saved(self, _: object) -> None:
+    def _save(self, value: object) -> int:
+        """I{Blocking.} Write it; how many bytes it has."""
+        content = dumps(value)
+        self._file.save(content)
+        return len(content)
+
+    def _saved(self, size: int) -> None:
+        self._size = size
         self.writes += 1
         if self.failed:
             self.failed = False
@@ -193,7 +242,7 @@ class JsonTable:
         self._writing = False
         waiting, self._waiting = self._waiting, []
         if self._wanted is not None:
-            self._write()
+            self._write_when_due()
         for done in waiting:
             done.callback(None)
 

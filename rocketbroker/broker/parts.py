@@ -87,7 +87,8 @@ class Parts:
     def _file(self, name: str) -> JsonTable:
         """The file of a table."""
         path = f"{self.settings.store.store_path_root_dir}/config/{name}"
-        table = JsonTable(self._environment.files, path, self._environment.in_thread)
+        env = self._environment
+        table = JsonTable(env.files, path, env.in_thread, env.clock)
         self.files.append(table)
         return table
 

@@ -145,7 +145,7 @@ class Rig:
 
     def file(self, name: str) -> JsonTable:
         """The file of a table."""
-        return JsonTable(self.disk, f"/store/config/{name}.json", at_once)
+        return JsonTable(self.disk, f"/store/config/{name}.json", at_once, Clock())
 
     def topic(self, name: str = "T", queues: int = 4, **more: object) -> None:
         """Make a topic, whose file is written."""

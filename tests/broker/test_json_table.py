@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from twisted.internet.task import Clock
 from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.json_table import JsonTable
+from rocketbroker.broker.json_table import SMALL_BYTES, JsonTable
 from rocketbroker.errors import ConfigurationError
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.threads import Threads, at_once
@@ -27,7 +28,7 @@ class LoadTests(SynchronousTestCase):
 
     def load(self) -> dict[object, object] | None:
         """What the table's file says."""
-        return JsonTable(self.disk, PATH, at_once).load()
+        return JsonTable(self.disk, PATH, at_once, Clock()).load()
 
     def test_nothing(self) -> None:
         """Without a file there is nothing, and that is no reason to say anything."""
@@ -55,7 +56,7 @@ class LoadTests(SynchronousTestCase):
         problem; the damaged files are not overwritten by the next writes."""
         self.write(PATH, b"{1")
         self.write(PATH + ".bak", b"{2")
-        table = JsonTable(self.disk, PATH, at_once)
+        table = JsonTable(self.disk, PATH, at_once, Clock())
         with capturedLogs() as events:
             self.assertIsNone(table.load())
         self.assertEqual([formatEvent(event) for event in events], [table.problem])
@@ -68,7 +69,7 @@ class LoadTests(SynchronousTestCase):
     def test_required(self) -> None:
         """A table whose loss would hide messages refuses the start, and says what to
         do; without any file it is empty, and the old copy will do."""
-        table = JsonTable(self.disk, PATH, at_once)
+        table = JsonTable(self.disk, PATH, at_once, Clock())
         self.assertIsNone(table.load_required("topics"))
         for wrong, backup in ((b"{", b"{"), (b"{", b""), (b"", b"")):
             for path, content in ((PATH, wrong), (PATH + ".bak", backup)):
@@ -76,14 +77,14 @@ class LoadTests(SynchronousTestCase):
                 self.write(path, content)
             error = self.assertRaises(
                 ConfigurationError,
-                JsonTable(self.disk, PATH, at_once).load_required,
+                JsonTable(self.disk, PATH, at_once, Clock()).load_required,
                 "topics",
             )
             self.assertIn("restore /store/config/topics.json from a", str(error))
             self.assertEqual(self.disk.read(PATH), wrong)
         self.write(PATH + ".bak", b'{"a":1}')
         with capturedLogs() as events:
-            table = JsonTable(self.disk, PATH, at_once)
+            table = JsonTable(self.disk, PATH, at_once, Clock())
             self.assertEqual(table.load_required("topics"), {"a": 1})
         self.assertEqual((len(events), table.problem), (1, ""))
 
@@ -95,11 +96,15 @@ class SaveTests(SynchronousTestCase):
         """A table of one number, and a thread."""
         self.disk = MemoryDisk()
         self.threads = Threads()
-        self.file = JsonTable(self.disk, PATH, self.threads)
+        self.clock = Clock()
+        self.file = JsonTable(self.disk, PATH, self.threads, self.clock)
         self.number = 0
+        self.padding = ""
 
     def encode(self) -> object:
         """The table as JSON."""
+        if self.padding:
+            return {"number": self.number, "padding": self.padding}
         return {"number": self.number}
 
     def content(self) -> bytes:
@@ -145,6 +150,63 @@ class SaveTests(SynchronousTestCase):
         self.assertNoResult(both)
         self.threads.run()
         self.successResultOf(both)
+
+    def begin_large(self, size: int) -> None:
+        """A table of that size, which was written a moment ago."""
+        self.padding = "x" * (size - len('{"number":0,"padding":""}'))
+        self.file.save_soon(self.encode)
+        self.threads.run()
+
+    def test_gathered(self) -> None:
+        """The first change of a large table is written at once, and those of the next
+        second together; it takes no longer from one write to the next."""
+        self.begin_large(1 << 24)
+        for second in (1, 2):
+            self.number = second
+            saved = [self.file.save_soon(self.encode) for _ in range(3)]
+            idle = self.file.idle()
+            self.clock.advance(0.99)
+            self.threads.run()
+            self.assertNoResult(idle)
+            self.clock.advance(0.01)
+            self.threads.run()
+            for each in (*saved, idle):
+                self.successResultOf(each)
+            self.assertTrue(self.content().startswith(b'{"number":%d' % second))
+        self.assertEqual(self.file.writes, 3)
+        self.clock.advance(1)
+        self.number = 7
+        self.file.save_soon(self.encode)
+        self.threads.run()
+        self.assertTrue(self.content().startswith(b'{"number":7'))
+
+    def test_pause(self) -> None:
+        """The pause grows with the table: a second from a megabyte on, none for a small
+        one; a file that was there at the start counts like one that was written."""
+        for size, seconds in ((SMALL_BYTES, 0), (1 << 19, 0.5), (1 << 20, 1)):
+            self.begin_large(size)
+            self.assertEqual(self.file.pause_seconds, seconds)
+            again = JsonTable(self.disk, PATH, self.threads, self.clock)
+            again.load()
+            self.assertEqual(again.pause_seconds, seconds)
+            self.clock.advance(1)
+
+    def test_hurry(self) -> None:
+        """At the end of the broker nothing waits for the end of a pause, neither now
+        nor behind a write that is under way."""
+        self.begin_large(1 << 20)
+        waiting = self.file.save_soon(self.encode)
+        self.file.hurry()
+        self.assertEqual(len(self.threads.waiting), 1)
+        behind = self.file.save_soon(self.encode)
+        self.file.hurry()
+        self.threads.run()
+        self.successResultOf(waiting)
+        self.threads.run()
+        self.successResultOf(behind)
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+        self.file.hurry()
+        self.successResultOf(self.file.idle())
 
     def test_notEncoded(self) -> None:
         """A table that has no text is a write that failed, and the next one may do."""

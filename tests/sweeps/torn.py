@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
+from twisted.internet.task import Clock
+
 from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.files.disk import Disk
 from rocketbroker.store.message_store import Store
@@ -274,4 +276,4 @@ def load(path: str, content: bytes, old: bytes) -> object:
     for name, each in ((path, content), (path + ".bak", old)):
         if each:
             disk.open(name, create=True).pwrite(each, 0)
-    return JsonTable(disk, path, at_once).load()
+    return JsonTable(disk, path, at_once, Clock()).load()

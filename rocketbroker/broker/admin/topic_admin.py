@@ -113,9 +113,10 @@ class TopicAdmin:
         )
         config = self._checked(wanted, parsed(header.attributes))
         if config is None:
-            return self._topics.kept().addCallback(lambda _: response_to(request))
+            kept = self._topics.kept(header.topic)
+            return kept.addCallback(lambda _: response_to(request))
         self._put(connection, [config])
-        return self._settled().addCallback(lambda _: response_to(request))
+        return self._settled([config]).addCallback(lambda _: response_to(request))
 
     def create_list(
         self, connection: IConnection, request: Command
@@ -125,15 +126,17 @@ class TopicAdmin:
         Topics that are already as asked stay; RocketMQ then leaves out the others, too.
         """
         configs = []
-        for wanted in decoded(request, topic_list):
+        all_wanted = decoded(request, topic_list)
+        for wanted in all_wanted:
             changes = dict(wanted.attributes)
             config = self._checked(attrs.evolve(wanted, attributes={}), changes)
             if config is not None:
                 configs.append(config)
         if not configs:
-            return self._topics.kept().addCallback(lambda _: response_to(request))
+            kept = self._topics.kept(*[wanted.topic_name for wanted in all_wanted])
+            return kept.addCallback(lambda _: response_to(request))
         self._put(connection, configs)
-        return self._settled().addCallback(lambda _: response_to(request))
+        return self._settled(configs).addCallback(lambda _: response_to(request))
 
     def _checked(
         self, wanted: TopicConfig, changes: dict[str, str]
@@ -175,10 +178,11 @@ class TopicAdmin:
                 ),
             )
 
-    def _settled(self) -> Deferred[None]:
+    def _settled(self, configs: list[TopicConfig]) -> Deferred[None]:
+        names = [config.topic_name for config in configs]
         announced = self._announced(ANNOUNCE_SECONDS)
-        done = gatherResults([self._topics.saved(), announced])
-        return done.addCallback(lambda _: self._topics.kept())
+        done = gatherResults([self._topics.saved(*names), announced])
+        return done.addCallback(lambda _: self._topics.kept(*names))
 
     def delete(
         self, connection: IConnection, request: Command
@@ -212,7 +216,7 @@ class TopicAdmin:
             self._store.delete_topic(known)
         return (
             self._in_thread(self._store.remove_deleted)
-            .addCallback(lambda _: self._topics.kept())
+            .addCallback(lambda _: self._topics.kept(*names))
             .addCallback(lambda _: response_to(request))
         )
 

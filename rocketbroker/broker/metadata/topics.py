@@ -96,6 +96,10 @@ class TopicTable:
         }
         self._sorted = sorted(self._configs)
         self._built_in = frozenset(self._configs)
+        #: The topics whose last change is not in the file yet, and which change.
+        self._unsaved: dict[str, int] = {}
+        #: Who waits for topics to be in the file.
+        self._waiting: list[tuple[tuple[str, ...], Deferred[None]]] = []
         self._watchers: list[Callable[[list[str]], None]] = []
 
     def load(self) -> None:
@@ -169,7 +173,7 @@ class TopicTable:
         """Create a topic because of a send to it (section 11.5).
 
         It is written to the file in the background: a caller that must not lose it
-        answers once L{saved} has fired.
+        answers once L{saved} has fired for it.
 
         @param default_topic: whose settings it inherits.
         @param queue_nums: how many queues the sender wants; the default topic's
@@ -263,7 +267,7 @@ class TopicTable:
             if name not in self._configs:
                 insort(self._sorted, name)
             self._configs[name] = config
-        self._changed()
+        self._changed(names)
         for watcher in self._watchers:
             watcher(names)
 
@@ -272,17 +276,30 @@ class TopicTable:
         if self._configs.pop(name, None) is None:
             return False
         del self._sorted[bisect_left(self._sorted, name)]
-        self._changed()
+        self._changed([name])
         return True
 
     def touch(self) -> None:
         """Move the version on without a change of a topic."""
         self.version = self.version.next(self._wall_ms())
 
-    def _changed(self) -> None:
+    def _changed(self, names: list[str]) -> None:
         self.generation += 1
         self.touch()
-        self._file.save_soon(self.to_json)
+        saved = self._file.save_soon(self.to_json)
+        self._unsaved.update(dict.fromkeys(names, self.generation))
+        saved.addCallback(self._names_saved, names, self.generation)
+
+    def _names_saved(self, _: None, names: list[str], generation: int) -> None:
+        for name in names:
+            if self._unsaved.get(name) == generation:
+                del self._unsaved[name]
+        waiting, self._waiting = self._waiting, []
+        for wanted, done in waiting:
+            if self._unsaved.keys().isdisjoint(wanted):
+                done.callback(None)
+            else:
+                self._waiting.append((wanted, done))
 
     def to_json(self) -> dict[str, object]:
         """The content of the file, and of answers to other servers.
@@ -295,17 +312,31 @@ class TopicTable:
         }
 
     @property
-    def is_saved(self) -> bool:
-        """Whether no change waits to be written."""
-        return not self._file.busy
+    def pause_seconds(self) -> float:
+        """How long changes are gathered: nothing while the table is small."""
+        return self._file.pause_seconds
 
-    def saved(self) -> Deferred[None]:
-        """Fires when all changes so far are in the file."""
-        return self._file.idle()
+    def is_saved(self, name: str) -> bool:
+        """Whether no change of that topic waits to be written."""
+        return name not in self._unsaved
 
-    def kept(self) -> Deferred[None]:
-        """Fires when all changes so far are in the file; fails if they cannot be."""
-        return self._file.kept()
+    def saved(self, *names: str) -> Deferred[None]:
+        """Fires when all changes so far are in the file.
+
+        @param names: only those of these topics, if any is named: where topics are
+            made all the time, some change always waits.
+        """
+        if not names:
+            return self._file.idle()
+        if self._unsaved.keys().isdisjoint(names):
+            return succeed(None)
+        done: Deferred[None] = Deferred()
+        self._waiting.append((names, done))
+        return done
+
+    def kept(self, *names: str) -> Deferred[None]:
+        """The same, but fails if they cannot be written."""
+        return self.saved(*names).addCallback(self._file.check)
 
     def save(self) -> Deferred[None]:
         """Write the file in a thread if the last write of it failed."""

@@ -2,7 +2,8 @@
 """The registration of this broker and its topics with the name servers.
 
 All topics go to every name server at start, and every registerNameServerPeriod; topics
-that were created or changed go at once, alone; a name server that cannot be reached is
+that were created or changed go at once, alone, and where the table is large at most
+once a second; a name server that cannot be reached is
 tried again every L{RETRY_SECONDS}, so that it learns of the broker when it is there and
 not half a minute later.
 
@@ -23,6 +24,7 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from rocketbroker.broker.json_table import MAX_PAUSE_SECONDS
 from rocketbroker.broker.metadata.topics import READ, WRITE, TopicTable
 from rocketbroker.broker.registration.name_server_api import NameServerApi
 from rocketbroker.config.broker import BrokerOptions
@@ -81,8 +83,12 @@ class Registration:
         self._retry: IDelayedCall | None = None
         self._soon: IDelayedCall | None = None
         self._changed: dict[str, None] = {}
-        self._announcing = 0
-        self._waiting: list[Deferred[None]] = []
+        self._announced_at = -MAX_PAUSE_SECONDS
+        #: How many announcements were begun, and the numbers of those under way.
+        self._announcements = 0
+        self._under_way: set[int] = set()
+        #: Who waits for all announcements up to a number.
+        self._waiting: list[tuple[int, Deferred[None]]] = []
         self._running = False
         self._namesake: str | None = None
 
@@ -279,35 +285,47 @@ class Registration:
 
         @param most_seconds: it fires after so long in any case.
         """
-        if not self._changed and not self._announcing:
+        last = self._announcements + bool(self._changed)
+        if not self._waits(last):
             return succeed(None)
         done: Deferred[None] = Deferred()
-        self._waiting.append(done)
+        self._waiting.append((last, done))
         return done.addTimeout(most_seconds, self._clock, lambda result, seconds: None)
+
+    def _waits(self, last: int) -> bool:
+        """Whether an announcement up to the one of that number has not ended."""
+        if last > self._announcements:
+            return True
+        return any(number <= last for number in self._under_way)
 
     def _topics_changed(self, names: list[str]) -> None:
         if not self._running or not self._name_servers:
             return
         self._changed.update(dict.fromkeys(names))
         if self._soon is None:
-            self._soon = self._clock.callLater(0, self._announce)
+            due = self._announced_at + self._topics.pause_seconds
+            wait = max(0.0, due - self._clock.seconds())
+            self._soon = self._clock.callLater(wait, self._announce)
 
     def _announce(self) -> None:
-        """Send the topics that changed, all that one turn changed together.
+        """Send the topics that changed, all that came in a turn or a pause together.
 
         A name server that did not answer the last time gets all topics when it does
         again. Nobody waits for it until then, and nothing piles up for it.
         """
         self._soon = None
+        self._announced_at = self._clock.seconds()
         names, self._changed = self._changed, {}
         configs = [
             self._visible(config)
             for name in names
             if (config := self._topics.config(name)) is not None
         ]
-        self._announcing += 1
+        self._announcements += 1
+        number = self._announcements
+        self._under_way.add(number)
         if not configs:
-            self._announced_to_all(None)
+            self._announced_to_all(None, number)
             return
         batch = (configs, self._topics.version)
         gather(
@@ -316,7 +334,7 @@ class Registration:
                 for server in self._name_servers
                 if server not in self.unreachable
             ]
-        ).addCallback(self._announced_to_all)
+        ).addCallback(self._announced_to_all, number)
 
     def _announce_to(self, server: str, batch: Batch) -> Deferred[None]:
         if self._options.enable_single_topic_register:
@@ -325,15 +343,20 @@ class Registration:
             ).addErrback(self._failed, server)
         return self._send_batches(server, [batch])
 
-    def _announced_to_all(self, _: None) -> None:
-        self._announcing -= 1
-        if not self._announcing and not self._changed:
-            self._release()
+    def _announced_to_all(self, _: None, number: int) -> None:
+        """Let go on what waited for no more than this."""
+        self._under_way.discard(number)
+        waiting, self._waiting = self._waiting, []
+        for last, done in waiting:
+            if self._waits(last):
+                self._waiting.append((last, done))
+            else:
+                done.callback(None)
 
     def _release(self) -> None:
         """Let everything that waits for name servers go on."""
         waiting, self._waiting = self._waiting, []
-        for done in waiting:
+        for _, done in waiting:
             done.callback(None)
 
 

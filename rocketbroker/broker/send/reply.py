@@ -186,7 +186,7 @@ class Replies:
             ext["msgId"] = offset_id(self._store_host, draft.position)
             ext["queueOffset"] = str(draft.queue_offset)
             # A topic that this reply has made outlives the broker like the reply.
-            self._topics.saved().chainDeferred(done)
+            self._topics.saved(topic).chainDeferred(done)
 
         draft.context = settled
         self._batcher.drafts.append(draft)

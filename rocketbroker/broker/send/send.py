@@ -370,11 +370,11 @@ class Sending:
                 wait=own.get("WAIT", "true").lower() == "true",
             )
             self._lmqs.spread(draft)
-        draft.context = partial(self._answer, done, unique, queue_id, sends)
+        draft.context = partial(self._answer, done, fields.b, unique, queue_id, sends)
         if half:
             draft.context = self._prepared(fields.b, draft.context)
         self._batcher.drafts.append(draft)
-        if is_hot(config) and self._topics.is_saved:
+        if is_hot(config) and self._topics.is_saved(fields.b):
             self._approve(fields.b, queue_id)
         return done
 
@@ -388,6 +388,7 @@ class Sending:
     def _answer(
         self,
         done: Deferred[Command | None],
+        topic: str,
         unique: str | None,
         queue_id: int,
         sends: QueueSends,
@@ -416,7 +417,8 @@ class Sending:
                 ext["batchUniqId"] = unique
         # A topic that this very send has made must outlive the broker like its message:
         # the next start would have the one without the other.
-        self._topics.saved().addCallback(lambda _: done.callback(Command(code, ext)))
+        saved = self._topics.saved(topic)
+        saved.addCallback(lambda _: done.callback(Command(code, ext)))
 
     # Batches, either way.
 

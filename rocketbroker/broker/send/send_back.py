@@ -256,7 +256,8 @@ class SendBack:
             done.callback(response_to(request, ResponseCode.SYSTEM_ERROR, problem))
             return
         # Topics that were just made must outlive the broker like the message in them.
-        self._topics.saved().addCallback(lambda _: done.callback(response_to(request)))
+        saved = self._topics.saved(names.retry_topic(group), names.dlq_topic(group))
+        saved.addCallback(lambda _: done.callback(response_to(request)))
 
 
 def given_out(record: bytes | None, position: int) -> StoredMessage:

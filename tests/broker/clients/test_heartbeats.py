@@ -44,7 +44,7 @@ class HeartbeatTests(SynchronousTestCase):
         clock = Clock()
 
         def file(name: str) -> JsonTable:
-            return JsonTable(disk, f"/config/{name}", at_once)
+            return JsonTable(disk, f"/config/{name}", at_once, Clock())
 
         self.topics = TopicTable(options, file("topics"), lambda: 1000)
         self.groups = GroupTable(options, file("groups"), lambda: 1000)

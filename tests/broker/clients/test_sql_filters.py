@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from twisted.internet.task import Clock
 from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -31,7 +32,7 @@ class FilterCase(SynchronousTestCase):
     def make(self, **options: object) -> Filters:
         """A table with those settings."""
         settings = BrokerOptions(**options)  # type: ignore[arg-type]
-        file = JsonTable(self.disk, PATH, at_once)
+        file = JsonTable(self.disk, PATH, at_once, Clock())
         return Filters(settings, file, lambda: self.now)
 
     def register(

@@ -40,8 +40,12 @@ class World:
         self.clock.advance(1000)
         disk = MemoryDisk()
         options = BrokerOptions()
-        self.topics = TopicTable(options, JsonTable(disk, "/t", at_once), self.wall_ms)
-        self.groups = GroupTable(options, JsonTable(disk, "/g", at_once), self.wall_ms)
+        self.topics = TopicTable(
+            options, JsonTable(disk, "/t", at_once, Clock()), self.wall_ms
+        )
+        self.groups = GroupTable(
+            options, JsonTable(disk, "/g", at_once, Clock()), self.wall_ms
+        )
         self.route_cache = RouteCache(self.clock.seconds, "a", name_servers, self.route)
         self.registry = ConsumerRegistry(
             self.clock.seconds, lambda group, members: None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import attrs
+from twisted.internet.task import Clock
 from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -29,7 +30,7 @@ class GroupTableTests(SynchronousTestCase):
 
     def table(self, **options: Any) -> GroupTable:
         """A table over the disk, as a start finds it."""
-        file = JsonTable(self.disk, PATH, at_once)
+        file = JsonTable(self.disk, PATH, at_once, Clock())
         broker = attrs.evolve(BrokerOptions(), **options)
         table = GroupTable(broker, file, lambda: 1000)
         table.load()

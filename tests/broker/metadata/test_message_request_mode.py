@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 
+from twisted.internet.task import Clock
 from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -35,7 +36,7 @@ class RequestModesTests(SynchronousTestCase):
         """The table, as a start finds it."""
         made = MessageRequestModes(
             BrokerOptions(**options),  # type: ignore[arg-type]
-            JsonTable(self.disk, PATH, at_once),
+            JsonTable(self.disk, PATH, at_once, Clock()),
         )
         made.load()
         return made

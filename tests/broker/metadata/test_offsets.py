@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import attrs
+from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.json_table import JsonTable
@@ -29,7 +30,7 @@ class OffsetTableTests(SynchronousTestCase):
 
     def table(self, **options: Any) -> OffsetTable:
         """A table over the disk, as a start finds it."""
-        self.file = JsonTable(self.disk, PATH, at_once)
+        self.file = JsonTable(self.disk, PATH, at_once, Clock())
         broker = attrs.evolve(BrokerOptions(), **options)
         table = OffsetTable(broker, self.file, lambda: 1000)
         table.load()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import attrs
+from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.json_table import JsonTable
@@ -13,7 +14,7 @@ from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import ConfigurationError, TopicNotExist
 from rocketbroker.records.names import MAX_QUEUES
 from rocketbroker.testing.files import MemoryDisk
-from rocketbroker.testing.threads import at_once
+from rocketbroker.testing.threads import Threads, at_once
 from rocketbroker.wire.bodies.topics import TopicConfig
 from rocketbroker.wire.fastjson import dumps, loads
 
@@ -33,7 +34,7 @@ class TopicTableTests(SynchronousTestCase):
     def table(self, **options: Any) -> TopicTable:
         """A table over the disk, as a start finds it."""
         changed = attrs.evolve(self.options, **options)
-        file = JsonTable(self.disk, PATH, at_once)
+        file = JsonTable(self.disk, PATH, at_once, Clock())
         table = TopicTable(changed, file, lambda: self.now)
         table.load()
         return table
@@ -266,6 +267,37 @@ class TopicTableTests(SynchronousTestCase):
         self.assertEqual(dumps(self.topics.to_json()), whole)
         self.assertIs(config.member, text)
         self.assertEqual(self.table().names(), self.topics.names())
+
+    def test_saved(self) -> None:
+        """Who waits for a topic waits until that topic is in the file, whatever other
+        changes wait; who names none waits for all."""
+        threads = Threads()
+        file = JsonTable(self.disk, PATH, threads, Clock())
+        topics = TopicTable(self.options, file, lambda: 1000)
+        topics.put([TopicConfig(topic_name="old")])
+        threads.run()
+        topics.put([TopicConfig(topic_name="first")])
+        topics.put([TopicConfig(topic_name="second"), TopicConfig(topic_name="third")])
+        topics.delete("old")
+        self.successResultOf(topics.saved("other"))
+        self.assertTrue(topics.is_saved("other"))
+        first = topics.saved("other", "first")
+        second, gone, everything = (
+            topics.kept("third"),
+            topics.saved("old"),
+            topics.saved(),
+        )
+        self.assertFalse(topics.is_saved("first"))
+        threads.run()
+        self.assertEqual(topics.is_saved("first"), True)
+        self.successResultOf(first)
+        for waits in (second, gone, everything):
+            self.assertNoResult(waits)
+        threads.run()
+        for waits in (second, gone, everything):
+            self.successResultOf(waits)
+        self.assertTrue(topics.is_saved("second"))
+        self.assertIsNotNone(self.table().config("third"))
 
     def test_failedWrite(self) -> None:
         """What the disk did not take is written again; what it took is not."""

@@ -49,7 +49,7 @@ class RegistrationTests(SynchronousTestCase):
         self.clock = Clock()
         self.caller = Caller()
         broker = BrokerOptions(broker_name="b", broker_cluster_name="C", **options)
-        file = JsonTable(MemoryDisk(), "/config/topics.json", at_once)
+        file = JsonTable(MemoryDisk(), "/config/topics.json", at_once, Clock())
         self.topics = TopicTable(broker, file, lambda: 1000)
         calls = NameServerApi(self.caller, broker, "1.2.3.4:5", "1.2.3.4:6")
         self.registration = Registration(
@@ -272,6 +272,31 @@ class RegistrationTests(SynchronousTestCase):
         self.clock.advance(0)
         self.answer_all()
         self.successResultOf(announced)
+
+    def test_gathered(self) -> None:
+        """The first change of a large table goes at once; those of the next second go
+        together, and who waits for the first does not wait for them."""
+        self.topics.put([TopicConfig(topic_name=f"topic-{n}") for n in range(8000)])
+        self.started()
+        self.clock.advance(1)
+        self.topics.put([TopicConfig(topic_name="T")])
+        first = self.registration.announced(3.0)
+        self.clock.advance(0)
+        calls = self.caller.take()
+        self.topics.put([TopicConfig(topic_name="U")])
+        second = self.registration.announced(3.0)
+        for call in calls:
+            call.answer()
+        self.assertEqual(registered(calls[0])[0], ["T"])
+        self.successResultOf(first)
+        self.clock.advance(0.5)
+        self.topics.put([TopicConfig(topic_name="V")])
+        self.assertEqual(self.codes(), [])
+        self.assertNoResult(second)
+        self.clock.advance(0.5)
+        call, _ = self.answer_all()
+        self.assertEqual(registered(call)[0], ["U", "V"])
+        self.successResultOf(second)
 
     def test_announcedNoLonger(self) -> None:
         """Waiting for name servers ends after the given time; their answers

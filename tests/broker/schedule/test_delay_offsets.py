@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.json_table import JsonTable
@@ -38,7 +39,9 @@ class DelayOffsetTests(SynchronousTestCase):
             file = self.disk.open(PATH, create=True)
             file.truncate(0)
             file.pwrite(content, 0)
-        table = DelayOffsets(JsonTable(self.disk, PATH, at_once), step, lambda: 9)
+        table = DelayOffsets(
+            JsonTable(self.disk, PATH, at_once, Clock()), step, lambda: 9
+        )
         table.load()
         return table
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.json_table import JsonTable
@@ -47,13 +48,13 @@ class TopicTests(SynchronousTestCase):
 
     def table(self, limit: int = 1000) -> TopicTable:
         """A table of topics."""
-        file = JsonTable(MemoryDisk(), "/config/topics.json", at_once)
+        file = JsonTable(MemoryDisk(), "/config/topics.json", at_once, Clock())
         options = BrokerOptions(rocketbroker_max_auto_topics=limit)
         return TopicTable(options, file, lambda: 0)
 
     def letters(self, topics: TopicTable) -> DeadLetters:
         """Dead letters in these topics."""
-        file = JsonTable(MemoryDisk(), "/config/groups.json", at_once)
+        file = JsonTable(MemoryDisk(), "/config/groups.json", at_once, Clock())
         groups = GroupTable(BrokerOptions(), file, lambda: 0)
         return DeadLetters(topics, groups, lambda group: False)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
+from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records.batches import encode_part
@@ -175,6 +176,31 @@ class GeneralTests(SendingCase):
         flags = [stored.sys_flag for stored in self.rig.records(topic="M")]
         self.assertEqual(flags, [2, 2, 2])
         self.assertFalse(self.rig.hot(SEND, send_ext("M"), b"x"))
+
+    def test_newTopic(self) -> None:
+        """A send that makes its topic is answered when that is in the file, whatever
+        changes follow; sends to other topics are answered meanwhile, and go the hot way
+        again."""
+        rig = Rig({}, threads=True)
+        self.addCleanup(rig.close)
+        rig.topic("T", 4)
+        made = rig.begin(SEND, send_ext("New"), b"body")
+        later = rig.begin(SEND, send_ext("Newer"), b"body")
+        known = rig.begin(SEND, send_ext("T"), b"body")
+        rig.batcher.flush()
+        assert isinstance(made, Deferred)
+        assert isinstance(later, Deferred)
+        assert isinstance(known, Deferred)
+        self.assertEqual(self.successResultOf(known).code, 0)
+        self.assertTrue(rig.hot(SEND, send_ext("T"), b"body"))
+        self.assertFalse(rig.hot(SEND, send_ext("New"), b"body"))
+        self.assertNoResult(made)
+        rig.threads.run()
+        self.assertEqual(self.successResultOf(made).code, 0)
+        self.assertNoResult(later)
+        rig.threads.run()
+        self.assertEqual(self.successResultOf(later).code, 0)
+        self.assertIn("Newer", rig.topics.names())
 
     def test_longTopic(self) -> None:
         """A topic of 127 characters is stored."""

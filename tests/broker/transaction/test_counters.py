@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from twisted.internet.task import Clock
+
 from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.broker.transaction.counters import TransactionCounters
 from rocketbroker.testing.threads import at_once
@@ -15,7 +17,7 @@ class CountsTests(TransactionCase):
 
     def counts(self) -> TransactionCounters:
         """Counts over the file."""
-        file = JsonTable(self.rig.disk, PATH, at_once)
+        file = JsonTable(self.rig.disk, PATH, at_once, Clock())
         counts = TransactionCounters(file, self.rig.wall_ms)
         counts.load()
         return counts
