@@ -63,10 +63,11 @@ def store() -> None:
 def finish(rows: Rows, reader: StoreReader, is_faulty: bool) -> None:
     """End the output and the command; report errors of reading the disk."""
     rows.close()
-    for each in reader.files.taken():
+    for each in reader.unread.taken():
         is_faulty = True
-        text = f"{each.path}: bytes {each.start} to {each.end - 1} cannot be read: "
-        print(f"rocketbroker: {text}{each.why}.", file=sys.stderr)
+        what = f": bytes {each.start} to {each.end - 1}" if each.end else ""
+        text = f"{each.path}{what} cannot be read: {each.why}."
+        print(f"rocketbroker: {text}", file=sys.stderr)
     sys.exit(1 if is_faulty else 0)
 
 

@@ -40,8 +40,9 @@ def wrong_settings(reader: StoreReader) -> Iterator[Fault]:
             continue
         try:
             content = reader.files.read(path)
-        except StoreError as error:
-            yield Fault("unreadable", path, 0, str(error))
+        except OSError as error:
+            text = f"{path} cannot be read: {error.strerror}."
+            yield Fault("unreadable", path, 0, text)
         else:
             if not is_json(content):
                 yield Fault("file", path, 0, "it is no JSON object")
@@ -126,7 +127,7 @@ def store_verify(
             others += 1
             report(fault)
         check.run()
-    except StoreError:
+    except (OSError, StoreError):
         # The faults found so far are printed.
         rows.close()
         raise

@@ -7,6 +7,7 @@ columns of its tables and the keys of its JSON.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -17,6 +18,7 @@ from rocketbroker.records.batches import unwrap
 from rocketbroker.records.entries import FILLED_SIZE
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.record import StoredMessage, decode
+from rocketbroker.store.commitlog.checkpoint import NAME as CHECKPOINT
 from rocketbroker.store.commitlog.checkpoint import Checkpoint
 from rocketbroker.store.commitlog.scanner import MAX_OFFSET
 from rocketbroker.store.consumequeue.batch_queue import FOLDER as BATCHES
@@ -109,7 +111,9 @@ def state(reader: StoreReader) -> Row:
     """The last stop of the store, and the times up to which all is on the disk."""
     files, root = reader.files, reader.root
     checkpoint = Checkpoint(files, root)
-    checkpoint.load()
+    path = os.path.join(root, CHECKPOINT)
+    with contextlib.suppress(StoreError), reader.unread.naming(path):
+        checkpoint.load()
     abort = os.path.join(root, "abort")
     owner = files.read(abort).decode("ascii", "replace") if files.exists(abort) else ""
     return {
@@ -164,9 +168,7 @@ def _sizes(
             entries = reader.entries(topic, queue_id, at)[: end - at]
         except StoreError:
             after = reader.behind_removed(topic, queue_id, at)
-            if after == at:
-                raise
-            at = after
+            at = after if after > at else reader.behind_file(topic, queue_id, at)
             continue
         if not entries:
             break
@@ -288,13 +290,20 @@ def _behind_missing(
     reader: StoreReader, topic: str, queue_id: int, at: int, end: int
 ) -> tuple[int, StoreError | None]:
     """The next offset behind a message that cannot be read. All messages whose records
-    were in the same missing files of the log are reported at once.
+    were in the same missing files of the log, or whose entries are in the same file
+    that cannot be read, are reported at once.
 
-    @return: the offset, and a sentence about them; None if there is no such file.
+    @return: the offset, and a sentence about them; None if it is one message.
     """
     first = at
     missing = ((start, behind) for start, behind, _ in reader.log.gaps())
-    entries = reader.entries(topic, queue_id, at)
+    try:
+        entries = reader.entries(topic, queue_id, at)
+    except StoreError as error:
+        at = min(reader.behind_file(topic, queue_id, at), end)
+        return at, StoreError(
+            f"Messages {first} to {at - 1} of {topic}/{queue_id} are not found: {error}"
+        )
     position = entries[0][0] if entries else -1
     start, behind = next(
         ((low, high) for low, high in missing if low <= position < high), (0, 0)

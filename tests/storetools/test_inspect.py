@@ -293,6 +293,20 @@ class GapTests(SynchronousTestCase):
         self.assertEqual(self.read("B"), (list(range(60)), []))
         self.assertEqual(self.rows(), ([("B", 0, 60, 60), ("T", 0, 500, 500)], []))
 
+    def test_unreadable(self) -> None:
+        """A file of a queue with a bad block is bad as a whole: one sentence for its
+        messages; those of the other files are shown."""
+        size = QUEUE_ENTRIES * SIZE
+        for number in (0, 2, 4):
+            path = os.path.join(ROOT, "consumequeue/T/0", segment_name(number * size))
+            self.disk.spoil(path, 7, 8)
+        readable = [*range(100, 200), *range(300, 400)]
+        offsets, messages = self.read()
+        self.assertEqual(offsets, readable)
+        self.assertEqual(len(messages), 3)
+        self.assertIn("Messages 200 to 299 of T/0 are not found: /store", messages[1])
+        self.assertIn("cannot be read: Input/output error.", messages[1])
+
     def test_queue(self) -> None:
         """What is before and behind missing files of a queue is shown, and what is not
         is told once."""

@@ -23,11 +23,10 @@ from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.entries import FILLED_SIZE
 from rocketbroker.records.record_head import RecordHead
 from rocketbroker.store.commitlog.scanner import Broken, checked
-from rocketbroker.store.commitlog.segments import Segment
 from rocketbroker.store.reader.file_sequence import FileSequence
-from rocketbroker.store.reader.log import LogFiles, without_log
+from rocketbroker.store.reader.log import LogFiles, LogSegment, without_log
 from rocketbroker.store.reader.queue import QueueReader
-from rocketbroker.store.reader.unreadable import ReadFiles
+from rocketbroker.store.reader.unreadable import Unreadable
 from rocketbroker.store.shared_positions import (
     END,
     FIRST_SLOT,
@@ -75,7 +74,8 @@ class StoreReader:
     """One directory.
 
     @ivar root: where it is.
-    @ivar files: the disk, with the bytes that cannot be read.
+    @ivar files: the disk.
+    @ivar unread: what cannot be read.
     @ivar log: the files of the log.
     @ivar is_live: whether a broker of ours uses it now.
     @ivar is_clean: whether no broker uses it and the last one stopped cleanly.
@@ -98,7 +98,8 @@ class StoreReader:
         @raise StoreError: there is no store, its log is lost, or it cannot be read; one
             sentence.
         """
-        self.files = files = ReadFiles(files)
+        self.files = files
+        self.unread = Unreadable()
         self.root = root
         self._words: ReadOnlyPositions | None = None
         self._window = (0, b"")
@@ -107,7 +108,8 @@ class StoreReader:
         folders = (commit_log or os.path.join(root, "commitlog")).split(",")
         try:
             self.is_clean = not files.exists(os.path.join(root, "abort"))
-            self.log = LogFiles(files, [each for each in folders if each], log_size)
+            folders = [each for each in folders if each]
+            self.log = LogFiles(files, folders, log_size, self.unread)
             self.loss = "" if self.log.paths else self._without_log()
             if self.loss and not even_lost:
                 raise StoreError(self.loss)
@@ -150,7 +152,7 @@ class StoreReader:
     # Contents.
 
     @property
-    def segments(self) -> list[Segment]:
+    def segments(self) -> list[LogSegment]:
         """The files of the log, in order; some between them may be missing."""
         return self.log.segments
 
@@ -177,7 +179,8 @@ class StoreReader:
     def entry_bytes(self, topic: str, queue_id: int, offset: int) -> bytes:
         """A few entries from an offset on as they stand in the file; empty at the end.
 
-        @raise StoreError: the file was removed meanwhile; one sentence.
+        @raise StoreError: the file cannot be read, or was removed meanwhile; one
+            sentence.
         """
         queue = self._queue(topic, queue_id)
         most = min(queue.end - offset, FEW_ENTRIES)
@@ -198,11 +201,15 @@ class StoreReader:
         @param below: leave out those from this byte on.
         """
         folder = os.path.join(self.root, kind, topic, str(queue_id))
-        return FileSequence(self.files, folder, unit, below)
+        return FileSequence(self.files, folder, unit, below, self.unread)
 
     def queue_path(self, topic: str, queue_id: int, offset: int) -> str:
         """The file that holds an entry; empty if none does."""
         return self._queue(topic, queue_id).path_of(offset)
+
+    def behind_file(self, topic: str, queue_id: int, offset: int) -> int:
+        """The first offset behind the file that holds an entry."""
+        return self._queue(topic, queue_id).part(offset).behind_file(offset)
 
     def behind_removed(self, topic: str, queue_id: int, offset: int) -> int:
         """The next offset of a queue from which a broker that cleans its store has
@@ -218,8 +225,8 @@ class StoreReader:
         lowest = self.lowest
         while not self.is_clean and first < queue.end:
             # The log goes before its entries.
-            entries = self.entries(topic, queue_id, first)
-            if not entries or entries[0][0] >= lowest:
+            entry = queue.part(first).entry(first)
+            if entry is None or entry[0] >= lowest:
                 break
             first += 1
         return first
@@ -274,14 +281,6 @@ class StoreReader:
             return False
         return self.is_clean or self.files.exists(queue.path_of(queue.first))
 
-    def whole_end(self, topic: str, queue_id: int) -> int:
-        """The offset behind the last entry that leads to a record, which may be corrupt
-        after a clean stop; L{max_offset} counts those behind it then."""
-        queue = self._queue(topic, queue_id)
-        if queue.whole_end < 0:
-            queue.whole_end = queue.last_whole(queue.end, self.lowest, self._is_record)
-        return queue.whole_end if self.is_clean else queue.end
-
     def _queue(self, topic: str, queue_id: int) -> QueueReader:
         queue = self._queues.get((topic, queue_id))
         if queue is None:
@@ -291,7 +290,7 @@ class StoreReader:
             # Before the files are listed: up to there they exist, whatever comes.
             words = self._words_of(topic, queue_id)
             try:
-                queue = QueueReader(self.files, folder)
+                queue = QueueReader(self.files, folder, self.unread)
                 if words is None:
                     queue.bound(self.lowest, None if self.is_clean else self._is_record)
                 else:
@@ -334,7 +333,7 @@ class StoreReader:
         """
         start, window = self._window
         at = position - start
-        if at >= 0 and at + size <= len(window) and not self.files.is_bad and size > 0:
+        if at >= 0 and at + size <= len(window) and not self.unread.is_bad and size > 0:
             try:
                 return checked(window, at, position, size, check_crc)
             except Broken:
@@ -347,24 +346,20 @@ class StoreReader:
         if size <= 0 or position + size > end:
             raise Broken(f"its entry says {size} bytes")
         wanted = min(max(size, WINDOW), end - position)
-        data = segment.file.pread(wanted, position - segment.start)
-        if self.files.is_bad and (why := self.unread(position, size)):
+        data = segment.pread(wanted, position - segment.start)
+        if why := self.why_unread(position, size):
             raise Broken(why)
         self._window = position, data
         return checked(data, 0, position, size, check_crc)
 
-    def unread(self, position: int, size: int) -> str:
+    def why_unread(self, position: int, size: int) -> str:
         """The disk's error for bytes of the log; empty if they were read."""
         segment = self.log.find(position)
-        if segment is None or not self.files.is_bad:
+        if segment is None or not self.unread.is_bad:
             return ""
-        return self.files.why(segment.path, position - segment.start, size)
+        return self.unread.why(segment.path, position - segment.start, size)
 
-    def unread_entry(self, topic: str, queue_id: int, offset: int) -> str:
-        """The disk's error for an entry of a queue; empty if it was read."""
-        return self._queue(topic, queue_id).unread(offset)
-
-    def _find(self, position: int) -> Segment:
+    def _find(self, position: int) -> LogSegment:
         """The segment of a position; the broker may have made it since.
 
         @raise Broken: there is none.
@@ -400,7 +395,8 @@ class StoreReader:
         records: list[bytes] = []
         total = 0
         at = offset
-        before = queue.entries(at - 1, 1)[0][0] if at > queue.first else -1
+        last = queue.entry(at - 1) if at > queue.first else None
+        before = last[0] if last is not None else -1
         while at < until:
             try:
                 entries = queue.entries(at, min(until - at, ENTRY_BATCH_SIZE))
@@ -417,8 +413,6 @@ class StoreReader:
                 if size == FILLED_SIZE and position == 0:
                     continue
                 try:
-                    if size <= 0 and (why := queue.unread(at - 1)):
-                        raise Broken(f"its entry: {why}")
                     if position == before:
                         raise Broken("the record before has its place")
                     before = position

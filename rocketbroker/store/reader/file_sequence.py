@@ -17,6 +17,7 @@ from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.store.file_names import position_of_name
 from rocketbroker.store.reader.log import size_of_files
+from rocketbroker.store.reader.unreadable import Unreadable
 
 
 @final
@@ -31,15 +32,31 @@ class FileSequence:
     @ivar gap: the byte behind the last file before C{start}; -1 without any.
     """
 
-    __slots__ = ("_files", "_paths", "end", "gap", "lengths", "size", "start")
+    __slots__ = (
+        "_files",
+        "_paths",
+        "_unread",
+        "end",
+        "gap",
+        "lengths",
+        "size",
+        "start",
+    )
 
     def __init__(
-        self, files: IFiles, folder: str, unit: int, below: int | None = None
+        self,
+        files: IFiles,
+        folder: str,
+        unit: int,
+        below: int | None = None,
+        unread: Unreadable | None = None,
     ) -> None:
         """
         @param unit: the size of an entry; the size of files is a multiple of it.
         @param below: leave out the files from this byte on.
+        @param unread: is told what cannot be read.
         """
+        self._unread = Unreadable() if unread is None else unread
         self._files = files
         self.lengths: dict[int, int] = {}
         paths = {}
@@ -75,7 +92,8 @@ class FileSequence:
     def read(self, position: int, size: int) -> bytes:
         """Bytes from a position on, to the end of one file at the most.
 
-        @raise StoreError: the file was removed meanwhile; one sentence.
+        @raise StoreError: the file cannot be read, or was removed meanwhile; one
+            sentence.
         """
         path = self.path_of(position)
         if not path or not self.size:
@@ -83,10 +101,9 @@ class FileSequence:
         at = position % self.size
         size = min(size, self.size - at)
         try:
-            file = self._files.open_readonly(path)
+            with self._unread.naming(path):
+                file = self._files.open_readonly(path)
+                with contextlib.closing(file):
+                    return file.pread(size, at).ljust(size, b"\0")
         except FileNotFoundError:
             raise StoreError(f"{path} was removed while it was read.") from None
-        try:
-            return file.pread(size, at).ljust(size, b"\0")
-        finally:
-            file.close()

@@ -29,12 +29,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import final
 
 from rocketbroker.errors import StoreError
-from rocketbroker.files.interfaces import IFiles
+from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.store.commitlog.checkpoint import NAME as CHECKPOINT
-from rocketbroker.store.commitlog.segments import Segment
 from rocketbroker.store.consumequeue.batch_queue import FOLDER as BATCHES
 from rocketbroker.store.file_names import position_of_name, segment_name
-from rocketbroker.store.reader.unreadable import ReadFile, ReadFiles
+from rocketbroker.store.reader.unreadable import Unreadable
 
 
 def size_of_files(lengths: Mapping[int, int], given: int = 0) -> int:
@@ -87,6 +86,35 @@ class OddFile:
 
 
 @final
+class LogSegment:
+    """A file of the log; it reads as zeros behind its end, and in bad blocks.
+
+    @ivar start: the position of its first byte.
+    @ivar end: that behind its last, as its length should be.
+    """
+
+    __slots__ = ("_file", "_unread", "end", "path", "start")
+
+    def __init__(
+        self, start: int, size: int, path: str, file: IFile, unread: Unreadable
+    ) -> None:
+        self.start = start
+        self.end = start + size
+        self.path = path
+        self._file = file
+        self._unread = unread
+
+    def pread(self, size: int, at: int) -> bytes:
+        """Bytes from one of the file on."""
+        size = max(0, min(size, self.end - self.start - at))
+        return self._unread.pread(self.path, self._file, size, at).ljust(size, b"\0")
+
+    def close(self) -> None:
+        """Close it."""
+        self._file.close()
+
+
+@final
 class LogFiles:
     """The opened files.
 
@@ -101,20 +129,26 @@ class LogFiles:
     """
 
     def __init__(
-        self, files: ReadFiles, folders: Sequence[str], given: int = 0
+        self,
+        files: IFiles,
+        folders: Sequence[str],
+        given: int = 0,
+        unread: Unreadable | None = None,
     ) -> None:
         """
+        @param unread: is told what cannot be read.
         @param given: the size that the settings say; 0 if that is not known.
         @raise StoreError: one cannot be opened; one sentence.
         """
         self._files = files
+        self._unread = Unreadable() if unread is None else unread
         self.folders = folders
         self.given = given
         opened = self._open()
         self.paths = [path for path, _ in opened.values()]
         lengths = {start: file.size() for start, (_, file) in opened.items()}
         self.size = size_of_files(lengths, given)
-        self.segments: list[Segment] = []
+        self.segments: list[LogSegment] = []
         self.odd: list[OddFile] = []
         self.astray: list[OddFile] = []
         for start, (path, file) in opened.items():
@@ -125,10 +159,10 @@ class LogFiles:
             elif start % self.size:
                 self.astray.append(OddFile(path, start, length))
             elif length or start != max(opened):
-                file.length = self.size if length < self.size else 0
                 if length != self.size:
                     self.odd.append(OddFile(path, start, length))
-                self.segments.append(Segment(start, self.size, path, file))
+                segment = LogSegment(start, self.size, path, file, self._unread)
+                self.segments.append(segment)
                 continue
             file.close()
         self._starts = [segment.start for segment in self.segments]
@@ -138,21 +172,21 @@ class LogFiles:
         """The directory of the first one, or where it would be."""
         return os.path.dirname(self.paths[0]) if self.paths else self.folders[0]
 
-    def _open(self) -> dict[int, tuple[str, ReadFile]]:
+    def _open(self) -> dict[int, tuple[str, IFile]]:
         found = {}
         for folder in self.folders:
             for name in self._files.list(folder):
                 path = os.path.join(folder, name)
                 if position_of_name(name) >= 0 and not self._files.is_dir(path):
                     found[position_of_name(name)] = path
-        opened: dict[int, tuple[str, ReadFile]] = {}
+        opened: dict[int, tuple[str, IFile]] = {}
         for start, path in sorted(found.items()):
             # One that a broker has removed meanwhile is left out.
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(FileNotFoundError), self._unread.naming(path):
                 opened[start] = path, self._files.open_readonly(path)
         return opened
 
-    def find(self, position: int) -> Segment | None:
+    def find(self, position: int) -> LogSegment | None:
         """The segment that holds a byte; None if there is none."""
         at = bisect.bisect_right(self._starts, position) - 1
         if at < 0 or position >= self.segments[at].end:
@@ -173,7 +207,7 @@ class LogFiles:
     def again(self) -> LogFiles:
         """Those that are there now; these are closed."""
         self.close()
-        return LogFiles(self._files, self.folders, self.given)
+        return LogFiles(self._files, self.folders, self.given, self._unread)
 
     def close(self) -> None:
         """Close all."""

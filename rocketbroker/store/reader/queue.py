@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias, final
 
+from rocketbroker.errors import StoreError
+from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.entries import ENTRY, FILLED_SIZE, SIZE
 from rocketbroker.store.reader.file_sequence import FileSequence
-from rocketbroker.store.reader.unreadable import ReadFiles
+from rocketbroker.store.reader.unreadable import Unreadable
 
 #: Whether a record of a size stands at a position of the log.
 IsRecord: TypeAlias = Callable[[int, int], bool]
@@ -27,35 +29,37 @@ class QueueReader:
     @ivar start: the number of the first entry.
     @ivar first: the first offset that can be read.
     @ivar end: the offset behind the last one.
-    @ivar whole_end: of those that lead to a record; -1 before it was looked for.
     @ivar before: the part before the files that are missing.
     """
 
     __slots__ = (
-        "_files",
         "before",
         "end",
         "file_size",
         "first",
         "row",
         "start",
-        "whole_end",
     )
 
-    def __init__(self, files: ReadFiles, folder: str, below: int | None = None) -> None:
+    def __init__(
+        self,
+        files: IFiles,
+        folder: str,
+        unread: Unreadable,
+        below: int | None = None,
+    ) -> None:
         """
+        @param unread: is told what cannot be read.
         @param below: leave out the files from this byte on.
         """
-        self._files = files
-        self.row = FileSequence(files, folder, SIZE, below)
+        self.row = FileSequence(files, folder, SIZE, below, unread)
         self.before: QueueReader | None = None
         if self.row.gap >= 0:
-            self.before = QueueReader(files, folder, self.row.gap)
+            self.before = QueueReader(files, folder, unread, self.row.gap)
         self.file_size = self.row.size
         self.start = self.row.start // SIZE
         self.first = self.start
         self.end = self.start
-        self.whole_end = -1
 
     def part(self, offset: int) -> QueueReader:
         """The part that an offset is in; this one if it is in none."""
@@ -75,7 +79,8 @@ class QueueReader:
     def entries(self, offset: int, most: int) -> list[tuple[int, int, int]]:
         """Entries from an offset on, to the end of one file at the most.
 
-        @raise StoreError: the file was removed meanwhile; one sentence.
+        @raise StoreError: the file cannot be read, or was removed meanwhile; one
+            sentence.
         """
         return list(ENTRY.iter_unpack(self.read(offset, most)))
 
@@ -83,12 +88,17 @@ class QueueReader:
         """The bytes of some entries from an offset on; see L{entries}."""
         return self.row.read(offset * SIZE, most * SIZE)
 
-    def unread(self, offset: int) -> str:
-        """The disk's error for an entry; empty if it was read."""
-        if not self._files.is_bad or not self.file_size:
-            return ""
-        at = offset * SIZE % self.file_size
-        return self._files.why(self.path_of(offset), at, SIZE)
+    def entry(self, offset: int) -> tuple[int, int, int] | None:
+        """One entry; None if its file cannot be read."""
+        try:
+            return self.entries(offset, 1)[0]
+        except StoreError:
+            return None
+
+    def behind_file(self, offset: int) -> int:
+        """The first offset behind the file that holds an entry."""
+        per_file = self.file_size // SIZE
+        return offset - offset % per_file + per_file
 
     # The range.
 
@@ -103,8 +113,8 @@ class QueueReader:
         low, high = self.start, self.limit()
         while low < high:
             middle = (low + high) // 2
-            _, size, _ = self.entries(middle, 1)[0]
-            if size > 0 or self.unread(middle):
+            entry = self.entry(middle)
+            if entry is None or entry[1] > 0:
                 low = middle + 1
             else:
                 high = middle
@@ -112,9 +122,8 @@ class QueueReader:
         low, high = self.start, end
         while low < high:
             middle = (low + high) // 2
-            position, size, _ = self.entries(middle, 1)[0]
-            is_before = position < lowest and not self.unread(middle)
-            if size == FILLED_SIZE or is_before:
+            entry = self.entry(middle)
+            if entry is not None and (entry[1] == FILLED_SIZE or entry[0] < lowest):
                 low = middle + 1
             else:
                 high = middle
@@ -125,12 +134,12 @@ class QueueReader:
 
     def last_whole(self, end: int, lowest: int, is_record: IsRecord) -> int:
         """The offset behind the last entry that leads to a record, or is one of those
-        before the first.
+        before the first, or that cannot be read.
 
         @param end: where to begin to look, backwards.
         """
-        while end > self.start:
-            position, size, _ = self.entries(end - 1, 1)[0]
+        while end > self.start and (entry := self.entry(end - 1)) is not None:
+            position, size, _ = entry
             if size == FILLED_SIZE or position < lowest or is_record(position, size):
                 break
             end -= 1

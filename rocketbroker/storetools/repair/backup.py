@@ -21,9 +21,9 @@ import os
 import time
 from typing import Final, final
 
+from rocketbroker.files.blocks import pieces
 from rocketbroker.files.directories import make_lasting
 from rocketbroker.files.interfaces import IFile, IFiles
-from rocketbroker.store.reader.unreadable import ReadFile, ReadFiles
 
 #: So much is copied at once.
 PIECE: Final = 4 << 20
@@ -67,7 +67,6 @@ class Backup:
             number += 1
             name = f"repair-{stamp}-{number}"
         self._files = files
-        self._reading = ReadFiles(files)
         self._root = root
         self.folder = os.path.join(root, name)
         make_lasting(files, self.folder)
@@ -81,19 +80,17 @@ class Backup:
         """Copy bytes that are about to change; lasting after L{sync}. Bytes that cannot
         be read are copied as zeros, and listed."""
         start = self._size
-        done = 0
-        reading = ReadFile(file, path, self._reading)
-        while done < length:
-            data = reading.pread(min(PIECE, length - done), position + done)
-            if not data:
-                break
-            self._bytes.pwrite(data, start + done)
-            done += len(data)
-        self._size += done
-        self._note(path=path, position=position, length=done, at=start)
-        for each in self._reading.taken():
-            size = each.end - each.start
-            self._note(path=path, unreadable=each.start, length=size, why=each.why)
+        end = min(position + length, file.size())
+        for first in range(position, end, PIECE):
+            for at, data, error in pieces(file, min(PIECE, end - first), first):
+                self._bytes.pwrite(data, start + at - position)
+                if error is not None:
+                    self._note(
+                        path=path, unreadable=at, length=len(data), why=error.strerror
+                    )
+        length = max(0, end - position)
+        self._size += length
+        self._note(path=path, position=position, length=length, at=start)
 
     def made(self, path: str, length: int) -> None:
         """Note that a file will be there that was not; lasting after L{sync}."""

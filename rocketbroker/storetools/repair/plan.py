@@ -8,7 +8,7 @@ own head; the queue offsets that are missing behind it.
 
 from __future__ import annotations
 
-import itertools
+import contextlib
 import os
 from collections.abc import Iterator, Sequence, Set
 from typing import Final, final
@@ -26,7 +26,6 @@ from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.storetools.repair.filler_records import Filling, Slot
 from rocketbroker.storetools.verify.log import is_filler
 from rocketbroker.storetools.verify.lookup import (
-    entries_behind,
     entries_between,
     queues_in,
     segment_at,
@@ -81,9 +80,6 @@ class Plan:
         for start, end in sorted(regions):
             self.filling.store_ms = times[start]
             self._fill(start, end)
-        last = reader.segments[-1].end if reader.segments else 0
-        if reader.is_clean and last > max((end for _, end in regions), default=0):
-            self._lost_end()
         self._misplaced()
         filling = self.filling
         mended = {slot.position for slot in filling.mended}
@@ -94,7 +90,7 @@ class Plan:
         paths = {each.path: each.start for each in reader.segments}
         self.unread = [
             (paths[each.path] + each.start, each.end - each.start, each.why)
-            for each in reader.files.taken()
+            for each in reader.unread.taken()
             if each.path in paths
         ]
         self.damaged |= {
@@ -104,7 +100,7 @@ class Plan:
 
     def _read(self, position: int, size: int) -> bytes:
         segment = segment_at(self._reader, position)
-        return segment.file.pread(size, position - segment.start)
+        return segment.pread(size, position - segment.start)
 
     def _times(self, regions: Set[tuple[int, int]], now_ms: int) -> dict[int, int]:
         """The latest store time of each region: that of the record behind it. A search
@@ -152,26 +148,6 @@ class Plan:
                 self.rest = end, written_from(self._reader, end)
         self.filling.fill(start, end, slots, end == segment.end)
 
-    def _lost_end(self) -> None:
-        """After a clean stop entries lead behind the end of the log, into zeros: the
-        records there are lost without a trace."""
-        reader = self._reader
-        last = reader.segments[-1]
-        start = last.start
-        is_lost = False
-        # Their last records are there, and their entries are wrong.
-        wrong = {each.queue for each in self._faults if each.kind == "missing"}
-        for topic in reader.topics():
-            for queue_id in reader.queues(topic):
-                end = reader.whole_end(topic, queue_id)
-                for position, size, _ in reader.entries(topic, queue_id, end - 1)[:1]:
-                    start = max(start, position + size)
-                where = reader, topic, queue_id, last.start, last.end
-                if (topic, queue_id) not in wrong and any(entries_behind(*where)):
-                    is_lost = True
-        if is_lost and start < last.end and not written_from(reader, start):
-            self._fill(start, last.end)
-
     def _slots(self, start: int, end: int) -> list[Slot]:
         """The records that queues know in a region."""
         reader = self._reader
@@ -179,17 +155,16 @@ class Plan:
         lmqs: dict[int, list[tuple[bytes, int]]] = {}
         for topic in reader.topics():
             for queue_id in reader.queues(topic):
-                where = reader, topic, queue_id, start, end
-                for offset, position, size in itertools.chain(
-                    entries_between(*where), entries_behind(*where)
-                ):
-                    name = topic.encode()
-                    if topic.startswith(SHARED_PREFIX):
-                        # Another topic's record, which may become shorter.
-                        self.damaged.add((topic, queue_id))
-                        lmqs.setdefault(position, []).append((name, offset))
-                        continue
-                    found.append(Slot(position, size, name, queue_id, offset))
+                with contextlib.suppress(StoreError):
+                    where = topic, queue_id, start, end
+                    for offset, position, size in entries_between(reader, *where):
+                        name = topic.encode()
+                        if topic.startswith(SHARED_PREFIX):
+                            # Another topic's record, which may become shorter.
+                            self.damaged.add((topic, queue_id))
+                            lmqs.setdefault(position, []).append((name, offset))
+                            continue
+                        found.append(Slot(position, size, name, queue_id, offset))
         for topic, queue_id in self._batches:
             for unit in units_between(reader, topic, queue_id, start, end):
                 place = topic.encode(), queue_id, unit.base, unit.messages

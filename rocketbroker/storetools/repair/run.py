@@ -290,7 +290,7 @@ class Repair:
             kind, text = "discarded", f"no message can be made of bytes {start} to "
             text += str(end - 1)
             segment = segment_at(reader, start)
-            if is_filler(segment.file.pread(8, start - segment.start)):
+            if is_filler(segment.pread(8, start - segment.start)):
                 kind, text = "changed", "the filler there had a wrong length"
             elif self._is_unwritten(reader, start, end):
                 kind, text = "changed", "only zeros stand there; a filler says so now"

@@ -21,7 +21,6 @@ from typing import final
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.store.commitlog.loading import MAX_MISSING_BEHIND
-from rocketbroker.store.reader.unreadable import ReadFiles
 from rocketbroker.store.recovery.clean_shutdown import CleanShutdown
 from rocketbroker.storetools.repair.backup import Backup, Done
 from rocketbroker.storetools.repair.exclusive_lock import log_files, log_folders
@@ -96,8 +95,8 @@ class SegmentSizes:
         """The end of the log at the last stop; 0 if it is not known."""
         if not self.size or self._files.exists(os.path.join(self._root, "abort")):
             return 0
-        known = CleanShutdown(ReadFiles(self._files), self._root)
-        with contextlib.suppress(StoreError):
+        known = CleanShutdown(self._files, self._root)
+        with contextlib.suppress(OSError):
             known.load()
         limit = self._found[-1][0] + (1 + MAX_MISSING_BEHIND) * self.size
         return known.published if known.published <= limit else 0

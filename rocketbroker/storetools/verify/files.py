@@ -81,12 +81,11 @@ class FileVerification:
 
     def _small(self, name: str) -> None:
         """A small file that has to be readable if it is there."""
-        path = os.path.join(self._reader.root, name)
-        try:
-            if self._reader.files.exists(path):
-                self._reader.files.read(path)
-        except StoreError as error:
-            self._report(Fault("unreadable", path, 0, str(error)))
+        reader = self._reader
+        path = os.path.join(reader.root, name)
+        if reader.files.exists(path):
+            with contextlib.suppress(StoreError), reader.unread.naming(path):
+                reader.files.read(path)
 
     def _log(self) -> None:
         log = self._reader.log
@@ -153,11 +152,9 @@ class FileVerification:
         if not reader.is_clean:
             return
         self._good_end = good_end
-        try:
+        path = os.path.join(reader.root, ENDS)
+        with contextlib.suppress(StoreError), reader.unread.naming(path):
             ends.load()
-        except StoreError as error:
-            path = os.path.join(reader.root, ENDS)
-            self._report(Fault("unreadable", path, 0, str(error)))
         folder = reader.log.folder
         if good_end > ends.published:
             self._by_queues(folder)
@@ -169,19 +166,21 @@ class FileVerification:
             text = "the log ends here; when the store was stopped it ended at "
             text += f"{ends.published}"
             path = os.path.join(folder, segment_name(reached))
-            for segment in reader.segments:
-                if segment.start <= reached < segment.end:
-                    path = segment.path
+            region = 0, 0
+            segment = reader.log.find(reached)
+            if segment is not None:
+                path = segment.path
+                region = reached, min(ends.published, segment.end)
             if path in short:
                 # That was reported before.
                 return
-            self._report(Fault("file", path, reached, text))
+            self._report(Fault("file", path, reached, text, region))
 
     def _once(self) -> None:
         """There is no file of the log: see whether there ever was one."""
         reader = self._reader
         checkpoint = Checkpoint(reader.files, reader.root)
-        with contextlib.suppress(StoreError):
+        with contextlib.suppress(OSError):
             # An unreadable one was reported before.
             checkpoint.load()
         if checkpoint.physic_ms > 0:
@@ -213,9 +212,10 @@ class FileVerification:
             for queue_id in reader.queues(topic):
                 behind = reader.max_offset(topic, queue_id)
                 first = max(behind - 2, reader.min_offset(topic, queue_id))
-                for position, size, _ in reader.entries(topic, queue_id, first)[:2]:
-                    if end <= position < limit:
-                        ends.append(position + size)
+                with contextlib.suppress(StoreError):
+                    for position, size, _ in reader.entries(topic, queue_id, first)[:2]:
+                        if end <= position < limit:
+                            ends.append(position + size)
         if len(ends) > 1:
             path = os.path.join(folder, segment_name(end))
             text = f"the log ends here; entries of the queues lead up to {max(ends)}"
@@ -255,8 +255,10 @@ class RawQueue:
         self.end = low
 
     def place(self, offset: int) -> tuple[int, int]:
-        """The position and size that an entry says."""
-        data = self._row.read(offset * SIZE, SIZE)
+        """The position and size that an entry says; zeros if it cannot be read."""
+        data = b""
+        with contextlib.suppress(StoreError):
+            data = self._row.read(offset * SIZE, SIZE)
         position, size, _ = ENTRY.unpack(data if len(data) == SIZE else bytes(SIZE))
         return position, size
 

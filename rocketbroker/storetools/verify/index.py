@@ -21,6 +21,7 @@ docs/facts/store.md 12, 15.1 and 15.4.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 from array import array
@@ -114,35 +115,28 @@ class IndexVerification:
         """The number of bytes to read, for the time left."""
         total = 0
         for path in self._paths():
-            try:
+            with contextlib.suppress(OSError):
                 file = self._files.open_readonly(path)
-            except StoreError:
-                continue
-            total += self._begin + self._count(file) * INDEX_ENTRY.size
-            file.close()
+                with contextlib.closing(file):
+                    total += self._begin + self._count(file) * INDEX_ENTRY.size
         return total
 
     def run(self) -> None:
         """Check everything. Only in a store that was stopped cleanly: in one that runs
         the last file changes, and after a crash the next start makes it again."""
         for path in self._paths():
-            try:
+            # One that cannot be read is reported by itself.
+            with contextlib.suppress(StoreError), self._reader.unread.naming(path):
                 file = self._files.open_readonly(path)
-            except StoreError as error:
-                self._report("unreadable", path, 0, str(error))
-                continue
-            try:
-                for position, text in self._file(path, file):
-                    self._report("index", path, position, text)
-            finally:
-                file.close()
-
+                with contextlib.closing(file):
+                    for position, text in self._file(path, file):
+                        self._report("index", path, position, text)
         self._missing_files()
 
     def _missing_files(self) -> None:
         """Files that are missing between others, behind them, or altogether."""
         reader = self._reader
-        if not reader.is_clean or self.unknown or self.faults or reader.files.is_bad:
+        if not reader.is_clean or self.unknown or self.faults or reader.unread.is_bad:
             # Nothing is known, or enough is wrong.
             return
         folder = self._folder
@@ -196,10 +190,10 @@ class IndexVerification:
             if segment is None or position >= end:
                 return -1
             at = position - segment.start
-            size = int.from_bytes(segment.file.pread(4, at), "big")
+            size = int.from_bytes(segment.pread(4, at), "big")
             size = min(max(8, size), segment.end - position, MAX_RECORD)
             try:
-                found = parse(segment.file.pread(size, at), 0, position, True)
+                found = parse(segment.pread(size, at), 0, position, True)
             except Blank:
                 position = segment.end
                 continue
@@ -323,13 +317,13 @@ class IndexVerification:
             gone = position < self._reader.lowest
             return "" if gone else f"the log has no position {position}"
         at = position - segment.start
-        head = segment.file.pread(4, at)
+        head = segment.pread(4, at)
         size = min(max(8, int.from_bytes(head, "big")), segment.end - position)
-        if self._reader.unread(position, size):
+        if self._reader.why_unread(position, size):
             # That is reported by itself.
             return ""
         try:
-            found = parse(segment.file.pread(size, at), 0, position, False)
+            found = parse(segment.pread(size, at), 0, position, False)
         except (Broken, Blank) as error:
             return f"no record stands at position {position}: {error}"
         topic = found.topic.decode("utf-8", "replace")

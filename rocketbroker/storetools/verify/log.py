@@ -18,11 +18,13 @@ each other.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Callable
 from typing import Final, final
 
+from rocketbroker.errors import StoreError
 from rocketbroker.records.checking import numbers_are_numbers
 from rocketbroker.records.names import SCHEDULE_TOPIC
 from rocketbroker.records.record import (
@@ -33,9 +35,9 @@ from rocketbroker.records.record import (
 from rocketbroker.records.record_head import LEAST_SIZE, MAGIC_BLANK, RecordHead
 from rocketbroker.records.sysflags import HOST_MASK, INNER_BATCH
 from rocketbroker.store.commitlog.scanner import NOTHING, Blank, Broken, parse
-from rocketbroker.store.commitlog.segments import Segment
 from rocketbroker.store.file_names import position_of_name
 from rocketbroker.store.reader.directory import StoreReader
+from rocketbroker.store.reader.log import LogSegment
 from rocketbroker.storetools.verify.files import FileVerification
 from rocketbroker.storetools.verify.queues import MAX_RECORD, QueueVerification
 from rocketbroker.storetools.verify.report import Fault, Remark, Report
@@ -84,7 +86,7 @@ def _filler_size(data: bytes, at: int) -> int:
 def queue_of(path: str) -> tuple[str, int] | None:
     """The queue that a file belongs to, by its path in the root; None if to none."""
     parts = path.split(os.sep)
-    if len(parts) != 4 or parts[0] == "commitlog" or not parts[2].isdigit():
+    if len(parts) < 3 or parts[0] == "commitlog" or not parts[2].isdigit():
         return None
     return parts[1], int(parts[2])
 
@@ -140,7 +142,9 @@ class Verification:
         for topic in reader.topics():
             for queue_id in reader.queues(topic):
                 last = reader.max_offset(topic, queue_id)
-                if last > reader.min_offset(topic, queue_id):
+                if last <= reader.min_offset(topic, queue_id):
+                    continue
+                with contextlib.suppress(StoreError):
                     for position, size, _ in reader.entries(topic, queue_id, last - 1):
                         end = max(end, position + size)
         return min(end, reader.log_end()) - start
@@ -156,9 +160,9 @@ class Verification:
         end = self._reader.log_end()
         segments = [each for each in self._reader.segments if each.start < end]
         while len(segments) > 1 and not self._reader.is_live:
-            if any(segments[-1].file.pread(8, 0)):
+            if any(segments[-1].pread(8, 0)):
                 break
-            if self._reader.unread(segments[-1].start, 8):
+            if self._reader.why_unread(segments[-1].start, 8):
                 break
             # Made ahead of the writer, as RocketMQ does.
             segments.pop()
@@ -171,12 +175,13 @@ class Verification:
         self.report_unread()
 
     def report_unread(self) -> None:
-        """Report the bytes that the disk has refused to read since the last call."""
+        """Report what the disk has refused to read since the last call."""
         root = self._reader.root
-        for each in self._reader.files.taken():
+        for each in self._reader.unread.taken():
             start = max(position_of_name(os.path.basename(each.path)), 0)
             queue = queue_of(os.path.relpath(each.path, root))
-            text = f"{each.end - each.start} bytes cannot be read: {each.why}"
+            what = f"{each.end - each.start} bytes" if each.end else "it"
+            text = f"{what} cannot be read: {each.why}"
             where = "unreadable", each.path, start + each.start, text
             self._report(Fault(*where, queue=queue))
 
@@ -187,16 +192,12 @@ class Verification:
 
     # The log.
 
-    def _segment(self, segment: Segment, stop: int, is_last: bool) -> None:
+    def _segment(self, segment: LogSegment, stop: int, is_last: bool) -> None:
         position = segment.start
         wanted = PIECE
         while position < stop:
             size = min(wanted, stop - position)
-            data = segment.file.pread(size, position - segment.start)
-            if not data:
-                text = "the file became shorter while it was read"
-                self._report(Fault("file", segment.path, position, text))
-                return
+            data = segment.pread(size, position - segment.start)
             wanted = PIECE
             before = position
             position, is_broken = self._piece(data, position, segment)
@@ -221,7 +222,7 @@ class Verification:
             self.report_unread()
             self._progress(self.done)
 
-    def _piece(self, data: bytes, start: int, segment: Segment) -> tuple[int, bool]:
+    def _piece(self, data: bytes, start: int, segment: LogSegment) -> tuple[int, bool]:
         """Check the records of one piece.
 
         @return: where the first stands that is not whole, and whether there is one.
@@ -229,7 +230,7 @@ class Verification:
         at = 0
         size = len(data)
         exact = pause = 0
-        is_bad = self._reader.unread(start, size) != ""
+        is_bad = self._reader.why_unread(start, size) != ""
         if is_bad:
             exact = size
         try:
@@ -246,7 +247,7 @@ class Verification:
                     not numbers_are_numbers(found.topic, found.properties)
                 ):
                     raise Broken(NO_NUMBER)
-                if is_bad and (why := self._reader.unread(start + at, found.size)):
+                if is_bad and (why := self._reader.why_unread(start + at, found.size)):
                     raise Broken(why)
                 if data[end - CRC_PROPERTY_SIZE] == CRC_BEGINS and (
                     not is_crc_property_right(data, at, end)
@@ -263,7 +264,7 @@ class Verification:
             return start + at, True
         return start + at, False
 
-    def _own_crc(self, segment: Segment, found: RecordHead) -> None:
+    def _own_crc(self, segment: LogSegment, found: RecordHead) -> None:
         """A record has a CRC of its own, which is another, though that of its body is
         right."""
         position, size, topic, queue_id, offset = found[:5]
@@ -274,18 +275,18 @@ class Verification:
         span = position, position + size
         self._report(Fault("crc", segment.path, position, text, offsets=span))
 
-    def _read(self, segment: Segment, position: int, stop: int) -> bytes:
+    def _read(self, segment: LogSegment, position: int, stop: int) -> bytes:
         """The bytes of a record, as they are now."""
         at = position - segment.start
-        size = int.from_bytes(segment.file.pread(4, at), "big")
-        return segment.file.pread(
+        size = int.from_bytes(segment.pread(4, at), "big")
+        return segment.pread(
             min(max(LEAST_SIZE, min(size, MAX_RECORD)), stop - position), at
         )
 
-    def _why(self, segment: Segment, position: int, stop: int) -> str:
+    def _why(self, segment: LogSegment, position: int, stop: int) -> str:
         """The fault of a record, as it is now; empty if there is none."""
         data = self._read(segment, position, stop)
-        if why := self._reader.unread(position, len(data)):
+        if why := self._reader.why_unread(position, len(data)):
             return why
         try:
             found = parse(data, 0, position, True)
@@ -296,7 +297,9 @@ class Verification:
             return str(error)
         return "" if numbers_are_numbers(found.topic, found.properties) else NO_NUMBER
 
-    def _broken(self, segment: Segment, position: int, stop: int, is_last: bool) -> int:
+    def _broken(
+        self, segment: LogSegment, position: int, stop: int, is_last: bool
+    ) -> int:
         """A record is not as it should be.
 
         @return: where to go on; the same position if it has become good.
@@ -335,7 +338,7 @@ class Verification:
             found = parse(data, 0, position, False)
         except (Broken, Blank):
             return None
-        unread = self._reader.unread
+        unread = self._reader.why_unread
         body, length = _body_of(data)
         behind = body + length
         if unread(position, body) or unread(position + behind, found.size - behind):
@@ -344,7 +347,7 @@ class Verification:
 
     def _end(
         self,
-        segment: Segment,
+        segment: LogSegment,
         position: int,
         stop: int,
         is_last: bool,
@@ -356,7 +359,7 @@ class Verification:
         @return: where the file ends.
         """
         reader = self._reader
-        head = segment.file.pread(8, position - segment.start)
+        head = segment.pread(8, position - segment.start)
         if is_last and not reader.is_live and not is_filler(head):
             if why == NOTHING and is_zero:
                 self._reached = position
@@ -374,7 +377,7 @@ class Verification:
             self._report(fault)
         return stop
 
-    def _goes_on(self, segment: Segment, position: int, stop: int) -> bool:
+    def _goes_on(self, segment: LogSegment, position: int, stop: int) -> bool:
         """Whether nothing was written from a position to the end of a file, as far as
         that can be read, and the next file begins with a record."""
         following = self._reader.log.find(segment.end)
@@ -382,7 +385,7 @@ class Verification:
             stop == segment.end
             and following is not None
             and self._is_start(following, following.start, following.end)
-            and not self._reader.unread(position, stop - position)
+            and not self._reader.why_unread(position, stop - position)
         )
 
     def _report_ended_early(self) -> None:
@@ -406,7 +409,7 @@ class Verification:
                 fault.text = f"{text}, but RocketMQ's broker would end the log here"
             self._report(fault)
 
-    def _search(self, segment: Segment, broken: int, stop: int) -> tuple[int, bool]:
+    def _search(self, segment: LogSegment, broken: int, stop: int) -> tuple[int, bool]:
         """The position of the next record, and whether all bytes before it are
         zeros."""
         position = broken
@@ -414,7 +417,7 @@ class Verification:
         zeros = bytes(PIECE)
         while position < stop:
             size = min(PIECE, stop - position)
-            data = segment.file.pread(size, position - segment.start)
+            data = segment.pread(size, position - segment.start)
             if data == (zeros if size == PIECE else bytes(size)):
                 position += size
                 continue
@@ -429,7 +432,7 @@ class Verification:
             position += max(size - 8, 1)
         return stop, is_zero
 
-    def _is_start(self, segment: Segment, position: int, stop: int) -> bool:
+    def _is_start(self, segment: LogSegment, position: int, stop: int) -> bool:
         """Whether a record, or the filler of a file, begins there."""
         data = self._read(segment, position, stop)
         if is_filler(data):

@@ -10,12 +10,11 @@ from typing import Final
 
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
-from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.records.queueunits import BatchUnit
-from rocketbroker.store.commitlog.segments import Segment
 from rocketbroker.store.file_names import position_of_name
 from rocketbroker.store.reader.batch_queue import BatchQueueReader
-from rocketbroker.store.reader.directory import ENTRY_BATCH_SIZE, StoreReader
+from rocketbroker.store.reader.directory import StoreReader
+from rocketbroker.store.reader.log import LogSegment
 
 #: So much is read at once.
 READ_SIZE: Final = 4 << 20
@@ -50,7 +49,7 @@ def file_size_in(files: IFiles, folder: str, setting: int, unit: int) -> int:
     return max(votes, key=lambda size: (votes[size], size == setting, size))
 
 
-def segment_at(reader: StoreReader, position: int) -> Segment:
+def segment_at(reader: StoreReader, position: int) -> LogSegment:
     for segment in reader.segments:
         if segment.start <= position < segment.end:
             return segment
@@ -63,7 +62,7 @@ def written_from(reader: StoreReader, position: int) -> int:
     at = position
     last = position
     while at < segment.end:
-        data = segment.file.pread(min(READ_SIZE, segment.end - at), at - segment.start)
+        data = segment.pread(min(READ_SIZE, segment.end - at), at - segment.start)
         if not data:
             break
         kept = len(data.rstrip(b"\0"))
@@ -76,9 +75,12 @@ def entries_between(
     reader: StoreReader, topic: str, queue_id: int, start: int, end: int
 ) -> Iterator[tuple[int, int, int]]:
     """The entries of a queue whose records begin in a region: offset, position, size.
-    Positions grow with offsets, but for one that is corrupt."""
+    Positions grow with offsets, but for one that is corrupt.
+
+    @raise StoreError: a file of the queue cannot be read; one sentence.
+    """
     low = reader.min_offset(topic, queue_id)
-    high = stop = reader.whole_end(topic, queue_id)
+    high = stop = reader.max_offset(topic, queue_id)
     while low < high:
         middle = (low + high) // 2
         if reader.entries(topic, queue_id, middle)[0][0] < start:
@@ -94,25 +96,6 @@ def entries_between(
                 return
             is_behind = position >= end
             low += 1
-
-
-def entries_behind(
-    reader: StoreReader, topic: str, queue_id: int, start: int, end: int
-) -> Iterator[tuple[int, int, int]]:
-    """L{entries_between} for the entries behind the last one that leads to a record:
-    those of records whose heads are damaged, if no good record of the queue follows."""
-    offset = reader.whole_end(topic, queue_id)
-    row = reader.row("consumequeue", topic, queue_id, SIZE)
-    while True:
-        data = row.read(offset * SIZE, ENTRY_BATCH_SIZE * SIZE)
-        if len(data) < SIZE:
-            return
-        for position, size, _ in ENTRY.iter_unpack(data):
-            if size <= 0:
-                return
-            if start <= position < end:
-                yield offset, position, size
-            offset += 1
 
 
 def units_between(

@@ -76,7 +76,7 @@ class TagCodes:
             size = int.from_bytes(head[:2], "big", signed=True)
             unit = decode_extension(units.read(position, max(size, EXTENSION_HEAD)))
         except StoreError:
-            # A broker that cleans its store has removed it.
+            # A broker that cleans its store has removed it, or its file is bad.
             return "", 0, ""
         if unit is None:
             return "no unit of the extension stands there", position, path
@@ -249,9 +249,8 @@ class Matching:
         except StoreError:
             self._blob = b""
             first = self._reader.behind_removed(self._topic, self._queue_id, offset)
-            if first <= offset:
-                raise
-            self.next = first
+            # A file that cannot be read is reported by itself, and ends the queue.
+            self.next = first if first > offset else self.end
 
     def _has_next(self, wanted: int) -> bool:
         """Whether there is a next entry; it is in the blob then, and so many if there

@@ -232,9 +232,6 @@ class QueueVerification:
             if entry[0] >= end and not self._reader.is_clean:
                 # Its record came after the walk, or the next start removes it.
                 continue
-            if self._reader.unread_entry(topic, queue_id, offset):
-                # That is reported by itself.
-                continue
             why = self._wrong(topic, queue_id, offset, entry, matching.codes)
             if why:
                 what = f"entry {offset} (position {entry[0]}, size {entry[1]})"
@@ -297,8 +294,8 @@ class QueueVerification:
                 return ""
             return "the log has no such position"
         at = position - segment.start
-        length = int.from_bytes(segment.file.pread(4, at), "big")
-        data = segment.file.pread(max(LEAST_SIZE, min(length, MAX_RECORD)), at)
+        length = int.from_bytes(segment.pread(4, at), "big")
+        data = segment.pread(max(LEAST_SIZE, min(length, MAX_RECORD)), at)
         try:
             found = parse(data, 0, position, False)
         except Blank:

@@ -18,8 +18,8 @@ class Fault:
     @ivar position: of the first byte concerned, in the log, the queue or its extension,
         over all files of these; of C{index} in the file.
     @ivar text: the fault in words.
-    @ivar region: of C{body} and C{record}: from where to where the log holds no good
-        record; of others (0, 0).
+    @ivar region: of C{body} and C{record}, and of a file of the log that ends early:
+        from where to where the log holds no good record; of others (0, 0).
     @ivar queue: of C{entry}, C{extension}, C{order} and C{missing}, and of files of a
         queue: topic and queue id.
     @ivar offsets: of C{entry}: its number and the one behind, but of batch queues; of

@@ -8,7 +8,6 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.reader.log import LogFiles, size_of_files
-from rocketbroker.store.reader.unreadable import ReadFiles
 from rocketbroker.testing.files import MemoryDisk
 
 
@@ -60,7 +59,7 @@ class LogFilesTests(SynchronousTestCase):
             file.truncate(0)
             file.pwrite(b"x" * length, 0)
             file.close()
-        return LogFiles(ReadFiles(self.disk), ["/log"])
+        return LogFiles(self.disk, ["/log"])
 
     def test_odd(self) -> None:
         """All are read: a short one as zeros behind its end, a long one to where the
@@ -71,8 +70,8 @@ class LogFilesTests(SynchronousTestCase):
         self.assertEqual(
             [(odd.start, odd.length) for odd in log.odd], [(0, 90), (200, 101)]
         )
-        self.assertEqual(log.segments[0].file.pread(20, 85), b"x" * 5 + bytes(10))
-        self.assertEqual(log.segments[1].file.pread(200, 90), b"x" * 10)
+        self.assertEqual(log.segments[0].pread(20, 85), b"x" * 5 + bytes(10))
+        self.assertEqual(log.segments[1].pread(200, 90), b"x" * 10)
         self.assertEqual((log.gaps(), log.astray), ([], []))
         log.close()
 

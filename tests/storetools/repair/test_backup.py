@@ -74,7 +74,7 @@ class BadDiskTests(DamagedStore):
         for path in (LOG, LAST_LOG):
             for block in range(0, SEGMENT if path == LOG else BLOCK, BLOCK):
                 self.start_over()
-                self.disk.spoil(path, block + 100, block + 101)
+                self.disk.spoil(path, block, block + BLOCK)
                 self.repair(dry=True, left=None)
                 self.repair()
                 told = [

@@ -56,6 +56,24 @@ class CheckTests(SynchronousTestCase):
         self.assertEqual(self.told[-1], self.end + slots + 40 * 20)
         self.assertEqual(self.expected, self.told[-1])
 
+    def test_unreadable(self) -> None:
+        """Each file that cannot be read is one fault, and the check goes on."""
+        folder = os.path.join(ROOT, "index")
+        bad = {
+            os.path.join(folder, sorted(self.disk.list(folder))[0]),
+            os.path.join(ROOT, "consumequeue", "T", "0", "0" * 20),
+            os.path.join(ROOT, "checkpoint"),
+            os.path.join(ROOT, "rocketbroker.ends"),
+        }
+        for path in bad:
+            self.disk.spoil(path, 0, 1)
+        check = self.check()
+        self.assertEqual({fault.kind for fault in self.faults}, {"unreadable"})
+        self.assertEqual({fault.where for fault in self.faults}, bad)
+        self.assertEqual((check.faults, len(self.faults)), (4, 4))
+        self.assertEqual(check.log.records, 40)
+        self.assertEqual(check.index.entries, 11)
+
     def test_faults(self) -> None:
         """Those of log and index are counted together."""
         folder = os.path.join(ROOT, "index")

@@ -318,19 +318,6 @@ class VerificationTests(SmallStore):
         self.assertEqual((fault.kind, fault.position), ("file", 2 * SEGMENT))
         self.assertEqual(os.path.basename(fault.where), segment_name(2 * SEGMENT))
 
-    def test_becomesShorter(self) -> None:
-        """A file that is cut while it is read ends the walk through it."""
-        self.store.close()
-        faults: list[Fault] = []
-        reader = StoreReader(self.disk, ROOT)
-        file = self.disk.open(LOG)
-        position, _ = self.position(9)
-        file.truncate(position)
-        file.close()
-        Verification(reader, faults.append, lambda done: None).run()
-        reader.close()
-        self.assertEqual((faults[0].kind, faults[0].position), ("file", position))
-
     def test_deletedTopic(self) -> None:
         """Records of queues that are gone are counted."""
         self.store.close()
