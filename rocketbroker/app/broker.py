@@ -31,10 +31,12 @@ from rocketbroker.config.keyed import text_of
 from rocketbroker.config.properties import read
 from rocketbroker.errors import ConfigurationError
 from rocketbroker.files.disk import Disk
+from rocketbroker.files.open_files import OpenFiles, bound_of
 from rocketbroker.records.ids import UniqueKeys
 from rocketbroker.remoting.addresses import host_bytes, packed_address
 from rocketbroker.remoting.client import RemotingClient
 from rocketbroker.remoting.hub import Hub
+from rocketbroker.remoting.listener import descriptor_limit
 from rocketbroker.remoting.server import RemotingServer
 from rocketbroker.remoting.turns import Turns
 from rocketbroker.store.message_store import Store
@@ -191,6 +193,7 @@ class BrokerService(LoggedService):
             settings.store,
             wall_ms,
             host_bytes(options.broker_ip1, self.port),
+            open_files=OpenFiles(files, bound_of(descriptor_limit())),
         )
         environment = BrokerEnvironment(
             reactor,
@@ -237,6 +240,10 @@ class BrokerService(LoggedService):
         """The reactor runs: begin to work."""
         super().startService()  # type: ignore[no-untyped-call]
         log_settings(self._log, self.settings)
+        self._log.info(
+            "At most {bound} files of queues and index are open at once.",
+            bound=self.store.open_files.bound,
+        )
         store, root = self.store, self.settings.store.store_path_root_dir
         home = self.settings.broker.rocketmq_home or ""
         log_recovery(

@@ -102,6 +102,13 @@ def add_port(
         len(group.connections),
         port=port,
     )
+    if group.max_connections:
+        samples.gauge(
+            "rocketbroker_connections_limit",
+            "connections that the limit of open files allows, of all ports",
+            group.max_connections,
+            port=port,
+        )
     for attribute, name, words in _COUNTS:
         value = getattr(group.counts, attribute)
         samples.counter(name, words, value, port=port)

@@ -14,7 +14,7 @@ DISK: Final = {"storage_type": "local", "storage_medium": "disk"}
 
 
 def add_disk(samples: Samples, store: IStore) -> None:
-    """Add the state of the disks, and what retention removed."""
+    """Add the state of the disks, open files, and what retention removed."""
     for name, words, value in (
         (
             "rocketbroker_storage_disk_ratio",
@@ -40,6 +40,16 @@ def add_disk(samples: Samples, store: IStore) -> None:
             "rocketbroker_storage_disk_free_bytes",
             "bytes that are free on the commit log's disk",
             store.space.log.usable,
+        ),
+        (
+            "rocketbroker_storage_open_files",
+            "files of queues and index that are open",
+            len(store.open_files),
+        ),
+        (
+            "rocketbroker_storage_open_files_limit",
+            "files of queues and index that the limit of open files allows at once",
+            store.open_files.bound,
         ),
     ):
         samples.gauge(name, words, value, **DISK)

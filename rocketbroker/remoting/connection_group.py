@@ -128,6 +128,8 @@ class ConnectionGroup:
     @ivar counts: counters of all these connections.
     @ivar responses: our requests that wait for responses.
     @ivar connections: all that are open, and the closed ones that still send.
+    @ivar max_connections: how many there may be, with those of other ports; 0: nobody
+        counts.
     """
 
     def __init__(
@@ -144,6 +146,7 @@ class ConnectionGroup:
         self.counts = Counts()
         self.responses = ResponseTable(clock, limits.requests)
         self.connections: set[Member] = set()
+        self.max_connections = 0
         self._timer: IDelayedCall | None = None
         self._foreigners: set[tuple[bytes, str]] = set()
         self._waiting: list[Deferred[None]] = []

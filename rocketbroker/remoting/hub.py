@@ -146,6 +146,10 @@ class Hub:
         """Call C{callback} at the end of each turn, before the answers are written."""
         self.turns.at_turn_end(callback)
 
+    def connection_count(self) -> int:
+        """How many connections are open, of all ports."""
+        return len(self._connections)
+
     def adopt(
         self, sock: socket, group: ConnectionGroup, host: str, port: int
     ) -> HubConnection:

@@ -23,30 +23,43 @@ MAX_ACCEPTED: Final = 64
 #: Without a pause the reactor would spin on a socket that stays readable.
 PAUSE_SECONDS: Final = 1.0
 
-#: Of four descriptors, connections have three at most. The others are the store's: a
-#: crowd of connections must not keep it from opening the next file.
+#: Of four descriptors, connections have three at most. The others are the store's and
+#: those of all else: a crowd of connections must not keep it from opening a file.
 SHARE: Final = (3, 4)
+
+#: Of so many descriptors the last one is for no connection, however few there are: a
+#: process may have other ports, and a long log.
+RESERVE: Final = 16
 
 _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
-def connections_of(most: int) -> int:
-    """How many of C{most} descriptors connections may have.
+def connections_of(limit: int) -> int:
+    """How many connections there may be.
 
-    @param most: the limit of descriptors, as the system says it.
+    @param limit: the limit of descriptors, as the system says it.
     """
-    if most == resource.RLIM_INFINITY:
-        most = 1 << 30
-    return most * SHARE[0] // SHARE[1]
+    if limit == resource.RLIM_INFINITY:
+        limit = 1 << 30
+    return limit * SHARE[0] // SHARE[1]
 
 
-def most_descriptors() -> int:
+def highest_descriptor(limit: int) -> int:
     """The first descriptor that is not for connections.
 
     The system gives the lowest one that is free, so the number of a new connection says
-    how many are taken.
+    how many are taken at least.
+
+    @param limit: the limit of descriptors, as the system says it.
     """
-    return connections_of(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    if limit == resource.RLIM_INFINITY:
+        limit = 1 << 30
+    return limit - limit // RESERVE
+
+
+def descriptor_limit() -> int:
+    """The limit of descriptors of this process, as the system says it."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 def cannot_listen(host: str, port: int, error: OSError) -> ConfigurationError:
@@ -91,7 +104,8 @@ class Listener:
         sock: socket.socket,
         accepted: Callable[[socket.socket, str, int], object],
         counts: Counts,
-        most: int,
+        limit: int,
+        open_connections: Callable[[], int],
     ) -> None:
         """
         @param reactor: watches the socket.
@@ -99,10 +113,14 @@ class Listener:
         @param accepted: called with each new socket, and the other side's address and
             port.
         @param counts: the port's.
-        @param most: a connection whose descriptor is not below it is closed.
+        @param limit: the limit of descriptors: a connection more than it allows is
+            closed at once.
+        @param open_connections: how many there are now, of all ports.
         """
         self._counts = counts
-        self._most = most
+        self._max_connections = connections_of(limit)
+        self._highest = highest_descriptor(limit)
+        self._open_connections = open_connections
         self._reactor = reactor
         self._socket = sock
         self._accepted = accepted
@@ -129,9 +147,10 @@ class Listener:
                     self._pause(error)
                     return
                 continue  # that one went away before it was accepted
-            if sock.fileno() >= self._most:
+            refusal = self._refusal(sock.fileno())
+            if refusal:
                 sock.close()
-                self._pause(f"there are {self._most} descriptors in use")
+                self._pause(refusal)
                 return
             with suppress(OSError):  # not TCP, or gone already
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -139,6 +158,14 @@ class Listener:
                 self._accepted(sock, address[0], address[1])
             except OSError:
                 sock.close()
+
+    def _refusal(self, descriptor: int) -> str:
+        """Why there is no room for a connection; empty if there is."""
+        if self._open_connections() >= self._max_connections:
+            return f"there are {self._max_connections}, as many as open files allow"
+        if descriptor >= self._highest:
+            return f"there are {self._highest} descriptors in use"
+        return ""
 
     def _pause(self, reason: object) -> None:
         self._counts.refused += 1

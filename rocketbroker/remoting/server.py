@@ -28,8 +28,9 @@ from rocketbroker.remoting.hub import Hub, HubReactor
 from rocketbroker.remoting.listener import (
     Listener,
     cannot_listen,
+    connections_of,
+    descriptor_limit,
     listening_socket,
-    most_descriptors,
 )
 from rocketbroker.remoting.protocol import RemotingProtocol
 from rocketbroker.remoting.table import ResponderTable
@@ -124,8 +125,15 @@ class RemotingServer:
             if size > 0:  # inherited by accepted sockets
                 sock.setsockopt(socket.SOL_SOCKET, option, size)
         reactor = cast(HubReactor, self._reactor)
+        limit = descriptor_limit()
+        self.group.max_connections = connections_of(limit)
         self._listening = Listener(
-            reactor, sock, self._accepted, self.group.counts, most_descriptors()
+            reactor,
+            sock,
+            self._accepted,
+            self.group.counts,
+            limit,
+            self._hub.connection_count,
         )
         return int(sock.getsockname()[1])
 

@@ -17,6 +17,7 @@ from typing import Final, TypeAlias, final
 
 from zope.interface import Attribute, Interface
 
+from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.store.disk_usage import DiskUsage
 from rocketbroker.store.dispatched_record import ILogTail
 from rocketbroker.store.running_flags import RunningFlags
@@ -310,6 +311,7 @@ class IStore(Interface):
     corrupt_records: int = Attribute("How many corrupt records were found.")
     discarded_bytes: int = Attribute("How many bytes of the log the start discarded.")
     flags: RunningFlags = Attribute("The running flags: what it can do at the moment.")
+    open_files: OpenFiles = Attribute("The open files of queues and index.")
     space: DiskUsage = Attribute("How full its disks were when last measured.")
     cleaner: ICleaner = Attribute("The removal of old files, and its counts.")
 

@@ -117,7 +117,8 @@ class MemoryFile:
         """See L{IFile.close}."""
         node, self._node = self._node, None
         if node is not None:
-            self._disk.open_files -= 1
+            if self._life == self._disk.crashes:
+                self._disk.open_files -= 1
             if node.locked_by is self:
                 node.locked_by = None
 
@@ -201,6 +202,7 @@ class MemoryDisk:
             was not synced is not, if the machine stops then.
         """
         self.crashes += 1
+        self.open_files = 0
         left = self.image(luck, keep_all)
         self._names = left._names
         self._kept_names = left._kept_names

@@ -213,6 +213,23 @@ class FaultTests(SynchronousTestCase):
             seen.add(tuple(disk.list("/")))
         self.assertEqual(seen, {("a",), ("b",)})
 
+    def test_open(self) -> None:
+        """Open files are counted until they are closed, or nobody has them, or all
+        processes die; with as many as allowed no other is opened."""
+        self.disk.max_open = 2
+        first = self.disk.open("/d/a", create=True)
+        second = self.disk.open_readonly("/d/a")
+        error = self.assertRaises(OSError, self.disk.open, "/d/a")
+        self.assertEqual(error.errno, errno.EMFILE)
+        del second
+        first.close()
+        first.close()
+        self.assertEqual(self.disk.open_files, 0)
+        third = self.disk.open("/d/a")
+        self.disk.crash(keep_all=True)
+        third.close()
+        self.assertEqual(self.disk.open_files, 0)
+
     def test_lock(self) -> None:
         """Another opening does not get the lock before it is released."""
         first = self.disk.open("/d/lock", create=True)

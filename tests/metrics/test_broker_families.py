@@ -284,6 +284,8 @@ class BrokerFamiliesTests(SynchronousTestCase):
         self.assertEqual(self.value("rocketbroker_storage_running_flags"), 0)
         self.broker.store.flags.set(DISK_FULL)
         self.assertEqual(self.value("rocketbroker_storage_running_flags"), 16)
+        self.assertEqual(self.value("rocketbroker_storage_open_files_limit"), 256)
+        self.assertGreater(self.value("rocketbroker_storage_open_files"), 0)
         self.clock.advance(7)
         reserved = "rocketmq_storage_message_reserve_time_milliseconds"
         self.assertEqual(self.value(reserved), 7000)

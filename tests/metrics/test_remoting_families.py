@@ -44,6 +44,13 @@ class PortTests(SynchronousTestCase):
             sorted(values.values()), list(range(1, len(Counts.__slots__) + 1))
         )
 
+    def test_limit(self) -> None:
+        """The limit of connections is there where there is one."""
+        name = "rocketbroker_connections_limit"
+        self.assertNotIn(name, self.values())
+        self.group.max_connections = 768
+        self.assertEqual(self.values()[name], 768)
+
     def test_latencies(self) -> None:
         """They can be left out."""
         self.group.table.answered(34, 0, 0.001)

@@ -18,8 +18,9 @@ from rocketbroker.remoting.listener import (
     Listener,
     cannot_listen,
     connections_of,
+    descriptor_limit,
+    highest_descriptor,
     listening_socket,
-    most_descriptors,
 )
 
 
@@ -51,8 +52,10 @@ class ListenerTests(SynchronousTestCase):
         self.reactor = MemoryReactorClock()
         self.counts = Counts()
         self.accepted: list[tuple[socket.socket, str, int]] = []
+        #: Those of other ports.
+        self.others = 0
 
-    def listen(self, *steps: OSError | None, most: int = 1 << 30) -> Listener:
+    def listen(self, *steps: OSError | None, limit: int = 1 << 20) -> Listener:
         """A listener whose socket does this."""
         self.socket = Scripted(*steps)
         self.listener = Listener(
@@ -60,7 +63,8 @@ class ListenerTests(SynchronousTestCase):
             self.socket,
             lambda sock, host, port: self.accepted.append((sock, host, port)),
             self.counts,
-            most,
+            limit,
+            lambda: len(self.accepted) + self.others,
         )
         self.addCleanup(self.close_all)
         return self.listener
@@ -98,23 +102,39 @@ class ListenerTests(SynchronousTestCase):
         self.listener.doRead()
         self.assertEqual(len(self.accepted), 1)
 
-    def test_reserve(self) -> None:
-        """Descriptors are left for files: who would take one of those is closed."""
-        self.listen(None, None, most=0).doRead()
-        self.assertEqual(self.accepted, [])
+    def refused(self) -> None:
+        """The last connection was closed, and none is accepted for a moment."""
         self.assertEqual(self.counts.refused, 1)
-        (peer,) = self.socket.peers
-        self.assertEqual(peer.recv(1), b"")
+        self.assertEqual(self.socket.peers[-1].recv(1), b"")
         self.assertEqual(self.reactor.getReaders(), [])
         self.reactor.advance(PAUSE_SECONDS)
         self.assertEqual(self.reactor.getReaders(), [self.listener])
 
-    def test_mostDescriptors(self) -> None:
-        """Connections may have three quarters of what this process may have."""
+    def test_connections(self) -> None:
+        """Connections of all ports have three quarters of the descriptors, whatever
+        numbers theirs are: files that are open do not count."""
+        self.others = 749
+        self.listen(None, None, limit=1000).doRead()
+        self.assertEqual(len(self.accepted), 1)
+        self.refused()
+
+    def test_reserve(self) -> None:
+        """The last descriptors are left for files: who would take one is closed."""
+        lowest = socket.socket()
+        self.addCleanup(lowest.close)
+        self.listen(None, limit=lowest.fileno()).doRead()
+        self.assertEqual(self.accepted, [])
+        self.refused()
+
+    def test_limits(self) -> None:
+        """Connections may have three quarters of what this process may have, and none
+        has a descriptor of the last sixteenth."""
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        self.assertEqual(most_descriptors(), connections_of(soft))
+        self.assertEqual(descriptor_limit(), soft)
         self.assertEqual(connections_of(1024), 768)
         self.assertEqual(connections_of(resource.RLIM_INFINITY), 805306368)
+        self.assertEqual(highest_descriptor(1024), 960)
+        self.assertEqual(highest_descriptor(resource.RLIM_INFINITY), 15 << 26)
 
     def test_stop(self) -> None:
         """A stopped one has no reader and no socket, also after a pause."""

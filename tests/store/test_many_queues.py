@@ -1,0 +1,97 @@
+"""A store with more queues than a process may have files open."""
+
+from __future__ import annotations
+
+import errno
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.files.open_files import OpenFiles
+from rocketbroker.store.message_store import Store
+from rocketbroker.testing.files import MemoryDisk
+from tests.store.stores import STORE_HOST, Wall, bodies, options, put
+
+TOPICS = [f"T{number}" for number in range(20)]
+BOUND = 8
+#: What else is open: the log, the checkpoint, locks, shared positions, and one more.
+OTHERS = 12
+
+
+class ManyQueuesTests(SynchronousTestCase):
+    """20 topics of two queues each, and 20 descriptors."""
+
+    def setUp(self) -> None:
+        """An empty store."""
+        self.disk = MemoryDisk()
+        self.disk.max_open = BOUND + OTHERS
+        self.store = self.start()
+
+    def start(self) -> Store:
+        """Open it."""
+        store = Store(
+            self.disk,
+            options(),
+            Wall(),
+            STORE_HOST,
+            memory_bytes=1 << 40,
+            open_files=OpenFiles(self.disk, BOUND),
+        )
+        store.open()
+        return store
+
+    def send(self, body: bytes) -> None:
+        """A message for each queue."""
+        for topic in TOPICS:
+            for queue_id in (0, 1):
+                put(self.store, self.store.queue(topic, queue_id), body)
+
+    def found(self) -> set[tuple[bytes, ...]]:
+        """The messages of the queues, of all that have the same once."""
+        return {
+            tuple(bodies(self.store, self.store.queue(topic, queue_id)))
+            for topic in TOPICS
+            for queue_id in (0, 1)
+        }
+
+    def test_sends(self) -> None:
+        """Messages are stored in all queues, and read from all."""
+        for body in (b"1", b"2"):
+            self.send(body)
+        self.assertEqual(self.found(), {(b"1", b"2")})
+        self.assertEqual(len(self.store.open_files), BOUND)
+
+    def test_starts(self) -> None:
+        """It starts after a clean stop and after a kill, and goes on."""
+        self.send(b"1")
+        self.store.close()
+        self.assertEqual(self.disk.open_files, 0)
+        self.store = self.start()
+        self.send(b"2")
+        self.disk.crash(keep_all=True)
+        self.store = self.start()
+        self.send(b"3")
+        self.assertEqual(self.found(), {(b"1", b"2", b"3")})
+
+    def test_flush(self) -> None:
+        """A flush puts on the disk what was written before the files were let go, and
+        an error of the disk is made up for by the next."""
+        self.send(b"1")
+        self.disk.fail("datasync", errno.EIO, after=5)
+        self.assertRaises(OSError, self.store.flush_queues)
+        self.store.flush()
+        self.store.flush_queues()
+        paths = [path for path in self.disk.paths() if "/consumequeue/" in path]
+        self.assertEqual(len(paths), 2 * len(TOPICS))
+        left = self.disk.image()
+        for path in paths:
+            self.assertEqual(left.read(path), self.disk.read(path))
+
+    def test_deleted(self) -> None:
+        """A topic that is made again has none of the files of the one before."""
+        self.send(b"1")
+        for topic in TOPICS:
+            self.store.delete_topic(topic)
+        self.assertLessEqual(self.disk.open_files, OTHERS)
+        self.send(b"2")
+        self.store.remove_deleted()
+        self.assertEqual(self.found(), {(b"2",)})
