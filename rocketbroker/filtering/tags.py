@@ -74,10 +74,6 @@ class TagFilter:
             return True
         return ((code + 0x80000000) & 0xFFFFFFFF) - 0x80000000 in self.codes
 
-    def matches_tag(self, tag: str | None) -> bool:
-        """Whether the consumer takes a message."""
-        return self.wants_all or (tag is not None and tag in self.tags)
-
     def matcher(self) -> Callable[[int], bool] | None:
         """The tag codes for the store's C{read}: None if every message matches."""
         return None if self.wants_all else self.matches_code

@@ -57,11 +57,6 @@ class Part(NamedTuple):
     properties: bytes
 
 
-def part_size(body: int, properties: int) -> int:
-    """How long a part becomes, from the lengths of its body and properties."""
-    return LEAST_SIZE + body + properties
-
-
 def encode_part(flag: int, body: bytes, properties: bytes) -> bytes:
     """One part."""
     size = LEAST_SIZE + len(body) + len(properties)

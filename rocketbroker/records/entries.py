@@ -50,8 +50,3 @@ def decode(data: bytes) -> list[tuple[int, int, int]]:
     if len(data) % SIZE:
         raise Malformed(f"{len(data)} bytes are not a whole number of queue entries")
     return list(ENTRY.iter_unpack(data))
-
-
-def is_filled(position: int, size: int) -> bool:
-    """Whether an entry is one written before the first."""
-    return size == FILLED_SIZE and position == 0

@@ -144,31 +144,3 @@ class UniqueKeys:
         self._month_start_ms = month_start_ms(now_ms, self._utc_offset_ms)
         in_next = self._month_start_ms + 32 * DAY_MS
         self._month_end_ms = month_start_ms(in_next, self._utc_offset_ms)
-
-
-class UniqueKeyParts(NamedTuple):
-    """What a unique key says.
-
-    @ivar address: 4 or 16 bytes.
-    @ivar process_id: the low 16 bits of it.
-    @ivar token: the number of the process.
-    @ivar month_ms: milliseconds since the month began, modulo 2**32.
-    @ivar counter: the number of the id.
-    """
-
-    address: bytes
-    process_id: int
-    token: int
-    month_ms: int
-    counter: int
-
-
-def parse_unique_key(text: str) -> UniqueKeyParts:
-    """What a unique key says; only tools ask, all others take it as it is.
-
-    @raise Malformed: it is not one.
-    """
-    data = _unhex(text, "a unique key")
-    if len(data) not in (16, 28):
-        raise Malformed(f"a unique key of {len(text)} characters")
-    return UniqueKeyParts(data[:-12], *struct.unpack(">HIIH", data[-12:]))

@@ -313,11 +313,6 @@ class StoredMessage:
         """The id that users see: the producer's, else the offset id."""
         return self.unique_key or self.offset_id
 
-    @property
-    def is_compressed(self) -> bool:
-        """Whether the body is compressed."""
-        return bool(self.sys_flag & sysflags.COMPRESSED)
-
     def plain_body(self, most: int = compression.MAX_PLAIN_BYTES) -> bytes:
         """The body as the producer's user gave it.
 

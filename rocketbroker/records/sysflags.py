@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Final
 
 COMPRESSED: Final = 0x1
-MULTI_TAGS: Final = 0x2
 
 TRANSACTION_MASK: Final = 0xC
 TRANSACTION_NONE: Final = 0x0
@@ -28,16 +27,8 @@ COMPRESSION_MASK: Final = 0x700
 COMPRESSION_SHIFT: Final = 8
 
 # Of a pull request.
-PULL_COMMIT_OFFSET: Final = 0x1
 PULL_SUSPEND: Final = 0x2
 PULL_SUBSCRIPTION: Final = 0x4
-PULL_CLASS_FILTER: Final = 0x8
-PULL_LITE: Final = 0x10
-
-
-def transaction_type(sys_flag: int) -> int:
-    """One of the four C{TRANSACTION_} values."""
-    return sys_flag & TRANSACTION_MASK
 
 
 def with_transaction_type(sys_flag: int, kind: int) -> int:

@@ -76,17 +76,8 @@ class MatchTests(SynchronousTestCase):
         self.assertTrue(wanted.matches_code(2**31))
         self.assertTrue(wanted.matches_code(2**40 - 2**31))
 
-    def test_collisions(self) -> None:
-        """The broker passes a tag with the same code; the consumer does not."""
-        wanted = tags.parse("Aa")
-        self.assertTrue(wanted.matches_code(tag_code("BB")))
-        self.assertFalse(wanted.matches_tag("BB"))
-        self.assertTrue(wanted.matches_tag("Aa"))
-        self.assertFalse(wanted.matches_tag(None))
-
     def test_allTakesUntagged(self) -> None:
         """A star takes messages without a tag."""
-        self.assertTrue(tags.parse("*").matches_tag(None))
         self.assertTrue(tags.parse("*").matches_code(0))
 
     def test_travels(self) -> None:

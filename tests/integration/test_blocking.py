@@ -29,6 +29,7 @@ from rocketbroker.errors import (
     TopicNotExist,
 )
 from rocketbroker.records import compression, ids
+from rocketbroker.records.sysflags import COMPRESSED
 from tests.integration.servers import Cluster
 
 #: How many messages the tests of throughput send; nothing is asserted about time.
@@ -182,7 +183,7 @@ class BlockingTests(SynchronousTestCase):
             result = producer.send(Message(self.topic, body))
             where = ids.parse_offset_id(result.offset_ids[0])
             stored = self.client.view(self.cluster.address, where.position)
-            self.assertTrue(stored.is_compressed)
+            self.assertTrue(stored.sys_flag & COMPRESSED)
             self.assertLess(len(stored.body), 1000)
             self.assertEqual(stored.plain_body(), body)
 

@@ -68,14 +68,6 @@ class DataVersion:
             counter=self.counter + 1,
         )
 
-    def is_newer_than(self, other: DataVersion) -> bool:
-        """Whether this has more changes: by state version, counter, time."""
-        return (self.state_version, self.counter, self.timestamp) > (
-            other.state_version,
-            other.counter,
-            other.timestamp,
-        )
-
 
 class _WrittenTopic(
     msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=True, gc=False

@@ -82,7 +82,7 @@ class GroupTableTests(SynchronousTestCase):
         version, generation = self.groups.version, self.groups.generation
         config = SubscriptionGroupConfig(group_name="G", retry_max_times=3)
         self.groups.put([config])
-        self.assertTrue(self.groups.version.is_newer_than(version))
+        self.assertGreater(self.groups.version.counter, version.counter)
         self.assertGreater(self.groups.generation, generation)
         self.assertEqual(self.table().config("G"), config)
         self.assertEqual(self.table().version, self.groups.version)

@@ -24,8 +24,8 @@ from rocketbroker.records.names import CHECK_MAX_TIME_TOPIC, SCHEDULE_TOPIC
 from rocketbroker.records.sysflags import (
     COMPRESSED,
     TRANSACTION_COMMIT,
+    TRANSACTION_MASK,
     TRANSACTION_NONE,
-    transaction_type,
 )
 from rocketbroker.wire.command import Command
 from tests.broker.rig import HOST_TEXT, answered, send_ext
@@ -67,7 +67,7 @@ class EndTests(TransactionCase):
         self.assertEqual(answer.ext["queueId"], "3")
         self.assertEqual(answer.ext["transactionId"], "U2")
         self.assertEqual(answer.ext["msgId"], f"{HOST_TEXT}{half.position:016X}")
-        self.assertEqual(transaction_type(half.sys_flag), TRANSACTION_NONE)
+        self.assertEqual(half.sys_flag & TRANSACTION_MASK, TRANSACTION_NONE)
         own = half.properties
         self.assertEqual((own["REAL_TOPIC"], own["REAL_QID"]), ("T", "3"))
         self.assertEqual(own["__transactionId__"], "U2")
@@ -92,7 +92,7 @@ class EndTests(TransactionCase):
         self.assertEqual(message.born_ms, before.born_ms)
         self.assertEqual(message.born_host, before.born_host)
         self.assertEqual(message.prepared_offset, before.position)
-        self.assertEqual(transaction_type(message.sys_flag), TRANSACTION_COMMIT)
+        self.assertEqual(message.sys_flag & TRANSACTION_MASK, TRANSACTION_COMMIT)
         self.assertEqual(message.queue_offset, 0)
 
     def test_compressed(self) -> None:

@@ -43,15 +43,6 @@ class DataVersionTests(SynchronousTestCase):
         version = DataVersion(timestamp=5, counter=7).next(9, 2)
         self.assertEqual(version, DataVersion(timestamp=9, counter=8, state_version=2))
 
-    def test_order(self) -> None:
-        """State version counts more than the counter, the counter more than time."""
-        low = DataVersion(state_version=0, counter=9, timestamp=9)
-        middle = DataVersion(state_version=1, counter=1, timestamp=9)
-        high = DataVersion(state_version=1, counter=2, timestamp=1)
-        self.assertTrue(high.is_newer_than(middle))
-        self.assertTrue(middle.is_newer_than(low))
-        self.assertFalse(low.is_newer_than(low))
-
     def test_null(self) -> None:
         """No version is version zero."""
         self.assertEqual(DataVersion.from_json(None), DataVersion())
