@@ -23,6 +23,7 @@ from rocketbroker.app.metricsport import PORT_KEY, MetricsPort, broker_site
 from rocketbroker.app.options import ServerOptions, log_ignored, or_refuse
 from rocketbroker.app.plugins import followers_of, wrapped
 from rocketbroker.app.process import ServerProcess
+from rocketbroker.app.steadiness import time_timers
 from rocketbroker.broker.broker import Broker
 from rocketbroker.broker.environment import BrokerEnvironment
 from rocketbroker.config.addresses import check_host
@@ -213,6 +214,7 @@ class BrokerService(LoggedService):
         )
         self.broker = Broker(environment, settings, self.port)
         self.main = RemotingServer(reactor, settings.server, self.broker.main, hub)
+        time_timers(reactor, self.main.turns)
         self.vip = RemotingServer(reactor, settings.server, self.broker.vip, hub)
         ports = {"main": self.main.group, "vip": self.vip.group}
         self.metrics = MetricsPort(

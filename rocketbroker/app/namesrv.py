@@ -22,6 +22,7 @@ from rocketbroker.app.logs import LoggedService
 from rocketbroker.app.metricsport import PORT_KEY, MetricsPort, namesrv_site
 from rocketbroker.app.options import ServerOptions, log_ignored, or_refuse
 from rocketbroker.app.process import ServerProcess
+from rocketbroker.app.steadiness import time_timers
 from rocketbroker.config import properties
 from rocketbroker.config.keyed import text_of
 from rocketbroker.config.namesrv import NamesrvSettings
@@ -98,6 +99,7 @@ class NameServerService(LoggedService):
         self.server = RemotingServer(
             reactor, settings.server, self.nameserver.responders, hub
         )
+        time_timers(reactor, self.server.turns)
         self.metrics = MetricsPort(
             reactor,
             settings.options,

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.app.test_steadiness -*-
-"""A reactor whose time only goes forward.
+"""A reactor whose time only goes forward, and how long its timers take.
 
 Twisted's own is the time of day. Set an hour back, no timer would fire for an hour:
 nothing would be flushed, dispatched or woken. Set forward, every connection would be
@@ -11,6 +11,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
+
+from rocketbroker.remoting.turns import TIMERS, Turns
 
 
 class Timed(Protocol):
@@ -29,3 +31,24 @@ def make_steady(reactor: Timed) -> None:
     """
     if not reactor.getDelayedCalls():
         reactor.seconds = time.monotonic
+
+
+def time_timers(reactor: Any, turns: Turns) -> None:
+    """Let C{turns} know how long the timers take that are due together.
+
+    They are no turn of the hub, but whoever sends waits for them as well. Twisted's
+    reactors look C{runUntilCurrent} up in each round: it calls the timers, and the
+    functions for which threads have asked.
+    """
+    run = getattr(reactor, "runUntilCurrent", None)
+    if run is None:
+        return  # not one with timers of its own
+    seconds = reactor.seconds
+
+    def timed() -> None:
+        begin = seconds()
+        run()
+        now = seconds()
+        turns.took(TIMERS, now - begin, now)
+
+    reactor.runUntilCurrent = timed

@@ -13,7 +13,7 @@ from rocketbroker.broker.background_work import BackgroundWork, InThread
 from rocketbroker.broker.registration.name_server_api import Caller
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.ids import UniqueKeys
-from rocketbroker.remoting.interfaces import IResponderTable, ISlices, ITurns
+from rocketbroker.remoting.interfaces import IResponderTable, ITurns
 from rocketbroker.remoting.slices import Slices
 from rocketbroker.store.interfaces import IStore
 from rocketbroker.store.plugins import IFollowerPlugin
@@ -72,6 +72,6 @@ class BrokerEnvironment:
         self.in_thread = BackgroundWork(in_thread)
         self.client = client
         self.turns = turns
-        self.slices: ISlices = Slices(clock)
+        self.slices = Slices(clock)
         self.unique_keys = unique_keys
         self.followers = followers

@@ -19,7 +19,7 @@ from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.broker import Broker
 from rocketbroker.broker.clients.consumers import ConsumerGroup
 from rocketbroker.broker.send.append_batcher import SIZE_BOUNDS, QueueSends
-from rocketbroker.metrics.failures import add_limits, add_periodic
+from rocketbroker.metrics.failures import add_limits, add_periodic, periodic_calls
 from rocketbroker.metrics.lag import (
     Lag,
     first_store_time,
@@ -27,7 +27,7 @@ from rocketbroker.metrics.lag import (
     overdue,
     read_times,
 )
-from rocketbroker.metrics.remoting_families import add_port
+from rocketbroker.metrics.remoting_families import add_longest_turns, add_port
 from rocketbroker.metrics.retries import add_dead_letters, add_sent_back
 from rocketbroker.metrics.samples import Samples, constant_labels
 from rocketbroker.metrics.store_families import (
@@ -141,6 +141,8 @@ class BrokerFamilies:
             add_transactions(samples, self._broker.transactions)
         for name, group in self._ports.items():
             add_port(samples, name, group, options.enable_remoting_metrics)
+        calls = periodic_calls(self._broker)
+        add_longest_turns(samples, self._ports, self._broker.slices, calls)
         return samples.families()
 
     def _lags(self) -> list[Lag]:

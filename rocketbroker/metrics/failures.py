@@ -5,18 +5,24 @@ from __future__ import annotations
 
 from rocketbroker.broker.broker import Broker
 from rocketbroker.metrics.samples import Samples
+from rocketbroker.remoting.periodic import PeriodicCall
+
+
+def periodic_calls(broker: Broker) -> list[PeriodicCall]:
+    """All that a broker does again and again."""
+    parts = broker, broker.scheduler, broker.cleanup, broker.long_polling
+    return [call for part in parts for call in part.periodic.calls]
 
 
 def add_periodic(samples: Samples, broker: Broker) -> None:
     """Add the failures of work that is done again and again."""
-    for part in (broker, broker.scheduler, broker.cleanup, broker.long_polling):
-        for call in part.periodic.calls:
-            samples.counter(
-                "rocketbroker_periodic_failures_total",
-                "failures of periodic work, which goes on",
-                call.failures,
-                work=call.name,
-            )
+    for call in periodic_calls(broker):
+        samples.counter(
+            "rocketbroker_periodic_failures_total",
+            "failures of periodic work, which goes on",
+            call.failures,
+            work=call.name,
+        )
 
 
 def add_limits(samples: Samples, broker: Broker) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
-from rocketbroker.metrics.remoting_families import add_port
+from rocketbroker.metrics.remoting_families import add_longest_turns, add_port
 from rocketbroker.metrics.samples import Samples
 from rocketbroker.nameserver.nameserver import NameServer
 from rocketbroker.remoting.connection_group import ConnectionGroup
@@ -80,4 +80,5 @@ class NameServerFamilies:
             samples.counter(name, words, value)
         for port, group in self._ports.items():
             add_port(samples, port, group)
+        add_longest_turns(samples, self._ports, server.slices, [server.scan])
         return samples.families()

@@ -7,11 +7,14 @@ The names that begin with rocketmq_ are RocketMQ's (C{docs/facts/security-metric
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from rocketbroker.metrics.samples import Samples
 from rocketbroker.remoting.connection_group import ConnectionGroup
-from rocketbroker.remoting.counts import LATENCY_BOUNDS_MS
+from rocketbroker.remoting.counts import LATENCY_BOUNDS_MS, Longest
+from rocketbroker.remoting.periodic import PeriodicCall
+from rocketbroker.remoting.slices import Slices
 from rocketbroker.remoting.table import NOT_SERVED
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 
@@ -128,3 +131,34 @@ def add_port(
             is_long_polling="false",
             result="success",
         )
+
+
+def add_longest_turns(
+    samples: Samples,
+    ports: Mapping[str, ConnectionGroup],
+    slices: Slices,
+    calls: Iterable[PeriodicCall],
+) -> None:
+    """Add how long the reactor was kept, by what kept it.
+
+    @param ports: they share their turns.
+    """
+    group = next(iter(ports.values()), None)
+    if group is None:
+        return
+    found: list[tuple[str, Longest]] = [("slices", slices.longest)]
+    for work, longest in group.turns.longest.items():
+        name = work if isinstance(work, str) else request_name(work)
+        found.append((name, longest))
+    found += [(call.name, call.longest) for call in calls]
+    now = group.clock.seconds()
+    for name, longest in found:
+        seconds = longest.value(now)
+        if seconds:
+            samples.gauge(
+                "rocketbroker_longest_turn_seconds",
+                "the longest time for which nobody else was served, of the last minute "
+                "or two, by what took most of it",
+                seconds,
+                work=name.replace(" ", "_"),
+            )

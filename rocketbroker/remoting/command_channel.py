@@ -42,6 +42,7 @@ from rocketbroker.remoting.addresses import address_text, host_bytes
 from rocketbroker.remoting.connection_group import ConnectionGroup
 from rocketbroker.remoting.interfaces import IConnection
 from rocketbroker.remoting.response_table import TooManyRequests, Waiting
+from rocketbroker.remoting.table import NOT_SERVED
 from rocketbroker.wire.command import ONEWAY, RESPONSE, Command, response_to
 from rocketbroker.wire.foreign import ForeignProtocol
 from rocketbroker.wire.frames import decode, encode
@@ -69,6 +70,7 @@ class CommandChannel(ABC):
     """The half of a connection that knows commands; the other half moves bytes.
 
     @ivar group: all connections of its server or client, and what they share.
+    @ivar last_code: of the last request, -1 before the first and for a response.
     @ivar under_way: general requests whose Deferred has not fired yet.
     @ivar last_moved: when a byte went in or out, by the group's clock.
     """
@@ -85,6 +87,7 @@ class CommandChannel(ABC):
         self.peer_host: bytes = host_bytes(host, port)
         self.closed: bool = False
         self.congested: bool = False
+        self.last_code = NOT_SERVED
         self.under_way = 0
         self.last_moved = group.clock.seconds()
         self._close_callbacks: list[Callable[[IConnection], None]] = []
@@ -187,6 +190,7 @@ class CommandChannel(ABC):
 
     def command_received(self, command: Command) -> None:
         """A request or a response came."""
+        self.last_code = NOT_SERVED
         if command.flag & RESPONSE:
             if not self.group.responses.answered(self, command):
                 self.group.counts.stray += 1
@@ -197,6 +201,7 @@ class CommandChannel(ABC):
             words = f" request type {command.code} not supported"
             self._respond_error(command, started, RequestCodeNotSupported(words))
             return
+        self.last_code = command.code
         if self.under_way >= self.group.limits.under_way:
             self.group.counts.overloaded += 1
             words = f"{OVERLOAD}, {self.under_way} requests are under way"

@@ -14,6 +14,48 @@ from typing import Final, final
 LATENCY_BOUNDS_MS: Final = (1, 3, 5, 7, 10, 100, 1000, 2000, 3000)
 
 
+#: The longest durations are those of the last minute, or two.
+WINDOW_SECONDS: Final = 60.0
+
+
+@final
+class Longest:
+    """The longest of the durations since the begin of the last whole minute.
+
+    So each is shown for one to two minutes: by two scrapes at least, and by those of
+    every scraper, which a maximum that a scrape resets is not.
+    """
+
+    __slots__ = ("_before", "_begin", "_current")
+
+    def __init__(self) -> None:
+        self._begin = 0.0
+        self._current = 0.0
+        self._before = 0.0
+
+    def note(self, seconds: float, now: float) -> None:
+        """Something took so long.
+
+        @param now: monotonic time.
+        """
+        if now - self._begin >= WINDOW_SECONDS:
+            self._next_window(now)
+        if seconds > self._current:
+            self._current = seconds
+
+    def value(self, now: float) -> float:
+        """The longest, in seconds; 0 if there was none."""
+        if now - self._begin >= WINDOW_SECONDS:
+            self._next_window(now)
+        return max(self._current, self._before)
+
+    def _next_window(self, now: float) -> None:
+        is_next = now - self._begin < 2 * WINDOW_SECONDS
+        self._before = self._current if is_next else 0.0
+        self._current = 0.0
+        self._begin = now
+
+
 @final
 class Latencies:
     """How long the answers with one code to requests with one code took.

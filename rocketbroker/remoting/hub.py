@@ -73,7 +73,7 @@ from rocketbroker.remoting.hubconnection import (
     serve,
 )
 from rocketbroker.remoting.interfaces import ITurns
-from rocketbroker.remoting.turns import Turns
+from rocketbroker.remoting.turns import ANSWERS, TURN_END, Turns
 
 #: Connections served in one turn, at most; other readers of the reactor wait for them.
 MAX_EVENTS: Final = 512
@@ -211,20 +211,31 @@ class Hub:
                 ready.lost()
             if event & OUT:
                 self._with_output.append(ready)
-        self._serve_queue(now)
+        work = self._serve_queue(now)
+        served = self.seconds()
         self.turns.end()
+        ended = self.seconds()
         self._in_turn = False
         self._flush()
-        elapsed = self._reactor.seconds() - now
+        flushed = self.seconds()
+        elapsed = flushed - now
         for group in self._groups:
             group.table.turn_ended(elapsed)
         if queue:
             self._schedule()
+        if max(ended - served, flushed - ended) > served - now:
+            work = TURN_END if ended - served > flushed - ended else ANSWERS
+        self.turns.took(work, elapsed, flushed)
 
-    def _serve_queue(self, now: float) -> None:
-        """Serve the connections that wait, until the time of the turn is over."""
+    def _serve_queue(self, now: float) -> int | str:
+        """Serve the connections that wait, until the time of the turn is over.
+
+        @return: the code of the last request of the connection that took longest.
+        """
         queue, seconds = self._queue, self.seconds
         time, latest = now, now + MAX_SECONDS
+        longest = 0.0
+        work: int | str = ANSWERS
         while queue and time < latest:
             connection = queue.popleft()
             connection.queued = False
@@ -238,7 +249,11 @@ class Hub:
                     queue.append(connection)
             except Exception:
                 self._failed(connection)
-            time = seconds()
+            after = seconds()
+            if after - time > longest:
+                longest, work = after - time, connection.last_code
+            time = after
+        return work
 
     def _failed(self, connection: HubConnection) -> None:
         """A mistake of ours; whatever it was, it stays with this connection."""

@@ -304,6 +304,7 @@ def take_frames(connection: HubConnection, data: bytes) -> bool:
     size = len(data)
     start = 0
     frames = 0
+    entry = None
     while size - start >= 8 and not connection.halted:
         length, word = unpack(data, start)
         if not 4 <= length <= most:
@@ -331,6 +332,8 @@ def take_frames(connection: HubConnection, data: bytes) -> bool:
                 connection.hot_failed(data[head - 4 : end], error)
         if seconds() >= latest:
             break
+    if entry is not None:
+        connection.last_code = entry.code
     group.counts.frames_in += frames
     if start == size or connection.closed:
         return False

@@ -17,6 +17,8 @@ from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from rocketbroker.remoting.counts import Longest
+
 
 @final
 class PeriodicCall:
@@ -24,6 +26,7 @@ class PeriodicCall:
 
     @ivar name: of the work, for log and metrics: C{"scan of brokers"}.
     @ivar failures: how many calls have ended with an error.
+    @ivar longest: how long the longest calls kept the reactor.
     """
 
     _log = Logger()
@@ -36,6 +39,7 @@ class PeriodicCall:
         """
         self.name = name
         self.failures = 0
+        self.longest = Longest()
         self._work = work
         self._clock = clock
         self._loop = LoopingCall(self._call)
@@ -58,7 +62,11 @@ class PeriodicCall:
         self._loop.start(period)
 
     def _call(self) -> Deferred[object]:
-        return maybeDeferred(self._work).addErrback(self._failed)
+        begin = self._clock.seconds()
+        done = maybeDeferred(self._work).addErrback(self._failed)
+        now = self._clock.seconds()
+        self.longest.note(now - begin, now)
+        return done
 
     def _failed(self, failure: Failure) -> None:
         self.failures += 1

@@ -31,6 +31,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from zope.interface import implementer
 
+from rocketbroker.remoting.counts import Longest
 from rocketbroker.remoting.interfaces import ISlices
 
 #: So long a pass takes steps; the last one may end later.
@@ -66,6 +67,7 @@ class Slices:
 
     @ivar steps: how many steps were taken.
     @ivar passes: in how many passes.
+    @ivar longest: how long the longest passes were.
     """
 
     def __init__(self, clock: IReactorTime) -> None:
@@ -74,6 +76,7 @@ class Slices:
         """
         self.steps = 0
         self.passes = 0
+        self.longest = Longest()
         self._clock = clock
         self._owners: dict[object, deque[_Work]] = {}
         self._order: deque[object] = deque()
@@ -107,11 +110,11 @@ class Slices:
         self._call = None
         self.passes += 1
         seconds, order = self._clock.seconds, self._order
-        latest = seconds() + PASS_SECONDS
-        while order:
+        begin = now = seconds()
+        while order and now - begin < PASS_SECONDS:
             self._take_turn(order.popleft())
-            if seconds() >= latest:
-                break
+            now = seconds()
+        self.longest.note(now - begin, now)
         # A work that ended may have asked for the next pass by running another.
         if order and self._call is None:
             self._call = self._clock.callLater(0, self._pass)

@@ -8,26 +8,50 @@ end the same turns, so that a broker registers once and does not know which it i
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import final
+from typing import Final, final
 
 from twisted.logger import Logger
 from zope.interface import classImplements
 
+from rocketbroker.remoting.counts import Longest
 from rocketbroker.remoting.interfaces import ITurns
+
+#: What a turn may be spent on besides requests: the functions at its end (messages are
+#: appended there), and giving the kernel the answers.
+TURN_END: Final = "turn_end"
+ANSWERS: Final = "answers"
+
+#: All timers that were due together, and results of threads: no turn of the hub.
+TIMERS: Final = "timers"
 
 
 @final
 class Turns:
-    """The callbacks at the end of each turn."""
+    """The callbacks at the end of each turn.
+
+    @ivar longest: the longest turns, by what took most of each: a request code, or one
+        of the names below.
+    """
 
     _log = Logger()
 
     def __init__(self) -> None:
+        self.longest: dict[int | str, Longest] = {}
         self._callbacks: list[Callable[[], None]] = []
 
     def at_turn_end(self, callback: Callable[[], None]) -> None:
         """Call C{callback} at the end of each turn, before the answers are written."""
         self._callbacks.append(callback)
+
+    def took(self, work: int | str, seconds: float, now: float) -> None:
+        """A turn took so long, most of it for C{work}.
+
+        @param now: monotonic time.
+        """
+        longest = self.longest.get(work)
+        if longest is None:
+            longest = self.longest[work] = Longest()
+        longest.note(seconds, now)
 
     def end(self) -> None:
         """The turn is over: call all; one that fails does not keep the others."""

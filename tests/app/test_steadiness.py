@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.app.steadiness import make_steady
+from rocketbroker.app.steadiness import make_steady, time_timers
+from rocketbroker.remoting.turns import TIMERS, Turns
 
 
 class Timed:
@@ -36,3 +37,36 @@ class SteadinessTests(SynchronousTestCase):
         reactor = Timed(1)
         make_steady(reactor)
         self.assertIs(reactor.seconds, time.time)
+
+
+class Rounds:
+    """A reactor whose timers take two seconds."""
+
+    def __init__(self) -> None:
+        self.now = 10.0
+
+    def seconds(self) -> float:
+        """The time."""
+        return self.now
+
+    def runUntilCurrent(self) -> None:
+        """All timers."""
+        self.now += 2.0
+
+
+class TimersTests(SynchronousTestCase):
+    """L{time_timers}."""
+
+    def test_timed(self) -> None:
+        """How long the timers of a round take is known; they are called."""
+        reactor, turns = Rounds(), Turns()
+        time_timers(reactor, turns)
+        reactor.runUntilCurrent()
+        self.assertEqual(reactor.now, 12.0)
+        self.assertEqual(turns.longest[TIMERS].value(12.0), 2.0)
+
+    def test_others(self) -> None:
+        """A reactor of another kind stays as it is."""
+        turns = Turns()
+        time_timers(Timed(0), turns)
+        self.assertEqual(turns.longest, {})

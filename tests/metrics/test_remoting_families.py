@@ -7,6 +7,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.config.remoting import RemotingServerOptions
 from rocketbroker.metrics.remoting_families import (
+    add_longest_turns,
     add_port,
     request_name,
     response_name,
@@ -14,8 +15,10 @@ from rocketbroker.metrics.remoting_families import (
 from rocketbroker.metrics.samples import Samples
 from rocketbroker.remoting.connection_group import ConnectionGroup, Limits
 from rocketbroker.remoting.counts import Counts
+from rocketbroker.remoting.periodic import PeriodicCall
+from rocketbroker.remoting.slices import Slices
 from rocketbroker.remoting.table import NOT_SERVED, ResponderTable
-from rocketbroker.remoting.turns import Turns
+from rocketbroker.remoting.turns import TURN_END, Turns
 
 
 class PortTests(SynchronousTestCase):
@@ -56,6 +59,28 @@ class PortTests(SynchronousTestCase):
         self.group.table.answered(34, 0, 0.001)
         self.assertIn("rocketmq_rpc_latency_milliseconds_sum", self.values())
         self.assertNotIn("rocketmq_rpc_latency_milliseconds_sum", self.values(False))
+
+    def test_longestTurns(self) -> None:
+        """The longest turns, passes of slices and periodic calls, each by its name."""
+        clock = Clock()
+        slices = Slices(clock)
+        call = PeriodicCall(clock, "scan of clients", lambda: None)
+        self.group.turns.took(310, 0.5, 1.0)
+        self.group.turns.took(TURN_END, 0.25, 1.0)
+        slices.longest.note(0.125, 1.0)
+        call.longest.note(0.75, 1.0)
+        samples = Samples({})
+        add_longest_turns(samples, {"main": self.group}, slices, [call])
+        (family,) = samples.families()
+        self.assertEqual(
+            {sample.labels["work"]: sample.value for sample in family.samples},
+            {
+                "send_message_v2": 0.5,
+                "turn_end": 0.25,
+                "slices": 0.125,
+                "scan_of_clients": 0.75,
+            },
+        )
 
     def test_names(self) -> None:
         """Known codes by name, others by number, those that nobody serves together."""

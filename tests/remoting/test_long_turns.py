@@ -12,6 +12,7 @@ from rocketbroker.remoting.connection_group import ConnectionGroup, Limits
 from rocketbroker.remoting.hub import CONNECTION_SECONDS, MAX_SECONDS, Hub
 from rocketbroker.remoting.interfaces import Answer, IConnection
 from rocketbroker.remoting.table import QUICK_REQUESTS, ResponderTable
+from rocketbroker.remoting.turns import TURN_END
 from rocketbroker.wire.command import Command, response_to
 from rocketbroker.wire.frames import encode
 
@@ -172,3 +173,35 @@ class LongTurnTests(SynchronousTestCase):
         self.assertEqual(self.served, [0, 1, 2])
         timers = [each.getTime() for each in self.clock.getDelayedCalls()]
         self.assertTrue(all(time > self.clock.seconds() for time in timers))
+
+    def longest(self) -> dict[int | str, float]:
+        """The longest turns, by what took most of each."""
+        now = self.clock.seconds()
+        found = self.hub.turns.longest.items()
+        return {work: longest.value(now) for work, longest in found}
+
+    def test_named(self) -> None:
+        """The longest turn has the name of the request that took most of it."""
+        self.cost = CONNECTION_SECONDS
+        self.ask(self.peer(), 1, HOT)
+        self.ask(self.peer(), 2, QUICK)
+        self.hub.turn()
+        self.cost *= 2
+        self.ask(self.peer(), 3, DEAR)
+        self.ask(self.peer(), 4, HOT)
+        self.hub.turn()
+        self.assertEqual(
+            self.longest(),
+            {HOT: 2 * CONNECTION_SECONDS, DEAR: 4 * CONNECTION_SECONDS},
+        )
+
+    def test_turnEnd(self) -> None:
+        """What is done at the end for all has its own name."""
+
+        def append() -> None:
+            self.clock.rightNow += 1
+
+        self.hub.at_turn_end(append)
+        self.ask(self.peer(), 1, QUICK)
+        self.hub.turn()
+        self.assertEqual(self.longest(), {TURN_END: 1 + self.cost})

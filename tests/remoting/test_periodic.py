@@ -53,6 +53,16 @@ class PeriodicTests(SynchronousTestCase):
         self.assertEqual((self.done, self.call.failures), ([5, 15], 1))
         self.assertEqual(len(self.flushLoggedErrors(ValueError)), 1)
 
+    def test_longest(self) -> None:
+        """How long the longest call took is known."""
+
+        def slow() -> None:
+            self.clock.rightNow += 0.25
+
+        call = self.periodic.every("slow", 5, 10, slow)
+        self.pass_by(6)
+        self.assertEqual(call.longest.value(self.clock.seconds()), 0.25)
+
     def test_noOverlap(self) -> None:
         """Work that has not ended is not begun again."""
         first = self.result = Deferred()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
-from rocketbroker.remoting.counts import Latencies
+from rocketbroker.remoting.counts import Latencies, Longest
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
 from rocketbroker.remoting.table import NOT_SERVED, ResponderTable
 from rocketbroker.wire.command import Command
@@ -70,3 +70,24 @@ class LatenciesTests(SynchronousTestCase):
             latencies.add(elapsed_ms)
         self.assertEqual(latencies.buckets, [2, 1, 0, 0, 0, 0, 0, 0, 1, 1])
         self.assertEqual(latencies.count, 5)
+
+
+class LongestTests(SynchronousTestCase):
+    """The longest duration of the last minute or two."""
+
+    def test_window(self) -> None:
+        """Each is shown for one minute at least and two at most."""
+        longest = Longest()
+        self.assertEqual(longest.value(1000.0), 0.0)
+        longest.note(0.5, 1010.0)
+        longest.note(0.25, 1011.0)
+        self.assertEqual(longest.value(1059.0), 0.5)
+        longest.note(0.125, 1061.0)
+        self.assertEqual(longest.value(1119.0), 0.5)
+        self.assertEqual(longest.value(1122.0), 0.125)
+
+    def test_quiet(self) -> None:
+        """After two minutes without any there is none."""
+        longest = Longest()
+        longest.note(0.5, 1000.0)
+        self.assertEqual(longest.value(1130.0), 0.0)
