@@ -191,15 +191,15 @@ class GeneralTests(SendingCase):
         assert isinstance(made, Deferred)
         assert isinstance(later, Deferred)
         assert isinstance(known, Deferred)
-        self.assertEqual(self.successResultOf(known).code, 0)
+        self.assertEqual(getattr(self.successResultOf(known), "code", None), 0)
         self.assertTrue(rig.hot(SEND, send_ext("T"), b"body"))
         self.assertFalse(rig.hot(SEND, send_ext("New"), b"body"))
         self.assertNoResult(made)
         rig.threads.run()
-        self.assertEqual(self.successResultOf(made).code, 0)
+        self.assertEqual(getattr(self.successResultOf(made), "code", None), 0)
         self.assertNoResult(later)
         rig.threads.run()
-        self.assertEqual(self.successResultOf(later).code, 0)
+        self.assertEqual(getattr(self.successResultOf(later), "code", None), 0)
         self.assertIn("Newer", rig.topics.names())
 
     def test_longTopic(self) -> None:
