@@ -9,10 +9,9 @@ hand out as they are:
     still has the right ones, these are set right, and nothing is lost.
   - Else the message keeps its place in its queue, since offsets must be dense, as a
     message without a body, with the properties it had if they can be read, and the
-    property L{LOST}. A consumer sees that something was there. So it does in the
-    LMQs that know it. A delayed message that does not say any more where it was to go
-    goes nowhere: RocketMQ tries such a message for ever, and all behind it wait, but
-    one for half messages it drops.
+    property L{LOST}. A consumer sees that something was there. A delayed message that
+    does not say any more where it was to go goes nowhere: RocketMQ tries such a message
+    for ever, and all behind it wait, but one for half messages it drops.
   - The rest becomes dead records: of the type rolled back, which no dispatch enters
     anywhere; their bodies are the bytes that are there.
   - Up to the end of a segment a filler does, and none is without one: behind a record
@@ -36,13 +35,7 @@ from rocketbroker.records.checking import numbers_are_numbers
 from rocketbroker.records.entries import FILLED_SIZE
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.names import HALF_TOPIC, SCHEDULE_TOPIC
-from rocketbroker.records.properties import (
-    INNER_MULTI_DISPATCH,
-    INNER_MULTI_QUEUE_OFFSET,
-    REAL_QUEUE_ID,
-    REAL_TOPIC,
-    joined,
-)
+from rocketbroker.records.properties import REAL_QUEUE_ID, REAL_TOPIC
 from rocketbroker.records.record import (
     CRC_PROPERTY_SIZE,
     StoredMessage,
@@ -61,10 +54,6 @@ from rocketbroker.records.record_head import (
 from rocketbroker.records.sysflags import INNER_BATCH, NEED_UNWRAP
 from rocketbroker.store.commitlog.encoder import FILLER, FILLER_BYTES, MAX_PROPERTIES
 from rocketbroker.store.commitlog.scanner import Blank, Broken, parse
-
-#: Positions and offsets below this are such as there may be; those of rubbish are
-#: larger, as a rule: 256 TiB, and as many messages.
-MAX_LIKELY: Final = 1 << 48
 
 #: The property of a message whose body is lost: how many bytes its record had.
 LOST: Final = "ROCKETBROKER_LOST_BYTES"
@@ -92,9 +81,6 @@ _DEAD_HEAD: Final = SMALLEST_DEAD - 3 - len(DEAD_TOPIC)
 #: Compressed or not, and how, or an inner batch: means nothing without a body.
 _NOT_EMPTY: Final = 0x701 | INNER_BATCH | NEED_UNWRAP
 
-#: Ends a record whose last properties are gone: room for a CRC of its own.
-_ROOM: Final = re.compile(rb"\x02[\0\x02]{%d}\Z" % CRC_PROPERTY_SIZE)
-
 _RECORD_CRC: Final = re.compile(rb"(?:^|(?<=\x02))__CRC32#\x01[^\x02]*(?:\x02|$)")
 
 #: Reads bytes of the log: position, size.
@@ -106,11 +92,9 @@ class Slot:
     """A record as its queue knows it.
 
     @ivar messages: how many messages it is: a batch queue may know it as several.
-    @ivar lmqs: the LMQs in which it stands, too, and its offset in each.
     """
 
     __slots__ = (
-        "lmqs",
         "messages",
         "position",
         "queue_id",
@@ -134,7 +118,6 @@ class Slot:
         self.queue_id = queue_id
         self.queue_offset = queue_offset
         self.messages = messages
-        self.lmqs: Sequence[tuple[bytes, int]] = ()
 
 
 @final
@@ -194,10 +177,6 @@ class Filling:
         else:
             self._bury(at, end)
 
-    def would_mend(self, slot: Slot) -> bool:
-        """Whether a record is whole but for numbers that its queue knows."""
-        return _mended(slot, self._read(slot.position, slot.size)) is not None
-
     def correct(self, slot: Slot) -> None:
         """Set right the numbers of a record that is otherwise whole, if that does."""
         data = self._read(slot.position, slot.size)
@@ -212,10 +191,9 @@ class Filling:
         self.sealed.append((start, end))
 
     def _mend(self, slot: Slot, mended: bytes) -> None:
-        """Write a record as it is when mended, with the right CRC of its own if it has
-        one: more of it may be wrong than was set right."""
-        has_lost_crc = self._seal_bytes > 0 and _ROOM.search(mended) is not None
-        if has_lost_crc or not is_crc_property_right(mended, 0, len(mended)):
+        """Write a record as it is when mended; its own CRC is made again if more of it
+        is wrong than was set right."""
+        if not is_crc_property_right(mended, 0, len(mended)):
             mended = mended[:-CRC_PROPERTY_SIZE] + own_crc(mended)
             self.sealed.append((slot.position, slot.position + slot.size))
         self.patches.append((slot.position, mended))
@@ -270,17 +248,10 @@ class Filling:
         record = None
         if slot.messages == 1:
             # A batch without messages is none, and its queue may have gaps.
-            room_here = room - slot.position
+            # What it says is left out where it leaves no room for its place.
             seal = self._seal_bytes
-            # Where the record was too small for all that, its place comes first; also
-            # where nothing more fits into properties that are as long as they can be.
-            for known, seal_bytes, says_where in (
-                (data, seal, True),
-                (data, seal, False),
-                (data, 0, False),
-                (b"", seal, True),
-            ):
-                record = self._empty(slot, known, room_here, seal_bytes, says_where)
+            for known, seal_bytes in ((data, seal), (data, 0), (b"", seal)):
+                record = self._empty(slot, known, room - slot.position, seal_bytes)
                 if record is not None:
                     break
         if record is None:
@@ -293,29 +264,17 @@ class Filling:
         self._cover(after, room)
 
     def _empty(
-        self, slot: Slot, data: bytes, room: int, seal_bytes: int, says_where: bool
+        self, slot: Slot, data: bytes, room: int, seal_bytes: int
     ) -> bytes | None:
         """A message without a body, of C{room} bytes or so few less that a dead record
         fits behind it; None if there is no way.
 
         @param seal_bytes: of what is added to its properties: its own CRC, or nothing.
-        @param says_where: whether its real topic and its LMQs are added if they are
-            missing.
         """
         was = self._known(slot, data)
         properties = was.property_bytes
-        if (
-            says_where
-            and slot.topic == _WAITING
-            and REAL_TOPIC.encode() not in properties
-        ):
+        if slot.topic == _WAITING and REAL_TOPIC.encode() not in properties:
             properties = _NOWHERE
-        if (
-            says_where
-            and slot.lmqs
-            and INNER_MULTI_QUEUE_OFFSET.encode() not in properties
-        ):
-            properties = _in_lmqs(properties, slot.lmqs)
         if seal_bytes and properties and not properties.endswith(b"\x02"):
             properties += b"\x02"
         room -= seal_bytes
@@ -369,15 +328,6 @@ class Filling:
         return message
 
 
-def _in_lmqs(properties: bytes, lmqs: Sequence[tuple[bytes, int]]) -> bytes:
-    """Properties that say in which LMQs a message stands, and where."""
-    names = b",".join(name for name, _ in lmqs)
-    offsets = ",".join(str(offset) for _, offset in lmqs)
-    own = b"%b\x01%b\x02" % (INNER_MULTI_DISPATCH.encode(), names)
-    own += f"{INNER_MULTI_QUEUE_OFFSET}\x01{offsets}\x02".encode()
-    return joined(properties, own)
-
-
 def _apart(start: int, end: int, slots: Sequence[Slot]) -> list[Slot]:
     """Those inside a region that do not overlap, in order."""
     kept: list[Slot] = []
@@ -395,7 +345,9 @@ def _mended(slot: Slot, data: bytes) -> bytes | None:
     """A record with the numbers that its queue knows; None if that does not do."""
     if not record_size(0, len(slot.topic), 0) <= slot.size <= len(data):
         return None
-    if _is_of_another(slot, data):
+    queue_offset, position = struct.unpack_from(">qq", data, 20)
+    if position != slot.position and queue_offset != slot.queue_offset:
+        # Another record, as in a file of the log that was copied over another one.
         return None
     fixed = bytearray(data)
     magic = MAGIC_V1 if len(slot.topic) <= MAX_V1_TOPIC_BYTES else MAGIC_V2
@@ -412,19 +364,3 @@ def _mended(slot: Slot, data: bytes) -> bytes | None:
     end = slot.size - len(found.properties) - 2
     record = record[: end - len(slot.topic)] + slot.topic + record[end:]
     return record if numbers_are_numbers(slot.topic, found.properties) else None
-
-
-def _is_of_another(slot: Slot, data: bytes) -> bool:
-    """Whether the head of another record stands there, as in a file of the log that was
-    copied over another one: both its position and its place in a queue are others, and
-    such as there may be."""
-    magic = int.from_bytes(data[4:8], "big", signed=True)
-    queue_offset, position = struct.unpack_from(">qq", data, 20)
-    place = int.from_bytes(data[12:16], "big"), queue_offset
-    return (
-        magic in (MAGIC_V1, MAGIC_V2)
-        and position != slot.position
-        and place != (slot.queue_id, slot.queue_offset)
-        and 0 <= position < MAX_LIKELY
-        and 0 <= queue_offset < MAX_LIKELY
-    )

@@ -1,15 +1,15 @@
 # -*- test-case-name: tests.storetools.repair.test_plan -*-
 """The plan of a repair: the records written where the log cannot be read.
 
-For each region without a good record there are several sources: the entries of queues
-and batch queues, also those behind the last one that leads to a record; the record's
-own head; the queue offsets that are missing behind it.
+For each region without a good record there are two sources: the entries of queues and
+batch queues, and the record's own head.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 from typing import Final, final
 
@@ -17,7 +17,6 @@ from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.properties import CRC32
 from rocketbroker.records.record import CRC_PROPERTY_SIZE
-from rocketbroker.records.record_head import LEAST_SIZE
 from rocketbroker.records.sysflags import INNER_BATCH
 from rocketbroker.store.commitlog.scanner import Blank, Broken, parse
 from rocketbroker.store.consumequeue.batch_queue import FOLDER as BATCHES
@@ -39,9 +38,8 @@ from rocketbroker.storetools.verify.report import Fault
 _CRC: Final = CRC32.encode() + b"\x01"
 
 
-#: So many missing offsets are tried for a record that no queue knows: it was followed
-#: soon by the next one of its queue, or it was the last.
-MAX_TRIED: Final = 1000
+#: So many wrong entries of a queue may mean that records say a wrong place.
+MAX_MISPLACED: Final = 10
 
 
 @final
@@ -62,23 +60,21 @@ class Plan:
         reader: StoreReader,
         faults: Sequence[Fault],
         store_ms: int,
-        new: Set[tuple[int, int]] = frozenset(),
     ) -> None:
         """
         @param store_ms: the store time of records whose own cannot be read, and that no
             record follows.
-        @param new: from where to where nothing was written at the ends of files.
         """
         self._reader = reader
         self._faults = faults
         self._batches = sorted(queues_in(files, os.path.join(root, BATCHES)))
         self.rest = 0, 0
         self.damaged = {each.queue for each in faults if each.queue is not None}
-        regions = {fault.region for fault in faults if fault.region != (0, 0)} | new
+        regions = {fault.region for fault in faults if fault.region != (0, 0)}
         self.filling = Filling(self._read, store_ms, self._is_sealed(regions))
-        times = self._times(regions, store_ms)
         for start, end in sorted(regions):
-            self.filling.store_ms = times[start]
+            # A search by time relies on times that grow.
+            self.filling.store_ms = self._time(end) or store_ms
             self._fill(start, end)
         self._misplaced()
         filling = self.filling
@@ -95,21 +91,12 @@ class Plan:
         ]
         self.damaged |= {
             (each.topic.decode("utf-8", "replace"), each.queue_id)
-            for each in filling.emptied
+            for each in filling.emptied + filling.buried
         }
 
     def _read(self, position: int, size: int) -> bytes:
         segment = segment_at(self._reader, position)
         return segment.pread(size, position - segment.start)
-
-    def _times(self, regions: Set[tuple[int, int]], now_ms: int) -> dict[int, int]:
-        """The latest store time of each region: that of the record behind it. A search
-        by time relies on times that grow."""
-        times = {}
-        later = now_ms
-        for start, end in sorted(regions, reverse=True):
-            later = times[start] = self._time(end) or later
-        return times
 
     def _time(self, position: int) -> int:
         """The store time of the record at a position; 0 if none can be read there."""
@@ -138,7 +125,7 @@ class Plan:
 
     def _fill(self, start: int, end: int) -> None:
         segment = segment_at(self._reader, start)
-        known = self._slots(start, end) or list(self._missing(start, end))
+        known = self._slots(start, end)
         slots = [each for each in known if each.position + each.size <= end]
         is_last = segment is self._reader.segments[-1] and end == segment.end
         if is_last and not is_filler(self._read(start, 8)):
@@ -152,47 +139,25 @@ class Plan:
         """The records that queues know in a region."""
         reader = self._reader
         found = []
-        lmqs: dict[int, list[tuple[bytes, int]]] = {}
         for topic in reader.topics():
             for queue_id in reader.queues(topic):
                 with contextlib.suppress(StoreError):
                     where = topic, queue_id, start, end
                     for offset, position, size in entries_between(reader, *where):
-                        name = topic.encode()
                         if topic.startswith(SHARED_PREFIX):
                             # Another topic's record, which may become shorter.
                             self.damaged.add((topic, queue_id))
-                            lmqs.setdefault(position, []).append((name, offset))
                             continue
-                        found.append(Slot(position, size, name, queue_id, offset))
+                        where_is = topic.encode(), queue_id, offset
+                        found.append(Slot(position, size, *where_is))
         for topic, queue_id in self._batches:
             for unit in units_between(reader, topic, queue_id, start, end):
                 place = topic.encode(), queue_id, unit.base, unit.messages
                 found.append(Slot(unit.position, unit.size, *place))
-        for slot in found:
-            slot.lmqs = lmqs.get(slot.position, ())
         if not found:
             # The queue has lost it too; perhaps the record itself can be read.
             found += self._own_slot(start, end)
         return found
-
-    def _missing(self, start: int, end: int) -> Iterator[Slot]:
-        """The record of a region that no queue knows: the first offset that is missing
-        behind it and makes it whole again, as its CRC tells."""
-        tried = 0
-        for fault in self._faults:
-            first, behind = fault.offsets
-            if fault.kind != "order" or behind - first != 1 or fault.position < end:
-                continue
-            assert fault.queue is not None
-            topic, queue_id = fault.queue
-            slot = Slot(start, end - start, topic.encode(), queue_id, first)
-            if self.filling.would_mend(slot):
-                yield slot
-                return
-            tried += 1
-            if tried == MAX_TRIED:
-                return
 
     def _own_slot(self, start: int, end: int) -> Iterator[Slot]:
         data = self._read(start, min(end - start, 64 << 20))
@@ -209,68 +174,32 @@ class Plan:
 
     def _misplaced(self) -> None:
         """Records that are whole, but say another topic, queue or offset than the entry
-        that stands in order with its neighbours, if these lead where they should: else
-        it may be the queue's file that is of another queue."""
-        reader = self._reader
-        seen = {position for position, _ in self.filling.patches}
+        that leads to them. Where many entries of a queue are wrong, it may be the
+        queue's file that is of another queue."""
+        wrong = Counter(each.queue for each in self._faults if each.kind == "entry")
         for fault in self._faults:
-            if fault.kind != "entry" or fault.queue is None:
+            queue = fault.queue
+            if fault.kind != "entry" or queue is None or wrong[queue] > MAX_MISPLACED:
                 continue
-            topic, queue_id = fault.queue
-            if topic.startswith(SHARED_PREFIX):
-                # Its records are of other topics.
-                continue
-            offset = fault.offsets[0]
-            first = max(offset - 1, reader.min_offset(topic, queue_id))
-            around = [
-                entry
-                for at in range(first, offset + 2)
-                for entry in reader.entries(topic, queue_id, at)[:1]
-            ]
-            positions = [entry[0] for entry in around]
-            if len(around) <= offset - first or positions != sorted(set(positions)):
-                continue
-            position, size, _ = around[offset - first]
-            if position in seen or not LEAST_SIZE <= size <= MAX_RECORD:
-                continue
-            if not self._has(position, size) or self._is_where_it_says(position):
-                continue
-            if all(
-                at == offset
-                or self._stated_place(around[at - first][0]) == (*fault.queue, at)
-                for at in range(first, first + len(around))
-            ):
+            if not queue[0].startswith(SHARED_PREFIX):
+                with contextlib.suppress(StoreError):
+                    self._correct(*queue, fault.offsets[0])
+
+    def _correct(self, topic: str, queue_id: int, offset: int) -> None:
+        for position, size, _ in self._reader.entries(topic, queue_id, offset)[:1]:
+            if size <= MAX_RECORD and not self._is_entered(position):
                 slot = Slot(position, size, topic.encode(), queue_id, offset)
                 self.filling.correct(slot)
 
-    def _has(self, position: int, size: int) -> bool:
-        """Whether a part of the log is in one of its files."""
-        return any(
-            each.start <= position and position + size <= each.end
-            for each in self._reader.segments
-        )
-
-    def _is_where_it_says(self, position: int) -> bool:
-        """Whether the entry that a record says to be its own leads to it: then it is
-        another entry that is wrong."""
-        place = self._stated_place(position)
-        if place is None or place[0] not in self._reader.topics():
+    def _is_entered(self, position: int) -> bool:
+        """Whether the entry that a record says to be its own leads to it, or no record
+        stands there: then it is another entry that is wrong."""
+        data = self._record(position)
+        if not data:
+            return True
+        found = parse(data, 0, position, True)
+        topic = found.topic.decode("utf-8", "replace")
+        if topic not in self._reader.topics():
             return False
-        entries = self._reader.entries(*place)[:1]
-        return any(entry[0] == position for entry in entries)
-
-    def _stated_place(self, position: int) -> tuple[str, int, int] | None:
-        """The topic, queue and offset in a record; None if more than its body is
-        damaged."""
-        try:
-            segment = segment_at(self._reader, position)
-            size = int.from_bytes(self._read(position, 4), "big")
-            data = self._read(position, min(size, MAX_RECORD, segment.end - position))
-            found = parse(data, 0, position, False)
-        except (Broken, Blank, StoreError):
-            return None
-        return (
-            found.topic.decode("utf-8", "replace"),
-            found.queue_id,
-            found.queue_offset,
-        )
+        entries = self._reader.entries(topic, found.queue_id, found.queue_offset)
+        return bool(entries) and entries[0][0] == position

@@ -143,13 +143,12 @@ class Repair:
             return
         unclean = self._files.exists(os.path.join(self._root, "abort"))
         is_damaged = bool(faults)
-        has_rest = walk.queues.unlisted or walk.tail or walk.unfilled
+        has_rest = walk.queues.unlisted or walk.tail
         if not (is_damaged or has_rest or unclean or first):
             return
         reader = self._reader()
         try:
-            now_ms, unfilled = self._wall_ms(), walk.unfilled
-            plan = Plan(self._files, self._root, reader, faults, now_ms, unfilled)
+            plan = Plan(self._files, self._root, reader, faults, self._wall_ms())
             if walk.tail:
                 plan.rest = walk.tail_position, walk.tail
             losses = LossReport(self._root, reader)

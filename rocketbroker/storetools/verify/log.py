@@ -49,11 +49,6 @@ PIECE: Final = 2 << 20
 #: Where a record or a filler may begin: four bytes before one of these.
 _MAGIC: Final = re.compile(rb"\xda\xa3\x20[\xa7\xab]|\xcb\xd4\x31\x94", re.DOTALL)
 
-#: So many of the log's last files are looked through by a start of RocketMQ 4.9, also
-#: after a clean stop; a zero where a record should be ends the log.
-#: docs/facts/store.md 15.3.
-LAST_FILES: Final = 3
-
 #: Why a record ends the log for RocketMQ, though it is whole.
 NO_NUMBER: Final = "a property of it that has to be a number is none"
 
@@ -99,8 +94,6 @@ class Verification:
     @ivar done: how many bytes of the log were walked.
     @ivar faults: how many were reported.
     @ivar remarks: findings that are no faults; when the walk is over.
-    @ivar unfilled: from where to where nothing was written at the ends of files, and
-        nothing says so, but that is only a remark.
     @ivar queues: the same of their queues.
     @ivar tail: how many bytes a crash left behind the last record.
     @ivar tail_position: where they begin.
@@ -120,9 +113,6 @@ class Verification:
         self._report_fault = report
         self._progress = progress
         self.remarks: list[Remark] = []
-        self._ended_early: list[Fault] = []
-        self.unfilled: set[tuple[int, int]] = set()
-        self._has_lost = False
         remark = self.remarks.append
         self._names = FileVerification(reader, self._report, remark)
         self.queues = QueueVerification(reader, self._report, self._names.is_lost)
@@ -171,7 +161,6 @@ class Verification:
             self._segment(segment, min(segment.end, end), is_last)
         self._names.after(self._good_end, self._reached)
         self.queues.rest(end)
-        self._report_ended_early()
         self.report_unread()
 
     def report_unread(self) -> None:
@@ -187,7 +176,6 @@ class Verification:
 
     def _report(self, fault: Fault) -> None:
         self.faults += 1
-        self._has_lost = self._has_lost or fault.kind in ("entry", "order", "missing")
         self._report_fault(fault)
 
     # The log.
@@ -370,44 +358,8 @@ class Verification:
                 self.tail_position = position
                 return stop
         text = f"{why}; no record follows in the {stop - position} bytes to the end"
-        fault = Fault("record", segment.path, position, text, (position, stop))
-        if why == NOTHING and is_zero and self._goes_on(segment, position, stop):
-            self._ended_early.append(fault)
-        else:
-            self._report(fault)
+        self._report(Fault("record", segment.path, position, text, (position, stop)))
         return stop
-
-    def _goes_on(self, segment: LogSegment, position: int, stop: int) -> bool:
-        """Whether nothing was written from a position to the end of a file, as far as
-        that can be read, and the next file begins with a record."""
-        following = self._reader.log.find(segment.end)
-        return (
-            stop == segment.end
-            and following is not None
-            and self._is_start(following, following.start, following.end)
-            and not self._reader.why_unread(position, stop - position)
-        )
-
-    def _report_ended_early(self) -> None:
-        """Report files that end without a filler before others. A file ends so if it
-        was the last one, and away when a broker went on behind it. If nothing is
-        missing in the queues it hides nothing from us; but RocketMQ's broker removes
-        what follows where it looks through such a file, after a crash or in one of the
-        last."""
-        reader = self._reader
-        is_stopped = reader.is_clean or reader.is_live
-        for fault in self._ended_early:
-            end = fault.region[1]
-            behind = sum(segment.start >= end for segment in reader.segments)
-            text = f"nothing was written from here to {end}, where the log goes on; no "
-            text += "message is missing"
-            if not self._has_lost and is_stopped and behind >= LAST_FILES:
-                self.remarks.append(Remark(fault.where, fault.position, text))
-                self.unfilled.add(fault.region)
-                continue
-            if not self._has_lost:
-                fault.text = f"{text}, but RocketMQ's broker would end the log here"
-            self._report(fault)
 
     def _search(self, segment: LogSegment, broken: int, stop: int) -> tuple[int, bool]:
         """The position of the next record, and whether all bytes before it are

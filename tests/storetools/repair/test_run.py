@@ -111,17 +111,6 @@ class RepairTests(DamagedStore):
         self.expect_lost()
         self.assertEqual(self.faults(), [])
 
-    def test_headNobodyKnows(self) -> None:
-        """The same if the queue is lost too, and only the next message tells which one
-        is missing."""
-        self.change(LOG, self.position(5)[0] + 28, b"\x41")
-        self.change(LOG, self.position(9)[0], b"\x41")
-        self.change(QUEUE, 0, bytes(40 * SIZE))
-        self.repair()
-        self.assertIn("mended", self.kinds())
-        self.expect_lost()
-        self.assertEqual(self.faults(), [])
-
     def test_filler(self) -> None:
         """The filler of a file says another length: it is told, and set right, since
         the reference ends its log before one that is too long. Nothing is lost."""
