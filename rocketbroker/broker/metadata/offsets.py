@@ -9,7 +9,7 @@ C{docs/facts/broker.md} 16.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias, final
 
 from twisted.internet.defer import Deferred, succeed
@@ -152,6 +152,24 @@ class OffsetTable:
         """Where a pull that was held is to go on."""
         key = f"{topic}@{group}"
         return pending_resets.for_held_pull(self.resets, key, queue_id, connection)
+
+    def keys(self) -> list[str]:
+        """C{topic@group} of all that was committed."""
+        return list(self._offsets)
+
+    def progress(
+        self, group: str, topic: str
+    ) -> tuple[Mapping[int, int], Mapping[int, int]]:
+        """What L{query} and L{pull_offset} tell of all queues that they know.
+
+        @return: to be looked at now, and not to be kept.
+        """
+        key = f"{topic}@{group}"
+        committed = self._offsets.get(key, {})
+        resets = self.resets.get(key)
+        if resets:
+            committed = committed | {at: each.offset for at, each in resets.items()}
+        return committed, self._pull_offsets.get(key, {})
 
     def queues(self, group: str, topic: str) -> dict[int, int]:
         """A copy of the group's committed offsets in a topic."""

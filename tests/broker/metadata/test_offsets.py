@@ -52,6 +52,17 @@ class OffsetTableTests(SynchronousTestCase):
         self.assertEqual(self.offsets.pull_offset("G", "T", 0), 9)
         self.assertEqual(self.offsets.query("G", "T", 0), NONE)
 
+    def test_progress(self) -> None:
+        """All that is known of a group in a topic, with resets that are pending."""
+        self.assertEqual(self.offsets.progress("G", "T"), ({}, {}))
+        self.offsets.commit("G", "T", 0, 7)
+        self.offsets.commit("G", "T", 1, 8)
+        self.offsets.commit_pull("G", "T", 0, 9)
+        self.offsets.reset("G", "T", 1, 3)
+        self.offsets.commit("G", "T", 1, 8)
+        self.assertEqual(self.offsets.progress("G", "T"), ({0: 7, 1: 3}, {0: 9}))
+        self.assertEqual(self.offsets.keys(), ["T@G"])
+
     def test_lightGroups(self) -> None:
         """Groups of LMQs stand in a table of their own, without queues, as the
         reference has it."""
