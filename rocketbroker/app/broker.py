@@ -221,7 +221,7 @@ class BrokerService(LoggedService):
             reactor,
             options,
             PORT_KEY in settings.given,
-            broker_site(self.broker, ports, wall_ms, self._in_thread),
+            broker_site(self.broker, ports, wall_ms, environment.in_thread),
         )
         self.broker.open()
         try:

@@ -152,7 +152,7 @@ def broker_site(
         families = BrokerFamilies(broker, ports, wall_ms, in_thread)
         return metrics_site(
             families.collect,
-            families.prepare,
+            in_thread,
             broker.store.refusal,
             broker.problems,
             {b"problems": ProblemsResource(broker.diagnosis.to_json)},
@@ -162,7 +162,7 @@ def broker_site(
 
 
 def namesrv_site(
-    server: NameServer, ports: dict[str, ConnectionGroup]
+    server: NameServer, ports: dict[str, ConnectionGroup], in_thread: InThread
 ) -> Callable[[], Any]:
     """Return the function that makes the site of a name server."""
 
@@ -171,8 +171,6 @@ def namesrv_site(
         from rocketbroker.metrics.site import metrics_site
 
         families = NameServerFamilies(server, ports)
-        return metrics_site(
-            families.collect, lambda: succeed(None), lambda: None, tuple
-        )
+        return metrics_site(families.collect, in_thread, lambda: None, tuple)
 
     return make

@@ -12,7 +12,7 @@ import os
 import select
 import time
 from collections.abc import Callable
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThreadPool
@@ -31,6 +31,8 @@ from rocketbroker.nameserver.nameserver import NameServer
 from rocketbroker.remoting.hub import Hub
 from rocketbroker.remoting.server import RemotingServer
 from rocketbroker.wire.command import Command
+
+T = TypeVar("T")
 
 
 def steady_ms() -> int:
@@ -104,7 +106,7 @@ class NameServerService(LoggedService):
             reactor,
             settings.options,
             PORT_KEY in settings.properties,
-            namesrv_site(self.nameserver, {"main": self.server.group}),
+            namesrv_site(self.nameserver, {"main": self.server.group}, self._in_thread),
         )
         self.port = self.server.listen()
         try:
@@ -118,7 +120,7 @@ class NameServerService(LoggedService):
         self.metrics.stop()
         self.server.stop()
 
-    def _in_thread(self, function: Callable[[], None]) -> Deferred[None]:
+    def _in_thread(self, function: Callable[[], T], /) -> Deferred[T]:
         """Run C{function} in the reactor's thread pool."""
         reactor = self._reactor
         return deferToThreadPool(reactor, reactor.getThreadPool(), function)

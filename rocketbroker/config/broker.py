@@ -88,6 +88,7 @@ class BrokerOptions(KeyedOptions):
         "rocketbroker_max_auto_topics": (0, INT[1]),
         "rocketbroker_max_auto_groups": (0, INT[1]),
         "rocketbroker_max_broadcast_clients": (0, INT[1]),
+        "rocketbroker_max_metric_samples": (0, INT[1]),
         "flush_consumer_offset_interval": POSITIVE,
         "register_broker_timeout_mills": POSITIVE,
         "register_name_server_period": POSITIVE,
@@ -193,6 +194,8 @@ class BrokerOptions(KeyedOptions):
         "one (ours)",
         "rocketbroker_max_broadcast_clients": "most broadcasting clients, by topic and "
         "group, whose offsets are kept (ours)",
+        "rocketbroker_max_metric_samples": "most samples of topics and groups in one "
+        "answer of /metrics; totals are always there (ours)",
         "dispatch_followers": "plug-ins that see each stored message (ours), by name",
     }
     UNITS: ClassVar = {
@@ -439,3 +442,4 @@ class BrokerOptions(KeyedOptions):
     rocketbroker_max_auto_topics: int = 19_000
     rocketbroker_max_auto_groups: int = 19_000
     rocketbroker_max_broadcast_clients: int = 65_536
+    rocketbroker_max_metric_samples: int = 100_000

@@ -2,16 +2,19 @@
 """The metrics of a broker, under RocketMQ's names where it has them.
 
 C{docs/facts/security-metrics.md 5.3} and C{5.4}; names that begin with rocketbroker_
-are ours. C{docs/metrics.rst} lists all. A store time has to be read from the log,
-which may wait for the disk; so a scrape has two steps: L{BrokerFamilies.prepare} reads
-all that it will need in a thread, and L{BrokerFamilies.collect} makes the families on
-the reactor's thread.
+are ours. C{docs/metrics.rst} lists all.
+
+Topics and groups are gone through in slices of the reactor's thread, over snapshots of
+their tables, from counters without locks; what has to be read from the disk is read in
+threads. What is written first is what the bound on samples leaves out last: lag before
+what went in and out, and the sizes of messages at the end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, final
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Final, final
 
 from twisted.internet.defer import Deferred
 
@@ -20,16 +23,10 @@ from rocketbroker.broker.broker import Broker
 from rocketbroker.broker.clients.consumers import ConsumerGroup
 from rocketbroker.broker.send.append_batcher import SIZE_BOUNDS, QueueSends
 from rocketbroker.metrics.failures import add_limits, add_periodic, periodic_calls
-from rocketbroker.metrics.lag import (
-    Lag,
-    first_store_time,
-    lags_of,
-    overdue,
-    read_times,
-)
+from rocketbroker.metrics.lag import LagFamilies, first_store_time
 from rocketbroker.metrics.remoting_families import add_longest_turns, add_port
 from rocketbroker.metrics.retries import add_dead_letters, add_sent_back
-from rocketbroker.metrics.samples import Samples, constant_labels
+from rocketbroker.metrics.samples import Samples, Values, constant_labels
 from rocketbroker.metrics.store_families import (
     add_disk,
     add_followers,
@@ -48,9 +45,6 @@ from rocketbroker.records.names import (
 )
 from rocketbroker.remoting.connection_group import ConnectionGroup
 
-if TYPE_CHECKING:
-    from prometheus_client.core import Metric
-
 #: RocketMQ's labels for the consume types of a heartbeat.
 CONSUME_MODES: Final = {
     "CONSUME_ACTIVELY": "pull",
@@ -58,10 +52,37 @@ CONSUME_MODES: Final = {
     "CONSUME_POP": "pop",
 }
 
+#: So many counters of queues are added up in one step.
+QUEUES_A_STEP: Final = 32
+
 
 def text_of(value: bool) -> str:
     """A boolean as a label."""
     return "true" if value else "false"
+
+
+@final
+class _Sends:
+    """What was sent to one topic as one type of message."""
+
+    __slots__ = ("beyond_average", "bytes", "messages", "sizes")
+
+    def __init__(self) -> None:
+        self.messages = 0
+        self.bytes = 0
+        self.beyond_average = 0
+        self.sizes = [0] * (len(SIZE_BOUNDS) + 1)
+
+    def add(self, queue: QueueSends) -> None:
+        """Take one queue in."""
+        self.messages += queue.messages
+        self.bytes += queue.bytes
+        self.beyond_average += queue.beyond_average
+        sizes = self.sizes
+        sizes[0] += queue.small
+        for at, count in enumerate(queue.sizes):
+            if count:
+                sizes[at] += count
 
 
 @final
@@ -87,8 +108,7 @@ class BrokerFamilies:
         self._ports = ports
         self._wall_ms = wall_ms
         self._in_thread = in_thread
-        self._times: dict[tuple[str, int, int], int] = {}
-        self._oldest = -1
+        self._lags = LagFamilies(broker)
         options = broker.settings.broker
         self._options = options
         self._common = {
@@ -98,56 +118,75 @@ class BrokerFamilies:
             "node_id": options.broker_name,
         }
 
-    def prepare(self) -> Deferred[None]:
-        """Read the store times that the next L{collect} shows."""
-        broker = self._broker
-        store = broker.store
-        wanted = [queue for lag in self._lags() for queue in overdue(lag)]
+    def collect(self, names: frozenset[str]) -> Deferred[Samples]:
+        """The families as they are now; once at a time.
 
-        def read() -> None:
-            self._times = read_times(store, wanted)
-            self._oldest = first_store_time(store)
+        @param names: the samples that are wanted, by their final names; empty: all.
+        """
+        most = self._options.rocketbroker_max_metric_samples
+        samples = Samples(self._common, names, most)
+        return Deferred.fromCoroutine(self._collected(samples))
 
-        return self._in_thread(read)
-
-    def collect(self) -> list[Metric]:
-        """The families as they are now."""
+    async def _collected(self, samples: Samples) -> Samples:
         self.scrapes += 1
-        samples = Samples(self._common)
-        options = self._options
+        options, broker = self._options, self._broker
+        run = partial(broker.slices.run, self)
+        if options.enable_lag_and_dlq_metrics:
+            await run(self._lags.measure(samples, self._wall_ms()))
+            for batch in self._lags.batches():
+                await self._in_thread(partial(self._lags.read, batch))
+            await run(self._lags.add_ages(self._wall_ms()))
+        oldest = -1
+        if options.enable_message_store_metrics:
+            oldest = await self._in_thread(partial(first_store_time, broker.store))
+        await run(self._add_topics_and_groups(samples))
+        self._add_totals(samples, oldest)
+        return samples
+
+    def _add_topics_and_groups(self, samples: Samples) -> Iterator[None]:
+        options, broker = self._options, self._broker
+        if options.enable_lag_and_dlq_metrics:
+            letters = broker.dead_letters.counts
+            yield from add_dead_letters(samples, letters, broker.topics)
+        if options.enable_connection_metrics:
+            yield from self._add_consumers(samples)
+            yield from self._add_producers(samples)
+        if options.enable_transaction_metrics:
+            yield from add_transactions(samples, broker.transactions)
+        if options.enable_request_metrics:
+            yield from add_sent_back(samples, broker.send_back)
+            yield from self._add_pulls(samples)
+            yield from self._add_sends(samples)
+
+    def _add_totals(self, samples: Samples, oldest: int) -> None:
+        """What is not of single topics and groups.
+
+        @param oldest: the store time of the oldest message.
+        """
+        options, broker = self._options, self._broker
         if options.enable_stats_metrics:
             self._add_stats(samples)
         if options.enable_request_metrics:
-            self._add_sends(samples)
-            self._add_pulls(samples)
             self._add_delays(samples)
-            add_sent_back(samples, self._broker.send_back)
         if options.enable_connection_metrics:
-            self._add_connections(samples)
             self._add_problems(samples)
-        if options.enable_lag_and_dlq_metrics:
-            self._add_lags(samples)
-            letters = self._broker.dead_letters.counts
-            add_dead_letters(samples, letters, self._broker.topics)
         if options.enable_message_store_metrics:
-            add_positions(samples, self._broker.store)
-            add_store(samples, self._broker)
-            add_oldest(samples, self._oldest, self._wall_ms())
-            add_disk(samples, self._broker.store)
-            add_periodic(samples, self._broker)
-            add_limits(samples, self._broker)
-            add_followers(samples, self._broker)
-        if options.enable_transaction_metrics:
-            add_transactions(samples, self._broker.transactions)
+            add_positions(samples, broker.store)
+            add_store(samples, broker)
+            add_oldest(samples, oldest, self._wall_ms())
+            add_disk(samples, broker.store)
+            add_periodic(samples, broker)
+            add_limits(samples, broker)
+            add_followers(samples, broker)
         for name, group in self._ports.items():
             add_port(samples, name, group, options.enable_remoting_metrics)
         calls = periodic_calls(self._broker)
         add_longest_turns(samples, self._ports, self._broker.slices, calls)
-        return samples.families()
-
-    def _lags(self) -> list[Lag]:
-        broker = self._broker
-        return lags_of(broker.consumers, broker.topics, broker.offsets, broker.store)
+        samples.gauge(
+            "rocketbroker_metric_samples_left_out",
+            "samples of topics and groups beyond rocketbrokerMaxMetricSamples",
+            samples.left_out,
+        )
 
     def _add_stats(self, samples: Samples) -> None:
         broker = self._broker
@@ -181,53 +220,56 @@ class BrokerFamilies:
             filters.refused,
         )
 
-    def _add_sends(self, samples: Samples) -> None:
-        merged: dict[tuple[str, str], list[QueueSends]] = {}
-        for sends in self._broker.sending.counters():
-            if sends.messages and not (
-                is_retry_topic(sends.topic) or is_dlq_topic(sends.topic)
-            ):
-                key = sends.topic, sends.message_type
-                merged.setdefault(key, []).append(sends)
-        for (topic, message_type), parts in merged.items():
-            labels = {
-                "topic": topic,
-                "message_type": message_type,
-                "is_system": text_of(self._broker.topics.is_system(topic)),
-            }
-            samples.counter(
-                "rocketmq_messages_in_total",
-                "messages stored",
-                sum(part.messages for part in parts),
-                **labels,
+    def _add_sends(self, samples: Samples) -> Iterator[None]:
+        sends: dict[tuple[str, str], _Sends] = {}
+        for at, queue in enumerate(self._broker.sending.counters()):
+            if at % QUEUES_A_STEP == 0:
+                yield
+            if queue.messages:
+                key = queue.topic, queue.message_type
+                each = sends.get(key)
+                if each is None:
+                    each = sends[key] = _Sends()
+                each.add(queue)
+        messages = samples.counters("rocketmq_messages_in_total", "messages stored")
+        size = samples.counters("rocketmq_throughput_in_total", "bytes stored")
+        written: list[tuple[str, _Sends]] = []
+        for (topic, message_type), each in sends.items():
+            if is_retry_topic(topic) or is_dlq_topic(topic):
+                continue
+            labels = samples.labels(
+                topic=topic,
+                message_type=message_type,
+                is_system=text_of(self._broker.topics.is_system(topic)),
             )
-            size = sum(part.bytes for part in parts)
-            samples.counter(
-                "rocketmq_throughput_in_total", "bytes stored", size, **labels
-            )
-            columns = zip(*(part.sizes for part in parts), strict=True)
-            classes = [sum(column) for column in columns]
-            classes[0] += sum(part.small for part in parts)
-            samples.histogram(
-                "rocketmq_message_size",
-                "bytes of a message, averaged over those of one request",
-                SIZE_BOUNDS,
-                classes,
-                size - sum(part.beyond_average for part in parts),
-                **labels,
-            )
+            messages.add(labels, each.messages)
+            size.add(labels, each.bytes)
+            written.append((labels, each))
+            yield
+        sizes = samples.histograms(
+            "rocketmq_message_size",
+            "bytes of a message, averaged over those of one request",
+            SIZE_BOUNDS,
+        )
+        for labels, each in written:
+            sizes.add(labels, each.sizes, each.bytes - each.beyond_average)
+            yield
 
-    def _add_pulls(self, samples: Samples) -> None:
+    def _add_pulls(self, samples: Samples) -> Iterator[None]:
+        messages = samples.counters("rocketmq_messages_out_total", "messages pulled")
+        size = samples.counters("rocketmq_throughput_out_total", "bytes pulled")
         for pulls in self._broker.pull_checks.counters():
             if is_retry_topic(pulls.topic) or is_dlq_topic(pulls.topic):
                 continue
             system = self._broker.topics.is_system(pulls.topic)
-            labels = {
-                "topic": pulls.topic,
-                "consumer_group": pulls.group,
-                "is_system": text_of(system or is_system_group(pulls.group)),
-            }
-            self._add_out(samples, pulls.messages, pulls.bytes, labels)
+            labels = samples.labels(
+                topic=pulls.topic,
+                consumer_group=pulls.group,
+                is_system=text_of(system or is_system_group(pulls.group)),
+            )
+            messages.add(labels, pulls.messages)
+            size.add(labels, pulls.bytes)
+            yield
 
         # RocketMQ counts delivery as the pulls of a group of its own.
         schedule = self._broker.schedule
@@ -235,21 +277,11 @@ class BrokerFamilies:
             schedule.delivered
             and self._broker.settings.store.enable_schedule_message_stats
         ):
-            labels = {
-                "topic": SCHEDULE_TOPIC,
-                "consumer_group": SCHEDULE_CONSUMER,
-                "is_system": "true",
-            }
-            self._add_out(samples, schedule.delivered, schedule.delivered_bytes, labels)
-
-    def _add_out(
-        self, samples: Samples, messages: int, size: int, labels: dict[str, str]
-    ) -> None:
-        for name, words, value in (
-            ("rocketmq_messages_out_total", "messages pulled", messages),
-            ("rocketmq_throughput_out_total", "bytes pulled", size),
-        ):
-            samples.counter(name, words, value, **labels)
+            labels = samples.labels(
+                topic=SCHEDULE_TOPIC, consumer_group=SCHEDULE_CONSUMER, is_system="true"
+            )
+            messages.add(labels, schedule.delivered)
+            size.add(labels, schedule.delivered_bytes)
 
     def _add_delays(self, samples: Samples) -> None:
         schedule = self._broker.schedule
@@ -289,24 +321,49 @@ class BrokerFamilies:
         ):
             samples.counter(name, words, value)
 
-    def _add_connections(self, samples: Samples) -> None:
-        broker = self._broker
+    def _add_producers(self, samples: Samples) -> Iterator[None]:
+        producers = self._broker.producers
         found: dict[tuple[str, str], int] = {}
-        for name in broker.producers.names():
-            for member in broker.producers.members(name):
+        for name in producers.names():
+            for member in producers.members(name):
                 kind = (member.language or "").lower(), version_name(member.version)
                 found[kind] = found.get(kind, 0) + 1
+            yield
+        connections = samples.gauges(
+            "rocketmq_producer_connections",
+            "producers that are connected, once per group",
+        )
         for (language, version), count in found.items():
-            samples.gauge(
-                "rocketmq_producer_connections",
-                "producers that are connected, once per group",
-                count,
+            labels = samples.labels(
+                language=language, version=version, protocol_type="remoting"
+            )
+            connections.add(labels, count)
+
+    def _add_consumers(self, samples: Samples) -> Iterator[None]:
+        connections = samples.gauges(
+            "rocketmq_consumer_connections", "consumers that are connected"
+        )
+        for group in self._broker.consumers.groups():
+            self._add_group(samples, connections, group)
+            yield
+
+    def _add_group(
+        self, samples: Samples, connections: Values, group: ConsumerGroup
+    ) -> None:
+        found: dict[tuple[str, str], int] = {}
+        for member in group.members.values():
+            kind = (member.language or "").lower(), version_name(member.version)
+            found[kind] = found.get(kind, 0) + 1
+        for (language, version), count in found.items():
+            labels = samples.labels(
+                consumer_group=group.name,
                 language=language,
                 version=version,
+                consume_mode=CONSUME_MODES.get(group.consume_type or "", "unknown"),
                 protocol_type="remoting",
+                is_system=text_of(is_system_group(group.name)),
             )
-        for group in broker.consumers.groups():
-            self._add_consumers(samples, group)
+            connections.add(labels, count)
 
     def _add_problems(self, samples: Samples) -> None:
         diagnosis = self._broker.diagnosis
@@ -331,52 +388,3 @@ class BrokerFamilies:
             "pulls refused because the group or the topic may not be read",
             diagnosis.refusals.count,
         )
-
-    def _add_consumers(self, samples: Samples, group: ConsumerGroup) -> None:
-        found: dict[tuple[str, str], int] = {}
-        for member in group.members.values():
-            kind = (member.language or "").lower(), version_name(member.version)
-            found[kind] = found.get(kind, 0) + 1
-        for (language, version), count in found.items():
-            samples.gauge(
-                "rocketmq_consumer_connections",
-                "consumers that are connected",
-                count,
-                consumer_group=group.name,
-                language=language,
-                version=version,
-                consume_mode=CONSUME_MODES.get(group.consume_type or "", "unknown"),
-                protocol_type="remoting",
-                is_system=text_of(is_system_group(group.name)),
-            )
-
-    def _add_lags(self, samples: Samples) -> None:
-        now = self._wall_ms()
-        for lag in self._lags():
-            system = self._broker.topics.is_system(lag.topic)
-            labels = {
-                "consumer_group": lag.group,
-                "topic": lag.topic,
-                "is_retry": "false",
-                "is_system": text_of(system or is_system_group(lag.group)),
-            }
-            for name, words, value in (
-                ("rocketmq_consumer_lag_messages", "stored, not committed", lag.behind),
-                (
-                    "rocketmq_consumer_inflight_messages",
-                    "pulled, not committed",
-                    lag.in_flight,
-                ),
-                ("rocketmq_consumer_ready_messages", "stored, not pulled", lag.ready),
-                (
-                    "rocketmq_consumer_lag_latency_milliseconds",
-                    "age of the oldest message that is not committed",
-                    lag.age(self._times, now, pulled=False),
-                ),
-                (
-                    "rocketmq_consumer_queueing_latency_milliseconds",
-                    "age of the oldest message that is not pulled",
-                    lag.age(self._times, now, pulled=True),
-                ),
-            ):
-                samples.gauge(name, words, value, **labels)

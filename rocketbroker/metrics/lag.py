@@ -1,24 +1,44 @@
 # -*- test-case-name: tests.metrics.test_lag -*-
-"""How far consumer groups are behind: C{docs/facts/security-metrics.md 5.3}."""
+"""How far consumer groups are behind: C{docs/facts/security-metrics.md 5.3}.
+
+RocketMQ shows groups that are online. Here a group without members that has committed
+offsets keeps its lag: what nobody consumes is what an operator has to know of. It has
+nothing in flight, as its next pull begins where it has committed.
+
+Ages need store times, which stand in the log and may cost a read of the disk each. So
+families are written in two steps, and what is still missing is read between them, in a
+thread. Times are known from scrape to scrape as long as no offset moves.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Final, final
+from collections.abc import Iterator, Mapping
+from typing import Final, TypeAlias, final
 
-from rocketbroker.broker.clients.consumers import ConsumerRegistry
-from rocketbroker.broker.metadata.offsets import NONE, OffsetTable
-from rocketbroker.broker.metadata.topics import READ, WRITE, TopicTable
-from rocketbroker.records.names import is_retry_topic
+from rocketbroker.broker.broker import Broker
+from rocketbroker.broker.metadata.offsets import NONE
+from rocketbroker.broker.metadata.topics import READ, WRITE
+from rocketbroker.metrics.samples import Samples, Values
+from rocketbroker.records.names import is_retry_topic, is_system_group
 from rocketbroker.records.record import decode
 from rocketbroker.store.interfaces import IQueue, IStore
 
 #: How many store times one scrape reads. Each may cost a read of the disk, and a
-#: scraper waits ten seconds at most; queues beyond it show no latency.
+#: scraper waits ten seconds at most; what is beyond it has its turn in a later scrape.
 MAX_TIMES: Final = 2048
 
-#: Topic, queue and offset of a message whose store time is wanted.
-Place = tuple[str, int, int]
+#: So many are read in one go. A thread that computes holds the interpreter for as long
+#: as that takes, half a millisecond here.
+BATCH_SIZE: Final = 16
+
+#: So many offline groups are passed over in one step.
+PASSED: Final = 64
+
+#: A queue and the first message of it that waits.
+Place: TypeAlias = tuple[IQueue, int]
+
+#: A topic, and the hash of the places in it.
+Places: TypeAlias = tuple[str, int]
 
 
 @final
@@ -32,24 +52,14 @@ class Lag:
     @ivar pulled: the first message that is not pulled, likewise.
     """
 
-    __slots__ = (
-        "behind",
-        "committed",
-        "group",
-        "in_flight",
-        "pulled",
-        "ready",
-        "topic",
-    )
+    __slots__ = ("behind", "committed", "in_flight", "pulled", "ready")
 
-    def __init__(self, group: str, topic: str) -> None:
-        self.group = group
-        self.topic = topic
+    def __init__(self) -> None:
         self.behind = 0
         self.in_flight = 0
         self.ready = 0
-        self.committed: list[tuple[IQueue, int]] = []
-        self.pulled: list[tuple[IQueue, int]] = []
+        self.committed: list[Place] = []
+        self.pulled: list[Place] = []
 
     def add(self, queue: IQueue, committed: int, pulled: int) -> None:
         """Take one queue in.
@@ -66,61 +76,193 @@ class Lag:
             self.in_flight += (
                 pulled if committed == NONE else max(0, pulled - committed)
             )
+        least = queue.min_offset
         for offset, places in ((committed, self.committed), (pulled, self.pulled)):
-            first = max(offset, queue.min_offset)
+            first = max(offset, least)
             if first < end:
                 places.append((queue, first))
 
-    def age(self, times: Mapping[Place, int], now: int, pulled: bool) -> int:
-        """The age in ms of the oldest message that waits; 0 if none does."""
-        places = self.pulled if pulled else self.committed
-        stored = [
-            time
-            for queue, offset in places
-            if (time := times.get((queue.topic, queue.queue_id, offset), -1)) > 0
+
+@final
+class _Families:
+    """The families of one scrape."""
+
+    def __init__(self, samples: Samples) -> None:
+        gauges = samples.gauges
+        self.members = gauges(
+            "rocketbroker_group_members", "members of a group; 0: it is offline"
+        )
+        self.behind = gauges(
+            "rocketmq_consumer_lag_messages", "messages stored, not committed"
+        )
+        self.in_flight = gauges(
+            "rocketmq_consumer_inflight_messages", "messages pulled, not committed"
+        )
+        self.ready = gauges(
+            "rocketmq_consumer_ready_messages", "messages stored, not pulled"
+        )
+        self.age = gauges(
+            "rocketmq_consumer_lag_latency_milliseconds",
+            "age of the oldest message that is not committed",
+        )
+        self.age_pulled = gauges(
+            "rocketmq_consumer_queueing_latency_milliseconds",
+            "age of the oldest message that is not pulled",
+        )
+
+
+@final
+class LagFamilies:
+    """The lags of all groups, scrape by scrape.
+
+    For each scrape L{measure} comes first, then each of L{batches} in a thread, then
+    L{add_ages}.
+    """
+
+    def __init__(self, broker: Broker, most_times: int = MAX_TIMES) -> None:
+        self._broker = broker
+        self._most_times = most_times
+        # The store time of the oldest message of some places; -1: it cannot be read.
+        self._oldest: dict[Places, int] = {}
+        self._unread: dict[Places, list[Place]] = {}
+        self._waiting: list[tuple[Values, str, Places]] = []
+
+    def measure(self, samples: Samples, now: int) -> Iterator[None]:
+        """Write all that needs no store time that is not known.
+
+        @param now: the time of day in ms.
+        """
+        broker, families = self._broker, _Families(samples)
+        known, self._oldest = self._oldest, {}
+        self._unread, self._waiting = {}, []
+        self._room = self._most_times
+        online = broker.consumers.groups()
+        for group in online:
+            name = group.name
+            families.members.add(
+                samples.labels(consumer_group=name), len(group.members)
+            )
+            for topic in list(group.subscriptions):
+                self._add(samples, families, name, topic, True, now, known)
+                yield
+        names = {group.name for group in online}
+        shown: set[str] = set()
+        for at, key in enumerate(broker.offsets.keys()):
+            if at % PASSED == 0:
+                yield
+            topic, _, name = key.partition("@")
+            if name in names or "@" in name or not self._is_offline_group(name):
+                continue
+            if name not in shown:
+                shown.add(name)
+                families.members.add(samples.labels(consumer_group=name), 0)
+            self._add(samples, families, name, topic, False, now, known)
+            yield
+
+    def _is_offline_group(self, name: str) -> bool:
+        """Whether a group without members is one that had some."""
+        return not is_system_group(name) and (
+            self._broker.groups.config(name) is not None
+        )
+
+    def _add(
+        self,
+        samples: Samples,
+        families: _Families,
+        name: str,
+        topic: str,
+        is_online: bool,
+        now: int,
+        known: Mapping[Places, int],
+    ) -> None:
+        """One group in one topic.
+
+        @param known: the store times of the scrape before.
+        """
+        broker = self._broker
+        config = broker.topics.config(topic)
+        if config is None or is_retry_topic(topic):
+            return
+        if not config.perm & (READ | WRITE):
+            return
+        lag, store = Lag(), broker.store
+        committed, pulled = broker.offsets.progress(name, topic)
+        if not is_online:
+            pulled = committed
+        for queue_id in range(config.write_queue_nums):
+            lag.add(
+                store.queue(topic, queue_id),
+                committed.get(queue_id, NONE),
+                pulled.get(queue_id, NONE),
+            )
+        is_system = broker.topics.is_system(topic) or is_system_group(name)
+        labels = samples.labels(
+            consumer_group=name,
+            topic=topic,
+            is_retry="false",
+            is_system="true" if is_system else "false",
+        )
+        families.behind.add(labels, lag.behind)
+        families.in_flight.add(labels, lag.in_flight)
+        families.ready.add(labels, lag.ready)
+        for family, places in (
+            (families.age, lag.committed),
+            (families.age_pulled, lag.pulled),
+        ):
+            self._add_age(family, labels, topic, places, now, known)
+
+    def _add_age(
+        self,
+        family: Values,
+        labels: str,
+        topic: str,
+        places: list[Place],
+        now: int,
+        known: Mapping[Places, int],
+    ) -> None:
+        """The age of the oldest of C{places}, now or, if it is not known, later."""
+        if not places:
+            family.add(labels, 0)
+            return
+        key = topic, hash(tuple((queue.queue_id, first) for queue, first in places))
+        oldest = known.get(key)
+        if oldest is not None:
+            self._oldest[key] = oldest
+            family.add(labels, age(oldest, now))
+            return
+        if key not in self._unread:
+            if self._room <= 0:
+                return
+            self._room -= len(places)
+            self._unread[key] = places
+        self._waiting.append((family, labels, key))
+
+    def batches(self) -> Iterator[list[tuple[Places, Place]]]:
+        """What L{read} has to read, piece by piece."""
+        wanted = [
+            (key, place) for key, those in self._unread.items() for place in those
         ]
-        return max(0, now - min(stored)) if stored else 0
+        for start in range(0, len(wanted), BATCH_SIZE):
+            yield wanted[start : start + BATCH_SIZE]
+
+    def read(self, batch: list[tuple[Places, Place]]) -> None:
+        """I{Blocking.} Read some store times."""
+        store, oldest = self._broker.store, self._oldest
+        for key, (queue, offset) in batch:
+            both = oldest.get(key, -1), store.store_time(queue, offset)
+            oldest[key] = min(both) if min(both) > 0 else max(both)
+
+    def add_ages(self, now: int) -> Iterator[None]:
+        """Write the ages whose store times were read."""
+        for family, labels, key in self._waiting:
+            family.add(labels, age(self._oldest.get(key, -1), now))
+            yield
+        self._unread, self._waiting = {}, []
 
 
-def lags_of(
-    consumers: ConsumerRegistry, topics: TopicTable, offsets: OffsetTable, store: IStore
-) -> list[Lag]:
-    """How far each group that is online is behind in each topic that it wants."""
-    found = []
-    for group in consumers.groups():
-        for topic in group.subscriptions:
-            config = topics.config(topic)
-            if config is None or is_retry_topic(topic):
-                continue
-            if not config.perm & (READ | WRITE):
-                continue
-            lag = Lag(group.name, topic)
-            for queue_id in range(config.write_queue_nums):
-                lag.add(
-                    store.queue(topic, queue_id),
-                    offsets.query(group.name, topic, queue_id),
-                    offsets.pull_offset(group.name, topic, queue_id),
-                )
-            found.append(lag)
-    return found
-
-
-def overdue(lag: Lag) -> Iterator[tuple[IQueue, int]]:
-    """The messages whose store times C{lag} wants."""
-    yield from lag.committed
-    yield from lag.pulled
-
-
-def read_times(store: IStore, wanted: Iterable[tuple[IQueue, int]]) -> dict[Place, int]:
-    """I{Blocking.} The store times of messages in ms, -1 for unreadable ones."""
-    times: dict[Place, int] = {}
-    for queue, offset in wanted:
-        if len(times) >= MAX_TIMES:
-            break
-        place = queue.topic, queue.queue_id, offset
-        if place not in times:
-            times[place] = store.store_time(queue, offset)
-    return times
+def age(stored: int, now: int) -> int:
+    """The age in ms of a message; 0 if its store time is not known."""
+    return max(0, now - stored) if stored > 0 else 0
 
 
 def first_store_time(store: IStore) -> int:

@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import final
+
+from twisted.internet.defer import Deferred, succeed
 
 from rocketbroker.metrics.remoting_families import add_longest_turns, add_port
 from rocketbroker.metrics.samples import Samples
 from rocketbroker.nameserver.nameserver import NameServer
 from rocketbroker.remoting.connection_group import ConnectionGroup
-
-if TYPE_CHECKING:
-    from prometheus_client.core import Metric
 
 
 @final
@@ -25,11 +24,14 @@ class NameServerFamilies:
         self._server = server
         self._ports = ports
 
-    def collect(self) -> list[Metric]:
-        """The families as they are now."""
+    def collect(self, names: frozenset[str]) -> Deferred[Samples]:
+        """The families as they are now: all totals, however many topics there are.
+
+        @param names: the samples that are wanted, by their final names; empty: all.
+        """
         server = self._server
         table, brokers, lookups = server.routes, server.brokers, server.lookups
-        samples = Samples({"node_type": "nameserver"})
+        samples = Samples({"node_type": "nameserver"}, names)
         for name, words, value in (
             (
                 "rocketbroker_namesrv_topics",
@@ -81,4 +83,4 @@ class NameServerFamilies:
         for port, group in self._ports.items():
             add_port(samples, port, group)
         add_longest_turns(samples, self._ports, server.slices, [server.scan])
-        return samples.families()
+        return succeed(samples)

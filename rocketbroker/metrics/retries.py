@@ -9,6 +9,8 @@ topic that it came from.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.broker.send.dead_letters import FailureCounts
 from rocketbroker.broker.send.send_back import SendBack
@@ -18,27 +20,28 @@ from rocketbroker.records.names import is_system_group
 
 def add_dead_letters(
     samples: Samples, counts: FailureCounts, topics: TopicTable
-) -> None:
+) -> Iterator[None]:
     """Add the dead letters of each group."""
-    for (group, topic), count in counts.messages.items():
+    letters = samples.counters(
+        "rocketmq_send_to_dlq_messages_total", "messages that became dead letters"
+    )
+    for (group, topic), count in list(counts.messages.items()):
         system = topics.is_system(topic) or is_system_group(group)
-        samples.counter(
-            "rocketmq_send_to_dlq_messages_total",
-            "messages that became dead letters",
-            count,
+        labels = samples.labels(
             consumer_group=group,
             topic=topic,
             is_system="true" if system else "false",
         )
+        letters.add(labels, count)
+        yield
 
 
-def add_sent_back(samples: Samples, send_back: SendBack) -> None:
+def add_sent_back(samples: Samples, send_back: SendBack) -> Iterator[None]:
     """Add the messages that consumers sent back."""
-    for (group, topic), count in send_back.counts.messages.items():
-        samples.counter(
-            "rocketbroker_sent_back_messages_total",
-            "messages that consumers sent back, stored again",
-            count,
-            consumer_group=group,
-            topic=topic,
-        )
+    messages = samples.counters(
+        "rocketbroker_sent_back_messages_total",
+        "messages that consumers sent back, stored again",
+    )
+    for (group, topic), count in list(send_back.counts.messages.items()):
+        messages.add(samples.labels(consumer_group=group, topic=topic), count)
+        yield

@@ -1,33 +1,39 @@
 # -*- test-case-name: tests.metrics.test_site -*-
 """The site of the metrics port: `/metrics`, `/healthz` and other pages.
 
-The text is made on the reactor's thread, from counters that the same thread bumps: no
-lock, and no half-changed table. prometheus-client is imported with the first scrape; a
-broker that nobody scrapes neither waits for it at start nor pays for it in memory.
+A large broker's text takes a while and some megabytes. So one scrape is made at a time:
+those who ask for the same meanwhile share it, others wait. The answer is sent piece by
+piece, as fast as it is read, and beyond some answers that nobody reads the oldest is
+cut.
+
+The text is made in the reactor's thread, from counters that the same thread bumps: no
+lock, and no half-changed counter. prometheus-client, which knows what a scraper
+accepts, is imported with the first scrape; a broker that nobody scrapes neither waits
+for it at start nor pays for it in memory.
 """
 
 from __future__ import annotations
 
-import gzip
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, final
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, final
 
-from twisted.internet.defer import Deferred
+import attrs
+from twisted.internet.defer import CancelledError, Deferred, DeferredLock
+from twisted.internet.interfaces import IPushProducer
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 from twisted.web.http import Request as AnyRequest
 from twisted.web.pages import notFound
 from twisted.web.resource import IResource, Resource
 from twisted.web.server import NOT_DONE_YET, Request, Site
+from zope.interface import implementer
 
-if TYPE_CHECKING:
-    from prometheus_client.core import Metric
+from rocketbroker.broker.background_work import InThread
+from rocketbroker.metrics.samples import Samples
 
-#: Reads the parts' counters: the families as they are now.
-Collect = Callable[[], "Iterable[Metric]"]
-
-#: Reads in a thread what C{Collect} cannot wait for.
-Prepare = Callable[[], Deferred[None]]
+#: Reads the parts' counters: the samples of these names as they are now; no name: all.
+Collect = Callable[[frozenset[str]], Deferred[Samples]]
 
 #: Why the server cannot do its work, in words; None: it can.
 Health = Callable[[], "str | None"]
@@ -38,79 +44,180 @@ Troubles = Callable[[], Sequence[str]]
 #: A scrape is one short request; a connection idle for so long (in s) is closed.
 IDLE_SECONDS: Final = 60
 
+#: So many answers may be on their way. Each may be of some megabytes, for as long as
+#: its reader takes.
+MAX_ANSWERS: Final = 4
 
-class _Families:
-    """Lets prometheus-client see a function as one of its collectors.
 
-    @param names: the samples that are wanted, by their final names; empty: all.
+@attrs.frozen
+class Form:
+    """What a scraper wants.
+
+    @ivar kind: the content type.
+    @ivar names: the samples that are wanted, by their final names; empty: all.
+    @ivar compressed: with gzip.
     """
 
-    def __init__(self, collect: Collect, names: frozenset[str]) -> None:
+    kind: str
+    names: frozenset[str]
+    compressed: bool
+
+
+def content_type(accepted: str) -> str:
+    """I{Blocking the first time.} The content type of the answer to a scraper."""
+    from prometheus_client.exposition import choose_encoder
+
+    return choose_encoder(accepted)[1]
+
+
+def compress(pieces: Sequence[bytes]) -> list[bytes]:
+    """I{Blocking.} The pieces of one text with gzip."""
+    squeeze = zlib.compressobj(1, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
+    found = [squeeze.compress(piece) for piece in pieces]
+    return [piece for piece in (*found, squeeze.flush()) if piece]
+
+
+@final
+class Scrapes:
+    """Makes the texts, one at a time.
+
+    @ivar made: how many were made.
+    """
+
+    def __init__(self, collect: Collect, in_thread: InThread) -> None:
+        self.made = 0
         self._collect = collect
-        self._names = names
+        self._in_thread = in_thread
+        self._lock = DeferredLock()
+        self._waiting: dict[Form, list[Deferred[Sequence[bytes]]]] = {}
 
-    def collect(self) -> Iterable[Metric]:
-        """The families as they are now."""
-        for family in self._collect():
-            if self._names:
-                family.samples = [s for s in family.samples if s.name in self._names]
-            if family.samples:
-                yield family
+    def get(self, form: Form) -> Deferred[Sequence[bytes]]:
+        """The text, in pieces, which others may get, too."""
+        waiter: Deferred[Sequence[bytes]] = Deferred()
+        waiting = self._waiting.setdefault(form, [])
+        waiting.append(waiter)
+        if len(waiting) == 1:
+            made: Deferred[Sequence[bytes]] = self._lock.run(self._make, form)
+            made.addBoth(self._hand_out, form)
+        return waiter
 
-    def describe(self) -> Iterable[Metric]:
-        """Nothing: registering must not collect."""
-        return ()
+    def _make(self, form: Form) -> Deferred[Sequence[bytes]]:
+        return Deferred.fromCoroutine(self._made(form))
+
+    async def _made(self, form: Form) -> Sequence[bytes]:
+        self.made += 1
+        samples = await self._collect(form.names)
+        pieces = samples.pieces(form.kind.startswith("application/openmetrics-text"))
+        if form.compressed:
+            pieces = await self._in_thread(lambda: compress(pieces))
+        return pieces
+
+    def _hand_out(self, result: Sequence[bytes] | Failure, form: Form) -> None:
+        for waiter in self._waiting.pop(form):
+            if isinstance(result, Failure):
+                waiter.errback(result)
+            else:
+                waiter.callback(result)
+
+
+@final
+@implementer(IPushProducer)
+class Answer:
+    """One answer on its way, as fast as it is read."""
+
+    def __init__(self, request: Request, pieces: Sequence[bytes]) -> None:
+        self._request = request
+        self._pieces: Iterator[bytes] = iter(pieces)
+        self._is_paused = False
+
+    def begin(self) -> None:
+        """Send what the connection takes now."""
+        self._request.registerProducer(self, True)
+        self.resumeProducing()
+
+    def resumeProducing(self) -> None:
+        """The connection takes more."""
+        self._is_paused = False
+        while not self._is_paused:
+            piece = next(self._pieces, None)
+            if piece is None:
+                self._request.unregisterProducer()
+                self._request.finish()
+                return
+            self._request.write(piece)
+
+    def pauseProducing(self) -> None:
+        """The connection takes no more for now."""
+        self._is_paused = True
+
+    def stopProducing(self) -> None:
+        """The scraper has left."""
+        self._is_paused = True
+        self._pieces = iter(())
+
+    def cut(self) -> None:
+        """Give the scraper up."""
+        transport: Any = self._request.transport
+        transport.abortConnection()
 
 
 @final
 class MetricsResource(Resource):
     """`/metrics` in Prometheus's text format, or OpenMetrics if that is asked for.
 
-    `?name[]=` picks families; the answer is compressed if the scraper takes that.
+    `?name[]=` picks samples; the answer is compressed if the scraper takes that.
     """
 
     isLeaf = True
     _log = Logger()
 
-    def __init__(self, collect: Collect, prepare: Prepare) -> None:
+    def __init__(self, collect: Collect, in_thread: InThread) -> None:
         super().__init__()
-        self._collect = collect
-        self._prepare = prepare
+        self._scrapes = Scrapes(collect, in_thread)
+        self._in_thread = in_thread
+        self._answers: dict[Answer, None] = {}
 
     def render_GET(self, request: Request) -> int:
         """One scrape."""
         gone: list[object] = []
         request.notifyFinish().addErrback(gone.append)
+        accepted = (request.getHeader(b"Accept") or b"").decode("latin-1")
+        names = wanted_names(request)
+        compressed = b"gzip" in (request.getHeader(b"Accept-Encoding") or b"")
 
-        def prepared(_: None) -> None:
-            text = self._text(request)
-            if not gone:
-                request.write(text)
-                request.finish()
+        def ask(kind: str) -> Deferred[Sequence[bytes]]:
+            request.setHeader(b"Content-Type", kind.encode())
+            return self._scrapes.get(Form(kind, names, compressed))
+
+        def answer(pieces: Sequence[bytes]) -> None:
+            if gone:
+                return
+            if compressed:
+                request.setHeader(b"Content-Encoding", b"gzip")
+            self._send(request, pieces)
 
         def failed(failure: Failure) -> None:
-            self._log.failure("A scrape failed.", failure=failure)
+            # A server that stops drops what it was at.
+            if not failure.check(CancelledError):
+                self._log.failure("A scrape failed.", failure=failure)
             if not gone:
                 request.setResponseCode(500)
                 request.finish()
 
-        self._prepare().addCallback(prepared).addErrback(failed)
+        kind = self._in_thread(lambda: content_type(accepted))
+        kind.addCallback(ask).addCallback(answer).addErrback(failed)
         return NOT_DONE_YET
 
-    def _text(self, request: Request) -> bytes:
-        from prometheus_client.exposition import choose_encoder
-        from prometheus_client.registry import CollectorRegistry
-
-        accepted = (request.getHeader(b"Accept") or b"").decode("latin-1")
-        encode, kind = choose_encoder(accepted)
-        registry = CollectorRegistry(auto_describe=False)
-        registry.register(_Families(self._collect, wanted_names(request)))
-        text = encode(registry)
-        request.setHeader(b"Content-Type", kind.encode())
-        if b"gzip" in (request.getHeader(b"Accept-Encoding") or b""):
-            request.setHeader(b"Content-Encoding", b"gzip")
-            text = gzip.compress(text, 1)
-        return text
+    def _send(self, request: Request, pieces: Sequence[bytes]) -> None:
+        request.setHeader(b"Content-Length", b"%d" % sum(map(len, pieces)))
+        if len(self._answers) >= MAX_ANSWERS:
+            oldest = next(iter(self._answers))
+            del self._answers[oldest]
+            oldest.cut()
+        answer = Answer(request, pieces)
+        self._answers[answer] = None
+        request.notifyFinish().addBoth(lambda _: self._answers.pop(answer, None))
+        answer.begin()
 
 
 def wanted_names(request: Request) -> frozenset[str]:
@@ -168,17 +275,18 @@ class _QuietSite(Site):
 
 def metrics_site(
     collect: Collect,
-    prepare: Prepare,
+    in_thread: InThread,
     health: Health,
     troubles: Troubles,
     pages: Mapping[bytes, IResource] | None = None,
 ) -> Site:
     """The site to listen with on the metrics port.
 
+    @param in_thread: runs what takes long, or waits for the disk.
     @param pages: other pages, by name.
     """
     root = _Root()
-    root.putChild(b"metrics", MetricsResource(collect, prepare))
+    root.putChild(b"metrics", MetricsResource(collect, in_thread))
     root.putChild(b"healthz", HealthResource(health, troubles))
     for name, resource in (pages or {}).items():
         root.putChild(name, resource)

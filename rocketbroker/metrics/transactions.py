@@ -7,42 +7,40 @@ seconds, as its bounds say and its name does not.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rocketbroker.broker.transaction.counters import LATENCY_BOUNDS
 from rocketbroker.broker.transaction.service import Transactions
 from rocketbroker.metrics.samples import Samples
 
 
-def add_transactions(samples: Samples, transactions: Transactions) -> None:
+def add_transactions(samples: Samples, transactions: Transactions) -> Iterator[None]:
     """Add the families of transactions."""
-    for topic, counts in transactions.counts.topics.items():
-        samples.gauge(
-            "rocketmq_half_messages",
-            "transactions that are open",
-            counts.open,
-            topic=topic,
-        )
-        for name, words, value in (
-            (
-                "rocketmq_commit_messages_total",
-                "transactions committed",
-                counts.commits,
-            ),
-            (
-                "rocketmq_rollback_messages_total",
-                "transactions rolled back",
-                counts.rollbacks,
-            ),
-        ):
-            samples.counter(name, words, value, topic=topic)
+    half = samples.gauges("rocketmq_half_messages", "transactions that are open")
+    commits = samples.counters(
+        "rocketmq_commit_messages_total", "transactions committed"
+    )
+    rollbacks = samples.counters(
+        "rocketmq_rollback_messages_total", "transactions rolled back"
+    )
+    latencies = samples.histograms(
+        "rocketmq_finish_message_latency_milliseconds",
+        "seconds from the birth of a message to its commit",
+        LATENCY_BOUNDS,
+    )
+    for topic, counts in list(transactions.counts.topics.items()):
+        labels = samples.labels(topic=topic)
+        half.add(labels, counts.open)
+        commits.add(labels, counts.commits)
+        rollbacks.add(labels, counts.rollbacks)
         if counts.commits:
-            samples.histogram(
-                "rocketmq_finish_message_latency_milliseconds",
-                "seconds from the birth of a message to its commit",
-                LATENCY_BOUNDS,
-                counts.latencies,
-                counts.seconds,
-                topic=topic,
-            )
+            latencies.add(labels, counts.latencies, counts.seconds)
+        yield
+    add_checks(samples, transactions)
+
+
+def add_checks(samples: Samples, transactions: Transactions) -> None:
+    """Add what became of half messages that were not ended."""
     checks = transactions.checks
     for name, words, value in (
         (

@@ -90,6 +90,23 @@ class PrometheusTests(SynchronousTestCase):
         self.query("rocketmq_storage_dispatch_behind_bytes == 0")
         self.query("rocketbroker_namesrv_brokers == 1")
 
+    def test_text(self) -> None:
+        """Prometheus asks for OpenMetrics; its tool reads the older format, too."""
+        program = shutil.which("promtool")
+        if program is None:
+            raise SkipTest("needs promtool")
+        with Client(Settings(self.cluster.names)) as client:
+            Producer(client).send(Message("Scraped", b"x"))
+        for port in (self.cluster.broker_metrics, self.cluster.namesrv_metrics):
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+                self.assertIn("version=0.0.4", answer.headers["Content-Type"])
+                text = answer.read()
+            checked = subprocess.run(
+                [program, "check", "metrics"], input=text, capture_output=True
+            )
+            # 1: it cannot be read. 3: it can, and names are not as it advises.
+            self.assertIn(checked.returncode, (0, 3), checked.stderr)
+
     def test_health(self) -> None:
         """Both say that they are well."""
         cluster = self.cluster

@@ -31,6 +31,7 @@ from rocketbroker.wire.command import Command
 from tests.broker.callers import Caller
 from tests.broker.rig import HOST, SMALL, send_ext
 from tests.broker.storage.subscribers import Plugin
+from tests.metrics.scraped import parsed
 
 COMMON = {"cluster": "c", "node_type": "broker", "node_id": "b", "zone": "z"}
 
@@ -86,9 +87,11 @@ class BrokerFamiliesTests(SynchronousTestCase):
         return 1_700_000_000_000 + int(self.clock.seconds() * 1000)
 
     def scrape(self) -> list[Metric]:
-        """One scrape."""
-        self.successResultOf(self.families.prepare())
-        return self.families.collect()
+        """One scrape, as Prometheus reads it."""
+        samples = self.families.collect(frozenset())
+        while not samples.called:
+            self.clock.advance(0)
+        return parsed(self.successResultOf(samples))
 
     def samples(self, name: str) -> list[Sample]:
         """The samples of one name; all have the common labels."""
@@ -421,6 +424,19 @@ class BrokerFamiliesTests(SynchronousTestCase):
             self.value("rocketbroker_sent_back_messages_total", **labels), 1
         )
         self.assertEqual(self.value("rocketmq_send_to_dlq_messages_total", **labels), 1)
+
+    def test_bound(self) -> None:
+        """Beyond rocketbrokerMaxMetricSamples series of topics and groups are left out,
+        those of sizes first, and counted; totals are there."""
+        left_out = "rocketbroker_metric_samples_left_out"
+        for most, missing in ((100_000, 0), (9, 9), (8, 10)):
+            self.begin(rocketbrokerMaxMetricSamples=str(most))
+            self.send(10)
+            self.broker.scheduler.dispatch()
+            self.consumer()
+            self.assertEqual(self.value(left_out), missing)
+            self.assertEqual(self.value("rocketmq_consumer_lag_messages"), 1)
+            self.assertEqual(self.value("rocketmq_consumer_group_number"), 8)
 
     def test_delaysNotCounted(self) -> None:
         """With enableScheduleMessageStats off a delivery counts for nobody."""

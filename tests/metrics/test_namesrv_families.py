@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rocketbroker.metrics.namesrv_families import NameServerFamilies
 from rocketbroker.wire.codes import RequestCode
+from tests.metrics.scraped import parsed
 from tests.nameserver.case import NameServerTestCase
 
 
@@ -12,8 +13,9 @@ class NameServerFamiliesTests(NameServerTestCase):
 
     def values(self) -> dict[str, float]:
         """Name to value of all samples."""
-        families = NameServerFamilies(self.nameserver, {}).collect()
-        return {s.name: s.value for f in families for s in f.samples}
+        families = NameServerFamilies(self.nameserver, {})
+        samples = self.successResultOf(families.collect(frozenset()))
+        return {s.name: s.value for f in parsed(samples) for s in f.samples}
 
     def test_counts(self) -> None:
         """Tables by size, events by number."""

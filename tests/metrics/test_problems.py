@@ -10,7 +10,9 @@ from twisted.internet.testing import StringTransport
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.metrics.problems import ProblemsResource
+from rocketbroker.metrics.samples import Samples
 from rocketbroker.metrics.site import metrics_site
+from rocketbroker.testing.threads import at_once
 
 PROBLEM: dict[str, Any] = {
     "kind": "subscriptions",
@@ -47,7 +49,11 @@ class ProblemsTests(SynchronousTestCase):
         """Head and body of the answer to a GET."""
         resource = ProblemsResource(lambda: self.value)
         site = metrics_site(
-            list, lambda: succeed(None), lambda: None, list, {b"problems": resource}
+            lambda names: succeed(Samples({}, names)),
+            at_once,
+            lambda: None,
+            list,
+            {b"problems": resource},
         )
         site.startFactory()
         self.addCleanup(site.stopFactory)

@@ -19,6 +19,7 @@ from rocketbroker.remoting.periodic import PeriodicCall
 from rocketbroker.remoting.slices import Slices
 from rocketbroker.remoting.table import NOT_SERVED, ResponderTable
 from rocketbroker.remoting.turns import TURN_END, Turns
+from tests.metrics.scraped import parsed
 
 
 class PortTests(SynchronousTestCase):
@@ -33,7 +34,7 @@ class PortTests(SynchronousTestCase):
         """Name to value of all samples of port `vip`."""
         samples = Samples({})
         add_port(samples, "vip", self.group, latencies)
-        found = [s for family in samples.families() for s in family.samples]
+        found = [s for family in parsed(samples) for s in family.samples]
         self.assertEqual({s.labels["port"] for s in found}, {"vip"})
         return {s.name: s.value for s in found}
 
@@ -71,7 +72,7 @@ class PortTests(SynchronousTestCase):
         call.longest.note(0.75, 1.0)
         samples = Samples({})
         add_longest_turns(samples, {"main": self.group}, slices, [call])
-        (family,) = samples.families()
+        (family,) = parsed(samples)
         self.assertEqual(
             {sample.labels["work"]: sample.value for sample in family.samples},
             {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rocketbroker.metrics.retries import add_dead_letters, add_sent_back
 from rocketbroker.metrics.samples import Samples
 from tests.broker.send.sent_back import SendBackCase
+from tests.metrics.scraped import parsed
 
 
 class RetryFamiliesTests(SendBackCase):
@@ -13,13 +14,16 @@ class RetryFamiliesTests(SendBackCase):
     def values(self) -> dict[tuple[str, ...], float]:
         """All samples, by the values of their labels."""
         samples = Samples({})
-        add_dead_letters(samples, self.rig.dead_letters.counts, self.rig.topics)
-        add_sent_back(samples, self.rig.send_back)
+        counts = self.rig.dead_letters.counts
+        for _ in add_dead_letters(samples, counts, self.rig.topics):
+            pass
+        for _ in add_sent_back(samples, self.rig.send_back):
+            pass
         return {
             (sample.name, *(sample.labels[name] for name in sorted(sample.labels))): (
                 sample.value
             )
-            for family in samples.families()
+            for family in parsed(samples)
             for sample in family.samples
             if sample.name.endswith("_total")
         }

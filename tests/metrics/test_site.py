@@ -3,27 +3,67 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
-from twisted.internet.defer import Deferred, fail, succeed
+from twisted.internet.defer import CancelledError, Deferred, fail, succeed
 from twisted.internet.error import ConnectionDone
 from twisted.internet.testing import StringTransport
 from twisted.logger import capturedLogs, formatEvent
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
+from twisted.web.server import Site
 
-from rocketbroker.metrics.site import metrics_site
+from rocketbroker.metrics.samples import PIECE_LINES, Samples
+from rocketbroker.metrics.site import MAX_ANSWERS, metrics_site
+from rocketbroker.testing.threads import Threads, at_once
 
 
-def families() -> Iterable[Metric]:
+def filled(samples: Samples) -> Samples:
     """Two families, one of them with an awkward label."""
-    counter = CounterMetricFamily("rocketmq_messages_in", "in", labels=["topic"])
-    counter.add_metric(['a"b\\c\nd'], 3)
-    yield counter
-    yield GaugeMetricFamily("rocketmq_topic_number", "topics", value=7)
+    labels = samples.labels(topic='a"b\\c\nd')
+    samples.counters("rocketmq_messages_in_total", "in").add(labels, 3)
+    samples.gauge("rocketmq_topic_number", "topics", 7)
+    return samples
+
+
+class Scraper(StringTransport):
+    """One connection of a scraper, which may stop to read."""
+
+    def __init__(self, site: Site) -> None:
+        super().__init__()
+        channel = site.buildProtocol(None)
+        assert channel is not None
+        self.channel = channel
+        channel.makeConnection(self)
+        self.reads = True
+
+    def ask(self, path: str = "/metrics", method: str = "GET", **headers: str) -> None:
+        """Send a request."""
+        lines = [f"{method} {path} HTTP/1.0", "Host: x"]
+        lines += [f"{k.replace('_', '-')}: {v}" for k, v in headers.items()]
+        self.channel.dataReceived(("\r\n".join(lines) + "\r\n\r\n").encode())
+
+    def write(self, data: bytes) -> None:
+        """Take what is sent; a socket that is full asks for a pause."""
+        super().write(data)
+        if not self.reads and self.producer is not None:
+            self.producer.pauseProducing()
+
+    def read(self) -> None:
+        """Read what has come, so that there is room for more."""
+        if self.producer is not None:
+            self.producer.resumeProducing()
+
+    def leave(self) -> None:
+        """Close the connection."""
+        self.channel.connectionLost(Failure(ConnectionDone()))
+
+    def answer(self) -> tuple[bytes, bytes]:
+        """Head and body of what has come by now."""
+        head, _, body = self.value().partition(b"\r\n\r\n")
+        return head, body
 
 
 class SiteTests(SynchronousTestCase):
@@ -31,31 +71,24 @@ class SiteTests(SynchronousTestCase):
 
     reason: str | None = None
     troubles: Sequence[str] = ()
-    prepared: Deferred[None] | None = None
+    collected: Deferred[Samples] | None = None
+
+    def collect(self, names: frozenset[str]) -> Deferred[Samples]:
+        """What the server shows."""
+        return self.collected or succeed(filled(Samples({}, names)))
 
     def get(
         self, path: str, method: str = "GET", **headers: str
     ) -> tuple[bytes, bytes]:
         """Head and body of the answer to a request."""
         site = metrics_site(
-            families,
-            lambda: self.prepared or succeed(None),
-            lambda: self.reason,
-            lambda: self.troubles,
+            self.collect, at_once, lambda: self.reason, lambda: self.troubles
         )
         site.startFactory()
         self.addCleanup(site.stopFactory)
-        channel = site.buildProtocol(None)
-        assert channel is not None
-        transport = StringTransport()
-        channel.makeConnection(transport)
-        lines = [f"{method} {path} HTTP/1.0", "Host: x"]
-        lines += [f"{k.replace('_', '-')}: {v}" for k, v in headers.items()]
-        channel.dataReceived(("\r\n".join(lines) + "\r\n\r\n").encode())
-        if "leave" in headers:
-            channel.connectionLost(Failure(ConnectionDone()))
-        head, _, body = transport.value().partition(b"\r\n\r\n")
-        return head, body
+        scraper = Scraper(site)
+        scraper.ask(path, method, **headers)
+        return scraper.answer()
 
     def test_metrics(self) -> None:
         """Prometheus's parser reads back each family and each label."""
@@ -85,12 +118,12 @@ class SiteTests(SynchronousTestCase):
         """A scraper that takes gzip gets gzip."""
         head, body = self.get("/metrics", Accept_Encoding="gzip")
         self.assertIn(b"Content-Encoding: gzip", head)
-        self.assertIn(b"rocketmq_topic_number 7.0", gzip.decompress(body))
+        self.assertIn(b"rocketmq_topic_number 7\n", gzip.decompress(body))
 
     def test_picked(self) -> None:
         """name[] picks samples by their final name."""
         _, body = self.get("/metrics?name[]=rocketmq_topic_number")
-        self.assertIn(b"rocketmq_topic_number 7.0", body)
+        self.assertIn(b"rocketmq_topic_number 7\n", body)
         self.assertNotIn(b"messages_in", body)
 
     def test_healthy(self) -> None:
@@ -128,22 +161,138 @@ class SiteTests(SynchronousTestCase):
             self.assertEqual([formatEvent(event) for event in events], [])
 
     def test_failed(self) -> None:
-        """A scrape that cannot be prepared is an error of the server, and logged."""
-        self.prepared = fail(OSError("the disk is gone"))
+        """A scrape that cannot be made is an error of the server, and logged."""
+        self.collected = fail(OSError("the disk is gone"))
         head, _ = self.get("/metrics")
         self.assertIn(b"500", head)
         self.assertEqual(len(self.flushLoggedErrors(OSError)), 1)
 
-    def test_gone(self) -> None:
-        """A scraper that leaves before the text is ready is not written to."""
-        waiting: Deferred[None] = Deferred()
-        self.prepared = waiting
-        head, _ = self.get("/metrics", leave="yes")
-        waiting.callback(None)
-        self.assertEqual(head, b"")
-        self.assertEqual(self.flushLoggedErrors(), [])
+    def test_stopped(self) -> None:
+        """One that a stopping server drops is not logged."""
+        self.collected = fail(CancelledError())
+        head, _ = self.get("/metrics")
+        self.assertIn(b"500", head)
 
     def test_elsewhere(self) -> None:
         """Any other path does not exist."""
         head, _ = self.get("/secret")
         self.assertIn(b"404", head)
+
+
+class ManyScrapersTests(SynchronousTestCase):
+    """Several scrapers, and slow ones: memory has a bound."""
+
+    def setUp(self) -> None:
+        """A site whose scrapes take a while, and are larger than one piece."""
+        self.under_way: list[Deferred[Samples]] = []
+        self.site = metrics_site(self.collect, at_once, lambda: None, tuple)
+        self.site.startFactory()
+        self.addCleanup(self.site.stopFactory)
+
+    def collect(self, names: frozenset[str]) -> Deferred[Samples]:
+        """Begin one scrape."""
+        self.under_way.append(Deferred())
+        return self.under_way[-1]
+
+    def end(self, value: int = 7) -> None:
+        """End the one scrape that is under way."""
+        samples = Samples({})
+        family = samples.gauges("g", "words")
+        for number in range(3 * PIECE_LINES):
+            family.add(samples.labels(number=str(number)), value)
+        (scrape,) = self.under_way
+        self.under_way.clear()
+        scrape.callback(samples)
+
+    def scraper(self, **headers: str) -> Scraper:
+        """One that has asked."""
+        scraper = Scraper(self.site)
+        scraper.ask(**headers)
+        return scraper
+
+    def test_shared(self) -> None:
+        """Who asks for the same while a scrape is made shares it; the next one is made
+        anew."""
+        scrapers = [self.scraper() for _ in range(3)]
+        self.end()
+        bodies = {scraper.answer()[1] for scraper in scrapers}
+        self.assertEqual(len(bodies), 1)
+        self.assertIn(b'g{number="0"} 7\n', bodies.pop())
+        later = self.scraper()
+        self.end(8)
+        self.assertIn(b'g{number="0"} 8\n', later.answer()[1])
+
+    def test_others(self) -> None:
+        """Who asks for something else waits until the first is made."""
+        first = self.scraper()
+        second = self.scraper(Accept_Encoding="gzip")
+        self.assertEqual(len(self.under_way), 1)
+        self.end(1)
+        self.assertIn(b'g{number="0"} 1\n', first.answer()[1])
+        self.assertEqual(second.answer()[1], b"")
+        self.end(2)
+        self.assertIn(b'g{number="0"} 2\n', gzip.decompress(second.answer()[1]))
+
+    def test_failedForAll(self) -> None:
+        """A scrape that fails fails for all that wait for it, and the next is made."""
+        scrapers = [self.scraper() for _ in range(2)]
+        self.under_way.pop().errback(OSError("the disk is gone"))
+        for scraper in scrapers:
+            self.assertIn(b"500", scraper.answer()[0])
+        self.assertEqual(len(self.flushLoggedErrors(OSError)), 2)
+        later = self.scraper()
+        self.end()
+        self.assertIn(b"200 OK", later.answer()[0])
+
+    def test_gone(self) -> None:
+        """A scraper that leaves before the text is ready is not written to."""
+        scraper = self.scraper()
+        scraper.leave()
+        self.end()
+        self.assertEqual(scraper.value(), b"")
+        self.assertEqual(self.flushLoggedErrors(), [])
+
+    def test_slow(self) -> None:
+        """A scraper is written to as fast as it reads, and told how much it will be."""
+        scraper = self.scraper()
+        scraper.reads = False
+        self.end()
+        head, body = scraper.answer()
+        sizes = [len(body)]
+        for _ in range(4):
+            scraper.read()
+            sizes.append(len(scraper.answer()[1]))
+        self.assertEqual(sizes, sorted(sizes))
+        self.assertGreater(len(set(sizes)), 3)
+        self.assertIn(b"Content-Length: %d\r\n" % sizes[-1], head + b"\r\n")
+        self.assertTrue(scraper.value().endswith(b" 7\n"))
+
+    def test_cut(self) -> None:
+        """Of too many answers that nobody reads the oldest is cut; one that was read
+        does not count."""
+        scrapers = []
+        for number in range(MAX_ANSWERS + 2):
+            scraper = self.scraper()
+            scraper.reads = number == 0
+            self.end()
+            scrapers.append(scraper)
+        cut = [scraper.disconnected for scraper in scrapers]
+        self.assertEqual(cut, [False, True, *(False for _ in scrapers[2:])])
+        for _ in range(5):
+            scrapers[-1].read()
+        self.assertTrue(scrapers[-1].value().endswith(b" 7\n"))
+
+    def test_thread(self) -> None:
+        """What a scraper accepts and the compression are worked out in threads."""
+        threads = Threads()
+        site = metrics_site(
+            lambda names: succeed(filled(Samples({}))), threads, lambda: None, tuple
+        )
+        site.startFactory()
+        self.addCleanup(site.stopFactory)
+        scraper = Scraper(site)
+        scraper.ask(Accept_Encoding="gzip")
+        for _ in range(2):
+            self.assertEqual(scraper.value(), b"")
+            threads.run()
+        self.assertIn(b"Content-Encoding: gzip", scraper.answer()[0])
