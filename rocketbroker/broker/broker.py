@@ -190,7 +190,8 @@ class Broker(Parts):
         return self._environment.in_thread(self.store.flush)
 
     def _save_now(self) -> Deferred[list[None]]:
-        """The same, without pauses between writes."""
+        """The same, without pauses between writes or turns."""
+        self.offsets.save_now()
         saved = self._save()
         for file in self.files:
             file.hurry()

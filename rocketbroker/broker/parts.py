@@ -103,7 +103,7 @@ class Parts:
             options, file("subscriptionGroup.json"), wall_ms, light
         )
         offsets = "lmqConsumerOffset.json" if light else "consumerOffset.json"
-        self.offsets = OffsetTable(options, file(offsets), wall_ms)
+        self.offsets = OffsetTable(options, file(offsets), env.slices, wall_ms)
         self._delay_offsets = DelayOffsets(
             file("delayOffset.json"),
             options.delay_offset_update_version_step,

@@ -14,6 +14,7 @@ from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.bodies.topics import TopicConfig
 from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.fastjson import dumps, loads
 from tests.broker.rig import Rig, send_ext
 from tests.sweeps.corpus import Place, handed
 from tests.sweeps.power import Figures, before
@@ -174,7 +175,7 @@ def contents(rig: Rig) -> dict[str, object]:
     return {
         "topics": topics,
         "groups": groups,
-        "offsets": rig.offsets.to_json()["offsetTable"],
+        "offsets": loads(dumps(rig.offsets.to_json()["offsetTable"])),
     }
 
 

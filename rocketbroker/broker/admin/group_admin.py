@@ -136,9 +136,12 @@ class GroupAdmin:
         )
         return self._groups.kept().addCallback(lambda _: response_to(request))
 
-    def all_offsets(self, connection: IConnection, request: Command) -> Command:
+    def all_offsets(
+        self, connection: IConnection, request: Command
+    ) -> Deferred[Command | None]:
         """Request 43: the whole table of offsets."""
-        return with_body(request, self._offsets.to_json())
+        made = self._offsets.made(connection)
+        return made.addCallback(lambda value: with_body(request, value))
 
     def consumer_connections(
         self, connection: IConnection, request: Command

@@ -2,7 +2,7 @@
 """The consumer offsets: the progress of each group in each queue.
 
 Offsets are committed on hot paths, and the whole file is written every few seconds if
-any changed.
+any changed. Its text is made in slices where many did (L{offset_texts}).
 
 C{docs/facts/broker.md} 16.2.
 """
@@ -10,17 +10,18 @@ C{docs/facts/broker.md} 16.2.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, final
 
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import CancelledError, Deferred, succeed
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
 from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.broker.metadata import pending_resets
+from rocketbroker.broker.metadata.offset_texts import Offsets, OffsetTexts
 from rocketbroker.broker.metadata.topics import loaded_version
 from rocketbroker.config.broker import BrokerOptions
-from rocketbroker.records.names import is_lmq
-from rocketbroker.remoting.interfaces import IConnection
+from rocketbroker.remoting.interfaces import IConnection, ISlices
 from rocketbroker.wire.bodies.topics import DataVersion
 from rocketbroker.wire.fields import integer_of
 
@@ -34,8 +35,8 @@ LIGHT_TABLE: Final = "lmqOffsetTable"
 #: Ends the name of the group that has the least offsets of a broadcasting group.
 BROADCAST: Final = "@broadcast"
 
-#: C{topic@group -> queue -> offset}.
-Offsets: TypeAlias = "dict[str, dict[int, int]]"
+#: Up to so many changed groups are written without slices: it takes two milliseconds.
+FEW: Final = 500
 
 
 @final
@@ -50,7 +51,11 @@ class OffsetTable:
     _log = Logger()
 
     def __init__(
-        self, options: BrokerOptions, file: JsonTable, wall_ms: Callable[[], int]
+        self,
+        options: BrokerOptions,
+        file: JsonTable,
+        slices: ISlices,
+        wall_ms: Callable[[], int],
     ) -> None:
         self.version = DataVersion(timestamp=wall_ms())
         self.commits = 0
@@ -59,8 +64,11 @@ class OffsetTable:
         self._step = max(1, options.consumer_offset_update_version_step)
         self._server_side = options.use_server_side_reset_offset
         self._file = file
+        self._slices = slices
         self._wall_ms = wall_ms
         self._offsets: Offsets = {}
+        self._texts = OffsetTexts()
+        self._stale = self._texts.stale
         self._pull_offsets: Offsets = {}
         self.resets: pending_resets.Resets = {}
 
@@ -75,6 +83,8 @@ class OffsetTable:
         self._offsets = loaded_offsets(value.get("offsetTable"))
         self._offsets.update(loaded_offsets(with_queues(value.get(LIGHT_TABLE))))
         self.version = loaded_version(value, self.version)
+        self._stale.update(self._offsets)
+        self._texts.make(self._offsets)
 
     def query(self, group: str, topic: str, queue_id: int) -> int:
         """A pending reset, else what was committed, else L{NONE}."""
@@ -93,6 +103,7 @@ class OffsetTable:
         if queues is None:
             queues = self._offsets[key] = {}
         queues[queue_id] = offset
+        self._stale.add(key)
         self._changes += 1
         self.commits += 1
         if self.commits % self._step == 0:
@@ -177,15 +188,15 @@ class OffsetTable:
 
     def topics_of(self, group: str) -> list[str]:
         """The topics in which a group has offsets."""
-        return [topic for topic, name in self._pairs() if name == group]
+        end = f"@{group}"
+        keys = [key for key in self._offsets if key.endswith(end)]
+        return [key.removesuffix(end) for key in keys if key.count("@") == 1]
 
     def groups_of(self, topic: str) -> list[str]:
         """The groups that have offsets in a topic."""
-        return [group for name, group in self._pairs() if name == topic]
-
-    def _pairs(self) -> list[tuple[str, str]]:
-        pairs = (key.split("@") for key in self._offsets)
-        return [(pair[0], pair[1]) for pair in pairs if len(pair) == 2]
+        start = f"{topic}@"
+        keys = [key for key in self._offsets if key.startswith(start)]
+        return [key.removeprefix(start) for key in keys if key.count("@") == 1]
 
     def forget_group(self, group: str) -> None:
         """Forget all that is known of a group's progress."""
@@ -203,26 +214,33 @@ class OffsetTable:
             self._forget(table, 0, topic)
 
     def _forget(self, table: dict[str, Any], part: int, name: str) -> None:
-        for key in list(table):
+        for key in [key for key in table if name in key]:
             parts = key.removesuffix(BROADCAST).split("@")
             if len(parts) == 2 and parts[part] == name:
                 del table[key]
+                self._stale.add(key)
                 self._changes += 1
 
     def to_json(self) -> dict[str, object]:
-        """The file, and the answer to request 43."""
-        lmqs: dict[str, int] = {}
-        others: Offsets = {}
-        for key, table in self._offsets.items():
-            if is_lmq(key.rpartition("@")[2]) and 0 in table:
-                lmqs[key] = table[0]
-            else:
-                others[key] = dict(table)
+        """The file: all offsets, as they are now."""
+        self._texts.make(self._offsets)
+        return self._made()
+
+    def made(self, owner: object) -> Deferred[dict[str, object]]:
+        """The answer to request 43: the same, made in slices.
+
+        @param owner: who asks for it.
+        """
+        made = self._slices.run(owner, self._texts.steps(self._offsets))
+        return made.addCallback(lambda _: self._made())
+
+    def _made(self) -> dict[str, object]:
+        queues, lmqs = self._texts.tables()
         tables: dict[str, object] = {
             "dataVersion": self.version.to_json(),
-            "offsetTable": others,
+            "offsetTable": queues,
         }
-        if lmqs:
+        if lmqs is not None:
             tables[LIGHT_TABLE] = lmqs
         return tables
 
@@ -231,7 +249,22 @@ class OffsetTable:
         if self._changes == self._saved_at and not self._file.failed:
             return succeed(None)
         self._saved_at = self._changes
-        return self._file.save_soon(self.to_json)
+        if self._texts.waiting() <= FEW:
+            self._texts.make(self._offsets)
+            return self._file.save_soon(self._made)
+        made = self._slices.run(self, self._texts.steps(self._offsets))
+        made.addCallback(lambda _: self._file.save_soon(self._made))
+        return made.addErrback(self._not_made)
+
+    def _not_made(self, failure: Failure) -> None:
+        """The broker stops: what is left is written at its end."""
+        failure.trap(CancelledError)  # type: ignore[no-untyped-call]
+        self._saved_at = -1
+
+    def save_now(self) -> Deferred[None]:
+        """Write it in a thread, the text at once: nobody else waits any more."""
+        self._texts.make(self._offsets)
+        return self.save()
 
     def saved(self) -> Deferred[None]:
         """Fires when no write of the file is under way."""

@@ -17,7 +17,7 @@ from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.bodies.heartbeats import ConsumerData, SubscriptionData
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import dumps, loads
-from tests.broker.rig import Rig, logged
+from tests.broker.rig import Rig, answered, logged
 
 
 class GroupAdminTests(SynchronousTestCase):
@@ -134,7 +134,9 @@ class GroupAdminTests(SynchronousTestCase):
     def test_offsets(self) -> None:
         """The whole table of offsets, in the form of its file."""
         self.rig.offsets.commit("G", "T", 1, 7)
-        answer = self.rig.ask(43, {})
+        begun = self.rig.begin(43, {})
+        self.rig.clock.advance(0)
+        answer = answered(begun)
         self.assertIn(b'"offsetTable":{"T@G":{1:7}}', answer.body)
 
     def test_groupsOfTopic(self) -> None:

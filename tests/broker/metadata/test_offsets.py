@@ -12,10 +12,11 @@ from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.broker.metadata.offsets import NONE, OffsetTable
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import ConfigurationError
+from rocketbroker.remoting.slices import Slices
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.threads import at_once
-from rocketbroker.wire.fastjson import loads
+from rocketbroker.wire.fastjson import dumps, loads
 
 PATH = "/store/config/consumerOffset.json"
 
@@ -30,9 +31,11 @@ class OffsetTableTests(SynchronousTestCase):
 
     def table(self, **options: Any) -> OffsetTable:
         """A table over the disk, as a start finds it."""
-        self.file = JsonTable(self.disk, PATH, at_once, Clock())
+        self.clock = Clock()
+        self.file = JsonTable(self.disk, PATH, at_once, self.clock)
         broker = attrs.evolve(BrokerOptions(), **options)
-        table = OffsetTable(broker, self.file, lambda: 1000)
+        self.slices = Slices(self.clock)
+        table = OffsetTable(broker, self.file, self.slices, lambda: 1000)
         table.load()
         return table
 
@@ -145,6 +148,48 @@ class OffsetTableTests(SynchronousTestCase):
         table = self.table()
         self.assertEqual(table.query("G", "T", 1), 7)
         self.assertEqual(table.version, self.offsets.version)
+
+    def test_many(self) -> None:
+        """Where thousands of groups went on, the text is made in several turns, between
+        which offsets are committed; then it is written."""
+        self.make_many(3000)
+        saved = self.offsets.save()
+        self.assertFalse(self.disk.exists(PATH))
+        self.assertNoResult(saved)
+        while self.clock.getDelayedCalls():
+            self.clock.rightNow += 1
+            self.clock.advance(0)
+            self.offsets.commit("new", "T", 0, 1)
+        self.successResultOf(saved)
+        self.assertGreater(self.slices.steps, 50)
+        again = self.table()
+        for number in range(3000):
+            self.assertEqual(again.query(f"g{number}", "T", 1), number)
+
+    def make_many(self, groups: int) -> None:
+        """Commit offsets of so many groups."""
+        for number in range(groups):
+            self.offsets.commit(f"g{number}", "T", 1, number)
+
+    def test_answer(self) -> None:
+        """The table that is asked for is made in slices of whoever asks for it."""
+        self.make_many(10)
+        first, second = self.offsets.made("one"), self.offsets.made("two")
+        self.assertNoResult(first)
+        self.clock.advance(0)
+        expected = dumps(self.offsets.to_json())
+        for made in (first, second):
+            self.assertEqual(dumps(self.successResultOf(made)), expected)
+
+    def test_stop(self) -> None:
+        """What was being made when the slices stopped is written at the end."""
+        self.make_many(3000)
+        saved = self.offsets.save()
+        self.slices.stop()
+        self.successResultOf(saved)
+        self.assertFalse(self.disk.exists(PATH))
+        self.successResultOf(self.offsets.save_now())
+        self.assertEqual(self.table().query("g2999", "T", 1), 2999)
 
     def test_unchanged(self) -> None:
         """Nothing is written when nothing changed, and again when a write failed."""
