@@ -1,21 +1,17 @@
 # -*- test-case-name: tests.storetools.repair.test_loss_report -*-
 """Files that a repair moves away, so that a start makes them again from the log.
 
-These are damaged queues, and of the index either all files or those that a start after
-a crash does not trust and would remove. The file that the last clean stop has written
+These are damaged queues, and the index. The file that the last clean stop has written
 is moved too if it cannot be read or makes no sense: the next stop writes it again.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 from typing import Final, final
 
 from rocketbroker.files.interfaces import IFiles
-from rocketbroker.store.commitlog.checkpoint import Checkpoint
 from rocketbroker.store.consumequeue.batch_queue import FOLDER as BATCHES
-from rocketbroker.store.index.file import HEADER, file_size
 from rocketbroker.store.recovery.clean_shutdown import NAME as ENDS
 from rocketbroker.store.recovery.clean_shutdown import CleanShutdown
 from rocketbroker.storetools.repair.backup import Backup, Done
@@ -57,70 +53,20 @@ class Rebuild:
             if not there:
                 self._new.append(paths[0])
 
-    def index(self, most: int, log_end: int) -> None:
-        """Move files of the index.
-
-        @param most: how many entries a file takes, where those that are full and were
-            flushed stay; 0 if none does.
-        @param log_end: where the log ends: entries that lead there or beyond are not
-            trusted.
-        """
+    def index(self) -> None:
+        """Move all files of the index."""
         folder = os.path.join(self._root, "index")
-        names = [
-            name
-            for name in self._files.list(folder)
-            if not self._files.is_dir(os.path.join(folder, name))
-        ]
-        safe = 0
-        if most:
-            checkpoint = Checkpoint(self._files, self._root)
-            with contextlib.suppress(OSError):
-                checkpoint.load()
-            for name in names:
-                path = os.path.join(folder, name)
-                if not self._is_safe(path, most, log_end, checkpoint):
-                    break
-                safe += 1
-        self._paths += [os.path.join(folder, name) for name in names[safe:]]
+        paths = [os.path.join(folder, name) for name in self._files.list(folder)]
+        self._paths += [path for path in paths if not self._files.is_dir(path)]
 
-    def _is_safe(
-        self, path: str, most: int, log_end: int, checkpoint: Checkpoint
-    ) -> bool:
-        head = self._head(path)
-        if head is None:
-            return False
-        _, end_ms, _, end_position, _, count = head
-        is_flushed = checkpoint.has_index_file(end_ms, end_position)
-        return count >= most and is_flushed and end_position < log_end
-
-    def _head(self, path: str) -> tuple[int, ...] | None:
-        """The header of an index file; None if it cannot be read."""
-        file = self._files.open_readonly(path)
-        try:
-            data = file.pread(HEADER.size, 0)
-        except OSError:
-            return None
-        finally:
-            file.close()
-        return HEADER.unpack(data) if len(data) == HEADER.size else None
-
-    def size(self, slots: int) -> int:
-        """The approximate number of bytes that the new files will have.
-
-        @param slots: the hash slots of a file of the index.
-        """
+    def size(self) -> int:
+        """The approximate number of bytes that the new files will have."""
         total = 0
         for path in self._paths:
-            if self._files.is_dir(path):
-                for name in self._files.list(path):
-                    each = os.path.join(path, name)
-                    total += 0 if self._files.is_dir(each) else self._files.size(each)
-            else:
-                # Made for many more than it may hold.
-                head = self._head(path)
-                count = head[5] if head is not None else 0
-                most = file_size(slots, max(count, 0))
-                total += min(self._files.size(path), most)
+            is_dir = self._files.is_dir(path)
+            names = self._files.list(path) if is_dir else [""]
+            for each in [os.path.join(path, name) if name else path for name in names]:
+                total += 0 if self._files.is_dir(each) else self._files.size(each)
         return total
 
     def expected(self) -> list[Done]:

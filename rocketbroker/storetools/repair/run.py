@@ -153,8 +153,7 @@ class Repair:
                 plan.rest = walk.tail_position, walk.tail
             losses = LossReport(self._root, reader)
             changes = self._log_changes(plan, reader)
-            end = walk.tail_position if walk.tail else reader.lowest + walk.done
-            again = self._again(plan, is_damaged, unclean, end)
+            again = self._again(plan, is_damaged)
             if dry:
                 self._report_all(
                     changes + losses.expected(plan.filling) + again.expected()
@@ -162,7 +161,7 @@ class Repair:
                 self.left += count
                 return
             room = sum(len(data) + LINE for _, data in plan.filling.patches)
-            room += again.size(self._options.max_hash_slot_num)
+            room += again.size()
             self._check_room(room + plan.rest[1] + losses.size)
             options = self._sizes(reader)
             # To walk takes its time.
@@ -315,7 +314,7 @@ class Repair:
         """The file of a position."""
         return segment_at(reader, position).path
 
-    def _again(self, plan: Plan, rebuild: bool, unclean: bool, log_end: int) -> Rebuild:
+    def _again(self, plan: Plan, rebuild: bool) -> Rebuild:
         """The files that are made again."""
         filling = plan.filling
         damaged = set(plan.damaged)
@@ -323,8 +322,8 @@ class Repair:
             damaged |= self._batch_queues()
         again = Rebuild(self._files, self._root)
         again.queues(damaged)
-        if (rebuild or unclean) and not self._has_other_index:
-            again.index(0 if rebuild else self._options.max_index_num, log_end)
+        if rebuild and not self._has_other_index:
+            again.index()
         return again
 
     # Changing.
