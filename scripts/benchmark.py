@@ -20,6 +20,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -66,6 +67,10 @@ class Kit:
 
     def load(self, port: int, pid: int, words: list[str]) -> float:
         """Microseconds of the server's CPU per message under one load."""
+        return float(self.figures(port, pid, words)["server_us_per_message"])
+
+    def figures(self, port: int, pid: int, words: list[str]) -> dict[str, Any]:
+        """All that is printed of one load."""
         done = subprocess.run(
             [*self._command, "load", "-p", str(port), "-P", str(pid), *words]
             + ["-t", self._seconds, "-W", "1"],
@@ -73,10 +78,10 @@ class Kit:
             text=True,
         )
         try:
-            figures = json.loads(done.stdout.strip().splitlines()[-1])
+            found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
         except (IndexError, ValueError):
             sys.exit(f"load {' '.join(words)}: {done.stderr.strip()[-300:]}")
-        return float(figures["server_us_per_message"])
+        return found
 
 
 @contextlib.contextmanager

@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -99,8 +100,16 @@ def stored(names: str) -> Iterator[tuple[str, int, int]]:
         assert wanted == until, f"{queue} ends at {wanted}, not at {until}"
 
 
-def check(names: str, notes: list[Path]) -> bool:
-    """Whether all that was acknowledged is there; prints the figures."""
+class Compared(NamedTuple):
+    """How many messages were acknowledged, are stored, and are missing."""
+
+    acknowledged: int
+    stored: int
+    missing: int
+
+
+def compared(names: str, notes: list[Path]) -> Compared:
+    """Look for all that was acknowledged; prints what is not there."""
     places: dict[tuple[int, int], str] = {}
     for identity, queue, offset in stored(names):
         places[queue, offset] = identity
@@ -114,11 +123,15 @@ def check(names: str, notes: list[Path]) -> bool:
             if places.get((int(parts[1]), int(parts[2]))) != parts[0]:
                 wrong += 1
                 print(f"not where it was acknowledged: {line}")
-    print(
-        f"{acknowledged} acknowledged, {len(places)} stored, {wrong} missing,", end=" "
-    )
-    print("queue offsets dense")
-    return wrong == 0 and acknowledged > 0
+    return Compared(acknowledged, len(places), wrong)
+
+
+def check(names: str, notes: list[Path]) -> bool:
+    """Whether all that was acknowledged is there; prints the figures."""
+    found = compared(names, notes)
+    print(f"{found.acknowledged} acknowledged, {found.stored} stored,", end=" ")
+    print(f"{found.missing} missing, queue offsets dense")
+    return found.missing == 0 and found.acknowledged > 0
 
 
 def main() -> int:

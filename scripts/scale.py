@@ -34,7 +34,7 @@ if __name__ == "__main__" and "--inside" not in sys.argv:
     python = environment("spark,test")
     sys.exit(subprocess.call([str(python), __file__, "--inside", *sys.argv[1:]]))
 
-from scripts import scale_clients, scale_limits, scale_tables
+from scripts import scale_clients, scale_limits, scale_survival, scale_tables
 from scripts.scale_load import Figure, Scale
 
 
@@ -42,7 +42,7 @@ class Row(NamedTuple):
     """One row: its load in words, and what measures it."""
 
     load: str
-    measure: Callable[[Scale], Iterator[Figure]]
+    measure: Callable[[Scale], Iterator[Figure | str]]
 
 
 ROWS = {
@@ -64,10 +64,21 @@ ROWS = {
         "SQL that passes 1 %, and 3,000 sends a second beside its reader",
         scale_clients.sql,
     ),
+    "idle": Row(
+        "10,000 connections with heartbeats; 1,000 held pulls", scale_clients.idle
+    ),
     "memory": Row(
         "400 answers of 4 MB that are not read, 160 messages of 4 MB that stop half"
         " way, slow readers",
         scale_limits.kept,
+    ),
+    "latency": Row(
+        "5,000 sends a second of 128 bytes for two minutes", scale_limits.latency
+    ),
+    "survival": Row(
+        "kill -9, SIGTERM, SIGSTOP, no name server, and disks that become read-only or"
+        " full, under load",
+        scale_survival.survival,
     ),
 }
 
@@ -81,6 +92,9 @@ def measured(name: str, scale: Scale) -> bool:
     good = True
     try:
         for figure in row.measure(scale):
+            if isinstance(figure, str):
+                print(f"  {figure}", flush=True)
+                continue
             holds = figure.holds(scale.quick)
             good = good and holds
             print(f"  {shown(figure)}{'' if holds else '  MISSED'}", flush=True)

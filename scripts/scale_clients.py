@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import os
 import select
 import time
 from collections.abc import Callable, Iterator
@@ -11,6 +13,7 @@ from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.frames import encode
 from scripts.scale_load import (
+    STEADY_SECONDS,
     Beside,
     Figure,
     Peer,
@@ -21,10 +24,13 @@ from scripts.scale_load import (
     create_topic,
     fill,
     heartbeat,
+    memory,
     offered,
     percentile,
     pull_ext,
+    send_frame,
     steady,
+    wait_for,
 )
 
 TOPIC = "Scale"
@@ -33,6 +39,15 @@ GROUP = "members"
 
 #: As many under way as one connection of the fairness row asks at once.
 FLOOD = 400
+
+#: How often a client sends its heartbeat, in seconds, as the Java client does.
+HEARTBEAT_SECONDS = 30.0
+
+#: How many processes hold the idle clients, so that none needs too many descriptors.
+HOLDERS = 4
+
+#: How many members the group of an idle client has.
+MEMBERS = 10
 
 #: What passes one message of a hundred of L{fill}.
 EXPRESSION = "a = 7 AND (b IS NULL OR b <> 'x')"
@@ -100,7 +115,7 @@ class Members:
             return GROUP.encode() not in answer.body and b"@" not in answer.body
 
 
-def members(scale: Scale) -> Iterator[Figure]:
+def members(scale: Scale) -> Iterator[Figure | str]:
     """Members join one group as fast as they can, and leave it all at once."""
 
     def measure(target: Target) -> list[Figure]:
@@ -183,7 +198,7 @@ def prepare(target: Target, count: int) -> None:
     time.sleep(0.5)
 
 
-def fairness(scale: Scale) -> Iterator[Figure]:
+def fairness(scale: Scale) -> Iterator[Figure | str]:
     """One connection asks for much at once, and another for little."""
 
     def measure(target: Target) -> list[Figure]:
@@ -227,7 +242,7 @@ def read_all(peer: Peer, count: int, stopped: Stopped) -> int:
     return scanned
 
 
-def sql(scale: Scale) -> Iterator[Figure]:
+def sql(scale: Scale) -> Iterator[Figure | str]:
     """One reader whose expression passes 1 %, alone and beside sends."""
 
     def measure(target: Target) -> list[Figure]:
@@ -263,3 +278,113 @@ def sql(scale: Scale) -> Iterator[Figure]:
         ]
 
     return scale.beside_java(measure)
+
+
+def holding(port: int, numbers: range, every: float) -> Callable[[Stopped], int]:
+    """Clients that send heartbeats and nothing else, consumers and producers; how many
+    were answered."""
+
+    def work(stopped: Stopped) -> int:
+        answered = 0
+        frames, peers = [], []
+        for number in numbers:
+            group = f"idle-{number // MEMBERS}"
+            body = heartbeat(f"127.0.0.1@{number}", group, TOPIC)
+            if number % 2:
+                data = {"clientID": f"127.0.0.1@{number}", "consumerDataSet": []}
+                body = json.dumps(
+                    data | {"producerDataSet": [{"groupName": group}]}
+                ).encode()
+            frames.append(encode(Command(RequestCode.HEART_BEAT, {}, body)))
+            peers.append(Peer(port))
+            peers[-1].ask(RequestCode.HEART_BEAT, {}, body)
+        begin, sent = time.monotonic(), 0
+        while not stopped():
+            due = int((time.monotonic() - begin) / every * len(peers))
+            for number in range(sent, due):
+                at = number % len(peers)
+                peers[at].socket.sendall(frames[at])
+                peers[at].answer()
+                answered += 1
+            sent = due
+            time.sleep(0.01)
+        return answered
+
+    return work
+
+
+def sends(target: Target, peers: list[Peer], count: int, rounds: int) -> float:
+    """Let a message come to each queue of many; the server's CPU time in seconds.
+
+    @param peers: clients, each of which holds a pull at a queue of its own meanwhile.
+    """
+    spent = 0.0
+    sender = Peer(target.port)
+    for _ in range(rounds):
+        for number, peer in enumerate(peers):
+            ext = pull_ext(f"{TOPIC}-{number // 4}", f"held-{number}", "TAG")
+            ext |= {"queueId": str(number % 4), "sysFlag": "6"}
+            answer = sender.done(
+                RequestCode.GET_MAX_OFFSET,
+                {"topic": ext["topic"], "queueId": ext["queueId"]},
+            )
+            ext["queueOffset"] = (answer.ext or {})["offset"]
+            ext["suspendTimeoutMillis"] = "60000"
+            peer.socket.sendall(encode(Command(RequestCode.PULL_MESSAGE, ext)))
+        time.sleep(0.5)
+        before = cpu(target.pid)
+        for number in range(count):
+            begin = time.monotonic()
+            sender.socket.sendall(send_frame(f"{TOPIC}-{number // 4}", number % 4))
+            assert sender.answer().code == ResponseCode.SUCCESS
+            time.sleep(max(0.0, begin + STEADY_SECONDS - time.monotonic()))
+        for peer in peers:
+            assert peer.answer().code == ResponseCode.SUCCESS
+        spent += cpu(target.pid) - before
+    return spent
+
+
+def idle(scale: Scale) -> Iterator[Figure | str]:
+    """Clients that only send heartbeats; then pulls that are held."""
+    count, seconds = scale.of(10_000, 100), scale.of(60, 1)
+    with scale.ours() as target:
+        create_topic(target.port, TOPIC)
+        with contextlib.closing(Peer(target.port)) as peer:
+            peer.done(RequestCode.HEART_BEAT, {}, heartbeat("a", "idle", TOPIC))
+        time.sleep(1)
+        before = memory(target.pid)
+        each = count // HOLDERS
+        beside = [
+            Beside(holding(target.port, range(at, at + each), HEARTBEAT_SECONDS))
+            for at in range(0, count, each)
+        ]
+        try:
+            wait_for(lambda: connections(target.pid) >= count)
+            time.sleep(seconds / 2)
+            used = memory(target.pid) - before
+            begin, spent = time.monotonic(), cpu(target.pid)
+            time.sleep(seconds)
+            spent = (cpu(target.pid) - spent) / (time.monotonic() - begin)
+            answered = sum(holder.end() for holder in beside)
+        except BaseException:
+            for holder in beside:
+                holder.kill()
+            raise
+        yield Figure("CPU of the server", spent * 100, "%", 5.6)
+        yield Figure("memory of a connection", used * 1024 / count, "KiB", 2.8)
+        yield Figure("heartbeats answered", answered, "")
+    with scale.ours() as target:
+        pulls, rounds = scale.of(1000, 20), scale.of(5, 1)
+        for number in range(pulls // 4):
+            create_topic(target.port, f"{TOPIC}-{number}")
+        peers = [Peer(target.port) for _ in range(pulls)]
+        woken = sends(target, peers, pulls, rounds)
+        sent = sends(target, [], pulls, rounds)
+        cost = (woken - sent) / pulls / rounds
+        yield Figure("CPU of a held pull's wake-up", cost * 1e6, "us", 60)
+        yield Figure("CPU of its send", sent / pulls / rounds * 1e6, "us")
+
+
+def connections(pid: int) -> int:
+    """How many descriptors a process has open."""
+    return len(os.listdir(f"/proc/{pid}/fd"))

@@ -1,8 +1,9 @@
-"""Rows of scripts/scale.py: memory that clients take."""
+"""Rows of scripts/scale.py: memory that clients take, and how late answers are."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import time
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.frames import encode
+from scripts.benchmark import Kit
 from scripts.scale_load import (
     Beside,
     Figure,
@@ -28,6 +30,9 @@ TOPIC = "Large"
 
 #: The longest body that brokers take is 4 MiB with all its record.
 LARGE = bytes(4_000_000)
+
+#: The steady load of the latency row.
+SENDS = "-m send -c 8 -w 32 -r 5000 -b 128".split()
 
 #: How often each connection of the memory row has its turn, in seconds, and how many
 #: bytes it moves then at the most; a slow reader reads less.
@@ -129,7 +134,7 @@ def outcomes(
     return highest
 
 
-def kept(scale: Scale) -> Iterator[Figure]:
+def kept(scale: Scale) -> Iterator[Figure | str]:
     """Answers that nobody reads, frames that are not ended, and slow readers, at once;
     a light client beside them."""
     with scale.ours() as found:
@@ -170,3 +175,32 @@ def kept(scale: Scale) -> Iterator[Figure]:
         p99 = percentile(waits, 0.99) * 1000
         yield Figure("others' sends, p99", p99, "ms")
         yield Figure("others' sends, longest", max(waits) * 1000, "ms")
+
+
+def latency(scale: Scale) -> Iterator[Figure | str]:
+    """Sends at a steady rate, ours and the Java broker's, one after the other."""
+    if scale.kit is None:
+        yield "left out: it needs --kit"
+        return
+    policy, priority = os.sched_getscheduler(0), os.sched_getparam(0)
+    try:
+        # The servers and the generator inherit it.
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    except PermissionError:
+        yield "without the scheduler's class FIFO: it is not permitted here"
+    kit = Kit(scale.kit, scale.of(120, 2))
+    tails = []
+    try:
+        for name, serving in (("", scale.ours()), ("Java: ", scale.java(scale.kit))):
+            with serving as found:
+                create_topic(found.port, "TopicTest")
+                # Java compiles what it runs often.
+                Kit(scale.kit, scale.of(30, 1)).figures(found.port, found.pid, SENDS)
+                figures = kit.figures(found.port, found.pid, SENDS)
+            tails.append(figures["p999_us"])
+            for part in ("p50", "p99", "p999"):
+                yield Figure(f"{name}{part}", figures[f"{part}_us"] / 1000, "ms")
+            yield Figure(f"{name}sends a second", figures["messages_s"], "")
+    finally:
+        os.sched_setscheduler(0, policy, priority)
+    yield Figure("p99.9 as a part of Java's", tails[0] / tails[1], "", 1)

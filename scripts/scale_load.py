@@ -114,7 +114,7 @@ class Scale(NamedTuple):
 
     def beside_java(
         self, measure: Callable[[Target], Sequence[Figure]], **settings: object
-    ) -> Iterator[Figure]:
+    ) -> Iterator[Figure | str]:
         """Measure ours, and the Java broker if there is a kit."""
         with self.ours(**settings) as found:
             yield from measure(found)

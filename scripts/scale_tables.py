@@ -139,7 +139,7 @@ def not_served(port: int) -> int:
     return NEW_CONNECTIONS - served
 
 
-def descriptors(scale: Scale) -> Iterator[Figure]:
+def descriptors(scale: Scale) -> Iterator[Figure | str]:
     """Sends to more queues than a process may have files, and starts after them."""
     topics = scale.of(10_000, 300)
     cluster = Cluster()
@@ -167,7 +167,7 @@ def descriptors(scale: Scale) -> Iterator[Figure]:
         cluster.stop()
 
 
-def start(scale: Scale) -> Iterator[Figure]:
+def start(scale: Scale) -> Iterator[Figure | str]:
     """A start with many topics in which there is no message."""
     topics = scale.of(50_000, 2_000)
     seconds, used = [], []
@@ -246,7 +246,7 @@ def scrapes(port: int, seconds: float) -> Callable[[Stopped], list[str]]:
     return work
 
 
-def turns(scale: Scale) -> Iterator[Figure]:
+def turns(scale: Scale) -> Iterator[Figure | str]:
     """Tables that change and are looked at, and a light client meanwhile."""
     topics, groups = scale.of(10_000, 200), scale.of(5_000, 100)
     every = scale.of(100, 10) / 100

@@ -12,6 +12,8 @@ FIGURES = {
     "start": "resident memory: ",
     "members": "requests for the members: ",
     "fairness": "longest pull of another client: ",
+    "idle": "CPU of a held pull's wake-up: ",
+    "latency": "it needs --kit",
     "memory": "without pages of files: ",
     "sql": "sends a second beside a reader: ",
 }
