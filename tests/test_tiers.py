@@ -32,7 +32,6 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "running_flags",
         "disk_usage",
         "shared_positions",
-        "append_lock",
         "store_lock",
         "file_names",
         "flush_threshold",

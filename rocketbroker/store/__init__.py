@@ -18,7 +18,6 @@ Beside them:
 
 - L{rocketbroker.store.assembly}: the parts of a store, put together.
 - L{rocketbroker.store.shared_positions}: the numbers that processes share.
-- L{rocketbroker.store.append_lock}: the lock of appends.
 - L{rocketbroker.store.store_lock}: the lock of the directory, and the mark of a crash.
 - L{rocketbroker.store.running_flags}: what the store can do now, as operators read it.
 - L{rocketbroker.store.disk_usage}: how full its disks are.

@@ -11,6 +11,7 @@ import contextlib
 import os
 from collections.abc import Callable
 from functools import partial
+from threading import Lock
 from typing import final
 
 from rocketbroker.config.levels import parse_levels
@@ -19,7 +20,6 @@ from rocketbroker.errors import StoreError
 from rocketbroker.files.directories import make_lasting
 from rocketbroker.files.obstacles import clear_for_file, clear_for_folder
 from rocketbroker.files.open_files import OpenFiles
-from rocketbroker.store.append_lock import AppendLock
 from rocketbroker.store.commitlog.checkpoint import NAME as CHECKPOINT
 from rocketbroker.store.commitlog.checkpoint import Checkpoint
 from rocketbroker.store.commitlog.encoder import HOST_V6
@@ -75,7 +75,7 @@ class Assembly:
         open_files: OpenFiles,
         options: StoreOptions,
         positions: SharedPositions,
-        append_lock: AppendLock,
+        append_lock: Lock,
         wall_ms: Callable[[], int],
         store_host: bytes,
         memory_bytes: int,
@@ -235,9 +235,7 @@ class Assembly:
             self.checkpoint,
         )
 
-    def _make_cleaner(
-        self, append_lock: AppendLock, wall_ms: Callable[[], int]
-    ) -> Cleaner:
+    def _make_cleaner(self, append_lock: Lock, wall_ms: Callable[[], int]) -> Cleaner:
         """The cleaner of the log, the queues and the index."""
         return Cleaner(
             self._files,

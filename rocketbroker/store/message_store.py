@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from threading import Lock
 from typing import Final, final
 
 import attrs
@@ -22,7 +23,6 @@ from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.files.reasons import reason
 from rocketbroker.records.entries import ENTRY, SIZE
-from rocketbroker.store.append_lock import AppendLock, ThreadAppendLock
 from rocketbroker.store.assembly import Assembly, physical_memory
 from rocketbroker.store.consumequeue.extension import BitMaps
 from rocketbroker.store.consumequeue.queue import Queue
@@ -80,7 +80,7 @@ class Store:
         options: StoreOptions,
         wall_ms: Callable[[], int],
         store_host: bytes,
-        append_lock: AppendLock | None = None,
+        append_lock: Lock | None = None,
         memory_bytes: int | None = None,
         open_files: OpenFiles | None = None,
     ) -> None:
@@ -98,9 +98,7 @@ class Store:
         self._wall_ms = wall_ms
         self._store_host = store_host
         self._root = options.store_path_root_dir
-        self._append_lock = (
-            append_lock if append_lock is not None else ThreadAppendLock()
-        )
+        self._append_lock = append_lock if append_lock is not None else Lock()
         self._memory = memory_bytes if memory_bytes is not None else physical_memory()
         self._is_batch: Callable[[str], bool] | None = None
         self._store_lock = StoreLock(files, self._root)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import errno
 from functools import partial
+from threading import Lock
 
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
 from rocketbroker.errors import ServiceNotAvailable, StoreError
-from rocketbroker.store.append_lock import ThreadAppendLock
 from rocketbroker.store.interfaces import (
     NO_MESSAGE_IN_QUEUE,
     SERVICE_NOT_AVAILABLE,
@@ -102,7 +102,7 @@ class LifeTests(SynchronousTestCase):
         """The directory of a topic that is deleted is moved away while nobody can
         append or dispatch; its files are removed later, while others can."""
         disk = MemoryDisk()
-        append_lock = ThreadAppendLock()
+        append_lock = Lock()
         store = Store(disk, options(), Wall(), STORE_HOST, append_lock)
         store.open()
         put(store, store.queue("T", 0), b"one")

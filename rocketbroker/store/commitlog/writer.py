@@ -21,11 +21,11 @@ import struct
 from collections import deque
 from collections.abc import Callable, Sequence
 from operator import attrgetter
+from threading import Lock
 from typing import Final, final
 
 from rocketbroker.files.blocks import is_bad
 from rocketbroker.records.record_head import MAGIC_BLANK
-from rocketbroker.store.append_lock import AppendLock
 from rocketbroker.store.commitlog.batch_records import advance, measure, retreat
 from rocketbroker.store.commitlog.encoder import (
     FILLER,
@@ -141,7 +141,7 @@ class CommitLog:
         segments: Segments,
         positions: SharedPositions,
         flags: RunningFlags,
-        append_lock: AppendLock,
+        append_lock: Lock,
         wall_ms: Callable[[], int],
         store_host: bytes,
         max_body: int,

@@ -3,6 +3,6 @@
 
 - L{recovery}: its phases. L{outcome}: its decisions and findings. L{log_scan}: the log
   read and entered into the queues.
-- L{clean_shutdown}: the ends of the queues at a clean stop. L{known_topics}: whether a
-  topic can have been deleted since.
+- L{clean_shutdown}: the ends of the queues at a clean stop, and whether a topic can
+  have been deleted since.
 """

@@ -23,11 +23,12 @@ import os
 from collections.abc import Sequence
 from typing import Final, final
 
+from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
+from rocketbroker.files.jsonfile import JsonFile
 from rocketbroker.records.entries import SIZE
 from rocketbroker.records.names import is_lmq
 from rocketbroker.store.consumequeue.queue import Queue
-from rocketbroker.store.recovery.known_topics import topics_version
 
 NAME: Final = "rocketbroker.ends"
 
@@ -151,3 +152,27 @@ def _begin(queue: Queue) -> int:
     """The offset that the first entry in the files of a queue has; 0 of none."""
     files = queue.files.all
     return files[0].start // SIZE if files else 0
+
+
+def topics_version(files: IFiles, root: str) -> list[int] | None:
+    """The version of the table of topics, which each change of a topic moves on, in
+    RocketMQ's broker and in ours: the time of its last change, in ms, and the number of
+    its changes; None if they cannot be read. See C{docs/facts/store.md} 21.
+
+    @param root: the directory of the store.
+    """
+    path = os.path.join(root, "config", "topics.json")
+    try:
+        content = JsonFile(files, path).load(_version)
+        return _version(content) if content else None
+    except (OSError, ValueError, StoreError):
+        return None
+
+
+def _version(content: bytes) -> list[int]:
+    """The version that a table has."""
+    try:
+        version = json.loads(content)["dataVersion"]
+        return [int(version["timestamp"]), int(version["counter"])]
+    except (TypeError, KeyError, OverflowError, RecursionError):
+        raise ValueError("it is no table of topics") from None

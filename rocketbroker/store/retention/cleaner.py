@@ -28,6 +28,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator
+from threading import Lock
 from typing import Final, final
 
 from zope.interface import classImplements
@@ -35,7 +36,6 @@ from zope.interface import classImplements
 from rocketbroker.config.hours import parse_hours
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.interfaces import IFiles
-from rocketbroker.store.append_lock import AppendLock
 from rocketbroker.store.commitlog.segments import Segment, Segments
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.consumequeue.table import QueueTable
@@ -81,7 +81,7 @@ class Cleaner:
         table: QueueTable,
         index: Index,
         positions: SharedPositions,
-        append_lock: AppendLock,
+        append_lock: Lock,
         space: DiskUsage,
         wall_ms: Callable[[], int],
         hour_of: Callable[[int], int],

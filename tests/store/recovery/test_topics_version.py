@@ -6,7 +6,7 @@ import errno
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.store.recovery.known_topics import topics_version
+from rocketbroker.store.recovery.clean_shutdown import topics_version
 from rocketbroker.testing.files import MemoryDisk
 
 PATH = "/s/config/topics.json"
