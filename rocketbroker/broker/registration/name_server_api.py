@@ -6,8 +6,10 @@ Rules: docs/facts/broker.md 9.1 and 9.2."""
 from __future__ import annotations
 
 import zlib
+from functools import cached_property
 from typing import Final, Protocol, final
 
+import attrs
 from twisted.internet.defer import Deferred
 
 from rocketbroker.config.broker import BrokerOptions
@@ -32,6 +34,29 @@ SHORT_SECONDS: Final = 3.0
 
 #: A CRC as Java has it, without the sign.
 CRC_BITS: Final = 0x7FFFFFFF
+
+
+@attrs.frozen(eq=False)
+class Batch:
+    """Topics that are registered together.
+
+    @ivar version: of the table that has them, or one that stands for it.
+    @ivar compressed: compressedRegister.
+    """
+
+    configs: list[TopicConfig]
+    version: DataVersion
+    compressed: bool
+
+    @cached_property
+    def body(self) -> bytes:
+        """The body of the request, made once for all name servers."""
+        return RegisterBrokerBody.of(self.configs, self.version).encode(self.compressed)
+
+    @cached_property
+    def crc(self) -> int:
+        """The check sum of the body, without the sign of Java's."""
+        return zlib.crc32(self.body) & CRC_BITS
 
 
 class Caller(Protocol):
@@ -62,28 +87,23 @@ class NameServerApi:
         self._ha_address = ha_address
         self._seconds = options.register_broker_timeout_mills / 1000
 
-    def register(
-        self, server: str, configs: list[TopicConfig], version: DataVersion
-    ) -> Deferred[KVTable | None]:
-        """Request 103: the topics of this broker.
+    def register(self, server: str, batch: Batch) -> Deferred[KVTable | None]:
+        """Request 103: topics of this broker.
 
         @return: fires with the topics that the name server says are ordered; fails if
             it did not take them.
         """
         options = self._options
-        body = RegisterBrokerBody.of(configs, version).encode(
-            options.compressed_register
-        )
         header = RegisterBrokerRequestHeader(
             broker_name=options.broker_name,
             broker_addr=self.address,
             cluster_name=options.broker_cluster_name,
             ha_server_addr=self._ha_address,
             broker_id=options.broker_id,
-            compressed=options.compressed_register,
-            body_crc32=zlib.crc32(body) & CRC_BITS,
+            compressed=batch.compressed,
+            body_crc32=batch.crc,
         )
-        command = Command(RequestCode.REGISTER_BROKER, header.to_ext(), body)
+        command = Command(RequestCode.REGISTER_BROKER, header.to_ext(), batch.body)
         return self._call(server, command, self._seconds).addCallback(order_topics)
 
     def unregister(self, server: str) -> Deferred[None]:

@@ -11,12 +11,18 @@ A name server compares versions of the topic table, and takes all topics of one 
 version differs. Without forceRegister the broker asks for the name servers' version
 first (322).
 
+Topics that do not fit into one frame go in parts. A name server takes the topics of a
+part only if its version differs from that of the part before, so all parts but the last
+have versions of their own, unless the server has the whole table at its version
+already: then all have that one, and the server enters what it does not know and leaves
+the rest alone.
+
 Rules: docs/facts/broker.md 9."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, TypeAlias, final
+from typing import Final, final
 
 import attrs
 from twisted.internet.defer import Deferred, gatherResults, succeed
@@ -26,14 +32,19 @@ from twisted.python.failure import Failure
 
 from rocketbroker.broker.json_table import MAX_PAUSE_SECONDS
 from rocketbroker.broker.metadata.topics import READ, WRITE, TopicTable
-from rocketbroker.broker.registration.name_server_api import NameServerApi
+from rocketbroker.broker.registration.name_server_api import Batch, NameServerApi
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.remoting.periodic import PeriodicCall, PeriodicWork
 from rocketbroker.wire.bodies.routes import TopicRouteData
 from rocketbroker.wire.bodies.topics import DataVersion, KVTable, TopicConfig
+from rocketbroker.wire.frames import MAX_BYTES
 
-#: Topics to register together, and the version of the table that has them.
-Batch: TypeAlias = "tuple[list[TopicConfig], DataVersion]"
+#: What topics of one registration may take: the longest frame, with room for the rest.
+MAX_TOPICS_BYTES: Final = MAX_BYTES - 64 * 1024
+
+#: What those of a part take, where one registration is not enough: smaller, so that no
+#: server is busy with one for long.
+PART_BYTES: Final = 4 * 1024 * 1024
 
 #: The first periodic registration comes so long after the start.
 FIRST_SECONDS: Final = 10.0
@@ -91,6 +102,9 @@ class Registration:
         self._waiting: list[tuple[int, Deferred[None]]] = []
         self._running = False
         self._namesake: str | None = None
+        self._split = False
+        #: By name server: the version of the table that it has whole.
+        self._registered: dict[str, DataVersion] = {}
 
     def start(self) -> Deferred[None]:
         """Register now.
@@ -193,24 +207,65 @@ class Registration:
         )
 
     def _send_all(self, servers: Iterable[str]) -> Deferred[None]:
-        batches = self._batches()
-        return gather([self._send_batches(server, batches) for server in servers])
+        parts = self._parts()
+        if len(parts) == 1 or self._options.enable_split_registration:
+            batches = self._newer(parts)
+            return gather([self._send_batches(server, batches) for server in servers])
+        return gather(
+            [
+                self._send_batches(server, self._known(server, parts))
+                for server in servers
+            ]
+        )
 
-    def _batches(self) -> list[Batch]:
-        """All topics, in as many pieces as enableSplitRegistration makes of them.
-
-        Each piece has a newer version than the one before, or name servers would take
-        the second one for known.
-        """
+    def _parts(self) -> list[list[TopicConfig]]:
+        """All topics, in as many parts as frames and enableSplitRegistration need."""
         configs = [self._visible(config) for config in self._topics.configs()]
-        if not self._options.enable_split_registration:
-            return [(configs, self._topics.version)]
-        size = max(1, self._options.split_registration_size)
+        sizes = [len(config.member.encode()) + 1 for config in configs]
+        total, topics = sum(sizes), len(configs)
+        room = MAX_TOPICS_BYTES if total <= MAX_TOPICS_BYTES else PART_BYTES
+        if self._options.enable_split_registration:
+            topics = max(1, self._options.split_registration_size)
+        parts = parted(configs, sizes, topics, room)
+        if total > MAX_TOPICS_BYTES and not self._split:
+            self._split = True
+            self._log.warn(
+                "the topics take {total} bytes, and a registration has at most {most}: "
+                "they are registered in {parts} parts. With each part, a name server "
+                "with deleteTopicWithBrokerRegistration=true deletes all topics of "
+                "the others: turn it off at name servers of this broker",
+                total=total,
+                most=MAX_TOPICS_BYTES,
+                parts=len(parts),
+            )
+        return parts
+
+    def _newer(self, parts: list[list[TopicConfig]]) -> list[Batch]:
+        """The parts of enableSplitRegistration, each a new version of the table."""
         batches = []
-        for start in range(0, max(1, len(configs)), size):
-            self._topics.touch()
-            batches.append((configs[start : start + size], self._topics.version))
+        for part in parts:
+            if self._options.enable_split_registration:
+                self._topics.touch()
+            batches.append(self._batch(part, self._topics.version))
         return batches
+
+    def _known(self, server: str, parts: list[list[TopicConfig]]) -> list[Batch]:
+        """The parts of one table, with versions as that name server needs them."""
+        version = self._topics.version
+        same = self._registered.get(server) == version
+        last = len(parts) - 1
+        return [
+            self._batch(
+                part,
+                version
+                if same
+                else attrs.evolve(version, timestamp=version.timestamp - last + index),
+            )
+            for index, part in enumerate(parts)
+        ]
+
+    def _batch(self, configs: list[TopicConfig], version: DataVersion) -> Batch:
+        return Batch(configs, version, self._options.compressed_register)
 
     def _visible(self, config: TopicConfig) -> TopicConfig:
         """A topic as clients may use it: with no more than the broker permits."""
@@ -224,7 +279,7 @@ class Registration:
         sending: Deferred[KVTable | None] = succeed(None)
         for batch in batches:
             sending.addCallback(self._send_batch, server, batch)
-        version = batches[-1][1]
+        version = batches[-1].version
         return sending.addCallbacks(
             self._succeeded,
             self._failed,
@@ -235,13 +290,13 @@ class Registration:
     def _send_batch(
         self, _: KVTable | None, server: str, batch: Batch
     ) -> Deferred[KVTable | None]:
-        configs, version = batch
-        return self._calls.register(server, configs, version)
+        return self._calls.register(server, batch)
 
     def _succeeded(
         self, orders: KVTable | None, server: str, version: DataVersion
     ) -> None:
         self.registered += 1
+        self._registered[server] = version
         if server in self.unreachable:
             self.unreachable.discard(server)
             self._log.info("registered with name server {server}", server=server)
@@ -266,6 +321,7 @@ class Registration:
 
     def _failed(self, failure: Failure, server: str) -> None:
         self.failures += 1
+        self._registered.pop(server, None)
         if server not in self.unreachable:
             self.unreachable.add(server)
             self._log.warn(
@@ -327,7 +383,7 @@ class Registration:
         if not configs:
             self._announced_to_all(None, number)
             return
-        batch = (configs, self._topics.version)
+        batch = self._batch(configs, self._topics.version)
         gather(
             [
                 self._announce_to(server, batch)
@@ -339,7 +395,7 @@ class Registration:
     def _announce_to(self, server: str, batch: Batch) -> Deferred[None]:
         if self._options.enable_single_topic_register:
             return gather(
-                [self._calls.register_topic(server, config) for config in batch[0]]
+                [self._calls.register_topic(server, config) for config in batch.configs]
             ).addErrback(self._failed, server)
         return self._send_batches(server, [batch])
 
@@ -358,6 +414,26 @@ class Registration:
         waiting, self._waiting = self._waiting, []
         for _, done in waiting:
             done.callback(None)
+
+
+def parted(
+    configs: list[TopicConfig], sizes: list[int], most: int, room: int
+) -> list[list[TopicConfig]]:
+    """Topics in parts, in their order; at least one part.
+
+    @param sizes: of the topics, in bytes.
+    @param most: how many topics a part has at most.
+    @param room: how many bytes it has at most; a topic that has more is alone.
+    """
+    parts: list[list[TopicConfig]] = [[]]
+    used = 0
+    for config, size in zip(configs, sizes, strict=True):
+        if parts[-1] and (used + size > room or len(parts[-1]) == most):
+            parts.append([])
+            used = 0
+        parts[-1].append(config)
+        used += size
+    return parts
 
 
 def gather(calls: Iterable[Deferred[None]]) -> Deferred[None]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import zlib
 from typing import Any
 
+from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.registration.name_server_api import NameServerApi
+from rocketbroker.broker.registration.name_server_api import Batch, NameServerApi
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (
     ConnectionLost,
@@ -35,7 +36,13 @@ class OuterTests(SynchronousTestCase):
         """A broker with these settings."""
         self.caller = Caller()
         broker = BrokerOptions(broker_name="b", broker_cluster_name="C", **options)
+        self.compressed = broker.compressed_register
         self.calls = NameServerApi(self.caller, broker, "1.2.3.4:5", "1.2.3.4:6")
+
+    def register(self, *configs: TopicConfig) -> Deferred[KVTable | None]:
+        """Register topics with a name server."""
+        batch = Batch([*configs], VERSION, self.compressed)
+        return self.calls.register("n:1", batch)
 
     def call(self) -> Call:
         """The one request that waits."""
@@ -45,7 +52,7 @@ class OuterTests(SynchronousTestCase):
     def test_register(self) -> None:
         """103 carries the broker's identity, its topics, and their check sum."""
         config = TopicConfig(topic_name="T")
-        done = self.calls.register("n:1", [config], VERSION)
+        done = self.register(config)
         call = self.call()
         command = call.command
         self.assertEqual((call.address, command.code, call.timeout), ("n:1", 103, 24))
@@ -66,7 +73,7 @@ class OuterTests(SynchronousTestCase):
     def test_registerCompressed(self) -> None:
         """A compressed body is one that the header calls compressed."""
         self.make(compressed_register=True)
-        self.calls.register("n:1", [TopicConfig(topic_name="T")], VERSION)
+        self.register(TopicConfig(topic_name="T"))
         command = self.call().command
         header = RegisterBrokerRequestHeader.from_ext(command.ext)
         self.assertTrue(header.compressed)
@@ -75,10 +82,10 @@ class OuterTests(SynchronousTestCase):
 
     def test_registerAnswered(self) -> None:
         """The answer may name topics that are ordered; another code is a failure."""
-        done = self.calls.register("n:1", [], VERSION)
+        done = self.register()
         self.call().answer(body=b'{"table":{"T":"b:8"}}')
         self.assertEqual(self.successResultOf(done), KVTable(table={"T": "b:8"}))
-        done = self.calls.register("n:1", [], VERSION)
+        done = self.register()
         self.call().answer(code=1)
         self.failureResultOf(done, SystemFailure)
 

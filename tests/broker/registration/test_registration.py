@@ -5,13 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from twisted.internet.task import Clock
-from twisted.logger import capturedLogs
+from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.broker.registration.name_server_api import NameServerApi
-from rocketbroker.broker.registration.registration import Registration
+from rocketbroker.broker.registration.registration import (
+    PART_BYTES,
+    Registration,
+    parted,
+)
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.remoting.periodic import PeriodicWork
 from rocketbroker.testing.files import MemoryDisk
@@ -348,6 +352,86 @@ class RegistrationTests(SynchronousTestCase):
         self.assertEqual((len(some), len(rest)), (10, 3))
         self.assertEqual(sorted(some + rest), sorted(self.topics.names()))
         self.assertGreater(after.counter, before.counter)
+
+    def make_large(self) -> None:
+        """A broker with one name server, and topics for 20 MiB."""
+        self.make(("one:1",))
+        attributes = {"a": "x" * (1 << 19)}
+        self.topics.put(
+            [
+                TopicConfig(topic_name=f"large-{number}", attributes=attributes)
+                for number in range(40)
+            ]
+        )
+
+    def sent(self) -> list[tuple[list[str], DataVersion]]:
+        """The topics and versions of all parts of a registration, each answered."""
+        parts = []
+        while calls := self.answer_all():
+            parts += [registered(call) for call in calls]
+        return parts
+
+    def test_parts(self) -> None:
+        """Topics that do not fit into one frame go in parts, whose versions differ, and
+        of which the last has the table's; what that may do is said once."""
+        self.make_large()
+        with capturedLogs() as events:
+            done = self.registration.start()
+            parts = self.sent()
+            self.successResultOf(done)
+            self.registration.register_all(forced=True)
+            self.sent()
+        self.assertEqual([event["log_level"].name for event in events], ["warn"])
+        self.assertIn("deleteTopicWithBrokerRegistration", formatEvent(events[0]))
+        names = [name for part, _ in parts for name in part]
+        self.assertEqual(names, self.topics.names())
+        self.assertEqual(len(parts), events[0]["parts"])
+        versions = [version for _, version in parts]
+        self.assertEqual(len({version.timestamp for version in versions}), len(parts))
+        self.assertEqual(versions[-1], self.topics.version)
+        self.assertEqual(self.registration.registered, 2)
+
+    def test_partsFit(self) -> None:
+        """Each part fits into a frame by far."""
+        self.make_large()
+        self.registration.start()
+        while self.caller.calls:
+            (call,) = self.answer_all()
+            self.assertLess(len(call.command.body), PART_BYTES + 1024)
+
+    def test_partsAgain(self) -> None:
+        """A name server that has the table at its version gets all parts with that one,
+        so that permissions that it took away stay away; after a change, a failure or a
+        new start of it the versions differ again."""
+        self.make_large()
+        self.registration.start()
+        self.sent()
+        self.registration.register_all(forced=True)
+        versions = [version for _, version in self.sent()]
+        self.assertEqual(versions, [self.topics.version] * len(versions))
+        self.topics.delete("large-7")
+        self.registration.register_all(forced=True)
+        self.assertNotEqual(self.sent()[0][1], self.topics.version)
+        self.registration.register_all(forced=True)
+        self.assertEqual(self.sent()[0][1], self.topics.version)
+        self.registration.register_all(forced=True)
+        with capturedLogs():
+            self.caller.take()[0].fail()
+        self.clock.advance(2)
+        self.assertNotEqual(self.sent()[0][1], self.topics.version)
+
+    def test_partsOfLargeTopics(self) -> None:
+        """A topic that is too large for a part is alone in one."""
+        configs = [TopicConfig(topic_name=name) for name in "abcd"]
+        for sizes, most, expected in (
+            ([1, 9, 1, 1], 4, ["a", "b", "cd"]),
+            ([9, 1, 1, 1], 2, ["a", "bc", "d"]),
+            ([1, 1, 1, 1], 4, ["abc", "d"]),
+        ):
+            parts = parted(configs, sizes, most, 3)
+            found = ["".join(one.topic_name for one in part) for part in parts]
+            self.assertEqual(found, expected)
+        self.assertEqual(parted([], [], 1, 1), [[]])
 
     def test_permission(self) -> None:
         """A broker that may only be read registers no topic as writable."""
