@@ -12,10 +12,13 @@ the store closes last. docs/facts/broker.md 3 and 4.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final, final
 
-from twisted.internet.defer import Deferred, gatherResults
+from twisted.internet.defer import CancelledError, Deferred, gatherResults
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
 from rocketbroker.broker.admin.administration import administration
 from rocketbroker.broker.clients.consumer_notify import LATE_SECONDS
@@ -116,9 +119,19 @@ class Broker(Parts):
             LATE_SECONDS,
             self.consumer_notify.deliver,
         )
-        every("diagnosis", LOOK_SECONDS, LOOK_SECONDS, self.diagnosis.look)
-        every("samples", SAMPLE_SECONDS, SAMPLE_SECONDS, self.statistics.look)
+        look = partial(self._in_slices, self.diagnosis.look)
+        every("diagnosis", LOOK_SECONDS, LOOK_SECONDS, look)
+        look = partial(self._in_slices, self.statistics.look)
+        every("samples", SAMPLE_SECONDS, SAMPLE_SECONDS, look)
         return self.registration.start().addCallback(lambda _: self._ready())
+
+    def _in_slices(self, work: Callable[[], Iterator[None]]) -> Deferred[None]:
+        """Do regular work over all topics or groups; the stop drops it."""
+
+        def dropped(failure: Failure) -> None:
+            failure.trap(CancelledError)
+
+        return self.slices.run(work, work()).addErrback(dropped)
 
     def _scan(self) -> None:
         self.consumers.scan(self.settings.broker.channel_expired_timeout / 1000)

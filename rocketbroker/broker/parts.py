@@ -307,7 +307,6 @@ class Parts:
             env.clock.seconds,
             env.wall_ms,
             store,
-            self.topics,
             self.batcher.put_times,
             self.sending,
             self.pulling,

@@ -250,7 +250,8 @@ class BrokerFamiliesTests(SynchronousTestCase):
     def test_problems(self) -> None:
         """What is wrong with groups, now and since the start, by kind."""
         self.consumer()
-        self.broker.diagnosis.look()
+        for _ in self.broker.diagnosis.look():
+            pass
         labels = {"kind": "topic-missing"}
         for new, count in (("true", 1), ("false", 0)):
             name = "rocketbroker_group_problems"

@@ -2,8 +2,9 @@
 """Problems of consumer groups that nothing else reports: found, logged, listed.
 
 A heartbeat only marks its group as changed. Every few seconds the marked groups are
-looked at, as many as one go may take; all groups are, once topics or groups have
-changed. Pulls that were refused (L{rocketbroker.broker.pull.denied_pulls}) count for
+looked at, one after the other, as many as one look may take; all groups are, once
+topics or groups have changed. Pulls that were refused
+(L{rocketbroker.broker.pull.denied_pulls}) count for
 as long as they come and the reason of their refusal lasts.
 
 A problem is logged once, and once more when it is over. A problem that comes and goes
@@ -26,7 +27,7 @@ it may yet be the change from one release of a service to the next, see L{NEW_SE
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, final
 
 from twisted.logger import Logger
@@ -54,8 +55,9 @@ from rocketbroker.wire.command import Command
 #: How often groups that have changed are looked at.
 LOOK_SECONDS: Final = 5.0
 
-#: The work of one go, in units of a fifth of a microsecond: no client is served in
-#: these 20 ms. Other groups wait for the next time: ten thousand take half a minute.
+#: The work of one look, in units of a fifth of a microsecond: some 30 ms, of which no
+#: client waits for more than one group. Other groups wait for the next time: ten
+#: thousand take half a minute.
 MAX_WORK: Final = 100_000
 
 #: In the same units, what a group costs beside its members, who are one each, and what
@@ -218,8 +220,9 @@ class GroupDiagnosis:
         """How many problems there was no room for."""
         return sum(self._left_out.values())
 
-    def look(self) -> None:
-        """Look at groups that have changed, as many as one go may take."""
+    def look(self) -> Iterator[None]:
+        """Look at groups that have changed, as many as one look may take, each in a
+        step."""
         self._note_refused()
         self._forget_logged()
         touched = self._consumers.touched
@@ -242,6 +245,7 @@ class GroupDiagnosis:
             if self._look_at(name):
                 again.append(name)
             work += PROBLEM_WORK * len(self._findings.get(name, ()))
+            yield
         for name in again:
             self._pending[name] = None
         for those in self._findings.values():

@@ -94,13 +94,15 @@ class PullCounts:
 
     @ivar messages: how many messages were handed out.
     @ivar bytes: how many bytes of records they are.
+    @ivar is_system: whether the topic is one of the system.
     """
 
-    __slots__ = ("bytes", "group", "messages", "topic")
+    __slots__ = ("bytes", "group", "is_system", "messages", "topic")
 
-    def __init__(self, group: str, topic: str) -> None:
+    def __init__(self, group: str, topic: str, is_system: bool) -> None:
         self.group = group
         self.topic = topic
+        self.is_system = is_system
         self.messages = 0
         self.bytes = 0
 
@@ -287,7 +289,9 @@ class PullChecks:
         if counts is None:
             if len(self._counts) >= self._forget_at:
                 self._forget()
-            counts = self._counts[group, topic] = PullCounts(group, topic)
+            is_system = self._topics.is_system(topic)
+            counts = PullCounts(group, topic, is_system)
+            self._counts[group, topic] = counts
         return counts
 
     def _forget(self) -> None:
@@ -302,7 +306,7 @@ class PullChecks:
             gone = list(self._counts)
         for key in gone:
             counts = self._counts.pop(key)
-            if not self._topics.is_system(counts.topic):
+            if not counts.is_system:
                 self.forgotten_messages += counts.messages
         # Routes count where they did when they were made.
         self._routes.clear()

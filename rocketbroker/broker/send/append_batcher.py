@@ -79,6 +79,7 @@ class QueueSends:
     @ivar topic: the topic's name.
     @ivar message_type: one of L{message_types}.
     @ivar start: the first part of the answers (L{wire.hot.send_answer_start}).
+    @ivar is_system: whether the topic is one of the system.
     @ivar messages: how many messages were stored.
     @ivar bytes: how many bytes of the log they are.
     @ivar sizes: how many appends fell into each class of C{SIZE_BOUNDS}; those of the
@@ -91,6 +92,7 @@ class QueueSends:
     __slots__ = (
         "beyond_average",
         "bytes",
+        "is_system",
         "message_type",
         "messages",
         "queue",
@@ -101,12 +103,18 @@ class QueueSends:
     )
 
     def __init__(
-        self, queue: IQueue, topic: str, message_type: str, start: bytes
+        self,
+        queue: IQueue,
+        topic: str,
+        message_type: str,
+        start: bytes,
+        is_system: bool,
     ) -> None:
         self.queue = queue
         self.topic = topic
         self.message_type = message_type
         self.start = start
+        self.is_system = is_system
         self.messages = 0
         self.bytes = 0
         self.small = 0

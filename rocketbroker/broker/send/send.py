@@ -480,7 +480,8 @@ class Sending:
                 queue_id,
                 self._store_host,
             )
-            fresh = QueueSends(queue, topic, message_type, start)
+            is_system = self._topics.is_system(topic)
+            fresh = QueueSends(queue, topic, message_type, start, is_system)
             if sends is not None:
                 fresh.go_on_from(sends)
             sends = self._counted[key] = fresh

@@ -13,10 +13,9 @@ Forms: docs/facts/store.md 20, docs/facts/broker.md 22.4, docs/facts/admin.md 4.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Protocol, final
 
-from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.broker.stats.day_totals import DayTotals
 from rocketbroker.broker.stats.rates import KeyedRates, Rates
 from rocketbroker.broker.stats.store_latency import StoreLatency
@@ -36,6 +35,10 @@ class TopicCounter(Protocol):
     @property
     def messages(self) -> int:
         """How many messages of it."""
+
+    @property
+    def is_system(self) -> bool:
+        """Whether it is a topic of the system."""
 
 
 class GroupCounter(TopicCounter, Protocol):
@@ -83,7 +86,6 @@ class BrokerStats:
         seconds: Callable[[], float],
         wall_ms: Callable[[], int],
         store: IStore,
-        topics: TopicTable,
         latency: StoreLatency,
         sends: SendCounters,
         reads: ReadCounters,
@@ -95,7 +97,6 @@ class BrokerStats:
         """
         self._seconds = seconds
         self._store = store
-        self._topics = topics
         self._latency = latency
         self._sends = sends
         self._reads = reads
@@ -128,28 +129,20 @@ class BrokerStats:
 
         One with a delay level does so when it is delivered.
         """
-        system = self._topics.is_system
-        sent = sum(
-            counter.messages
-            for counter in self._sends.counters()
-            if not system(counter.topic)
-        )
+        counters = self._sends.counters()
+        sent = sum([each.messages for each in counters if not each.is_system])
         return sent + self._sends.forgotten_messages
 
     def got(self) -> int:
         """Messages that were handed out, without those of the system."""
-        system = self._topics.is_system
-        taken = sum(
-            counter.messages
-            for counter in self._pulls.counters()
-            if not system(counter.topic)
-        )
+        counters = self._pulls.counters()
+        taken = sum([each.messages for each in counters if not each.is_system])
         return taken + self._pulls.forgotten_messages
 
     def transferred(self) -> int:
         """Messages that were handed out."""
         checks = self._pulls
-        taken = sum(counter.messages for counter in checks.counters())
+        taken = sum([each.messages for each in checks.counters()])
         return taken + checks.forgotten_messages
 
     def taken_tps(self, group: str, topic: str) -> float:
@@ -160,16 +153,17 @@ class BrokerStats:
         """How many messages came into a topic a second in the last minute."""
         return self._came.rate(topic)
 
-    def look(self) -> None:
-        """Look at all totals; once a second."""
+    def look(self) -> Iterator[None]:
+        """Look at all totals, in steps; once a second."""
         self.rates.sample()
-        self._taken.sample()
-        self._came.sample()
         self.days.look()
         now = self._seconds()
         if now - self._minute_at >= MINUTE_SECONDS:
             self._minute_at = now
             self._latency.end_minute()
+        yield
+        yield from self._taken.sample()
+        yield from self._came.sample()
 
     def table(self) -> dict[str, str]:
         """The figures of request 28 that are statistics."""

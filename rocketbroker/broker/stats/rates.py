@@ -8,7 +8,7 @@ that is longer than the broker has run is empty. docs/facts/broker.md 22.4."""
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Final, Generic, TypeVar, final
 
 #: How often the totals are looked at.
@@ -21,6 +21,9 @@ WINDOWS: Final = (10, 60, 600)
 #: over how many looks they are taken: a minute.
 KEYED_SAMPLE_SECONDS: Final = 10
 KEYED_WINDOW: Final = 6
+
+#: So many of them are looked at in one step.
+KEYS_A_STEP: Final = 256
 
 K = TypeVar("K", bound=Hashable)
 
@@ -89,14 +92,16 @@ class KeyedRates(Generic[K]):
         first: tuple[float, dict[K, int]] = seconds(), {}
         self._samples = deque([first], KEYED_WINDOW + 1)
 
-    def sample(self) -> None:
-        """Look at the totals, if the last look was long enough ago."""
+    def sample(self) -> Iterator[None]:
+        """Look at the totals, if the last look was long enough ago, some at a time."""
         now = self._seconds()
         if now - self._samples[-1][0] < KEYED_SAMPLE_SECONDS:
             return
         sums: dict[K, int] = {}
-        for key, total in self._totals():
+        for at, (key, total) in enumerate(self._totals(), 1):
             sums[key] = sums.get(key, 0) + total
+            if at % KEYS_A_STEP == 0:
+                yield
         self._samples.append((now, sums))
 
     def rate(self, key: K) -> float:

@@ -233,6 +233,16 @@ class DiagnosisTests(SynchronousTestCase):
             world.beat(two, {"T": "b"}, group=group)
         self.assertEqual([len(world.problems()) for _ in range(4)], [1, 2, 3, 3])
 
+    def test_steps(self) -> None:
+        """Each group is a step of its own, between which the broker does other work."""
+        one, two = peers(2)
+        for group in ("G1", "G2", "G3"):
+            self.world.beat(one, {"T": "a"}, group=group)
+            self.world.beat(two, {"T": "b"}, group=group)
+        steps = self.world.diagnosis.look()
+        found = [len(self.world.diagnosis.findings()) for _ in steps]
+        self.assertEqual(found, [1, 2, 3])
+
     def test_comesAndGoes(self) -> None:
         """A problem that comes back soon is not logged again, unless it stays."""
         one, two = peers(2)
@@ -349,7 +359,7 @@ class DiagnosisTests(SynchronousTestCase):
         for group in ("G1", "G2"):
             self.world.beat(one, {"T": "a"}, group=group)
             self.world.beat(two, {"T": "b"}, group=group)
-        self.world.diagnosis.look()
+        self.world.look()
         table = ResponderTable()
         self.world.diagnosis.register(table)
         for ext, groups in ((None, ["G1", "G2"]), ({"group": "G2"}, ["G2"])):

@@ -108,9 +108,14 @@ class World:
             with_subscriptions=wants is not None,
         )
 
+    def look(self) -> None:
+        """Look at the groups that have changed."""
+        for _ in self.diagnosis.look():
+            pass
+
     def problems(self) -> list[dict[str, Any]]:
         """The problems listed after a look."""
-        self.diagnosis.look()
+        self.look()
         listed: Any = self.diagnosis.to_json()["problems"]
         return list(listed)
 

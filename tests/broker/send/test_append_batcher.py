@@ -260,7 +260,7 @@ class CountTests(SynchronousTestCase):
         """A size belongs to the first class whose bound it does not exceed."""
         rig = Rig({})
         self.addCleanup(rig.close)
-        counts = QueueSends(rig.store.queue("T", 0), "T", "normal", b"")
+        counts = QueueSends(rig.store.queue("T", 0), "T", "normal", b"", False)
         for bound in SIZE_BOUNDS:
             counts.count(1, bound)
             counts.count(1, bound + 1)
@@ -270,7 +270,7 @@ class CountTests(SynchronousTestCase):
         """A batch counts once, with the size of its average message."""
         rig = Rig({})
         self.addCleanup(rig.close)
-        counts = QueueSends(rig.store.queue("T", 0), "T", "normal", b"")
+        counts = QueueSends(rig.store.queue("T", 0), "T", "normal", b"", False)
         counts.count(10, 20_000)
         self.assertEqual((counts.messages, counts.bytes), (10, 20_000))
         self.assertEqual(counts.sizes, [0, 1, 0, 0, 0, 0, 0])
@@ -279,8 +279,8 @@ class CountTests(SynchronousTestCase):
         """The counts of a queue outlive its handle."""
         rig = Rig({})
         self.addCleanup(rig.close)
-        old = QueueSends(rig.store.queue("T", 0), "T", "normal", b"")
+        old = QueueSends(rig.store.queue("T", 0), "T", "normal", b"", False)
         old.count(2, 5000)
-        new = QueueSends(rig.store.queue("T", 0), "T", "normal", b"")
+        new = QueueSends(rig.store.queue("T", 0), "T", "normal", b"", False)
         new.go_on_from(old)
         self.assertEqual((new.messages, new.bytes, new.sizes), (2, 5000, old.sizes))
