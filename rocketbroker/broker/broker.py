@@ -129,7 +129,7 @@ class Broker(Parts):
         """Do regular work over all topics or groups; the stop drops it."""
 
         def dropped(failure: Failure) -> None:
-            failure.trap(CancelledError)
+            failure.trap(CancelledError)  # type: ignore[no-untyped-call]
 
         return self.slices.run(work, work()).addErrback(dropped)
 
