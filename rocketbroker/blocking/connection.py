@@ -53,7 +53,7 @@ class ServerConnection:
     """
 
     def __init__(
-        self, machine: Machine, address: str, most_bytes: int = MAX_BYTES
+        self, machine: Machine, address: str, max_bytes: int = MAX_BYTES
     ) -> None:
         """
         @raise ConfigurationError: the address is none.
@@ -61,9 +61,9 @@ class ServerConnection:
         self.address = address
         self._host, self._port = split_address(address)
         self._machine = machine
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
         self._stream: Stream | None = None
-        self._incoming = Connection(most_bytes)
+        self._incoming = Connection(max_bytes)
         self._last_opaque = 0
         self._deadlines: dict[int, float] = {}
         self._answers: dict[int, Command] = {}
@@ -93,7 +93,7 @@ class ServerConnection:
         """
         self._last_opaque = opaque = self._last_opaque % _OPAQUES + 1
         command.opaque = opaque
-        frame = encode(command, most_bytes=self._most_bytes)
+        frame = encode(command, max_bytes=self._max_bytes)
         deadline = self._machine.monotonic() + seconds
         self._open(seconds)
         self._deadlines[opaque] = deadline
@@ -131,7 +131,7 @@ class ServerConnection:
         """Send a request that wants no answer; raises as L{submit}."""
         command.flag |= ONEWAY
         self._last_opaque = command.opaque = self._last_opaque % _OPAQUES + 1
-        frame = encode(command, most_bytes=self._most_bytes)
+        frame = encode(command, max_bytes=self._max_bytes)
         self._open(seconds)
         self.requests += 1
         self._held.append(frame)
@@ -159,7 +159,7 @@ class ServerConnection:
             self._stream = self._machine.connect(
                 self._host, self._port, min(seconds, CONNECT_SECONDS)
             )
-            self._incoming = Connection(self._most_bytes)
+            self._incoming = Connection(self._max_bytes)
             self.connects += 1
 
     def _write(self, deadline: float) -> None:

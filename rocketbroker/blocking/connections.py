@@ -41,7 +41,7 @@ class Connections:
         found = mine.get(address)
         if found is None:
             found = mine[address] = ServerConnection(
-                self._settings.machine, address, self._settings.most_frame_bytes
+                self._settings.machine, address, self._settings.max_frame_bytes
             )
         return found
 

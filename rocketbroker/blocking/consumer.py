@@ -59,13 +59,13 @@ class Consumer:
         expression: str = "*",
         begin: str = EARLIEST,
         queues: Sequence[MessageQueue] | None = None,
-        most_messages: int = 1024,
+        max_messages: int = 1024,
     ) -> None:
         """
         @param expression: tags to read, as in C{a || b}.
         @param begin: L{EARLIEST} or L{LATEST}.
         @param queues: which; all of the topic's unless said otherwise.
-        @param most_messages: how many to ask a queue for at once.
+        @param max_messages: how many to ask a queue for at once.
         @raise ConfigurationError: C{begin} is neither of the two.
         """
         if begin not in (EARLIEST, LATEST):
@@ -79,7 +79,7 @@ class Consumer:
         self._wanted: frozenset[str] | None = None
         if expression not in ("", "*"):
             self._wanted = frozenset(tag.strip() for tag in expression.split("||"))
-        self._puller = Puller(client, group, expression, most_messages)
+        self._puller = Puller(client, group, expression, max_messages)
         self._queues = queues
         self._failures = 0
         self._owed: RocketbrokerError | None = None

@@ -97,19 +97,19 @@ class Producer:
         compress_over: int = 4096,
         kind: int = compression.ZLIB,
         level: int = compression.DEFAULT_LEVEL,
-        most_body_bytes: int = MAX_BODY_BYTES,
+        max_body_bytes: int = MAX_BODY_BYTES,
     ) -> None:
         """
         @param compress_over: bodies of this many bytes are compressed.
         @param kind: how; see L{compression}.
-        @param most_body_bytes: longer bodies are refused before they are sent.
+        @param max_body_bytes: longer bodies are refused before they are sent.
         """
         self.client = client
         self._group = group
         self._compress_over = compress_over
         self._kind = kind
         self._level = level
-        self._most_body_bytes = most_body_bytes
+        self._max_body_bytes = max_body_bytes
         self._machine = client.settings.machine
         self._unique_keys: ids.UniqueKeys | None = None
         self._turn = 0
@@ -124,7 +124,7 @@ class Producer:
             self._compress_over,
             self._kind,
             self._level,
-            self._most_body_bytes,
+            self._max_body_bytes,
         )
 
     def send(self, message: Message, queue: MessageQueue | None = None) -> SendResult:
@@ -304,9 +304,9 @@ class Producer:
         check_topic(message.topic)
         if not message.body:
             raise MessageIllegal("a message without a body")
-        if len(message.body) > self._most_body_bytes:
+        if len(message.body) > self._max_body_bytes:
             raise MessageIllegal(
-                f"a body of {len(message.body)} bytes, at most {self._most_body_bytes}"
+                f"a body of {len(message.body)} bytes, at most {self._max_body_bytes}"
             )
 
     def _ext(self, topic: str, sys_flag: int, flag: int, text: str) -> dict[str, str]:
@@ -330,7 +330,7 @@ class Producer:
 
     def _pieces(self, messages: Iterable[Message]) -> Iterator[_Request]:
         """Batches of messages that are alike; one that is alone goes as it is."""
-        most = min(BATCH_BYTES, self._most_body_bytes)
+        most = min(BATCH_BYTES, self._max_body_bytes)
         held: list[Message] = []
         parts: list[bytes] = []
         keys: list[str] = []

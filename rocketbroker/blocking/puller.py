@@ -165,8 +165,8 @@ class Puller:
         client: Client,
         group: str = names.TOOLS_CONSUMER,
         expression: str = "*",
-        most_messages: int = MAX_MESSAGES,
-        most_bytes: int = MAX_BYTES,
+        max_messages: int = MAX_MESSAGES,
+        max_bytes: int = MAX_BYTES,
         in_flight: int = IN_FLIGHT,
         expression_type: str = "TAG",
     ) -> None:
@@ -174,19 +174,19 @@ class Puller:
         @param group: in whose name; nothing is registered or committed.
         @param expression: which messages, as the broker can tell: of tags, those whose
             hash is that of a wanted one.
-        @param most_messages: how many to ask for at once.
-        @param most_bytes: how many bytes to ask for at once.
+        @param max_messages: how many to ask for at once.
+        @param max_bytes: how many bytes to ask for at once.
         @param in_flight: how many pulls may be under way; with an expression, one.
         """
         self.client = client
         self._group = group
         self._expression = expression
         self._expression_type = expression_type
-        self._most_messages = most_messages
-        self._most_bytes = most_bytes
+        self._max_messages = max_messages
+        self._max_bytes = max_bytes
         self._filtered = expression not in ("", "*")
         self._in_flight = 1 if self._filtered else in_flight
-        self._stride = most_messages
+        self._stride = max_messages
         self._whole = 0
         self.pulls = 0
         self.retries = 0
@@ -196,8 +196,8 @@ class Puller:
             self.client,
             self._group,
             self._expression,
-            self._most_messages,
-            self._most_bytes,
+            self._max_messages,
+            self._max_bytes,
             self._in_flight,
             self._expression_type,
         )
@@ -239,14 +239,14 @@ class Puller:
             "topic": queue.topic,
             "queueId": str(queue.queue_id),
             "queueOffset": str(offset),
-            "maxMsgNums": str(most or self._most_messages),
+            "maxMsgNums": str(most or self._max_messages),
             "sysFlag": str(sys_flag),
             "commitOffset": "0",
             "suspendTimeoutMillis": str(int(suspend * 1000)),
             "subscription": self._expression,
             "subVersion": "0",
             "expressionType": self._expression_type,
-            "maxMsgBytes": str(self._most_bytes),
+            "maxMsgBytes": str(self._max_bytes),
         }
         seconds = client.settings.seconds + suspend
         command = Command(RequestCode.PULL_MESSAGE, ext)
@@ -350,7 +350,7 @@ class Puller:
             self._whole += 1
             if self._whole >= WHOLE_BEFORE_LARGER:
                 self._whole = 0
-                self._stride = min(self._stride * 2, self._most_messages)
+                self._stride = min(self._stride * 2, self._max_messages)
             return
         self._whole = 0
         self._stride = pulled.next_offset - piece.start

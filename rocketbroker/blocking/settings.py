@@ -39,7 +39,7 @@ class Settings:
     @ivar attempts: how often a request is tried that another try may cure.
     @ivar pause: seconds between two tries.
     @ivar route_seconds: how old a route may become.
-    @ivar most_frame_bytes: the longest frame that we send or take.
+    @ivar max_frame_bytes: the longest frame that we send or take.
     @ivar machine: where we run.
     """
 
@@ -48,7 +48,7 @@ class Settings:
     attempts: int = 3
     pause: float = 0.2
     route_seconds: float = ROUTE_SECONDS
-    most_frame_bytes: int = MAX_BYTES
+    max_frame_bytes: int = MAX_BYTES
     machine: Machine = attrs.field(factory=ThisMachine)
 
     def __attrs_post_init__(self) -> None:
@@ -56,6 +56,6 @@ class Settings:
 
         @raise ConfigurationError: a number is too small.
         """
-        for name in ("seconds", "attempts", "most_frame_bytes"):
+        for name in ("seconds", "attempts", "max_frame_bytes"):
             if getattr(self, name) <= 0:
                 raise ConfigurationError(f"{name} of a client has to be more than 0")

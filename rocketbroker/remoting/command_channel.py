@@ -146,7 +146,7 @@ class CommandChannel(ABC):
         command.flag = 0
         waiting.connection = self
         try:
-            frame = encode(command, most_bytes=self.group.limits.frame_bytes)
+            frame = encode(command, max_bytes=self.group.limits.frame_bytes)
         except LocalProtocolError as error:
             self.group.responses.fail(waiting, error)
             return
@@ -156,7 +156,7 @@ class CommandChannel(ABC):
         """Send a request that wants no answer."""
         command.opaque = self.group.responses.next_opaque()
         command.flag = ONEWAY
-        self.send(encode(command, most_bytes=self.group.limits.frame_bytes))
+        self.send(encode(command, max_bytes=self.group.limits.frame_bytes))
 
     # The end.
 
@@ -277,7 +277,7 @@ class CommandChannel(ABC):
         answer.opaque = command.opaque
         answer.flag = RESPONSE
         try:
-            frame = encode(answer, most_bytes=group.limits.frame_bytes)
+            frame = encode(answer, max_bytes=group.limits.frame_bytes)
         except LocalProtocolError as error:
             group.counts.failed += 1
             self._log.error(

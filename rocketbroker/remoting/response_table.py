@@ -69,14 +69,14 @@ class ResponseTable:
     @ivar timeouts: how many had no response in time.
     """
 
-    def __init__(self, clock: IReactorTime, most: int) -> None:
+    def __init__(self, clock: IReactorTime, max_pending: int) -> None:
         """
         @param clock: tells the time and calls later.
-        @param most: how many may wait for one peer at once; one more raises
+        @param max_pending: how many may wait for one peer at once; one more raises
             L{TooManyRequests}.
         """
         self._clock = clock
-        self._most = most
+        self._max_pending = max_pending
         self.last_opaque = 0
         self._waiting: dict[int, Waiting] = {}
         self._counts: dict[Hashable, int] = {}
@@ -103,7 +103,7 @@ class ResponseTable:
         @raise TooManyRequests: as many as allowed wait for this peer.
         """
         count = self._counts.get(peer, 0)
-        if count >= self._most:
+        if count >= self._max_pending:
             raise TooManyRequests(f"{words}: {count} others wait for its responses")
         self._counts[peer] = count + 1
         opaque = self.next_opaque()

@@ -54,8 +54,8 @@ class NetworkOrigin:
         puller = Puller(
             self._client,
             expression=tags,
-            most_messages=options.pull_batch_size,
-            most_bytes=options.pull_bytes,
+            max_messages=options.pull_batch_size,
+            max_bytes=options.pull_bytes,
             in_flight=options.pull_concurrency,
         )
         position = wanted.start

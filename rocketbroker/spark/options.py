@@ -71,7 +71,7 @@ class ReadOptions:
     ending_time: Time | None = None
     tags: str = "*"
     columns: str = "native"
-    most_records: int = MAX_RECORDS
+    max_records: int = MAX_RECORDS
     least_partitions: int = 0
     fail_on_data_loss: bool = True
     verify_counts: bool = True
@@ -225,7 +225,7 @@ OPTIONS: Final = (
     ("endingTimestamp", "ending_time", moment),
     ("tags", "tags", word),
     ("columns", "columns", column_set),
-    ("maxRecordsPerPartition", "most_records", natural),
+    ("maxRecordsPerPartition", "max_records", natural),
     ("minPartitions", "least_partitions", natural),
     ("failOnDataLoss", "fail_on_data_loss", truth),
     ("verifyCounts", "verify_counts", truth),

@@ -56,12 +56,12 @@ class Split(NamedTuple):
 
 
 def splits(
-    ranges: Iterable[Range], least: int, most_records: int = MAX_RECORDS
+    ranges: Iterable[Range], least: int, max_records: int = MAX_RECORDS
 ) -> list[Split]:
-    """Cut ranges into splits of at most C{most_records} messages.
+    """Cut ranges into splits of at most C{max_records} messages.
 
     A task of Spark costs 60 to 190 ms, so small ranges share one: there are C{least}
-    splits, and more only where C{most_records} asks for it. Their sizes differ by one
+    splits, and more only where C{max_records} asks for it. Their sizes differ by one
     message at most.
 
     @param ranges: the ranges; empty ones are left out.
@@ -72,7 +72,7 @@ def splits(
     total = sum(whole.size for whole in wanted)
     if total == 0:
         return []
-    number = max(min(max(1, least), total), -(-total // max(1, most_records)))
+    number = max(min(max(1, least), total), -(-total // max(1, max_records)))
     borders = iter([total * (index + 1) // number for index in range(number)])
     border = next(borders)
     result: list[Split] = []

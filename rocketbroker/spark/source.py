@@ -85,7 +85,7 @@ class RocketMQReader(DataSourceReader):
         finally:
             origin.close()
         least = self.options.least_partitions or os.cpu_count() or 1
-        found = splits(ranges, least, self.options.most_records)
+        found = splits(ranges, least, self.options.max_records)
         return [SplitPartition(split) for split in found]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:

@@ -158,12 +158,12 @@ class MemoryTransport:
 
     # What the network calls.
 
-    def move(self, most: int | None) -> bool:
-        """Deliver what was written, C{most} bytes at most; whether anything moved."""
+    def move(self, max_bytes: int | None) -> bool:
+        """Deliver at most C{max_bytes} that were written; whether anything moved."""
         if not self.connected:
             return False
         if self._unsent and self.other.connected and self.other._reading:
-            data = bytes(self._unsent[:most])
+            data = bytes(self._unsent[:max_bytes])
             del self._unsent[: len(data)]
             if self._producer_paused and not self._unsent:
                 self._producer_paused = False
@@ -269,7 +269,7 @@ class MemoryNetwork(Clock):
 
     @ivar ports: who listens, by port.
     @ivar silent: ports that do not even refuse: attempts to connect time out.
-    @ivar most_bytes: how many bytes arrive at once; L{None} for all there are. With 1
+    @ivar max_bytes: how many bytes arrive at once; L{None} for all there are. With 1
         every frame arrives in pieces.
     @ivar transports: both ends of all connections.
     """
@@ -278,7 +278,7 @@ class MemoryNetwork(Clock):
         super().__init__()
         self.ports: dict[int, MemoryPort] = {}
         self.silent: set[int] = set()
-        self.most_bytes: int | None = None
+        self.max_bytes: int | None = None
         self.transports: list[MemoryTransport] = []
         self._next_port = 40000
         self._moving: IDelayedCall | None = None
@@ -380,7 +380,7 @@ class MemoryNetwork(Clock):
         self._moving = None
         moved = False
         for transport in list(self.transports):
-            moved = transport.move(self.most_bytes) or moved
+            moved = transport.move(self.max_bytes) or moved
         if moved:
             self.soon()
 

@@ -36,13 +36,13 @@ class Connection:
         the mistake in the same bytes. RocketMQ still serves them.
     """
 
-    __slots__ = ("_error", "_held", "_most_bytes", "_wanted", "before_error")
+    __slots__ = ("_error", "_held", "_max_bytes", "_wanted", "before_error")
 
-    def __init__(self, most_bytes: int = MAX_BYTES) -> None:
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         """
-        @param most_bytes: the longest frame, its first word included.
+        @param max_bytes: the longest frame, its first word included.
         """
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
         self._held = bytearray()
         self._wanted = 4
         self._error: RemoteProtocolError | None = None
@@ -88,8 +88,8 @@ class Connection:
         end = len(view)
         while end - start >= 4:
             (length,) = _LENGTH.unpack_from(view, start)
-            if length < 4 or length + 4 > self._most_bytes:
-                raise wrong_length(length, self._most_bytes)
+            if length < 4 or length + 4 > self._max_bytes:
+                raise wrong_length(length, self._max_bytes)
             if end - start < length + 4:
                 self._wanted = length + 4
                 return start

@@ -40,11 +40,11 @@ class ForeignProtocol(RemoteProtocolError):
     """The peer speaks another protocol; the words say which, and the advice."""
 
 
-def wrong_length(length: int, most: int) -> RemoteProtocolError:
+def wrong_length(length: int, max_length: int) -> RemoteProtocolError:
     """The error for a first word that begins no frame.
 
     @param length: the length that the word says, with a sign or without.
-    @param most: the longest allowed frame, its first word included.
+    @param max_length: the longest allowed frame, its first word included.
     """
     first = (length & 0xFFFFFFFF).to_bytes(4, "big")
     found = _TLS if first.startswith(_HANDSHAKE) else _PREFACES.get(first)
@@ -55,4 +55,6 @@ def wrong_length(length: int, most: int) -> RemoteProtocolError:
         )
     if length < 4:
         return RemoteProtocolError(f"a frame of length {length}")
-    return RemoteProtocolError(f"a frame of {length + 4} bytes, the most is {most}")
+    return RemoteProtocolError(
+        f"a frame of {length + 4} bytes, the most is {max_length}"
+    )

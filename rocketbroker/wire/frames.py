@@ -84,12 +84,12 @@ _json_header: Final = msgspec.json.Decoder(_JsonHeader)
 
 
 def encode(
-    command: Command, serialization: int = JSON, most_bytes: int = MAX_BYTES
+    command: Command, serialization: int = JSON, max_bytes: int = MAX_BYTES
 ) -> bytes:
     """The whole frame.
 
     @param serialization: L{JSON} or L{BINARY}.
-    @param most_bytes: the longest frame that the peer takes.
+    @param max_bytes: the longest frame that the peer takes.
     @raise LocalProtocolError: the protocol cannot carry it.
     """
     if serialization == JSON:
@@ -101,9 +101,9 @@ def encode(
     if len(header) > MAX_HEADER_BYTES:
         raise LocalProtocolError(f"a header of {len(header)} bytes")
     length = 4 + len(header) + len(command.body)
-    if length + 4 > most_bytes:
+    if length + 4 > max_bytes:
         raise LocalProtocolError(
-            f"a frame of {length + 4} bytes, the most is {most_bytes}"
+            f"a frame of {length + 4} bytes, the most is {max_bytes}"
         )
     words = _WORDS.pack(length, serialization << 24 | len(header))
     return b"".join((words, header, command.body))
@@ -339,9 +339,9 @@ def _decode_binary(payload: bytes, length: int) -> Command:
     )
 
 
-def _string(payload: bytes, at: int, size: int, most: int) -> tuple[str, int]:
+def _string(payload: bytes, at: int, size: int, max_size: int) -> tuple[str, int]:
     """The string of C{size} bytes at C{at}, and the position behind it."""
     end = at + size
-    if not 0 <= size <= most or end > len(payload):
+    if not 0 <= size <= max_size or end > len(payload):
         raise RemoteProtocolError(f"a string of {size} bytes in a binary header")
     return payload[at:end].decode("utf-8", "replace"), end

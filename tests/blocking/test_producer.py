@@ -117,7 +117,7 @@ class SendTests(ProducerTestCase):
 
     def test_limits(self) -> None:
         """A body may be as long as allowed, and not empty."""
-        producer = Producer(self.cluster.client, most_body_bytes=10)
+        producer = Producer(self.cluster.client, max_body_bytes=10)
         producer.send(Message("T", bytes(10)))
         self.assertRaises(MessageIllegal, producer.send, Message("T", bytes(11)))
         self.assertRaises(MessageIllegal, producer.send, Message("T", b""))

@@ -84,7 +84,7 @@ class PullTests(PullerTestCase):
 
     def test_header(self) -> None:
         """The subscription travels along; nothing is committed or waited for."""
-        Puller(self.client, "g", "a", most_messages=7, most_bytes=9).pull(QUEUE, 60)
+        Puller(self.client, "g", "a", max_messages=7, max_bytes=9).pull(QUEUE, 60)
         ext = self.cluster.machine.requests[-1][1].ext
         self.assertEqual(
             ext,
@@ -137,14 +137,14 @@ class ReadTests(PullerTestCase):
     ) -> None:
         """Whatever is asked and given at once: each message once, in order."""
         self.broker.most = gives
-        puller = Puller(self.client, most_messages=asks, in_flight=in_flight)
+        puller = Puller(self.client, max_messages=asks, in_flight=in_flight)
         self.assertEqual(self.offsets(puller, start, until), list(range(start, until)))
 
     def test_chunks(self) -> None:
         """Chunks adjoin and say how many messages they hold."""
         self.broker.most = 7
         at = 55
-        for chunk in Puller(self.client, most_messages=16).read(QUEUE, 55, 130):
+        for chunk in Puller(self.client, max_messages=16).read(QUEUE, 55, 130):
             self.assertEqual(chunk.start, at)
             at = chunk.until
             self.assertEqual(len(list(messages(chunk.data))), at - chunk.start)
@@ -153,14 +153,14 @@ class ReadTests(PullerTestCase):
     def test_learns(self) -> None:
         """What is given at once is soon asked for: no pull comes back with less."""
         self.broker.most = 10
-        puller = Puller(self.client, most_messages=64)
+        puller = Puller(self.client, max_messages=64)
         self.offsets(puller, 50, 150)
         self.assertLessEqual(puller.pulls, 18)
 
     def test_grows(self) -> None:
         """When all comes whole for a while, more is asked for again."""
         self.broker.most = 1
-        puller = Puller(self.client, most_messages=64, in_flight=1)
+        puller = Puller(self.client, max_messages=64, in_flight=1)
         self.offsets(puller, 50, 60)
         self.broker.most = 1000
         first = puller.pulls
@@ -169,7 +169,7 @@ class ReadTests(PullerTestCase):
 
     def test_inFlight(self) -> None:
         """Several pulls are under way before the first answer is taken."""
-        reading = Puller(self.client, most_messages=10).read(QUEUE, 50, 150)
+        reading = Puller(self.client, max_messages=10).read(QUEUE, 50, 150)
         next(reading)
         self.assertEqual(self.cluster.machine.codes("b1:10911"), [11] * 4)
         reading.close()
@@ -185,7 +185,7 @@ class ReadTests(PullerTestCase):
         usual: Fault = lambda command: None  # noqa: E731
         for in_flight in (1, 2, 3, 4):
             self.broker.faults = [usual, busy, usual, hang_up, usual, usual, silent]
-            puller = Puller(self.client, most_messages=8, in_flight=in_flight)
+            puller = Puller(self.client, max_messages=8, in_flight=in_flight)
             self.assertEqual(self.offsets(puller, 50, 150), list(range(50, 150)))
             self.assertGreaterEqual(puller.retries, 2)
 

@@ -48,7 +48,7 @@ class NameServerTests(SynchronousTestCase):
 
     def test_settings(self) -> None:
         """No tries, or no time for them, make no sense."""
-        for wrong in ({"seconds": 0.0}, {"attempts": 0}, {"most_frame_bytes": -1}):
+        for wrong in ({"seconds": 0.0}, {"attempts": 0}, {"max_frame_bytes": -1}):
             with self.assertRaises(ConfigurationError):
                 attrs.evolve(self.cluster.client.settings, **wrong)
 

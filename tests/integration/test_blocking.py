@@ -190,7 +190,7 @@ class BlockingTests(SynchronousTestCase):
     def test_tooLarge(self) -> None:
         """The broker refuses a body that is too long for it, and goes on."""
         producer = Producer(
-            self.client, most_body_bytes=10 * 1024 * 1024, compress_over=1 << 30
+            self.client, max_body_bytes=10 * 1024 * 1024, compress_over=1 << 30
         )
         with self.assertRaises(MessageIllegal):
             producer.send(Message(self.topic, bytes(4 * 1024 * 1024 + 1)))

@@ -107,7 +107,7 @@ class NetworkTests(SynchronousTestCase):
 
     def test_pieces(self) -> None:
         """A network may deliver in pieces."""
-        self.network.most_bytes = 2
+        self.network.max_bytes = 2
         self.network.settle()
         self.transport(self.near).writeSequence([b"hel", b"lo"])
         self.network.settle()

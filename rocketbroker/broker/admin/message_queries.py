@@ -52,17 +52,17 @@ class MessageQueries:
         topics: TopicTable,
         dispatch: Callable[[], None],
         in_thread: InThread,
-        most_unique: int,
+        max_unique: int,
     ) -> None:
         """
-        @param most_unique: how many messages are looked for by a unique key.
+        @param max_unique: how many messages are looked for by a unique key.
         @param dispatch: enters all appended messages into the queues, now.
         """
         self._store = store
         self._topics = topics
         self._dispatch = dispatch
         self._in_thread = in_thread
-        self._most_unique = most_unique
+        self._max_unique = max_unique
 
     def register(self, table: IResponderTable) -> None:
         """Answer on a port."""
@@ -89,7 +89,7 @@ class MessageQueries:
         ext = request.ext or {}
         most = header.max_num
         if ext.get(UNIQUE_KEY_QUERY, "").lower() == "true":
-            most = self._most_unique
+            most = self._max_unique
         self._dispatch()
         store = self._store
 

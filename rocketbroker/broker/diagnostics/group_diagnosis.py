@@ -148,10 +148,10 @@ class GroupDiagnosis:
         route_cache: RouteCache,
         seconds: Callable[[], float],
         wall_ms: Callable[[], int],
-        most_kept: int = MAX_KEPT,
-        most_bytes: int = MAX_BYTES,
-        most_work: int = MAX_WORK,
-        most_logged: int = MAX_LOGGED,
+        max_kept: int = MAX_KEPT,
+        max_bytes: int = MAX_BYTES,
+        max_work: int = MAX_WORK,
+        max_logged: int = MAX_LOGGED,
     ) -> None:
         """
         @param seconds: the monotonic time.
@@ -164,10 +164,10 @@ class GroupDiagnosis:
         self._route_cache = route_cache
         self._seconds = seconds
         self._wall_ms = wall_ms
-        self._most_kept = most_kept
-        self._most_bytes = most_bytes
-        self._most_work = most_work
-        self._most_logged = most_logged
+        self._max_kept = max_kept
+        self._max_bytes = max_bytes
+        self._max_work = max_work
+        self._max_logged = max_logged
         self._generations = (-1, -1)
         self._pending: dict[str, None] = {}
         self._findings: dict[str, dict[tuple[str, str], Finding]] = {}
@@ -237,7 +237,7 @@ class GroupDiagnosis:
             self._pending.update(dict.fromkeys(self._refused))
         work = 0
         again: list[str] = []
-        while self._pending and work < self._most_work:
+        while self._pending and work < self._max_work:
             name = next(iter(self._pending))
             del self._pending[name]
             group = self._consumers.group(name)
@@ -320,8 +320,8 @@ class GroupDiagnosis:
     def _has_room(self, finding: Finding) -> bool:
         """Whether one more can be kept."""
         return (
-            self._kept < self._most_kept
-            and self._bytes + finding.size <= self._most_bytes
+            self._kept < self._max_kept
+            and self._bytes + finding.size <= self._max_bytes
         )
 
     def _see_again(self, known: Finding, problem: Problem) -> Finding:
@@ -330,7 +330,7 @@ class GroupDiagnosis:
             return known
         seen = Finding(known.group, problem, known.since, known.since_ms)
         seen.logged = known.logged
-        if self._bytes - known.size + seen.size > self._most_bytes:
+        if self._bytes - known.size + seen.size > self._max_bytes:
             return known
         self._bytes += seen.size - known.size
         return seen
@@ -372,10 +372,10 @@ class GroupDiagnosis:
     def _may_log(self, finding: Finding) -> bool:
         """Whether it was not logged lately, nor too much else."""
         key = finding.group, finding.problem.kind, finding.problem.subject
-        if key in self._logged or len(self._logged) > self._most_logged:
+        if key in self._logged or len(self._logged) > self._max_logged:
             return False
         self._logged[key] = self._seconds()
-        if len(self._logged) <= self._most_logged:
+        if len(self._logged) <= self._max_logged:
             return True
         self._log.warn(
             "Much is wrong with consumer groups; it is not all logged for "

@@ -167,11 +167,11 @@ class PullChecks:
         filters: Filters,
         refusals: DeniedPulls,
         options: BrokerOptions,
-        most_counted: int = MAX_COUNTED,
+        max_counted: int = MAX_COUNTED,
     ) -> None:
         self.forgotten_messages = 0
-        self._most_counted = most_counted
-        self._forget_at = min(FEW_COUNTED, most_counted)
+        self._max_counted = max_counted
+        self._forget_at = min(FEW_COUNTED, max_counted)
         self._store = store
         self._refusals = refusals
         self._filters = filters
@@ -302,7 +302,7 @@ class PullChecks:
             if self._groups.config(key[0]) is None
             or self._topics.config(key[1]) is None
         ]
-        if len(self._counts) - len(gone) >= self._most_counted:
+        if len(self._counts) - len(gone) >= self._max_counted:
             gone = list(self._counts)
         for key in gone:
             counts = self._counts.pop(key)
@@ -311,7 +311,7 @@ class PullChecks:
         # Routes count where they did when they were made.
         self._routes.clear()
         few = max(FEW_COUNTED, 2 * len(self._counts))
-        self._forget_at = min(few, self._most_counted)
+        self._forget_at = min(few, self._max_counted)
 
     def _filter_as_registered(
         self,

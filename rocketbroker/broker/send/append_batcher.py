@@ -148,16 +148,16 @@ Quick: TypeAlias = tuple[IConnection | None, int, bytes, QueueSends]
 AnswerDraft: TypeAlias = Callable[[Draft, int], None]
 
 
-def problem_of(draft: Draft, store: IStore, most_bytes: int) -> BrokerError:
+def problem_of(draft: Draft, store: IStore, max_bytes: int) -> BrokerError:
     """The error for the sender of a draft that was not stored.
 
-    @param most_bytes: maxMessageSize.
+    @param max_bytes: maxMessageSize.
     """
     status = draft.status
     if status in (MESSAGE_ILLEGAL, PROPERTIES_SIZE_EXCEEDED):
         return MessageIllegal(
             "the message is illegal, maybe msg body or properties length not matched. "
-            f"msg body length limit {most_bytes}B, msg properties length limit 32KB."
+            f"msg body length limit {max_bytes}B, msg properties length limit 32KB."
         )
     if status == SERVICE_NOT_AVAILABLE:
         return ServiceNotAvailable(
@@ -197,12 +197,12 @@ class AppendBatcher:
         store: IStore,
         group_commit: GroupCommit,
         options: BrokerOptions,
-        most_bytes: int,
+        max_bytes: int,
         appended: Callable[[], None],
         seconds: Callable[[], float],
     ) -> None:
         """
-        @param most_bytes: maxMessageSize, for remarks.
+        @param max_bytes: maxMessageSize, for remarks.
         @param appended: called after each append.
         @param seconds: monotonic time.
         """
@@ -213,8 +213,8 @@ class AppendBatcher:
         self.put_times = StoreLatency()
         self._store = store
         self._group_commit = group_commit
-        self._most_waiting = options.send_thread_pool_queue_capacity
-        self._most_bytes = most_bytes
+        self._max_waiting = options.send_thread_pool_queue_capacity
+        self._max_bytes = max_bytes
         self._appended = appended
         self._seconds = seconds
 
@@ -222,7 +222,7 @@ class AppendBatcher:
         """Whether no other send may be taken now."""
         group_commit = self._group_commit
         return group_commit.synchronous and (
-            group_commit.waiting + len(self.drafts) >= self._most_waiting
+            group_commit.waiting + len(self.drafts) >= self._max_waiting
             or group_commit.waiting_bytes >= MAX_WAITING_BYTES
         )
 
@@ -341,7 +341,7 @@ class AppendBatcher:
             return
         self.failed += 1
         if connection is not None:
-            refuse(connection, opaque, problem_of(draft, self._store, self._most_bytes))
+            refuse(connection, opaque, problem_of(draft, self._store, self._max_bytes))
 
 
 def refuse(connection: IConnection, opaque: int, error: BrokerError) -> None:

@@ -46,7 +46,7 @@ DEAD_LETTER_QUEUES: Final = 1
 LIMITING_VERSION: Final = 121
 
 
-def most_reconsumed(
+def max_reconsumed(
     group: SubscriptionGroupConfig, version: int, said: int | None
 ) -> int:
     """How often a group consumes a message again.
@@ -132,7 +132,7 @@ class DeadLetters:
         name = group_of_retry_topic(fields.b)
         group = self._groups.config(name)
         assert group is not None, "sends to retry topics of unknown groups are refused"
-        most = most_reconsumed(
+        most = max_reconsumed(
             group, request.version, header_of(request).max_reconsume_times
         )
         if fields.j <= most and not self._is_ordered(name):

@@ -72,13 +72,13 @@ class Replies:
         lmqs: Lmq,
         counter: Callable[[str, int, str], QueueSends],
         options: BrokerOptions,
-        most_bytes: int,
+        max_bytes: int,
         store_host: bytes,
         wall_ms: Callable[[], int],
     ) -> None:
         """
         @param counter: the counts of a queue and type of message.
-        @param most_bytes: maxMessageSize.
+        @param max_bytes: maxMessageSize.
         @param store_host: where this broker is reached, as records have it.
         """
         self.pushed = 0
@@ -92,7 +92,7 @@ class Replies:
         self._stores = options.store_reply_message_enable
         self._store_host = store_host
         self._wall_ms = wall_ms
-        self._checks = SendChecks(topics, groups, options, most_bytes, wall_ms)
+        self._checks = SendChecks(topics, groups, options, max_bytes, wall_ms)
         self._added = {
             "MSG_REGION": options.region_id,
             "TRACE_ON": "true" if options.trace_on else "false",

@@ -110,14 +110,14 @@ class Sending:
         delay_messages: DelayMessages,
         lmqs: Lmq,
         options: BrokerOptions,
-        most_bytes: int,
+        max_bytes: int,
         store_host: bytes,
         unique_keys: UniqueKeys,
         prepared: Callable[[str, AnswerDraft], AnswerDraft],
         wall_ms: Callable[[], int],
     ) -> None:
         """
-        @param most_bytes: maxMessageSize.
+        @param max_bytes: maxMessageSize.
         @param store_host: where this broker is reached, as records have it.
         @param unique_keys: makes ids for messages that come without one.
         @param prepared: given topic and answer of a half message, what answers it.
@@ -132,12 +132,12 @@ class Sending:
         self._delay_messages = delay_messages
         self._lmqs = lmqs
         self._options = options
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
         self._store_host = store_host
         self._host_text = store_host.hex().upper().encode()
         self._unique_keys = unique_keys
         self._prepared = prepared
-        self._checks = SendChecks(topics, groups, options, most_bytes, wall_ms)
+        self._checks = SendChecks(topics, groups, options, max_bytes, wall_ms)
         self._synchronous = batcher.synchronous
         self._bounded = batcher.synchronous
         self._added = {
@@ -249,7 +249,7 @@ class Sending:
         self, connection: IConnection, call: SendHeader, body: bytes, sends: QueueSends
     ) -> bool:
         text = call.extFields.i
-        if len(body) > self._most_bytes or SPECIAL.search(text) is not None:
+        if len(body) > self._max_bytes or SPECIAL.search(text) is not None:
             return False
         if "__SHARDINGKEY\x01" in text:
             sends = self._sends(sends.topic, sends.queue.queue_id, FIFO)
@@ -286,7 +286,7 @@ class Sending:
         if draft.status != PUT_OK:
             self._batcher.failed += 1
             if connection is not None:
-                problem = problem_of(draft, self._store, self._most_bytes)
+                problem = problem_of(draft, self._store, self._max_bytes)
                 refuse(connection, opaque, problem)
             return
         positions = draft.positions
@@ -397,7 +397,7 @@ class Sending:
     ) -> None:
         if draft.status != PUT_OK:
             self._batcher.failed += 1
-            problem = problem_of(draft, self._store, self._most_bytes)
+            problem = problem_of(draft, self._store, self._max_bytes)
             done.callback(Command(problem.code, remark=problem.remark))
             return
         positions = draft.positions or [draft.position]

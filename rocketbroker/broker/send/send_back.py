@@ -42,7 +42,7 @@ from rocketbroker.broker.send.append_batcher import OVERLOAD, AppendBatcher
 from rocketbroker.broker.send.dead_letters import (
     DeadLetters,
     FailureCounts,
-    most_reconsumed,
+    max_reconsumed,
 )
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (
@@ -127,7 +127,7 @@ class SendBack:
         self._options = options
         self._in_thread = in_thread
         self._reading = DeferredSemaphore(MAX_READ)
-        self._most_waiting = options.send_thread_pool_queue_capacity
+        self._max_waiting = options.send_thread_pool_queue_capacity
         self._next_queue = 0
 
     def register(self, table: IResponderTable) -> None:
@@ -161,7 +161,7 @@ class SendBack:
         """Refuse one more while too many wait: to be read, or for the disk."""
         if self._batcher.is_full():
             raise self._batcher.overload()
-        if len(self._reading.waiting) >= self._most_waiting:
+        if len(self._reading.waiting) >= self._max_waiting:
             # RocketMQ keeps as many in its queue of sends.
             self._batcher.refused += 1
             raise SystemBusy(OVERLOAD)
@@ -201,7 +201,7 @@ class SendBack:
         message = given_out(record, header.offset)
         own = properties_again(message)
         first_topic = own[properties.RETRY_TOPIC]
-        most = most_reconsumed(group, request.version, header.max_reconsume_times)
+        most = max_reconsumed(group, request.version, header.max_reconsume_times)
         is_dead = message.reconsume_times >= most or header.delay_level < 0
         if is_dead:
             topic, queue_id = self._dead_letters.topic(header.group), 0

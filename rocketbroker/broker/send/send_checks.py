@@ -112,16 +112,16 @@ class SendChecks:
         topics: TopicTable,
         groups: GroupTable,
         options: BrokerOptions,
-        most_bytes: int,
+        max_bytes: int,
         wall_ms: Callable[[], int],
     ) -> None:
         """
-        @param most_bytes: maxMessageSize.
+        @param max_bytes: maxMessageSize.
         """
         self._topics = topics
         self._groups = groups
         self._options = options
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
         self._wall_ms = wall_ms
         self._accept_after = options.start_accept_send_request_time_stamp
         self._next_queue = 0
@@ -241,9 +241,9 @@ class SendChecks:
             raise MessageIllegal("a batch can be neither transactional nor delayed")
         if any(name in own for name in TIMER_NAMES) or "INNER_NUM" in own:
             raise MessageIllegal("a batch can be neither timed nor nested")
-        if len(body) > self._most_bytes:
+        if len(body) > self._max_bytes:
             raise MessageIllegal(
-                f"a batch of {len(body)} bytes, at most {self._most_bytes}"
+                f"a batch of {len(body)} bytes, at most {self._max_bytes}"
             )
 
 

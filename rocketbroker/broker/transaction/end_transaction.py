@@ -93,13 +93,13 @@ class EndTransaction:
         group_commit: GroupCommit,
         appended: Callable[[], None],
         options: BrokerOptions,
-        most_bytes: int,
+        max_bytes: int,
         wall_ms: Callable[[], int],
         in_thread: InThread,
     ) -> None:
         """
         @param appended: called after each append.
-        @param most_bytes: maxMessageSize, for remarks.
+        @param max_bytes: maxMessageSize, for remarks.
         """
         self._store = store
         self._state = state
@@ -111,7 +111,7 @@ class EndTransaction:
         self._group_commit = group_commit
         self._appended = appended
         self._options = options
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
         self._wall_ms = wall_ms
         self._in_thread = in_thread
 
@@ -171,7 +171,7 @@ class EndTransaction:
             self._lmqs.spread(draft)
             self._store.append([draft])
             if draft.status != PUT_OK:
-                raise problem_of(draft, self._store, self._most_bytes)
+                raise problem_of(draft, self._store, self._max_bytes)
             drafts.append(draft)
             instead = draft.position
         over = self._state.ended(half, wanted)

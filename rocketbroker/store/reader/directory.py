@@ -173,8 +173,8 @@ class StoreReader:
     ) -> list[tuple[int, int, int]]:
         """Some entries from an offset on, as L{ENTRY} has them; empty at the end."""
         queue = self._queue(topic, queue_id).part(offset)
-        most = min(queue.end - offset, ENTRY_BATCH_SIZE)
-        return queue.entries(offset, most) if most > 0 else []
+        count = min(queue.end - offset, ENTRY_BATCH_SIZE)
+        return queue.entries(offset, count) if count > 0 else []
 
     def entry_bytes(self, topic: str, queue_id: int, offset: int) -> bytes:
         """A few entries from an offset on as they stand in the file; empty at the end.
@@ -183,8 +183,8 @@ class StoreReader:
             sentence.
         """
         queue = self._queue(topic, queue_id)
-        most = min(queue.end - offset, FEW_ENTRIES)
-        return queue.read(offset, most) if most > 0 else b""
+        count = min(queue.end - offset, FEW_ENTRIES)
+        return queue.read(offset, count) if count > 0 else b""
 
     def row(
         self,

@@ -76,17 +76,17 @@ class QueueReader:
         """The number of the entry that would stand behind the last file."""
         return self.row.end // SIZE
 
-    def entries(self, offset: int, most: int) -> list[tuple[int, int, int]]:
+    def entries(self, offset: int, count: int) -> list[tuple[int, int, int]]:
         """Entries from an offset on, to the end of one file at the most.
 
         @raise StoreError: the file cannot be read, or was removed meanwhile; one
             sentence.
         """
-        return list(ENTRY.iter_unpack(self.read(offset, most)))
+        return list(ENTRY.iter_unpack(self.read(offset, count)))
 
-    def read(self, offset: int, most: int) -> bytes:
+    def read(self, offset: int, count: int) -> bytes:
         """The bytes of some entries from an offset on; see L{entries}."""
-        return self.row.read(offset * SIZE, most * SIZE)
+        return self.row.read(offset * SIZE, count * SIZE)
 
     def entry(self, offset: int) -> tuple[int, int, int] | None:
         """One entry; None if its file cannot be read."""

@@ -115,13 +115,13 @@ class BatchMatching:
             self._pass("no batch of the queue begins there")
         self.miss(unit.position, unit.base, self._max_wrong)
 
-    def miss(self, position: int, offset: int, most: int) -> None:
+    def miss(self, position: int, offset: int, max_kept: int) -> None:
         """A batch has no unit.
 
-        @param most: so many are kept.
+        @param max_kept: so many are kept.
         """
         self.unlisted += 1
-        if len(self.missing) < most:
+        if len(self.missing) < max_kept:
             self.missing.append((position, offset))
 
     def rest(self) -> Iterator[tuple[int, int, str]]:

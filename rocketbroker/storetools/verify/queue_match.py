@@ -219,13 +219,13 @@ class Matching:
             self._keep(passed, found)
         return self._lowest <= offset < self.end
 
-    def miss(self, position: int, offset: int, most: int) -> None:
+    def miss(self, position: int, offset: int, max_kept: int) -> None:
         """A record has no entry.
 
-        @param most: so many are kept.
+        @param max_kept: so many are kept.
         """
         self.unlisted += 1
-        if len(self.missing) < most:
+        if len(self.missing) < max_kept:
             self.missing.append((position, offset))
 
     def rest(self) -> Iterator[tuple[int, Entry]]:

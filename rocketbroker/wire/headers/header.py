@@ -56,11 +56,11 @@ def _read_long(text: str) -> int | None:
     return _number(text, 0x8000000000000000)
 
 
-def _number(text: str, most: int) -> int | None:
+def _number(text: str, limit: int) -> int | None:
     """Java's parseInt and parseLong; L{None} if it is no such number."""
     if _DECIMAL.fullmatch(text):
         number = int(text)
-        if -most <= number < most:
+        if -limit <= number < limit:
             return number
     return None
 

@@ -362,7 +362,7 @@ class CountTests(CheckCase):
             rig.filters,
             rig.broker.diagnosis.refusals,
             BrokerOptions(),
-            most_counted=2,
+            max_counted=2,
         )
 
     def pull(self, group: str) -> None:

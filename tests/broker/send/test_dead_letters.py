@@ -11,7 +11,7 @@ from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.broker.send.dead_letters import (
     DeadLetters,
     FailureCounts,
-    most_reconsumed,
+    max_reconsumed,
 )
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import BrokerError, SystemFailure
@@ -33,14 +33,14 @@ class LimitTests(SynchronousTestCase):
         """What a client says counts before what its group says, even 0 and less."""
         group = SubscriptionGroupConfig(group_name="G", retry_max_times=5)
         for said in (3, 0, -1, 1 << 30):
-            self.assertEqual(most_reconsumed(group, 479, said), said)
-        self.assertEqual(most_reconsumed(group, 479, None), 5)
+            self.assertEqual(max_reconsumed(group, 479, said), said)
+        self.assertEqual(max_reconsumed(group, 479, None), 5)
 
     def test_oldClient(self) -> None:
         """A client before 3.4.9 cannot say it."""
         group = SubscriptionGroupConfig(group_name="G")
-        self.assertEqual(most_reconsumed(group, 120, 3), 16)
-        self.assertEqual(most_reconsumed(group, 121, 3), 3)
+        self.assertEqual(max_reconsumed(group, 120, 3), 16)
+        self.assertEqual(max_reconsumed(group, 121, 3), 3)
 
 
 class TopicTests(SynchronousTestCase):

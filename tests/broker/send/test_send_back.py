@@ -369,7 +369,7 @@ class SafetyTests(SendBackCase):
         self.rig.batcher.flush()
         again = self.rig.begin(BACK, self.header(0))
         assert isinstance(again, Deferred)
-        self.rig.batcher._most_waiting = 0
+        self.rig.batcher._max_waiting = 0
         with self.assertRaises(SystemBusy):
             self.rig.begin(BACK, self.header(0))
         self.rig.threads.run()
