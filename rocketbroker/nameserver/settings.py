@@ -1,9 +1,10 @@
 # -*- test-case-name: tests.nameserver.test_settings -*-
 """Settings asked for and changed while the name server runs (requests 318 and 319).
 
-C{docs/facts/namesrv.md} 15, with two differences. Only the keys in L{CHANGEABLE} can be
-changed by a request, so that no file or port is moved through the network. A wrong
-value is refused; RocketMQ ignores it and answers success.
+C{docs/facts/namesrv.md} 15, with three differences. Only the keys in L{CHANGEABLE} can
+be changed by a request, so that no file or port is moved through the network. A wrong
+value is refused; RocketMQ ignores it and answers success. A request cannot make the
+name server wait for longer than L{MAX_WAIT_SECONDS}: it refuses all routes meanwhile.
 """
 
 from __future__ import annotations
@@ -55,6 +56,10 @@ AT_NEXT_START: Final = (
         if key not in ("bindAddress", "listenPort")
     ),
 )
+
+#: How long after its start a name server waits for brokers at most, where a request
+#: says so: ten registrations of each.
+MAX_WAIT_SECONDS: Final = 300
 
 #: All keys that a request can change, besides unknown keys of the settings file.
 CHANGEABLE: Final = frozenset((*CHANGEABLE_NOW, *AT_NEXT_START))
@@ -137,6 +142,16 @@ class RunningSettings:
             server = self._server.changed(properties)
         except ConfigurationError as error:
             raise SystemFailure(str(error)) from error
+        seconds = options.wait_seconds_for_service
+        if (
+            properties.keys() & {"needWaitForService", "waitSecondsForService"}
+            and options.need_wait_for_service
+            and seconds > MAX_WAIT_SECONDS
+        ):
+            raise SystemFailure(
+                f"waitSecondsForService would be {seconds}, in which all routes are "
+                f"refused: a request can make it {MAX_WAIT_SECONDS} at most"
+            )
         self.options, self._server = options, server
         for key in self._unknown & properties.keys():
             self._stated[key] = properties[key]
