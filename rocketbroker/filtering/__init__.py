@@ -5,8 +5,8 @@
   broker applies to tag codes and the consumer to tags.
 - L{sql<rocketbroker.filtering.sql>}: SQL92 expressions over properties, compiled.
 - L{sqltokens<rocketbroker.filtering.sqltokens>}: the tokens of SQL92.
-- L{sqlproperties<rocketbroker.filtering.sqlproperties>}: how they find properties.
-- L{sqlconditions<rocketbroker.filtering.sqlconditions>}: what they are made of.
+- L{sqlconditions<rocketbroker.filtering.sqlconditions>}: the source of the function
+  that an expression becomes.
 - L{sqlvalues<rocketbroker.filtering.sqlvalues>}: how values of SQL92 compare.
 - L{bloom<rocketbroker.filtering.bloom>}: which filters may have matched a message.
 """

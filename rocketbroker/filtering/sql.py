@@ -6,12 +6,9 @@ stronger than the word before it::
 
     OR 1    AND 2    = <> IS 3    > >= < <= BETWEEN IN CONTAINS ... 4    + - NOT 5
 
-It makes one closure of the expression (L{rocketbroker.filtering.sqlconditions}). That
-looks for properties in the stored bytes, which is much cheaper than to make a table of
-all of them; only for a long expression, which may name many, is there one
-(L{rocketbroker.filtering.sqlproperties}).
-
-These oddities are RocketMQ's, and clients' expressions depend on them:
+It makes one Python function of the expression, that looks for properties in the stored
+bytes (L{rocketbroker.filtering.sqlconditions}). These oddities are RocketMQ's, and
+clients' expressions depend on them:
 
   - NOT binds stronger than any comparison: C{NOT a = 5} is C{(NOT a) = 5}.
   - Behind a whole expression anything is ignored: C{a = 007} is C{a = 0}. A C{NOT} is
@@ -29,26 +26,12 @@ from typing import Final, final
 
 from rocketbroker.errors import SubscriptionParseFailed
 from rocketbroker.filtering.sqlconditions import (
+    MAX_DEPTH,
     SEARCHES,
-    Evaluate,
     Operand,
-    all_of,
-    any_of,
-    as_condition,
-    between,
-    decimal,
+    Source,
     encoded,
-    floating,
-    is_absent,
-    literal,
-    minus,
-    negation,
-    one_of,
-    ordered,
-    same,
-    search,
 )
-from rocketbroker.filtering.sqlproperties import SEARCH, TABLE, Lookup
 from rocketbroker.filtering.sqltokens import (
     DECIMAL,
     END,
@@ -60,25 +43,17 @@ from rocketbroker.filtering.sqltokens import (
     Token,
     Tokens,
 )
-from rocketbroker.filtering.sqlvalues import Incomparable, Kind
+from rocketbroker.filtering.sqlvalues import Kind
 
 #: An expression is compiled for each group that registers it, and evaluated for each
 #: message: a longer one is no subscription but an attack.
 MAX_CHARACTERS: Final = 64 << 10
-
-#: How deep operands may stand in operands; each level costs some frames of the stack,
-#: here and at each message.
-MAX_DEPTH: Final = 60
 
 #: How many compiled expressions, and errors, are kept, as RocketMQ does.
 MAX_KEPT: Final = 100
 
 #: Longer expressions may name so many properties that a table of them is cheaper.
 LONG_CHARACTERS: Final = 128
-
-#: About how long the evaluation of one node takes, and what comes to that once.
-NODE_NS: Final = 250
-ONCE_NS: Final = 300
 
 _OR, _AND, _EQUALITY, _COMPARISON, _UNARY = range(1, 6)
 
@@ -100,10 +75,11 @@ class SqlFilter:
     """A compiled expression.
 
     @ivar expression: as it was given.
-    @ivar cost_ns: about how long it takes for a message, in ns.
+    @ivar matches: given a properties string, whether the message is wanted.
+    @ivar cost_ns: about how long that takes, in ns.
     """
 
-    __slots__ = ("_evaluate", "_prepare", "cost_ns", "expression")
+    __slots__ = ("cost_ns", "expression", "matches")
 
     def __init__(self, expression: str) -> None:
         """
@@ -111,22 +87,15 @@ class SqlFilter:
         """
         parser = Parser(expression)
         self.expression = expression
-        self._prepare = parser.lookup.prepare
-        self._evaluate = parser.expression()
-        self.cost_ns = ONCE_NS + NODE_NS * parser.nodes
+        condition = parser.expression()
+        self.matches = parser.source.compiled(condition)
+        self.cost_ns = parser.source.cost_ns
 
     def __repr__(self) -> str:
         return f"<wants {self.expression}>"
 
     def __reduce__(self) -> tuple[object, ...]:
         return compiled, (self.expression,)
-
-    def matches(self, properties: bytes) -> bool:
-        """Whether a message with this properties string is wanted."""
-        try:
-            return self._evaluate(self._prepare(properties)) is True
-        except Incomparable:
-            return False
 
 
 #: Compiled expressions, or their errors, the oldest first.
@@ -156,8 +125,7 @@ def compiled(expression: str) -> SqlFilter:
 class Parser:
     """Parses one expression.
 
-    @ivar lookup: how its properties are found.
-    @ivar nodes: how many operands and what stands between them there were so far.
+    @ivar source: what is made of it.
     """
 
     def __init__(self, text: str) -> None:
@@ -168,17 +136,16 @@ class Parser:
             raise SubscriptionParseFailed(
                 f"the expression has {len(text)} characters, at most {MAX_CHARACTERS}"
             )
-        self.lookup: Lookup = SEARCH if len(text) <= LONG_CHARACTERS else TABLE
-        self.nodes = 0
+        self.source = Source(len(text) > LONG_CHARACTERS)
         self._tokens = Tokens(text)
         self._depth = 0
 
-    def expression(self) -> Evaluate:
-        """The whole expression.
+    def expression(self) -> Operand:
+        """The condition that the whole expression is.
 
         @raise SubscriptionParseFailed: it is none.
         """
-        return as_condition(self._operand(0)).evaluate
+        return self._condition(0)
 
     def _operand(self, power: int) -> Operand:
         """An operand, with all that binds stronger than C{power}."""
@@ -188,7 +155,6 @@ class Parser:
                 f"the expression is more than {MAX_DEPTH} levels deep"
             )
         left = self._prefix()
-        links = 0
         loosest = _UNARY
         # What binds stronger than the word before it belongs to an operand; behind
         # IS NULL there is none, and it ends the expression.
@@ -198,13 +164,12 @@ class Parser:
                 left = self._chain(left, strength)
                 continue
             left = self._infix(left)
-            links += 1
-            if links > MAX_DEPTH:
-                raise SubscriptionParseFailed(
-                    f"more than {MAX_DEPTH} comparisons follow each other"
-                )
         self._depth -= 1
         return left
+
+    def _condition(self, power: int) -> Operand:
+        """An operand that has to be a condition."""
+        return self.source.as_condition(self._operand(power))
 
     def _strength(self) -> int:
         """How strong the next word binds; 0 if it is not infix."""
@@ -217,27 +182,26 @@ class Parser:
 
     def _prefix(self) -> Operand:
         token = self._tokens.take()
-        self.nodes += 1
         text = token.text
         if token.kind == NAME:
-            return Operand(Kind.PROPERTY, self.lookup.value_of(text.encode()))
+            return self.source.property(text.encode())
         if token.kind == STRING:
-            return literal(Kind.STRING, encoded(text))
+            return self.source.literal(Kind.STRING, encoded(text))
         if token.kind == DECIMAL:
-            return decimal(text)
+            return self.source.decimal(text)
         if token.kind == FLOAT:
-            return floating(text)
+            return self.source.floating(text)
         if token.kind == KEYWORD:
             if text == "NOT":
-                return negation(as_condition(self._operand(_UNARY)))
+                return self.source.negation(self._condition(_UNARY))
             if text in ("TRUE", "FALSE"):
-                return literal(Kind.BOOLEAN, text == "TRUE")
+                return self.source.literal(Kind.BOOLEAN, text == "TRUE")
             if text == "NULL":
-                return literal(Kind.NOTHING, None)
+                return self.source.literal(Kind.NOTHING, None)
         elif text == "+":
             return self._operand(_UNARY)
         elif text == "-":
-            return minus(self._operand(_UNARY))
+            return self.source.minus(self._operand(_UNARY))
         elif text == "(":
             inner = self._operand(0)
             self._expect(")")
@@ -259,26 +223,26 @@ class Parser:
 
     def _chain(self, first: Operand, strength: int) -> Operand:
         """Operands between which AND stands, or OR."""
-        parts = [as_condition(first).evaluate]
+        parts = [self.source.as_condition(first)]
         while self._strength() == strength:
             self._tokens.take()
-            self.nodes += 1
-            parts.append(as_condition(self._operand(strength)).evaluate)
-        return all_of(parts) if strength == _AND else any_of(parts)
+            parts.append(self._condition(strength))
+        if strength == _AND:
+            return self.source.all_of(parts)
+        return self.source.any_of(parts)
 
     def _infix(self, left: Operand) -> Operand:
         word = self._tokens.take().text
-        self.nodes += 1
         if word in ("=", "<>"):
-            condition = same(left, self._operand(_EQUALITY))
-            return condition if word == "=" else negation(condition)
+            condition = self.source.same(left, self._operand(_EQUALITY))
+            return condition if word == "=" else self.source.negation(condition)
         if word == "IS":
             token = self._tokens.peek()
             negated = token.kind == KEYWORD and token.text == "NOT"
             if negated:
                 self._tokens.take()
             self._expect("NULL")
-            return is_absent(left, negated)
+            return self.source.is_absent(left, negated)
         negated = word == "NOT"
         if negated:
             token = self._tokens.take()
@@ -288,12 +252,12 @@ class Parser:
         if word == "BETWEEN":
             low = self._operand(_COMPARISON)
             self._expect("AND")
-            return between(left, low, self._operand(_COMPARISON), negated)
+            return self.source.between(left, low, self._operand(_COMPARISON), negated)
         if word == "IN":
-            return one_of(left, self._list(), negated)
+            return self.source.one_of(left, self._list(), negated)
         if word in SEARCHES:
-            return search(left, self._string(), SEARCHES[word], negated)
-        return ordered(left, word, self._operand(_COMPARISON))
+            return self.source.search(left, word, self._string(), negated)
+        return self.source.ordered(left, word, self._operand(_COMPARISON))
 
     def _list(self) -> frozenset[bytes]:
         self._expect("(")

@@ -308,9 +308,9 @@ def number(text: str, kind: str) -> tuple[str, Any]:
     """A string as a number of a type."""
     if kind == "double":
         try:
-            if re.fullmatch(r"[ 0-9.eE+-]*", text) is None:
+            if re.fullmatch(r"[\x01 0-9.eE+-]*", text) is None:
                 raise ValueError
-            return kind, float(text.strip(" "))
+            return kind, float(text.strip("\x01 "))
         except ValueError:
             raise Undecided from None
     if re.fullmatch("[+-]?[0-9]+", text) is None:

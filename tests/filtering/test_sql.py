@@ -2,18 +2,75 @@
 
 from __future__ import annotations
 
+import ast
 import pickle
+import re
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import SubscriptionParseFailed
-from rocketbroker.filtering import sql
-from rocketbroker.filtering.sql import LONG_CHARACTERS, compiled
+from rocketbroker.filtering import sql, sqlconditions
+from rocketbroker.filtering.sql import LONG_CHARACTERS, Parser, compiled
+from rocketbroker.filtering.sqlconditions import MAX_DEPTH
 from rocketbroker.records.properties import decode, encode
 from tests.examples import examples
 from tests.filtering import sqloracle
+
+NAMES = st.sampled_from(["a", "b", "c", "Not1"])
+STRINGS = st.sampled_from(["''", "'x'", "'it''s'", "'5'", "'true'", "'5.5'"])
+NUMBERS = st.sampled_from(
+    ["0", "1", "5", "5L", "5.5", ".5", "5.", "1e1", "2147483648", "0.0"]
+    + ["9223372036854775807", "9223372036854775808"]
+)
+WORDS = st.sampled_from(["TRUE", "false", "NULL"])
+SEARCH = st.sampled_from(["CONTAINS", "StartsWith", "ENDSWITH"])
+LISTS = st.lists(STRINGS, min_size=1, max_size=3).map(", ".join)
+
+
+def joined(*parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    """Words with blanks between them."""
+    return st.tuples(*parts).map(" ".join)
+
+
+def just(*words: str) -> st.SearchStrategy[str]:
+    """One of some words."""
+    return st.sampled_from(words)
+
+
+def larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    """Expressions made of expressions; parentheses or not, so that all powers meet."""
+    operand = st.one_of(inner, inner.map(lambda text: f"({text})"))
+    return st.one_of(
+        joined(operand, just("=", "<>", ">", ">=", "<", "<="), operand),
+        joined(operand, just("AND", "or"), operand),
+        joined(just("NOT", "-", "+"), operand),
+        joined(operand, just("IS NULL", "IS NOT NULL")),
+        joined(operand, just("", "NOT"), SEARCH, STRINGS),
+        joined(operand, just("BETWEEN", "NOT BETWEEN"), operand, just("AND"), operand),
+        joined(operand, just("IN", "NOT IN"), LISTS.map(lambda text: f"({text})")),
+    )
+
+
+EXPRESSIONS = st.recursive(
+    st.one_of(NAMES, STRINGS, NUMBERS, WORDS), larger, max_leaves=8
+)
+VALUES = st.sampled_from(
+    ["", "x", "it's", "5", "5.5", "-1", "true", "FALSE", "10", "2147483648", " 5"]
+)
+#: Properties strings: entries, some of which are none, or twice.
+STORED = st.lists(
+    st.one_of(
+        st.tuples(just("a", "b", "c", "ba", ""), just("\x01", "\x01\x01"), VALUES)
+        .map("".join)
+        .map(str.encode),
+        st.sampled_from(
+            [b"a", b"\x01", b"a\x01\xff", b"b\x01\xc3\xa4", b"a\x01b\x01c"]
+        ),
+    )
+).map(b"\x02".join)
 
 
 def wants(expression: str, **properties: str) -> bool:
@@ -149,10 +206,10 @@ class ExpressionTests(SynchronousTestCase):
         padded = "a = 1".ljust(sql.MAX_CHARACTERS)
         self.assertTrue(wants(padded, a="1"))
         self.refused(padded + " ")
-        deep = sql.MAX_DEPTH - 2
+        deep = MAX_DEPTH - 2
         self.assertTrue(wants("(" * deep + "a = 1" + ")" * deep, a="1"))
         self.refused("(" * (deep + 1) + "a = 1" + ")" * (deep + 1))
-        self.refused("a" + " = a" * (sql.MAX_DEPTH + 1))
+        self.refused("a" + " = a" * (MAX_DEPTH + 1))
         long_chain = " OR ".join(f"a = {number}" for number in range(4000))
         self.assertTrue(wants(long_chain, a="3999"))
         self.refused("(" * 30000)
@@ -174,6 +231,54 @@ class ExpressionTests(SynchronousTestCase):
     def test_cost(self) -> None:
         """The more there is in an expression, the more it costs."""
         self.assertLess(compiled("a = 1").cost_ns, compiled("a = 1 OR a = 2").cost_ns)
+
+
+def source_of(expression: str) -> str:
+    """The source of the function that an expression becomes."""
+    parser = Parser(expression)
+    return parser.source.text(parser.expression())
+
+
+class SourceTests(SynchronousTestCase):
+    """What users write is not in the source of the function."""
+
+    def test_shape(self) -> None:
+        """Expressions that differ in names, strings and numbers have one source."""
+        first = source_of("ab = 'x' AND (cd > 5 OR ab IN ('y') OR ab CONTAINS 'z')")
+        other = source_of("t1 = '\"' AND (p_ > 77 OR t1 IN ('}') OR t1 CONTAINS '\\')")
+        self.assertEqual(first, other)
+
+    @examples(2)
+    @given(EXPRESSIONS, st.booleans())
+    def test_names(self, expression: str, is_long: bool) -> None:
+        """The source names counted constants and variables, and what it may call."""
+        try:
+            text = source_of(expression.ljust(is_long * (LONG_CHARACTERS + 1)))
+        except SubscriptionParseFailed:
+            return
+        allowed = re.compile(r"[cuv]\d+|[pti]|properties")
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Name) and node.id not in sqlconditions.BUILTINS:
+                self.assertTrue(allowed.fullmatch(node.id), node.id)
+            elif isinstance(node, ast.Constant):
+                self.assertIn(node.value, (None, True, False, b"\x02", 0, *range(12)))
+            elif isinstance(node, ast.Attribute):
+                calls = {"rfind", "find", "isdigit", "startswith", "endswith", "get"}
+                self.assertIn(node.attr, calls)
+
+    def test_noBuiltins(self) -> None:
+        """The function can call nothing else."""
+        found: Any = compiled("a = 5").matches
+        self.assertNotIn("open", found.__builtins__)
+        self.assertNotIn("__import__", found.__builtins__)
+
+    def test_short(self) -> None:
+        """An operand that stands in many is in the source once for each."""
+        expression = "a > b"
+        for _ in range(10):
+            expression = f"-({expression}) BETWEEN 1 AND 2"
+        self.assertFalse(wants(expression, a="1", b="2"))
+        self.assertLess(len(source_of(expression)), 10_000)
 
 
 class StoredTests(SynchronousTestCase):
@@ -227,60 +332,6 @@ class StoredTests(SynchronousTestCase):
         for name in ("__import__", "self", "lambda", "None", "__class__", "$", "value"):
             self.assertTrue(wants(f"{name} = 'x' AND a IS NULL", **{name: "x"}))
             self.assertTrue(wants(f"{name} IS NULL"))
-
-
-NAMES = st.sampled_from(["a", "b", "c", "Not1"])
-STRINGS = st.sampled_from(["''", "'x'", "'it''s'", "'5'", "'true'", "'5.5'"])
-NUMBERS = st.sampled_from(
-    ["0", "1", "5", "5L", "5.5", ".5", "5.", "1e1", "2147483648", "0.0"]
-    + ["9223372036854775807", "9223372036854775808"]
-)
-WORDS = st.sampled_from(["TRUE", "false", "NULL"])
-SEARCH = st.sampled_from(["CONTAINS", "StartsWith", "ENDSWITH"])
-LISTS = st.lists(STRINGS, min_size=1, max_size=3).map(", ".join)
-
-
-def joined(*parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    """Words with blanks between them."""
-    return st.tuples(*parts).map(" ".join)
-
-
-def just(*words: str) -> st.SearchStrategy[str]:
-    """One of some words."""
-    return st.sampled_from(words)
-
-
-def larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    """Expressions made of expressions; parentheses or not, so that all powers meet."""
-    operand = st.one_of(inner, inner.map(lambda text: f"({text})"))
-    return st.one_of(
-        joined(operand, just("=", "<>", ">", ">=", "<", "<="), operand),
-        joined(operand, just("AND", "or"), operand),
-        joined(just("NOT", "-", "+"), operand),
-        joined(operand, just("IS NULL", "IS NOT NULL")),
-        joined(operand, just("", "NOT"), SEARCH, STRINGS),
-        joined(operand, just("BETWEEN", "NOT BETWEEN"), operand, just("AND"), operand),
-        joined(operand, just("IN", "NOT IN"), LISTS.map(lambda text: f"({text})")),
-    )
-
-
-EXPRESSIONS = st.recursive(
-    st.one_of(NAMES, STRINGS, NUMBERS, WORDS), larger, max_leaves=8
-)
-VALUES = st.sampled_from(
-    ["", "x", "it's", "5", "5.5", "-1", "true", "FALSE", "10", "2147483648", " 5"]
-)
-#: Properties strings: entries, some of which are none, or twice.
-STORED = st.lists(
-    st.one_of(
-        st.tuples(just("a", "b", "c", "ba", ""), just("\x01", "\x01\x01"), VALUES)
-        .map("".join)
-        .map(str.encode),
-        st.sampled_from(
-            [b"a", b"\x01", b"a\x01\xff", b"b\x01\xc3\xa4", b"a\x01b\x01c"]
-        ),
-    )
-).map(b"\x02".join)
 
 
 class OracleTests(SynchronousTestCase):
