@@ -2,10 +2,11 @@
 """The property filter: reads only the messages whose properties match a subscription.
 
 A tag code stands in the entry, so a filter on tags costs next to nothing. A filter on
-properties has to read the record: first its properties alone, not its body, and the
-record only if it matches. The bytes that one read may spend on this are limited; at the
-limit it ends with the messages it has, the reader goes on from there with its next
-read, and others come in between. With a bit map in the queue's extension
+properties has to read the record: its properties alone, where the segment is mapped,
+and else a run of records at once; the record is read once more, and checked, if it
+matches. The time that one read may take for this is limited; at the limit it ends with
+the messages it has, the reader goes on from there with its next read, and others come
+in between. With a bit map in the queue's extension
 (L{rocketbroker.store.consumequeue.extension}) most messages that do not match are
 passed over without reading their records.
 
@@ -14,8 +15,10 @@ C{docs/facts/store.md} 8; C{docs/facts/broker.md} 13.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, final
+import mmap
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Final, TypeAlias, final
 
 from rocketbroker.records import record, record_head, sysflags
 from rocketbroker.records.entries import ENTRY, SIZE
@@ -25,24 +28,53 @@ from rocketbroker.store.consumequeue.extension import Extension, is_address
 from rocketbroker.store.interfaces import MessageFilter, ReadResult
 from rocketbroker.store.reading.checked_read import CheckedRead
 
-#: How long one read may take for the filter, about, in ns.
+#: How long one read may take for the filter, about, in ns: this and what filters say
+#: that they cost are estimates. RocketMQ filters 800 messages at once, which take half
+#: of it if the expression is an ordinary one.
 MAX_SPENT: Final = 2_000_000
+
+#: What it takes to find the properties of a record, and to read records from a file.
+RECORD_NS: Final = 700
+READ_NS: Final = 3_000
+
+#: A filter takes as long again for so many bytes of properties more.
+LONG_PROPERTIES: Final = 512
 
 #: A record up to this size is read whole; a longer one without its body.
 SMALL: Final = 4096
 
-#: From the start to the length of the body, with the longest hosts.
-_HEAD: Final = 88 + 24
+#: So many bytes of records are read at once, whole records that follow each other, but
+#: for the records of others between them, if these are small.
+RUN_BYTES: Final = 64 << 10
+
+#: From the start to the body, with the shortest hosts, and with the longest.
+_V4_HEAD: Final = record_head.head_struct().size
+_HEAD: Final = _V4_HEAD + 24
+
+_V6: Final = sysflags.BORN_HOST_V6 | sysflags.STORE_HOST_V6
 
 #: The place of the system flag in a record.
 _FLAG_AT: Final = record_head.offset_of("sys_flag")
+
+_FIELDS: Final = record_head.head_struct(
+    wanted={"size", "magic", "sys_flag", "body_size"}
+)
+
+_Entry: TypeAlias = tuple[int, int, int | None]
+
+#: Where the length of a topic stands, and how many bytes that has.
+_Topic: TypeAlias = tuple[int, int]
+
+#: Bytes of the log, and the positions of the first of them and behind the last.
+_Window: TypeAlias = tuple[mmap.mmap | bytes, int, int]
 
 
 @final
 class EntryFilter:
     """The filter of one read.
 
-    @ivar spent: how many bytes the filter has read, and its expressions have cost.
+    @ivar spent: how long the filter has taken, about, in ns.
+    @ivar passed: how many entries it has looked at, of those given last.
     """
 
     __slots__ = (
@@ -52,6 +84,7 @@ class EntryFilter:
         "_published",
         "_segments",
         "_wanted",
+        "passed",
         "spent",
     )
 
@@ -65,12 +98,14 @@ class EntryFilter:
     ) -> None:
         """
         @param bounds: the oldest position of the log, and the published one.
+        @param cold: whether to read from the file, and not through the mapping.
         """
         self._segments = segments
         self._lowest, self._published = bounds
         self._extension = extension
         self._cold = cold
         self._wanted = wanted
+        self.passed = 0
         self.spent = 0
 
     @property
@@ -81,32 +116,93 @@ class EntryFilter:
     def takes(self, position: int, size: int, code: int | None) -> bool:
         """Whether the message of an entry matches, or may match if that is not known.
 
+        Not for a filter that is spent.
+
         @param code: its tag code, or the address of its unit; None if it is not known.
         """
+        return any(True for _ in self.taken([(position, size, code)]))
+
+    def taken(self, entries: Sequence[_Entry]) -> Iterator[int]:
+        """The numbers of the entries whose messages match, or may match if that is not
+        known. It ends early when the limit is spent.
+
+        @param entries: position, size, and code as for L{takes}.
+        """
         wanted = self._wanted
-        codes, may_match, matches = wanted.codes, wanted.may_match, wanted.matches
+        matches, cost = wanted.matches, wanted.cost + RECORD_NS
+        may_match = self._may_match
+        has_codes = self._extension is not None or wanted.codes is not None
+        view: mmap.mmap | bytes = b""
+        low = high = 0
+        for number, (position, size, code) in enumerate(entries):
+            if self.spent >= MAX_SPENT:
+                self.passed = number
+                return
+            if has_codes and not may_match(code):
+                continue
+            if matches is None:
+                yield number
+                continue
+            self.spent += cost
+            properties = None
+            try:
+                if position < low or position + size > high:
+                    view, low, high = self._window(entries, number)
+                if low < high and size >= record_head.LEAST_SIZE:
+                    properties = _properties(view, position - low, size)
+                else:
+                    properties = self._of_long(position, size)
+            except OSError:
+                # The read of the whole record deals with the error.
+                pass
+            if properties is None:
+                yield number
+                continue
+            if len(properties) > LONG_PROPERTIES:
+                self.spent += cost * (len(properties) // LONG_PROPERTIES)
+            if matches(properties):
+                yield number
+        self.passed = len(entries)
+
+    def _may_match(self, code: int | None) -> bool:
+        """Whether a message may match, by what is known without its record."""
+        wanted = self._wanted
         if self._extension is not None and code is not None and is_address(code):
             unit = self._extension.unit(code)
-            code = None
-            if unit is not None:
-                code = unit.tag_code
-                if may_match is not None and not may_match(unit.store_ms, unit.bit_map):
-                    return False
-        if code is not None and codes is not None and not codes(code):
-            return False
-        if matches is None:
-            return True
-        self.spent += wanted.cost
-        try:
-            properties = self._properties(position, size)
-        except OSError:
-            # The read of the whole record deals with the error.
-            return True
-        if properties is None:
-            return True
-        # A search in long properties takes longer the longer they are.
-        self.spent += len(properties) + wanted.cost * (len(properties) // SMALL)
-        return matches(properties)
+            if unit is None:
+                return True
+            if wanted.may_match is not None and not wanted.may_match(
+                unit.store_ms, unit.bit_map
+            ):
+                return False
+            code = unit.tag_code
+        return code is None or wanted.codes is None or wanted.codes(code)
+
+    def _window(self, entries: Sequence[_Entry], number: int) -> _Window:
+        """A part of the log that holds the record of an entry, and those of many behind
+        it.
+
+        @return: nothing if there can be no such record, or it is a long one in a file.
+        @raise OSError: the disk did not read it.
+        """
+        position, size, _ = entries[number]
+        segment = self._segments.find(position)
+        end = position + size
+        if segment is None or position < self._lowest:
+            return b"", 0, 0
+        high = min(segment.end, self._published)
+        if not position < end <= high or (self._cold and size > SMALL):
+            return b"", 0, 0
+        if not self._cold:
+            return segment.view(), max(segment.start, self._lowest), high
+        most = min(high, position + RUN_BYTES)
+        for at, more, _ in islice(entries, number + 1, None):
+            if not end <= at <= end + SMALL or not at < at + more <= most:
+                break
+            end = at + more
+        self.spent += READ_NS
+        data = segment.file.pread(end - position, position - segment.start)
+        return (data, position, end) if len(data) == end - position else (b"", 0, 0)
 
     def code_of(self, unit: BatchUnit) -> int | None:
         """The tag code of a unit of a batch queue, for L{takes}.
@@ -125,45 +221,89 @@ class EntryFilter:
             return None
         return None if int.from_bytes(flag, "big") & sysflags.INNER_BATCH else 0
 
-    def _properties(self, position: int, size: int) -> bytes | None:
-        """The properties string of a record; None if there is no such record."""
-        if (
-            position < self._lowest
-            or size < record_head.LEAST_SIZE
-            or position + size > self._published
-        ):
+    def _of_long(self, position: int, size: int) -> bytes | None:
+        """The properties of a record that is long, or none, without its body.
+
+        @raise OSError: the disk did not read it.
+        """
+        if not self._lowest <= position <= self._published - size or size <= SMALL:
             return None
-        read, cold = self._segments.read, self._cold
-        data = read(position, size if size <= SMALL else _HEAD, cold)
-        if len(data) < min(size, _HEAD):
+        self.spent += 2 * READ_NS
+        read = self._segments.read
+        head = read(position, _HEAD, self._cold)
+        if len(head) < _HEAD:
             return None
-        stated, magic = record.SIZE_AND_MAGIC.unpack_from(data)
-        if stated != size or magic not in (record_head.MAGIC_V1, record_head.MAGIC_V2):
+        found = _behind_body(head, 0, size)
+        if found is None:
             return None
-        flag = record.I32.unpack_from(data, _FLAG_AT)[0]
-        body_at = 88
-        body_at += 12 if flag & sysflags.BORN_HOST_V6 else 0
-        body_at += 12 if flag & sysflags.STORE_HOST_V6 else 0
-        if body_at > len(data):
-            return None
-        at = body_at + int(record.I32.unpack_from(data, body_at - 4)[0])
-        if not body_at <= at < size:
-            return None
-        tail = data[at:] if size <= SMALL else read(position + at, size - at, cold)
-        return _behind_topic(tail, 2 if magic == record_head.MAGIC_V2 else 1)
+        at, width = found
+        tail = read(position + at, size - at, self._cold)
+        return _behind_topic(tail, 0, width, len(tail))
 
 
-def _behind_topic(tail: bytes, width: int) -> bytes | None:
-    """The properties of a record, from the bytes that follow its body.
+def _properties(view: mmap.mmap | bytes, start: int, size: int) -> bytes | None:
+    """The properties of a record.
 
-    @param width: how many bytes the length of the topic has.
+    @param start: where the record begins.
+    @param size: how many bytes its entry says that it has; they are there.
+    @return: None if no such record begins there.
     """
-    at = width + int.from_bytes(tail[:width], "big")
-    start = at + 2
-    if start > len(tail):
+    stated, magic, flag, body_size = _FIELDS.unpack_from(view, start)
+    stop = start + size
+    at = start + _V4_HEAD + body_size
+    if (
+        stated == size
+        and magic == record_head.MAGIC_V1
+        and not flag & _V6
+        and body_size >= 0
+        and at < stop - 2
+        and (first := at + view[at] + 3) <= stop
+        and view[first - 2] << 8 | view[first - 1] == stop - first
+    ):
+        # Nearly all are so, and it takes a third of the time.
+        return view[first:stop]
+    found = _behind_body(view, start, size)
+    return None if found is None else _behind_topic(view, *found, stop)
+
+
+def _behind_body(view: mmap.mmap | bytes, start: int, size: int) -> _Topic | None:
+    """Where the length of the topic stands, and how many bytes that has.
+
+    @param start: where the record begins.
+    @param size: how many bytes its entry says that it has.
+    @return: None if no such record begins there.
+    """
+    stated, magic, flag, body_size = _FIELDS.unpack_from(view, start)
+    at = start + _V4_HEAD
+    if flag & _V6:
+        at += 12 if flag & sysflags.BORN_HOST_V6 else 0
+        at += 12 if flag & sysflags.STORE_HOST_V6 else 0
+        body_size = record.I32.unpack_from(view, at - 4)[0]
+    at += body_size
+    if stated != size or body_size < 0 or at >= start + size:
         return None
-    end = start + int.from_bytes(tail[at:start], "big")
-    return tail[start:end] if end <= len(tail) else None
+    if magic == record_head.MAGIC_V1:
+        return at, 1
+    return (at, 2) if magic == record_head.MAGIC_V2 else None
+
+
+def _behind_topic(
+    view: mmap.mmap | bytes, at: int, width: int, stop: int
+) -> bytes | None:
+    """The properties of a record.
+
+    @param at: where the length of the topic stands.
+    @param width: how many bytes that has.
+    @param stop: where the record ends.
+    """
+    start = at + width + 2
+    if start > stop:
+        return None
+    start += view[at] if width == 1 else view[at] << 8 | view[at + 1]
+    if start > stop:
+        return None
+    end = start + (view[start - 2] << 8 | view[start - 1])
+    return view[start:end] if end <= stop else None
 
 
 @final
@@ -197,16 +337,14 @@ class FilteredRead:
         @return: how many of them were passed.
         """
         entry_filter, found = self._filter, self._found
-        passed = 0
-        for at in range(0, entries * SIZE, SIZE):
-            if found.is_full or entry_filter.is_spent:
+        for number in entry_filter.taken(list(ENTRY.iter_unpack(blob))):
+            found.offset = self._offset + number
+            at = number * SIZE
+            passed = number + found.collect(blob[at : at + SIZE], 1, None)
+            if found.is_full:
                 break
-            entry = blob[at : at + SIZE]
-            if entry_filter.takes(*ENTRY.unpack(entry)):
-                found.offset = self._offset + passed
-                if not found.collect(entry, 1, None):
-                    break
-            passed += 1
+        else:
+            passed = entry_filter.passed
         self._offset += passed
         self.count = found.count
         self.is_full = found.is_full or entry_filter.is_spent

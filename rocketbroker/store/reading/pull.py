@@ -226,10 +226,9 @@ class Reading:
         """See L{rocketbroker.store.interfaces.IStore.has_wanted}."""
         entry_filter = self.entry_filter(queue, offset < queue.trusted_from, wanted)
         blob = queue.read(offset, min(max_messages, queue.max_offset - offset))
-        for entry in ENTRY.iter_unpack(blob[: len(blob) // SIZE * SIZE]):
-            if entry_filter.takes(*entry) or entry_filter.is_spent:
-                return True, entry_filter.spent
-        return False, entry_filter.spent
+        entries = list(ENTRY.iter_unpack(blob[: len(blob) // SIZE * SIZE]))
+        found = any(True for _ in entry_filter.taken(entries))
+        return found or entry_filter.is_spent, entry_filter.spent
 
     def read_warm(
         self, queue: Queue, offset: int, max_messages: int, max_bytes: int

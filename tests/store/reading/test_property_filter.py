@@ -18,6 +18,7 @@ from rocketbroker.store.reading import property_filter as looks
 from rocketbroker.store.reading.checked_read import LARGE
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import (
+    BORN_HOST,
     BORN_HOST_V6,
     START_MS,
     Wall,
@@ -156,6 +157,47 @@ class PropertyTests(WantedCase):
         self.assertLess(looks.SMALL, LARGE)
         self.assertEqual(bodies(self.read(colour_is(b"red"))), [b"red"])
 
+    def test_corrupt(self) -> None:
+        """Of a record whose lengths cannot be right no properties are looked at."""
+        seen: list[bytes] = []
+
+        def matches(properties: bytes) -> bool:
+            seen.append(properties)
+            return False
+
+        log = self.disk.open("/store/commitlog/00000000000000000000")
+        for born_host, body_at in ((BORN_HOST, 84), (BORN_HOST_V6, 96)):
+            first = self.queue.max_offset
+            self.put("red", "blue", born_host=born_host, body=b"." * 20)
+            at = self.store.entries(self.queue, first, 1)[0][0]
+            topic_at = body_at + 4 + len(b"red") + 20
+            for place, data in (
+                *((each, b"\xff") for each in (0, 4, topic_at, topic_at + 2)),
+                *((body_at, each) for each in (b"\xff" * 4, b"\x7f\xff", b"\0\0\1\0")),
+            ):
+                before = log.pread(len(data), at + place)
+                log.pwrite(data, at + place)
+                self.read(MessageFilter(None, matches), first)
+                log.pwrite(before, at + place)
+                self.assertEqual(seen, [b"colour\x01blue\x02"])
+                seen.clear()
+
+    def test_runs(self) -> None:
+        """What another process has written is read in runs: with records of others
+        between, small and large, and at the end of a segment."""
+        other = self.store.queue("Other", 0)
+        for number in range(200):
+            self.put("blue" if number % 50 else "red", body=b"." * 500)
+            if number % 3 == 0:
+                size = 5000 if number % 9 == 0 else 10
+                self.store.append([draft(other, b"." * size)])
+        self.store.dispatch(1000)
+        self.store.close()
+        self.open()
+        for first in (0, 100):
+            result = self.read(colour_is(b"red"), first)
+            self.assertEqual((result.count, result.next_offset), (2, first + 100))
+
     def test_look(self) -> None:
         """One can ask whether something wanted has come, and what asking took."""
         self.put("red", "blue", "red")
@@ -165,9 +207,8 @@ class PropertyTests(WantedCase):
         self.assertFalse(self.look(colour_is(b"blue"), 3))
         wanted = colour_is(b"green")
         wanted.cost = 100
-        size = len(b"colour\x01blue\x02")
         asked = self.store.has_wanted(self.queue, 1, 1, wanted)
-        self.assertEqual(asked, (False, 100 + size))
+        self.assertEqual(asked, (False, 100 + looks.RECORD_NS))
 
     def test_lookBudget(self) -> None:
         """Who would have to look at too much lets the reader do it."""
