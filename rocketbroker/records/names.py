@@ -107,7 +107,7 @@ def retry_topic(group: str) -> str:
 
 
 def dlq_topic(group: str) -> str:
-    """The topic for what a group has given up."""
+    """The dead-letter topic of a group."""
     return DLQ_PREFIX + group
 
 
@@ -117,7 +117,7 @@ def is_retry_topic(topic: str) -> bool:
 
 
 def is_dlq_topic(topic: str) -> bool:
-    """Whether a topic holds what a group has given up."""
+    """Whether a topic is a group's dead-letter topic."""
     return topic.startswith(DLQ_PREFIX)
 
 

@@ -263,18 +263,20 @@ class Assembly:
             self._corruption_log.count,
         )
 
-    def _doubt_queues(self, doubt: Callable[[], None]) -> None:
+    def _distrust_queues(self, mark_unclean: Callable[[], None]) -> None:
         """Let the next start make all queues again."""
-        self.checkpoint.is_doubted = True
-        doubt()
+        self.checkpoint.is_distrusted = True
+        mark_unclean()
         with contextlib.suppress(OSError):
             self.checkpoint.save()
 
-    def recover(self, clean: bool, doubt: Callable[[], None], zeroed: bool) -> Recovery:
+    def recover(
+        self, clean: bool, mark_unclean: Callable[[], None], zeroed: bool
+    ) -> Recovery:
         """I{Blocking.} Recover the store from the files that a stop has left.
 
         @param clean: whether the last stop was a clean one.
-        @param doubt: called after a clean one, before anything is changed.
+        @param mark_unclean: called after a clean one, before anything is changed.
         @param zeroed: whether no records older than the log stand behind its end.
         """
         recovery = Recovery(
@@ -287,7 +289,7 @@ class Assembly:
             _crcs_to_check(self._options),
             self._corruption_log,
             self.clean_shutdown,
-            doubt,
+            mark_unclean,
             clean,
             zeroed,
         )
@@ -295,7 +297,7 @@ class Assembly:
         self.outcome = recovery.run()
         recovery.report += self._quarantine.report
         self._quarantine.is_starting = False
-        self._quarantine.distrust = partial(self._doubt_queues, doubt)
+        self._quarantine.distrust = partial(self._distrust_queues, mark_unclean)
         if recovery.begins_late:
             self.cleaner.follow_from(self._positions.view[MIN_POSITION])
         self.dispatcher.multi_dispatch = self._options.enable_multi_dispatch

@@ -168,7 +168,7 @@ class Store:
         store_lock = self._store_lock
         begun_ms = self._wall_ms()
         recovery = parts.recover(
-            store_lock.was_left_cleanly(), store_lock.doubt, store_lock.is_zeroed
+            store_lock.was_left_cleanly(), store_lock.mark_unclean, store_lock.is_zeroed
         )
         seconds = max(0, self._wall_ms() - begun_ms) / 1000
         self.recovered = attrs.evolve(parts.outcome, seconds=seconds)

@@ -50,7 +50,7 @@ class StoreLock:
         self._lock: IFile | None = None
         self.is_zeroed = False
         self.report: list[str] = []
-        self._is_doubted = False
+        self._is_unclean = False
 
     def take(self) -> None:
         """I{Blocking.} Take the lock, before anything is changed.
@@ -77,7 +77,7 @@ class StoreLock:
         cleared = clear_for_file(self._files, self._abort) if is_store else []
         if cleared:
             # It was in the place of the mark of a stop that was not clean.
-            self.doubt()
+            self.mark_unclean()
             self.report += cleared
 
     def release(self) -> None:
@@ -90,14 +90,14 @@ class StoreLock:
         """Whether the last stop was a clean one."""
         return not self._files.exists(self._abort)
 
-    def doubt(self) -> None:
+    def mark_unclean(self) -> None:
         """I{Blocking.} Mark the last stop as not clean: if this start changes something
         and does not finish, the next one must not believe it. Or, once the store is
         marked, keep the coming stop from counting as clean.
 
         @raise OSError: the file cannot be written.
         """
-        self._is_doubted = True
+        self._is_unclean = True
         self._files.open(self._abort, create=True).close()
         self._files.sync_dir(self._root)
 
@@ -108,7 +108,7 @@ class StoreLock:
         @raise OSError: the files cannot be written.
         """
         assert self._lock is not None, "the lock is taken first"
-        self._is_doubted = False
+        self._is_unclean = False
         self._lock.truncate(0)
         _write(self._lock, ZEROED if zeroed else LOCK_TEXT)
         self._lock.datasync()
@@ -128,7 +128,7 @@ class StoreLock:
 
         @raise OSError: that failed; the next start checks everything.
         """
-        if self._is_doubted:
+        if self._is_unclean:
             return
         self._files.remove(self._abort)
         self._files.sync_dir(self._root)

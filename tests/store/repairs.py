@@ -28,7 +28,7 @@ QUEUE = os.path.join(ROOT, "consumequeue", "T", "0", segment_name(0))
 
 def repair_of(
     disk: IFiles,
-    tell: Callable[[Done], None] = lambda done: None,
+    report: Callable[[Done], None] = lambda done: None,
     others: Callable[[Keeping | None], list[Done]] = lambda keeping: [],
     users: GivenUsers | None = None,
     given: StoreOptions | None = None,
@@ -42,7 +42,7 @@ def repair_of(
         users or GivenUsers(),
         given or options(),
         Wall(),
-        tell,
+        report,
         lambda done: None,
         lambda size: None,
         others,
@@ -107,18 +107,18 @@ class DamagedStore(SmallStore):
         """Fill it, and stop it."""
         super().start_over()
         self.store.close()
-        self.told: list[Done] = []
+        self.steps: list[Done] = []
 
     def repair(self, dry: bool = False, left: int | None = 0) -> Repair:
         """Repair it.
 
         @param left: how many faults are to be left; None: whatever there are.
         """
-        self.told.clear()
-        repair = repair_of(self.disk, self.told.append)
+        self.steps.clear()
+        repair = repair_of(self.disk, self.steps.append)
         repair.run(dry)
         if left is not None:
-            self.assertEqual(repair.left, left, [each.text for each in self.told])
+            self.assertEqual(repair.left, left, [each.text for each in self.steps])
         return repair
 
     def faults(self) -> list[Fault]:
@@ -142,8 +142,8 @@ class DamagedStore(SmallStore):
         return found
 
     def kinds(self) -> list[str]:
-        """What was told."""
-        return sorted({done.kind for done in self.told})
+        """What was reported."""
+        return sorted({done.kind for done in self.steps})
 
     def expect_lost(self, *offsets: int) -> None:
         """All messages are there, and those have no body and say so."""

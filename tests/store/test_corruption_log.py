@@ -8,7 +8,7 @@ from rocketbroker.store.corruption_log import MAX_MESSAGES, MAX_NOTED, Corruptio
 
 
 class CorruptionLogTests(SynchronousTestCase):
-    """The count, and what is said."""
+    """The count, and what is reported."""
 
     def test_once(self) -> None:
         """A place is counted and told of once."""
@@ -27,6 +27,6 @@ class CorruptionLogTests(SynchronousTestCase):
         for position in range(MAX_NOTED + 1):
             corruption_log.note(position, f"It is at {position}.")
         self.assertEqual(corruption_log.records, MAX_NOTED + 1)
-        said = corruption_log.take_messages()
-        self.assertEqual(len(said), MAX_MESSAGES)
-        self.assertEqual(said[-1], f"It is at {MAX_NOTED}.")
+        messages = corruption_log.take_messages()
+        self.assertEqual(len(messages), MAX_MESSAGES)
+        self.assertEqual(messages[-1], f"It is at {MAX_NOTED}.")

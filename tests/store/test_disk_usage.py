@@ -85,7 +85,7 @@ class DiskSpaceTests(SynchronousTestCase):
             self.assertEqual(self.state(), expected, percent)
 
     def test_reason(self) -> None:
-        """What a refused sender is told has the directory and the figures."""
+        """What a refused sender is reported has the directory and the figures."""
         self.fill(95)
         self.assertEqual(
             self.flags.reasons(DISK_FULL),
@@ -199,7 +199,7 @@ class DiskSpaceTests(SynchronousTestCase):
 
 
 class MessageTests(SynchronousTestCase):
-    """How it is told."""
+    """How it is reported."""
 
     def test_inWords(self) -> None:
         """Bytes have a unit that fits."""
@@ -229,6 +229,6 @@ class MessageTests(SynchronousTestCase):
         )
 
     def test_never(self) -> None:
-        """A disk that was not asked yet is told as unknown."""
+        """A disk that was not asked yet is reported as unknown."""
         room = DiskRoom("/log")
         self.assertEqual((room.percent, room.ratio), (-1, -1.0))

@@ -96,13 +96,13 @@ class _StoreCase(SynchronousTestCase):
         self,
         odd: Callable[[str], None],
         name: str,
-        told: int,
+        sentences: int,
         stops: Sequence[str] = ("killed", "java", "ours"),
     ) -> list[str]:
         """Whatever the stop was, all messages are there and others can be stored; what
-        was odd is told, and moved away.
+        was odd is reported, and moved away.
 
-        @param told: how much is told by each later start.
+        @param told: how much is reported by each later start.
         @param stops: nothing tells after a clean stop of Java's broker that the
             directory of a topic is gone.
         @return: what the first start has told after our own stop.
@@ -123,7 +123,7 @@ class _StoreCase(SynchronousTestCase):
             store.close()
             store = self.opened()
             self.assertEqual(self.served(store), (500, 50, 2), (name, stop))
-            self.assertEqual(len(store.report), told, store.report)
+            self.assertEqual(len(store.report), sentences, store.report)
             self.assertEqual(store.recovered.records, 0)
             store.close()
         return reports[-1]
@@ -151,8 +151,8 @@ class ObstaclesTests(_StoreCase):
         """A file where the directory of a queue, a topic, or all queues should be."""
         for name in ("/T/0", "/T", ""):
             stops = ("killed", "java", "ours")[:: 2 if name == "/T" else 1]
-            said = self.check(self.put_file, f"consumequeue{name}", 0, stops)
-            self.assertTrue(said)
+            messages = self.check(self.put_file, f"consumequeue{name}", 0, stops)
+            self.assertTrue(messages)
             path = f"{self.root}/consumequeue{name}{ASIDE}"
             self.assertEqual(self.files.read(path), b"kept")
         for name in ("/B/0", "/B", ""):
@@ -174,7 +174,7 @@ class ObstaclesTests(_StoreCase):
         self.assertEqual(bodies(store, store.queue("V", 0)), [b"v"])
 
     def test_foreign(self) -> None:
-        """What is in nobody's way stays, and is told each time."""
+        """What is in nobody's way stays, and is reported each time."""
         self.check(self.put_file, "consumequeue/W", 1)
         self.check(self.put_folder, "consumequeue/T/0.aside.x", 1)
         self.check(self.put_folder, "commitlog/other", 1)
@@ -253,7 +253,7 @@ class LinksTests(_StoreCase):
         self.check(self.put_link, "index/20200101000000000", 1)
 
     def test_oddNames(self) -> None:
-        """Names that are no text are told as they can be."""
+        """Names that are no text are reported as they can be."""
         for folder in ("commitlog", "consumequeue", "consumequeue/T/0", "index"):
             for stop in ("ours", "killed"):
                 self.start_over()

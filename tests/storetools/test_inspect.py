@@ -120,7 +120,7 @@ class BatchTests(SynchronousTestCase):
         return reader
 
     def seen(self, first: int = 0, until: int | None = None) -> list[object]:
-        """Offsets and bodies; what cannot be read as it is said."""
+        """Offsets and bodies; what cannot be read as it is reported."""
         return [
             (each.queue_offset, each.body)
             if isinstance(each, StoredMessage)
@@ -153,7 +153,7 @@ class BatchTests(SynchronousTestCase):
         self.assertEqual(self.seen(3), bodies[3:])
 
     def test_damaged(self) -> None:
-        """One that cannot be read is said with all its messages."""
+        """One that cannot be read is reported with all its messages."""
         self.store.close()
         file = self.disk.open(f"{ROOT}/commitlog/{0:020d}")
         file.pwrite(b"z", self.drafts[1].position + 90)
@@ -262,20 +262,20 @@ class GapTests(SynchronousTestCase):
     def read(
         self, topic: str = "T", first: int = 0, until: int | None = None
     ) -> tuple[list[int], list[str]]:
-        """The offsets of a queue that can be read, and what is said of others."""
+        """The offsets of a queue that can be read, and what is reported of others."""
         reader = StoreReader(self.disk, ROOT)
         self.addCleanup(reader.close)
         offsets = []
-        said = []
+        messages = []
         for each in inspect.messages(reader, topic, 0, first, until):
             if isinstance(each, StoreError):
-                said.append(str(each))
+                messages.append(str(each))
             else:
                 offsets.append(each.queue_offset)
-        return offsets, said
+        return offsets, messages
 
     def rows(self) -> tuple[list[tuple[object, ...]], list[str]]:
-        """What is told of the queues, and the gaps."""
+        """What is reported of the queues, and the gaps."""
         reader = StoreReader(self.disk, ROOT)
         self.addCleanup(reader.close)
         names = ("topic", "first", "end", "messages")
@@ -288,7 +288,7 @@ class GapTests(SynchronousTestCase):
         return rows, list(inspect.gaps(reader, inspect.topics(reader)))
 
     def test_good(self) -> None:
-        """Nothing is said where nothing is missing."""
+        """Nothing is reported where nothing is missing."""
         self.assertEqual(self.read(), (list(range(500)), []))
         self.assertEqual(self.read("B"), (list(range(60)), []))
         self.assertEqual(self.rows(), ([("B", 0, 60, 60), ("T", 0, 500, 500)], []))
@@ -309,21 +309,21 @@ class GapTests(SynchronousTestCase):
 
     def test_queue(self) -> None:
         """What is before and behind missing files of a queue is shown, and what is not
-        is told once."""
+        is reported once."""
         for number in (1, 3):
             self.remove("consumequeue/T/0", number, QUEUE_ENTRIES * SIZE)
-        offsets, said = self.read()
+        offsets, messages = self.read()
         there = [*range(100), *range(200, 300), *range(400, 500)]
         self.assertEqual(offsets, there)
-        self.assertEqual(len(said), 2)
-        self.assertIn("Messages 100 to 199 of T/0 cannot be found", said[0])
-        self.assertIn("Messages 300 to 399 of T/0 cannot be found", said[1])
+        self.assertEqual(len(messages), 2)
+        self.assertIn("Messages 100 to 199 of T/0 cannot be found", messages[0])
+        self.assertIn("Messages 300 to 399 of T/0 cannot be found", messages[1])
         rows, gaps = self.rows()
-        self.assertEqual((rows[1], gaps), (("T", 0, 500, 300), said))
-        offsets, said = self.read(first=150, until=310)
+        self.assertEqual((rows[1], gaps), (("T", 0, 500, 300), messages))
+        offsets, messages = self.read(first=150, until=310)
         self.assertEqual(offsets, list(range(200, 300)))
-        self.assertIn("150 to 199", said[0])
-        self.assertIn("300 to 309", said[1])
+        self.assertIn("150 to 199", messages[0])
+        self.assertIn("300 to 309", messages[1])
         self.assertEqual(self.read(until=100), (list(range(100)), []))
         self.assertEqual(self.read(first=420, until=430)[1], [])
 
@@ -331,8 +331,8 @@ class GapTests(SynchronousTestCase):
         """So it is where it was not stopped cleanly."""
         self.disk.open(os.path.join(ROOT, "abort"), create=True).close()
         self.remove("consumequeue/T/0", 1, QUEUE_ENTRIES * SIZE)
-        offsets, said = self.read()
-        self.assertEqual((len(offsets), len(said)), (400, 1))
+        offsets, messages = self.read()
+        self.assertEqual((len(offsets), len(messages)), (400, 1))
 
     def test_rottenBefore(self) -> None:
         """A record that is rotten before the gap leaves those behind it what they
@@ -342,31 +342,33 @@ class GapTests(SynchronousTestCase):
         size = int.from_bytes(file.pread(4, 0), "big")
         file.pwrite(b"!", 5 * size + 95)
         file.close()
-        offsets, said = self.read()
-        self.assertEqual((len(offsets), len(said)), (399, 2))
-        self.assertIn("Message 5 of T/0, at position", said[0])
+        offsets, messages = self.read()
+        self.assertEqual((len(offsets), len(messages)), (399, 2))
+        self.assertIn("Message 5 of T/0, at position", messages[0])
 
     def test_batches(self) -> None:
         """The same of a batch queue."""
         self.remove("batchconsumequeue/B/0", 1, BATCH_UNITS * BATCH_SIZE)
-        offsets, said = self.read("B")
+        offsets, messages = self.read("B")
         self.assertEqual(offsets, [*range(20), *range(40, 60)])
-        self.assertEqual(len(said), 1)
-        self.assertIn("Messages 20 to 39 of B/0 cannot be found", said[0])
+        self.assertEqual(len(messages), 1)
+        self.assertIn("Messages 20 to 39 of B/0 cannot be found", messages[0])
         rows, gaps = self.rows()
-        self.assertEqual((rows[0], gaps), (("B", 0, 60, 40), said))
+        self.assertEqual((rows[0], gaps), (("B", 0, 60, 40), messages))
         self.assertEqual(self.read("B", 0, 10)[1], [])
 
     def test_log(self) -> None:
-        """Of a missing file of the log all that stood in it is told at once, and by the
-        figures which it is."""
+        """Of a missing file of the log all that stood in it is reported at once, and
+        by the figures which it is."""
         self.remove("commitlog", 1, SEGMENT)
-        offsets, said = self.read()
+        offsets, messages = self.read()
         lost = sorted({*range(500)} - {*offsets})
         self.assertEqual(lost, list(range(lost[0], lost[-1] + 1)))
-        self.assertEqual(len(said), 1)
-        self.assertIn(f"Messages {lost[0]} to {lost[-1]} of T/0 cannot be r", said[0])
-        self.assertIn(f"from position {SEGMENT} to {2 * SEGMENT}", said[0])
+        self.assertEqual(len(messages), 1)
+        self.assertIn(
+            f"Messages {lost[0]} to {lost[-1]} of T/0 cannot be r", messages[0]
+        )
+        self.assertIn(f"from position {SEGMENT} to {2 * SEGMENT}", messages[0])
         (gap,) = self.rows()[1]
         self.assertIn(f"{segment_name(SEGMENT)} is missing", gap)
         until = lost[0] + 2

@@ -2,7 +2,7 @@
 
 The store starts; whatever is handed out has the body that was sent; each message is
 handed out that has no byte in the block; no number in a queue is used twice; and what
-cannot be read is told, with its file. So it is after two more starts.
+cannot be read is reported, with its file. So it is after two more starts.
 """
 
 from __future__ import annotations
@@ -91,11 +91,11 @@ class Case:
         self.start = start
         self.bodies = dict(corpus.bodies)
         self.given: set[Place] = set(self.bodies)
-        self.said = ""
+        self.messages = ""
         self.lost: set[Place] = set()
         #: After a clean stop nobody looks at what queues hold before somebody asks.
-        self.may_wait = "/consumequeue/" in path and corpus.clean
-        self.waits = False
+        self.may_be_refused = "/consumequeue/" in path and corpus.clean
+        self.is_refused = False
         if "/commitlog/" in path:
             first = int(path[-20:]) + start
             for place, (position, end) in corpus.positions.items():
@@ -117,7 +117,7 @@ class Case:
             store = self.started(disk)
             self.go_on(store)
             self.close(store)
-            self.may_wait = self.waits = False
+            self.may_be_refused = self.is_refused = False
             store = self.started(disk)
             self.go_on(store)
             disk.crash(keep_all=True)
@@ -125,24 +125,24 @@ class Case:
             self.close(store)
         except (OSError, StoreError) as error:
             self.wrong(repr(error))
-        if self.lost and self.path not in self.said:
+        if self.lost and self.path not in self.messages:
             self.wrong("nothing is said of it")
 
     def close(self, store: Store) -> None:
         """Stop it."""
-        self.said += "".join(store.findings())
+        self.messages += "".join(store.findings())
         store.close()
 
     def started(self, disk: MemoryDisk) -> Store:
         """Start, and look."""
         self.wall.now_ms += 1000
         store = opened(disk, self.wall, **self.corpus.settings)
-        self.said += "".join(store.report)
+        self.messages += "".join(store.report)
         while store.build_index(1000):
             pass
         self.handed(store)
         self.found(store)
-        self.said += "".join(store.findings())
+        self.messages += "".join(store.findings())
         return store
 
     def go_on(self, store: Store) -> None:
@@ -186,7 +186,7 @@ class Case:
                 if message.body != self.bodies.get(place):
                     self.wrong(f"{place} is {message.body!r}")
         missing = sorted(set(self.bodies) - found - self.lost)
-        if missing and not self.waits:
+        if missing and not self.is_refused:
             self.wrong(f"{len(missing)} are lost, from {missing[0]} on")
 
     def pulled(
@@ -197,9 +197,9 @@ class Case:
         try:
             yield from pulled(store, queue)
         except OSError as error:
-            if error.filename != self.path or not self.may_wait:
+            if error.filename != self.path or not self.may_be_refused:
                 raise
-            self.waits = True
+            self.is_refused = True
 
     def found(self, store: Store) -> None:
         """See that those in the log are found by their keys."""

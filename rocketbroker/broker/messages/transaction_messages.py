@@ -71,12 +71,12 @@ MARK_TAG: Final = "d"
 _MARK_PROPERTIES: Final = encode({TAGS: MARK_TAG, WAIT: "true"})
 _MARK_CODE: Final = tag_code(MARK_TAG)
 
-#: So many of those that were given up are looked through for one, in some tenths of a
+#: So many of those that were discarded are looked through for one, in some tenths of a
 #: second of a thread.
 MAX_DISCARDED: Final = 10_000
 
 #: A half that is over: its offset in the half queue, and the position of what has come
-#: in its place: final message, copy, what was given up; 0: nothing, or that is safe.
+#: in its place: final message, copy, what was discarded; 0: nothing, or that is safe.
 Over: TypeAlias = tuple[int, int]
 
 #: A number of the half queue; what Java's parseLong takes of it.

@@ -45,7 +45,7 @@ CHECK_SECONDS: Final = 5.0
 #: How long new messages are looked at, about, for all held pulls with filters on
 #: properties in one queue, in ns. The others are found by the next check, as if nothing
 #: had come.
-MAX_LOOKED: Final = 10_000_000
+MAX_SCANNED: Final = 10_000_000
 
 #: What all held pulls with filters on properties may cost together
 #: (L{MessageFilter.cost}), as compiled expressions take memory: some ten thousand
@@ -199,7 +199,7 @@ class LongPolling:
             if held.offset >= end:
                 continue
             if isinstance(matches, MessageFilter):
-                if looked >= MAX_LOOKED:
+                if looked >= MAX_SCANNED:
                     continue
                 start = max(held.offset, end - len(codes))
                 wakes, size = self._look(arrival.queue, start, end, matches)

@@ -34,7 +34,7 @@ from rocketbroker.store.interfaces import FOUND, IStore
 
 #: How many messages are looked at for one copy: those that come to a busy queue in a
 #: tenth of a second.
-MAX_LOOKED_AT: Final = 2048
+MAX_SCANNED: Final = 2048
 
 #: So many bytes are asked for at once; the store gives no more messages than a pull
 #: gets.
@@ -94,7 +94,7 @@ def _has_copy(store: IStore, message: StoredMessage, due_ms: int) -> bool:
         # No room, or too many LMQs: then the copy is not there either.
         return False
     offset = store.offset_by_time(queue, due_ms, False)
-    last = offset + MAX_LOOKED_AT
+    last = offset + MAX_SCANNED
     while offset < last:
         result = store.read(queue, offset, last - offset, _BYTES, None)
         if result.status != FOUND or result.next_offset <= offset:

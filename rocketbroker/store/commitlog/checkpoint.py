@@ -85,7 +85,7 @@ class Checkpoint:
     @ivar position: up to where log and queues are on the disk; L{UNKNOWN} if only the
         times are known.
     @ivar index_position: the last record of the index that is, or L{UNKNOWN}.
-    @ivar is_doubted: whether it is to vouch for nothing of log and queues from now on,
+    @ivar is_distrusted: whether it is to vouch for nothing of log and queues any more,
         whatever their times are.
     """
 
@@ -100,7 +100,7 @@ class Checkpoint:
         self.confirm = 0
         self.position = UNKNOWN
         self.index_position = UNKNOWN
-        self.is_doubted = False
+        self.is_distrusted = False
 
     def load(self) -> None:
         """Read it; a missing or short one leaves all fields unknown."""
@@ -164,7 +164,7 @@ class Checkpoint:
             self.position, self.index_position = positions
             self.save()
 
-    def doubt(self) -> None:
+    def forget_times(self) -> None:
         """I{Blocking.} Vouch for nothing of log and queues any more.
 
         @raise OSError: the disk refused.
@@ -183,8 +183,8 @@ class Checkpoint:
                 file.truncate(SIZE)
             if fresh:
                 self._files.sync_dir(os.path.dirname(self._path))
-        physic_ms = 0 if self.is_doubted else self.physic_ms
-        logics_ms = 0 if self.is_doubted else self.logics_ms
+        physic_ms = 0 if self.is_distrusted else self.physic_ms
+        logics_ms = 0 if self.is_distrusted else self.logics_ms
         times = physic_ms, logics_ms, self.index_ms
         content = _FIELDS.pack(*times, self.master_flushed, self.confirm)
         mark = _MARK.pack(*times, self.position, self.index_position)

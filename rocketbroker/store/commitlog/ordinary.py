@@ -54,7 +54,7 @@ _UNUSUAL: Final = TRANSACTION_PREPARED | HOST_MASK | INNER_BATCH
 
 
 @final
-class Lane:
+class QueueRun:
     """A queue while its records are collected.
 
     @ivar entries: the collected entries, which may have begun before.
@@ -71,37 +71,39 @@ class Lane:
         self.first = self.expected = expected
 
 
-#: Gives the lane of a topic and queue number, with the position of a record.
-LaneOf: TypeAlias = Callable[[tuple[bytes, int], int], Lane | None]
+#: Gives the run of a topic and queue number, with the position of a record.
+RunOf: TypeAlias = Callable[[tuple[bytes, int], int], QueueRun | None]
 
 
 @final
-class _Lanes:
-    """All lanes of one call.
+class _Runs:
+    """All runs of one call.
 
     @ivar places: by the bytes before the properties, length included, and by queue
-        id: the lane, and that length.
+        id: the run, and that length.
     """
 
-    def __init__(self, lane_of: LaneOf) -> None:
-        self.places: dict[bytes, dict[int, tuple[Lane, int]]] = {}
-        self._lanes: dict[tuple[bytes, int], Lane] = {}
-        self._lane_of = lane_of
+    def __init__(self, run_of: RunOf) -> None:
+        self.places: dict[bytes, dict[int, tuple[QueueRun, int]]] = {}
+        self._runs: dict[tuple[bytes, int], QueueRun] = {}
+        self._run_of = run_of
 
-    def place(self, mark: bytes, number: int, stated: int) -> tuple[Lane, int] | None:
+    def place(
+        self, mark: bytes, number: int, stated: int
+    ) -> tuple[QueueRun, int] | None:
         """The value in C{places} for a record; None if it is not ordinary."""
         key = mark[1:-2], number
-        lane = self._lanes.get(key) or self._lane_of(key, stated)
-        if lane is None:
+        run = self._runs.get(key) or self._run_of(key, stated)
+        if run is None:
             return None
-        self._lanes[key] = lane
-        place = lane, int.from_bytes(mark[-2:], "big")
+        self._runs[key] = run
+        place = run, int.from_bytes(mark[-2:], "big")
         self.places.setdefault(mark, {})[number] = place
         return place
 
     def count(self) -> int:
         """How many records were collected."""
-        return sum(lane.expected - lane.first for lane in self._lanes.values())
+        return sum(run.expected - run.first for run in self._runs.values())
 
 
 @final
@@ -144,7 +146,7 @@ def collect(
     at: int,
     start: int,
     check_crc: bool,
-    lane_of: LaneOf,
+    run_of: RunOf,
     check_own_crc: bool = False,
 ) -> tuple[int, int, int]:
     """Collect the entries of the ordinary records from C{data[at:]} on.
@@ -154,13 +156,13 @@ def collect(
     are looked up as they are, and only taken apart the first time.
 
     @param start: the position of C{data} in the log.
-    @param lane_of: called once for each queue; None if its records are not ordinary.
+    @param run_of: called once for each queue; None if its records are not ordinary.
     @param check_own_crc: whether a wrong CRC in the properties makes a record not
         ordinary.
     @return: behind the last one taken, how many they were, and its store time.
     """
-    lanes, codes = _Lanes(lane_of), _Codes()
-    span, is_last, remembered, places = 0, True, codes.last.get, lanes.places
+    runs, codes = _Runs(run_of), _Codes()
+    span, is_last, remembered, places = 0, True, codes.last.get, runs.places
     unpack, pack, crc_of, find = _HEAD.unpack_from, ENTRY.pack, crc32, data.rfind
     latest = at
     if at > (last := len(data) - _HEAD_BYTES):
@@ -177,13 +179,13 @@ def collect(
         first = topic + data[topic] + _LENGTHS
         mark = data[topic:first]
         try:
-            lane, left = places[mark][number]
+            run, left = places[mark][number]
         except KeyError:
-            place = lanes.place(mark, number, stated)
+            place = runs.place(mark, number, stated)
             if place is None:
                 break
-            lane, left = place
-        if first + left != end or offset != lane.expected:
+            run, left = place
+        if first + left != end or offset != run.expected:
             break
         code = None
         if is_last:
@@ -202,10 +204,10 @@ def collect(
         following = unpack(data, end)
         if following[1] != MAGIC_V1:
             break
-        lane.append(pack(stated, size, code))
-        lane.expected = offset + 1
+        run.append(pack(stated, size, code))
+        run.expected = offset + 1
         latest = at
         at = end
         size, magic, crc, number, offset, stated, flags, length = following
     taken_ms = 0 if latest == at else _STORE_TIME.unpack_from(data, latest)[0]
-    return at, lanes.count(), taken_ms
+    return at, runs.count(), taken_ms

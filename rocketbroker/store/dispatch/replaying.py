@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from rocketbroker.records.entries import ENTRY
 from rocketbroker.records.names import SCHEDULE_TOPIC_BYTES
-from rocketbroker.store.commitlog.ordinary import Lane, collect
+from rocketbroker.store.commitlog.ordinary import QueueRun, collect
 from rocketbroker.store.commitlog.scanner import NO_CRC, RECORD_CRC
 from rocketbroker.store.consumequeue.queue import Queue
 
@@ -35,9 +35,9 @@ def replay(
     @param touched: where queues are noted that had nothing pending.
     @return: behind the last one taken, how many they were, and its store time.
     """
-    opened: list[tuple[Queue, Lane, bool]] = []
+    opened: list[tuple[Queue, QueueRun, bool]] = []
 
-    def lane_of(key: tuple[bytes, int], position: int) -> Lane | None:
+    def run_of(key: tuple[bytes, int], position: int) -> QueueRun | None:
         queue = known.get(key)
         if queue is None or queue.batch or queue.topic_bytes == SCHEDULE_TOPIC_BYTES:
             return None
@@ -47,18 +47,18 @@ def replay(
         expected = queue.max_offset
         if pending:
             expected = queue.pending_offset + len(pending)
-        lane = Lane(pending, expected)
-        opened.append((queue, lane, not pending))
-        return lane
+        run = QueueRun(pending, expected)
+        opened.append((queue, run, not pending))
+        return run
 
     check_own = check_crc == RECORD_CRC
-    found = collect(data, at, start, check_crc != NO_CRC, lane_of, check_own)
-    for queue, lane, was_empty in opened:
-        if not lane.entries:
+    found = collect(data, at, start, check_crc != NO_CRC, run_of, check_own)
+    for queue, run, was_empty in opened:
+        if not run.entries:
             continue
         if was_empty:
             touched.append(queue)
-            queue.pending_offset = lane.expected - len(lane.entries)
-        position, size, _ = ENTRY.unpack(lane.entries[-1])
+            queue.pending_offset = run.expected - len(run.entries)
+        position, size, _ = ENTRY.unpack(run.entries[-1])
         queue.pending_end = position + size
     return found

@@ -344,7 +344,7 @@ class StoreReader:
         if self._words is not None:
             end = min(end, self._words.view[PUBLISHED])
         if size <= 0 or position + size > end:
-            raise Broken(f"its entry says {size} bytes")
+            raise Broken(f"the size in its entry is wrong: {size} bytes")
         wanted = min(max(size, WINDOW), end - position)
         data = segment.pread(wanted, position - segment.start)
         if why := self.why_unread(position, size):

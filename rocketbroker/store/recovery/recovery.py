@@ -188,7 +188,7 @@ class Recovery:
             self._trust = Trust.NONE
             self._sequence.files_replaced = True
             self._mark_unclean()
-            self._checkpoint.doubt()
+            self._checkpoint.forget_times()
 
     # LOAD
 

@@ -19,7 +19,7 @@ from rocketbroker.records.queueunits import BatchUnit
 from rocketbroker.records.record_head import LEAST_SIZE, RecordHead
 from rocketbroker.records.sysflags import INNER_BATCH, takes_queue_offset
 from rocketbroker.store.commitlog.batch_records import batch_of, lmqs_of
-from rocketbroker.store.commitlog.ordinary import Lane, collect
+from rocketbroker.store.commitlog.ordinary import QueueRun, collect
 from rocketbroker.store.commitlog.scanner import Blank, Broken, parse, tag_code_of
 from rocketbroker.store.consumequeue.batch_queue import FOLDER as BATCHES
 from rocketbroker.store.consumequeue.queue import is_usable
@@ -103,19 +103,19 @@ class QueueVerification:
         @param start: the position of C{data} in the log.
         @return: behind the last one, and how many they were.
         """
-        opened: list[tuple[Matching, Lane]] = []
+        opened: list[tuple[Matching, QueueRun]] = []
 
-        def lane_of(key: tuple[bytes, int], position: int) -> Lane | None:
+        def run_of(key: tuple[bytes, int], position: int) -> QueueRun | None:
             matching = self._queues.get(key)
             if matching is None or matching.last < 0 or not matching.codes.are_plain:
                 return None
-            lane = Lane([], matching.last + 1)
-            opened.append((matching, lane))
-            return lane
+            run = QueueRun([], matching.last + 1)
+            opened.append((matching, run))
+            return run
 
-        end, count, _ = collect(data, at, start, True, lane_of, True)
-        for matching, lane in opened:
-            entries = lane.entries
+        end, count, _ = collect(data, at, start, True, run_of, True)
+        for matching, run in opened:
+            entries = run.entries
             first = matching.last + 1
             if not matching.exists:
                 self.orphans += len(entries)

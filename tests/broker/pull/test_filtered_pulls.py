@@ -74,7 +74,7 @@ class SqlTests(PullCase):
         queue = self.rig.store.queue("T", 0)
         woken: list[object] = []
         wanted = MessageFilter(
-            None, lambda properties: True, cost=long_polling.MAX_LOOKED
+            None, lambda properties: True, cost=long_polling.MAX_SCANNED
         )
         for number in range(2):
             held = HeldPull(

@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.messages.delay_messages import delivered
 from rocketbroker.broker.schedule.delay_level import LAST_EXTENSION_ADDRESS, DelayLevel
-from rocketbroker.broker.schedule.delay_recovery import MAX_LOOKED_AT, resumed_offset
+from rocketbroker.broker.schedule.delay_recovery import MAX_SCANNED, resumed_offset
 from rocketbroker.records.entries import ENTRY
 from rocketbroker.records.names import SCHEDULE_TOPIC
 from rocketbroker.records.record import decode
@@ -144,7 +144,7 @@ class ResumingTests(SynchronousTestCase):
 
     def test_busyQueue(self) -> None:
         """Only so many messages are looked at: a start does not take minutes."""
-        for before, found in ((MAX_LOOKED_AT - 1, 1), (MAX_LOOKED_AT, 0)):
+        for before, found in ((MAX_SCANNED - 1, 1), (MAX_SCANNED, 0)):
             self.begin()
             self.wait(1)
             for _ in range(before):

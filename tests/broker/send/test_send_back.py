@@ -272,7 +272,7 @@ class RefusedTests(SendBackCase):
         self.rig.store.close()
         self.refused(SystemFailure, position)
 
-    def test_nothingSaid(self) -> None:
+    def test_incomplete(self) -> None:
         """Who does not say which message, whose and how late, gives nothing back: the
         message that stands first in the log least of all."""
         whole = self.header(self.send())

@@ -78,8 +78,8 @@ class BadBlocksTests(SynchronousTestCase):
             self.assertEqual(kinds[:1], ["record"], block)
 
     def test_everyBlock(self) -> None:
-        """Of each block of the log: it is told, with all messages that have a byte in
-        it and no others; these are what is not shown, and all others are."""
+        """Of each block of the log: it is reported, with all messages that have a
+        byte in it and no others; these are what is not shown, and all others are."""
         for block in range(0, self.end, BLOCK):
             path = LOG if block < SEGMENT else LAST
             at = block % SEGMENT + 17
@@ -108,7 +108,7 @@ class BadBlocksTests(SynchronousTestCase):
         self.assertEqual(self.walk()[1], [])
 
     def test_unusedBlock(self) -> None:
-        """A block behind the last record is told, and hides nothing."""
+        """A block behind the last record is reported, and hides nothing."""
         at = self.end % SEGMENT // BLOCK * BLOCK + 2 * BLOCK
         self.disk.spoil(LAST, at, at + 1)
         walk, (fault,) = self.walk()

@@ -61,7 +61,7 @@ class FileTests(SynchronousTestCase):
         self.assertEqual(len(bodies(store, store.queue("T", 0))), 30)
 
     def test_foreign(self) -> None:
-        """Other files are left alone, and told."""
+        """Other files are left alone, and reported."""
         self.disk.open(f"{ROOT}/commitlog/notes.txt", create=True)
         self.disk.open(f"{ROOT}/consumequeue/stray", create=True)
         store = opened(self.disk)
@@ -155,8 +155,8 @@ class MissingTests(CleaningCase):
             self.move(folder, "/elsewhere")
             self.start()
             start = number * SEGMENT
-            said = f"missing between {start} and {start + SEGMENT}"
-            self.assertIn(said, self.store.report[0])
+            message = f"missing between {start} and {start + SEGMENT}"
+            self.assertIn(message, self.store.report[0])
             first = self.queue.max_offset
             there = [n for n in range(first) if n // 2 != number]
             self.assertEqual(self.offsets(), there)
@@ -179,7 +179,7 @@ class MissingTests(CleaningCase):
             self.move(away, "/elsewhere")
             self.start()
             self.assertTrue(
-                any("New messages go behind" in said for said in self.store.report)
+                any("New messages go behind" in each for each in self.store.report)
             )
             first = self.queue.max_offset
             self.put(3)

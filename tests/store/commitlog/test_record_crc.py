@@ -220,9 +220,9 @@ class VerifyTests(SealedCase):
         self.assertEqual(store.queue("T", 0).max_offset, 4)
 
     def test_wrong(self) -> None:
-        """A record whose properties are others is told; it keeps its place, and those
-        behind it are there. Its body is right, and its entry was written before: so it
-        is handed out."""
+        """A record whose properties are others is reported; it keeps its place, and
+        those behind it are there. Its body is right, and its entry was written
+        before: so it is handed out."""
         drafts = self.fill()
         store = self.restart(drafts[1].position, b"u")
         self.assertIn("its own CRC is another", "".join(store.report))

@@ -65,7 +65,7 @@ class ParseTests(SynchronousTestCase):
         self.assertRaises(Broken, parse, negative, 0, AT, True)
 
     def test_reasons(self) -> None:
-        """What is wrong is said."""
+        """What is wrong is reported."""
         for changed, reason in (
             (bytes(101), "nothing was written"),
             (b"x" * 101, "no magic number"),

@@ -182,14 +182,14 @@ class SegmentsTests(SynchronousTestCase):
         self.assertFalse(self.disk.exists(segment.path))
 
     def test_removeFirst(self) -> None:
-        """Who is told where the log begins is told before the segment is gone: nobody
-        asks for what cannot be found."""
+        """Who is reported where the log begins is reported before the segment is
+        gone: nobody asks for what cannot be found."""
         first, second = self.segments.roll(), self.segments.roll()
-        told: list[tuple[int, Segment | None]] = []
+        begins: list[tuple[int, Segment | None]] = []
         self.segments.remove_first(
-            lambda begin: told.append((begin, self.segments.find(0)))
+            lambda begin: begins.append((begin, self.segments.find(0)))
         )
-        self.assertEqual(told, [(SIZE, first)])
+        self.assertEqual(begins, [(SIZE, first)])
         self.assertEqual(self.segments.all, [second])
 
     def test_close(self) -> None:

@@ -349,7 +349,7 @@ class FullDiskTests(SynchronousTestCase):
         )
 
     def test_noSegmentOtherwise(self) -> None:
-        """A segment that cannot be made for another reason is told as such."""
+        """A segment that cannot be made for another reason is reported as such."""
         self.append(60_000)
         self.append(60_000)
         self.disk.fail("open", errno.EACCES, times=2)

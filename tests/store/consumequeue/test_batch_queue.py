@@ -335,9 +335,9 @@ class StopTests(BatchCase):
         self.assertEqual(bodies(store, queue), [b"c"])
 
     def test_foreign(self) -> None:
-        """Directories of the wrong kind are left alone and told. Batches of a topic of
-        ordinary queues are in none; messages of one of batches are units of their
-        own."""
+        """Directories of the wrong kind are left alone and reported. Batches of a
+        topic of ordinary queues are in none; messages of one of batches are units of
+        their own."""
         self.fill(3)
         put(self.store, self.store.queue("T", 0), b"x")
         self.store.close()

@@ -42,8 +42,8 @@ class DeferredWritesTests(SynchronousTestCase):
         self.disk.fail("pwrite", errno.ENOSPC, times=1000)
 
     def test_owed(self) -> None:
-        """What cannot be written is read as if it were, over several files, and is told
-        of; later writes stand behind it."""
+        """What cannot be written is read as if it were, over several files, and is
+        reported of; later writes stand behind it."""
         self.full()
         self.files.write(60, b"b" * 60)
         self.files.write(120, b"c" * 10)

@@ -51,35 +51,35 @@ class QueueLoadingTests(SynchronousTestCase):
         file.truncate(0)
         file.pwrite(content, 0)
 
-    def doubt(self) -> None:
+    def distrust(self) -> None:
         """Nothing is believed any more."""
         self.doubts += 1
 
     def load(self, clean: bool = True, unit: int = 20) -> tuple[list[str], list[int]]:
-        """What is said, and the files that are used."""
+        """What is reported, and the files that are used."""
         self.files = QueueFiles(OpenFiles(self.disk), FOLDER, SIZE)
-        loading = QueueLoading(OpenFiles(self.disk), clean, self.doubt)
+        loading = QueueLoading(OpenFiles(self.disk), clean, self.distrust)
         loading.load([([self.files], unit)])
         return loading.report, [file.start for file in self.files.all]
 
     def test_sound(self) -> None:
-        """Nothing is said or changed where nothing is odd."""
+        """Nothing is reported or changed where nothing is odd."""
         self.assertEqual(self.load(), ([], [0, SIZE, 2 * SIZE, 3 * SIZE]))
         self.assertEqual((self.doubts, self.disk.calls.get("truncate")), (0, 4))
 
     def test_foreign(self) -> None:
-        """Files with other names are left alone, and told; a directory that is called
-        like a file would be in the way of one, and is set aside."""
+        """Files with other names are left alone, and reported; a directory that is
+        called like a file would be in the way of one, and is set aside."""
         self.disk.open(f"{FOLDER}/notes.txt", create=True)
-        said, used = self.load()
-        self.assertEqual((used[-1], len(said), self.doubts), (3 * SIZE, 1, 0))
+        messages, used = self.load()
+        self.assertEqual((used[-1], len(messages), self.doubts), (3 * SIZE, 1, 0))
         self.disk.make_dirs(self.path(4 * SIZE))
-        said, used = self.load()
-        self.assertEqual((used[-1], len(said), self.doubts), (3 * SIZE, 2, 1))
+        messages, used = self.load()
+        self.assertEqual((used[-1], len(messages), self.doubts), (3 * SIZE, 2, 1))
         self.assertTrue(self.disk.is_dir(f"{QUARANTINE}/{segment_name(4 * SIZE)}"))
         self.assertIn(
             f"'{FOLDER}/notes.txt' is not a file of a consume queue; it is ignored.",
-            said,
+            messages,
         )
 
     def test_length(self) -> None:
@@ -90,11 +90,13 @@ class QueueLoadingTests(SynchronousTestCase):
                 self.start_over()
                 content = (entries(start) * 9)[:length]
                 self.put(start, content)
-                said, used = self.load()
+                messages, used = self.load()
                 self.assertEqual(used, [0, SIZE, 2 * SIZE, 3 * SIZE])
                 kept = f"{QUARANTINE}/{segment_name(start)}"
-                self.assertIn(f"{self.path(start)} has {length} bytes, not", said[0])
-                self.assertIn(kept, said[0])
+                self.assertIn(
+                    f"{self.path(start)} has {length} bytes, not", messages[0]
+                )
+                self.assertIn(kept, messages[0])
                 self.assertEqual(self.disk.read(kept), content)
                 self.assertEqual(self.disk.read(self.path(start)), bytes(SIZE))
                 self.assertTrue(self.doubts)
@@ -111,11 +113,11 @@ class QueueLoadingTests(SynchronousTestCase):
     def test_oddName(self) -> None:
         """A file that begins within another one is set aside."""
         self.put(SIZE + 20, entries(7))
-        said, used = self.load()
+        messages, used = self.load()
         self.assertEqual(used, [0, SIZE, 2 * SIZE, 3 * SIZE])
         kept = f"{QUARANTINE}/{segment_name(SIZE + 20)}"
-        self.assertIn(f"{self.path(SIZE + 20)} does not fit", said[0])
-        self.assertIn(kept, said[0])
+        self.assertIn(f"{self.path(SIZE + 20)} does not fit", messages[0])
+        self.assertIn(kept, messages[0])
         self.assertEqual(self.disk.read(kept), entries(7))
         self.assertTrue(self.doubts)
 
@@ -150,10 +152,12 @@ class QueueLoadingTests(SynchronousTestCase):
         """Files that are missing are made, and are empty."""
         self.disk.remove(self.path(SIZE))
         self.disk.remove(self.path(2 * SIZE))
-        said, used = self.load()
+        messages, used = self.load()
         self.assertEqual(used, [0, SIZE, 2 * SIZE, 3 * SIZE])
-        self.assertEqual(said[0], f"{self.path(SIZE)} was missing; it is made again.")
-        self.assertEqual(len(said), 2)
+        self.assertEqual(
+            messages[0], f"{self.path(SIZE)} was missing; it is made again."
+        )
+        self.assertEqual(len(messages), 2)
         self.assertTrue(self.doubts)
         self.assertEqual(self.files.read(SIZE, SIZE), bytes(SIZE))
 
@@ -166,9 +170,11 @@ class QueueLoadingTests(SynchronousTestCase):
         for start, unit in ((far + SIZE, 20), (5 * SIZE, 46), (5 * SIZE, 1)):
             self.start_over()
             self.put(start, bytes(SIZE))
-            said, used = self.load(unit=unit)
-            self.assertEqual((used, len(said)), ([start], 4))
-            self.assertIn(f"before {self.path(4 * SIZE)}, which is missing", said[0])
+            messages, used = self.load(unit=unit)
+            self.assertEqual((used, len(messages)), ([start], 4))
+            self.assertIn(
+                f"before {self.path(4 * SIZE)}, which is missing", messages[0]
+            )
             self.assertEqual(len(self.disk.list(QUARANTINE)), 4)
             self.assertEqual(len(self.disk.list(FOLDER)), 1)
 
@@ -184,8 +190,8 @@ class QueueLoadingTests(SynchronousTestCase):
         self.assertTrue(self.disk.is_dir(f"{QUARANTINE}/{os.path.basename(name)}/kept"))
         self.put(SIZE + 20, b"")
         self.disk.fail("rename", errno.EXDEV)
-        said, _ = self.load()
-        self.assertIn("removed, as it cannot be kept elsewhere", said[0])
+        messages, _ = self.load()
+        self.assertIn("removed, as it cannot be kept elsewhere", messages[0])
         self.assertFalse(self.disk.exists(self.path(SIZE + 20)))
 
 
@@ -218,7 +224,8 @@ class StoreTests(SynchronousTestCase):
         return self.disk.open(f"{ROOT}/consumequeue/T/{number}/{segment_name(0)}")
 
     def check(self, queues: int, count: int) -> None:
-        """All is there, and goes on, and something is told of the first start only."""
+        """All is there, and goes on, and something is reported of the first start
+        only."""
         store = opened(self.disk)
         self.assertTrue(store.report)
         for number in range(queues):

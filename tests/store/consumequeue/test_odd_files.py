@@ -139,8 +139,8 @@ class OddQueueTests(SynchronousTestCase):
                 disk = self.files(how)
                 removed(*gone)(disk)
                 store = self.start(disk)
-                said = f"T/0 has entries from offset {len(gone) * QUEUE_ENTRIES} on"
-                self.assertIn(said, store.report[0])
+                message = f"T/0 has entries from offset {len(gone) * QUEUE_ENTRIES} on"
+                self.assertIn(message, store.report[0])
                 store.close()
                 self.assertEqual(self.start(disk).report, [])
 
@@ -157,8 +157,8 @@ class OddQueueTests(SynchronousTestCase):
             disk = self.files(how)
             disk.remove(f"{ROOT}/commitlog/{disk.list(f'{ROOT}/commitlog')[-1]}")
             store = opened(disk)
-            said = "".join(store.report)
-            self.assertIn("New messages go behind", said)
+            messages = "".join(store.report)
+            self.assertIn("New messages go behind", messages)
             queue = store.queue("T", 0)
             self.assertEqual(queue.next_offset, MESSAGES)
             put(store, queue, b"next")

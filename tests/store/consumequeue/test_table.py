@@ -50,21 +50,21 @@ class QueueTableTests(SynchronousTestCase):
         self.assertNotIn("..", queue.files.folder)
 
     def test_load(self) -> None:
-        """Queues are found by their directories; what is none is told."""
+        """Queues are found by their directories; what is none is reported."""
         for path in ("T/0", "T/12", "T/01", "T/x", "T/99999999999", "T/-1"):
             self.disk.make_dirs(f"{FOLDER}/{path}")
         self.disk.open(f"{FOLDER}/stray", create=True)
         file = self.disk.open(f"{FOLDER}/T/12/{segment_name(0)}", create=True)
         file.truncate(2000)
         file.pwrite(ENTRY.pack(5, 100, 0), 0)
-        said = self.table.load(True, self.fail)
+        messages = self.table.load(True, self.fail)
         self.assertEqual(
             sorted(queue.queue_id for queue in self.table.of_topic("T")), [0, 12]
         )
         self.assertEqual(self.table.get("T", 12).read(0, 1), ENTRY.pack(5, 100, 0))
-        self.assertEqual(len(said), 5)
+        self.assertEqual(len(messages), 5)
         self.assertIn(
-            f"'{FOLDER}/T/x' is not a queue's directory; it is ignored.", said
+            f"'{FOLDER}/T/x' is not a queue's directory; it is ignored.", messages
         )
         self.table.close()
 

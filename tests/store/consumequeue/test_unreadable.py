@@ -61,8 +61,8 @@ class UnreadableQueueTests(SynchronousTestCase):
         return bodies(store, store.queue("T", 0))
 
     def test_crash(self) -> None:
-        """After a crash a file of which a block cannot be read is told and kept, and
-        all is entered again from the log; numbers go on."""
+        """After a crash a file of which a block cannot be read is reported and kept,
+        and all is entered again from the log; numbers go on."""
         for block in range(0, COUNT * SIZE, BLOCK):
             self.start_over()
             self.disk.open(f"{ROOT}/abort", create=True)
@@ -99,8 +99,8 @@ class UnreadableQueueTests(SynchronousTestCase):
                 error = self.assertRaises(ReadError, self.read, store)
                 self.assertEqual(error.filename, FILE)
             self.assertEqual(store.corrupt_records, 1)
-            (said,) = store.findings()
-            self.assertIn(FILE, said)
+            (message,) = store.findings()
+            self.assertIn(FILE, message)
             self.assertEqual(bodies(store, store.queue("T", 1)), [b"beside"])
             put(store, store.queue("T", 0), b"more")
             if is_killed:

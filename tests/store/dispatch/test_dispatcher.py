@@ -19,7 +19,7 @@ from tests.store.stores import ROOT, START_MS, Wall, bodies, draft, opened, put
 LEVELS = [1000, 5000, 60_000]
 
 
-def told(arrivals: list[Arrival]) -> list[tuple[int, list[int]]]:
+def arrived(arrivals: list[Arrival]) -> list[tuple[int, list[int]]]:
     """Queues and tag codes."""
     return [(each.queue.queue_id, each.tag_codes) for each in arrivals]
 
@@ -40,7 +40,7 @@ class DispatchTests(SynchronousTestCase):
         self.store.append([draft(first, tags="B")])
         arrivals = self.store.dispatch(100)
         self.assertEqual(
-            told(arrivals), [(0, [tag_code("A"), 0, tag_code("B")]), (1, [0])]
+            arrived(arrivals), [(0, [tag_code("A"), 0, tag_code("B")]), (1, [0])]
         )
         self.assertEqual(first.max_offset, 3)
         self.assertEqual(self.store.dispatched_position, self.store.published_position)
@@ -72,9 +72,9 @@ class DispatchTests(SynchronousTestCase):
         self.assertEqual(store.dispatch(100), [])
         store.flush()
         store.append([draft(queue)])
-        self.assertEqual(told(store.dispatch(100)), [(0, [0])])
+        self.assertEqual(arrived(store.dispatch(100)), [(0, [0])])
         store.flush()
-        self.assertEqual(told(store.dispatch(100)), [(0, [0])])
+        self.assertEqual(arrived(store.dispatch(100)), [(0, [0])])
 
     def test_withoutHints(self) -> None:
         """Appends that are not remembered are read from the log, and those remembered
@@ -106,8 +106,8 @@ class DispatchTests(SynchronousTestCase):
         self.assertEqual(len(more[0].tag_codes), 3)
 
     def test_diskRefuses(self) -> None:
-        """When the disk refuses a queue, the error is told, appends are refused, and
-        the next step enters the same; a full disk is no such error."""
+        """When the disk refuses a queue, the error is reported, appends are refused,
+        and the next step enters the same; a full disk is no such error."""
         self.store.append([draft(queue) for queue in self.queues])
         self.disk.fail("pwrite", errno.EIO, after=1)
         self.assertRaises(OSError, self.store.dispatch, 100)
@@ -121,7 +121,7 @@ class DispatchTests(SynchronousTestCase):
         late = draft(self.queues[0])
         self.store.append([late])
         self.assertEqual(late.status, SERVICE_NOT_AVAILABLE)
-        self.assertEqual(told(self.store.dispatch(100)), [(0, [0]), (1, [0])])
+        self.assertEqual(arrived(self.store.dispatch(100)), [(0, [0]), (1, [0])])
         self.assertEqual([queue.max_offset for queue in self.queues], [1, 1])
         self.assertIsNone(self.store.refusal())
 
@@ -139,8 +139,8 @@ class DispatchTests(SynchronousTestCase):
         while self.store.dispatched_position < self.store.published_position:
             self.store.dispatch(10_000)
         self.assertTrue(1 <= len(bodies(self.store, first)) < 4)
-        (said,) = self.store.findings()
-        self.assertIn("No record can be read at position", said)
+        (message,) = self.store.findings()
+        self.assertIn("No record can be read at position", message)
         self.assertEqual(self.store.corrupt_records, 1)
 
 

@@ -115,7 +115,7 @@ class JumpTests(ClockCase):
         there = sorted(self.numbers() + self.numbers("U"))
         self.assertEqual(there, [*range(self.sent)])
 
-    def test_told(self) -> None:
+    def test_clockSetBack(self) -> None:
         """The next pass after the clock was set back is a thorough one, and the times
         are those of the clock: they vouch for nothing that RocketMQ would look for."""
         self.wall.now_ms -= HOUR_MS

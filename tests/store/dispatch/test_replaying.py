@@ -13,7 +13,7 @@ from rocketbroker.records.sysflags import (
     TRANSACTION_PREPARED,
     TRANSACTION_ROLLBACK,
 )
-from rocketbroker.store.commitlog.ordinary import Lane, collect
+from rocketbroker.store.commitlog.ordinary import QueueRun, collect
 from rocketbroker.store.commitlog.scanner import Blank, Broken, parse, tag_code_of
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.dispatch.replaying import replay
@@ -213,8 +213,8 @@ class ReplayTests(SynchronousTestCase):
         copied += data[3 * size :]
         for given in (changed, copied):
             for wanted, count in ((True, 2), (False, 3)):
-                lanes = [Lane([], 0)]
-                took = lambda *_: lanes.pop()  # noqa: E731, B023  # asked once
+                runs = [QueueRun([], 0)]
+                took = lambda *_: runs.pop()  # noqa: E731, B023  # asked once
                 found = collect(given, 0, START, True, took, wanted)
                 self.assertEqual(found[1], count)
 

@@ -198,8 +198,8 @@ class RefusedTests(IndexCase):
         self.assertEqual(self.find("k"), [position])
         self.assertFalse(self.store.index_behind)
 
-    def test_told(self) -> None:
-        """It is told by a running flag; the log goes on meanwhile."""
+    def test_behindIsFlagged(self) -> None:
+        """It is reported by a running flag; the log goes on meanwhile."""
         before = self.put("k")
         self.disk.fail("allocate", errno.ENOSPC)
         self.assertRaises(OSError, self.store.build_index, 10)
@@ -424,7 +424,7 @@ class LimitTests(SynchronousTestCase):
             Wall(),
             RunningFlags(),
             lambda position: self.record,
-            lambda said: None,
+            lambda message: None,
         )
         self.addCleanup(self.index.close)
         self.store = make(self.disk, Wall(), store_path_root_dir="/other")

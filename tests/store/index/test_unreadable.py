@@ -47,11 +47,11 @@ class UnreadableIndexTests(SynchronousTestCase):
         return len(store.find_by_key("T", key, 9, 0, 1 << 62).records)
 
     def test_header(self) -> None:
-        """A file whose header cannot be read is told, and built again."""
+        """A file whose header cannot be read is reported, and built again."""
         self.disk.spoil(self.path, 0, 1)
         store = opened(self.disk, self.wall)
-        (said,) = store.report
-        self.assertIn(f"cannot be read: Input/output error ({self.path}, pos", said)
+        (message,) = store.report
+        self.assertIn(f"cannot be read: Input/output error ({self.path}, pos", message)
         self.build(store)
         self.assertEqual([self.find(store, n) for n in (0, 399)], [1, 1])
         store.close()

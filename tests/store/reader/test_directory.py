@@ -113,7 +113,7 @@ class StoppedTests(SynchronousTestCase):
             self.assertIn("can be read from 0 to 250", str(error))
 
     def test_nothing(self) -> None:
-        """A directory without a log, and a name that is none, are told."""
+        """A directory without a log, and a name that is none, are reported."""
         error = self.assertRaises(StoreError, StoreReader, self.disk, "/nowhere")
         self.assertIn("There is no store in /nowhere: no file of", str(error))
         reader = StoreReader(self.disk, ROOT)
@@ -161,7 +161,7 @@ class StoppedTests(SynchronousTestCase):
         self.assertIn("was removed while it was read", str(error))
 
     def test_brokenRecord(self) -> None:
-        """A record that does not fit its CRC is told, after those before it."""
+        """A record that does not fit its CRC is reported, after those before it."""
         reader = StoreReader(self.disk, ROOT)
         record = reader.read("T", 0, 10, 11).records[0]
         position = int.from_bytes(record[28:36], "big")

@@ -63,7 +63,7 @@ class LogFilesTests(SynchronousTestCase):
 
     def test_odd(self) -> None:
         """All are read: a short one as zeros behind its end, a long one to where the
-        next begins; both are told."""
+        next begins; both are reported."""
         log = self.make(at0=90, at100=100, at200=101, at300=100)
         self.assertEqual([each.start for each in log.segments], [0, 100, 200, 300])
         self.assertEqual({each.end - each.start for each in log.segments}, {100})
@@ -76,8 +76,8 @@ class LogFilesTests(SynchronousTestCase):
         log.close()
 
     def test_empty(self) -> None:
-        """An empty one at the end is just being made; elsewhere it is told. Where all
-        are empty there is no log."""
+        """An empty one at the end is just being made; elsewhere it is reported.
+        Where all are empty there is no log."""
         log = self.make(at0=100, at100=0, at200=100, at300=0)
         self.assertEqual([odd.start for odd in log.odd], [100])
         self.assertEqual([each.start for each in log.segments], [0, 100, 200])
@@ -85,7 +85,7 @@ class LogFilesTests(SynchronousTestCase):
         self.assertEqual((log.size, log.segments), (0, []))
 
     def test_gap(self) -> None:
-        """What is missing is told, and no position in it is found."""
+        """What is missing is reported, and no position in it is found."""
         log = self.make(at0=100, at300=100, at400=100)
         path = os.path.join("/log", segment_name(100))
         self.assertEqual(log.gaps(), [(100, 300, path)])
@@ -94,7 +94,7 @@ class LogFilesTests(SynchronousTestCase):
         self.assertEqual(starts, [None, 0, 0, None, None, 300, 400, None])
 
     def test_astray(self) -> None:
-        """One that begins within another is not read, and told; so is a directory,
+        """One that begins within another is not read, and reported; so is a directory,
         but for the telling."""
         self.disk.make_dirs(os.path.join("/log", segment_name(300)))
         log = self.make(at0=100, at100=100, at200=100, at150=100)

@@ -38,7 +38,7 @@ class EmptinessTests(SynchronousTestCase):
     def setUp(self) -> None:
         """A disk."""
         self.disk = MemoryDisk()
-        self.told: list[Done] = []
+        self.steps: list[Done] = []
 
     def make(self, name: str, content: bytes = b"") -> None:
         """A file in the root."""
@@ -82,13 +82,13 @@ class EmptinessTests(SynchronousTestCase):
         reader.close()
         return check, faults
 
-    def repair(self, said: int = SEGMENT, dry: bool = False) -> tuple[int, int, str]:
+    def repair(self, setting: int = SEGMENT, dry: bool = False) -> tuple[int, int, str]:
         """Repair it: faults, those left, and the directory of copies.
 
         @param said: the setting mappedFileSizeCommitLog; 0: not given.
         """
-        given = options(mapped_file_size_commit_log=said)
-        repair = repair_of(self.disk, self.told.append, given=given)
+        given = options(mapped_file_size_commit_log=setting)
+        repair = repair_of(self.disk, self.steps.append, given=given)
         repair.run(dry)
         return repair.faults, repair.left, repair.copies
 
@@ -129,10 +129,10 @@ class EmptinessTests(SynchronousTestCase):
             reader.close()
             check, faults = self.check()
             self.assertEqual((faults, check.remarks), ([], []))
-            for said in (0, SEGMENT):
+            for setting in (0, SEGMENT):
                 for dry in (True, False):
-                    self.assertEqual(self.repair(said, dry), (0, 0, ""))
-            self.assertEqual(self.told, [])
+                    self.assertEqual(self.repair(setting, dry), (0, 0, ""))
+            self.assertEqual(self.steps, [])
             after = {name: self.disk.list(ROOT) for name in self.disk.list(ROOT)}
             self.assertEqual(after, before)
 
@@ -193,7 +193,7 @@ class EmptinessTests(SynchronousTestCase):
         (fault,) = self.check()[1]
         self.assertIn("when the store was stopped it ended at", fault.text)
         self.assertEqual(self.repair(), (1, 1, ""))
-        self.assertEqual([each.kind for each in self.told], ["unrepaired"])
+        self.assertEqual([each.kind for each in self.steps], ["unrepaired"])
 
     def test_checkpoint(self) -> None:
         """Where only the checkpoint tells of messages they may have been removed on

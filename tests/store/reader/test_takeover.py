@@ -51,11 +51,12 @@ class TakeoverTests(SynchronousTestCase):
         self.write("config/consumerOffset.json", content)
 
     def sentences(self, home: str = "") -> list[str]:
-        """What is told."""
+        """What is reported."""
         return not_taken_over(self.disk, ROOT, home)
 
     def test_nothing(self) -> None:
-        """Nothing is told of a store in which nothing waits, nor of an empty one."""
+        """Nothing is reported of a store in which nothing waits, nor of an empty
+        one."""
         self.assertEqual(self.sentences(), [])
         self.assertEqual(not_taken_over(MemoryDisk(), ROOT), [])
 
@@ -64,14 +65,14 @@ class TakeoverTests(SynchronousTestCase):
         self.write("config/timercheck", self.timer_check(1))
         metrics = {"timingCount": {"T": {"count": 5}, "U": {"count": 0}}}
         self.write("config/timermetrics", json.dumps(metrics).encode())
-        (told,) = self.sentences()
-        self.assertIn("7 timer messages", told)
+        (message,) = self.sentences()
+        self.assertIn("7 timer messages", message)
 
     def test_pop(self) -> None:
         """Check points count that the revive group has not read."""
         self.revived(0, 1)
-        (told,) = self.sentences()
-        self.assertIn("rmq_sys_REVIVE_LOG_C has 2 check points", told)
+        (message,) = self.sentences()
+        self.assertIn("rmq_sys_REVIVE_LOG_C has 2 check points", message)
         self.write("kvStore/CURRENT", b"x")
         self.assertIn("kvStore has records of POP", self.sentences()[1])
 
@@ -91,9 +92,9 @@ class TakeoverTests(SynchronousTestCase):
         self.write("home/conf/plain_acl.yml", b"accounts:\n")
         self.write("home/conf/acl/more.yml", b"accounts:\n")
         self.write("config/users/CURRENT", b"x")
-        told = self.sentences(home)
-        self.assertEqual(len(told), 3)
-        self.assertIn("plain_acl.yml has rules", told[0])
+        messages = self.sentences(home)
+        self.assertEqual(len(messages), 3)
+        self.assertIn("plain_acl.yml has rules", messages[0])
         self.assertEqual(len(self.sentences()), 1)
 
     def test_damaged(self) -> None:
@@ -101,5 +102,5 @@ class TakeoverTests(SynchronousTestCase):
         for name in ("topicQueueMapping.json", "consumerOffset.json", "timermetrics"):
             self.write(f"config/{name}", b"\xff{")
         self.write("config/timercheck", b"\1")
-        told = self.sentences()
-        self.assertEqual(len(told), 2)
+        messages = self.sentences()
+        self.assertEqual(len(messages), 2)

@@ -57,7 +57,7 @@ class ReadTests(BatchCase):
         self.assertEqual(self.read(0, 32, 3000), [0, 1, 2, 3])
 
     def test_outside(self) -> None:
-        """Where nothing is, it is told as for any queue."""
+        """Where nothing is, it is reported as for any queue."""
         read = self.store.read
         result = read(self.queue, 5, 32, 1000, None)
         self.assertEqual((result.status, result.next_offset), (NO_MESSAGE_IN_QUEUE, 0))

@@ -91,9 +91,9 @@ class CheckedReadTests(SynchronousTestCase):
                 self.assertEqual(bodies(store, queue), [b"zero", b"two", b"3"], field)
             self.assertEqual(self.read(store, queue, 1).next_offset, 4)
             self.assertEqual(store.corrupt_records, 1)
-            (said,) = store.findings()
+            (message,) = store.findings()
             position = self.drafts[1].position
-            self.assertIn(f"Message 1 of T/0, at position {position}", said)
+            self.assertIn(f"Message 1 of T/0, at position {position}", message)
             store.close()
             self.flip(1, field)
 

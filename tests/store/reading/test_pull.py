@@ -311,7 +311,8 @@ class ReadTests(SynchronousTestCase):
             self.assertTrue(result.next_offset > 4)
 
     def test_removed(self) -> None:
-        """When all that was looked at is gone, that is said, and the reader goes on."""
+        """When all that was looked at is gone, that is reported, and the reader goes
+        on."""
         put(self.store, self.queue, *[b"x"] * 3)
         for offset in range(3):
             self.overwrite(offset, FILLED)

@@ -72,8 +72,9 @@ class BadLogTests(SynchronousTestCase):
         ]
 
     def test_crash(self) -> None:
-        """After a crash a block in the middle is passed over: it is told with its file
-        and position, and counted, and all messages beside it are handed out."""
+        """After a crash a block in the middle is passed over: it is reported with
+        its file and position, and counted, and all messages beside it are handed
+        out."""
         for block in (0, 5 * BLOCK, SEGMENT - BLOCK, SEGMENT):
             store = self.start(False, block)
             self.assertEqual(

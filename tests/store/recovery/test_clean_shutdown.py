@@ -42,7 +42,7 @@ class CleanShutdownTests(SynchronousTestCase):
         self.disk.open(path).pwrite(bytes(100), 100)
 
     def check(self, count: int, report: int) -> Store:
-        """Start; look how many messages there are, and how much is told."""
+        """Start; look how many messages there are, and how much is reported."""
         store = opened(self.disk)
         self.assertEqual(bodies(store, store.queue("T", 0)), self.first[:count])
         self.assertEqual(bodies(store, store.queue("T", 1)), [b"last"])
@@ -50,8 +50,8 @@ class CleanShutdownTests(SynchronousTestCase):
         return store
 
     def test_sound(self) -> None:
-        """Nothing is read or told when the queues are as they were; the file is gone
-        while the store is in use, and written by each clean stop."""
+        """Nothing is read or reported when the queues are as they were; the file is
+        gone while the store is in use, and written by each clean stop."""
         store = self.check(10, report=0)
         self.assertEqual(store.recovered.records, 0)
         self.assertFalse(self.disk.exists(PATH))
@@ -143,12 +143,12 @@ class CleanShutdownTests(SynchronousTestCase):
 
     def test_oddNames(self) -> None:
         """Names that no queue can have lead to nothing."""
-        said = json.loads(self.disk.read(PATH))
-        said["queues"] += [["../../x", 0, 7], ["T", -1, 7], ["T" * 300, 0, 7]]
-        said["queues"] += [["\ud800", 0, 7], ["T", 1 << 40, 7]]
+        content = json.loads(self.disk.read(PATH))
+        content["queues"] += [["../../x", 0, 7], ["T", -1, 7], ["T" * 300, 0, 7]]
+        content["queues"] += [["\ud800", 0, 7], ["T", 1 << 40, 7]]
         file = self.disk.open(PATH)
         file.truncate(0)
-        file.pwrite(json.dumps(said).encode(), 0)
+        file.pwrite(json.dumps(content).encode(), 0)
         before = self.disk.list(ROOT)
         self.check(10, report=0).close()
         self.assertEqual(self.disk.list(ROOT), before)
@@ -157,7 +157,7 @@ class CleanShutdownTests(SynchronousTestCase):
 
     def test_badDisk(self) -> None:
         """A disk that does not let it be read, or the checkpoint, is no reason not to
-        start; it is told."""
+        start; it is reported."""
         for after in range(2):
             self.start_over()
             self.disk.fail("read", errno.EIO, after)

@@ -299,7 +299,8 @@ class UncleanTests(SynchronousTestCase):
         self.assertEqual(self.queue.min_offset, first)
 
     def test_segmentBehindTheEnd(self) -> None:
-        """Segments behind the end that have no whole record are set aside, and told."""
+        """Segments behind the end that have no whole record are set aside, and
+        reported."""
         put(self.store, self.queue, *[b"%d" % number * 9000 for number in range(30)])
         position = self.store.published_position
         for start in range(SEGMENT, position, SEGMENT):
@@ -318,7 +319,7 @@ class UncleanTests(SynchronousTestCase):
         self.assertEqual(bodies(self.store, self.queue)[-1], b"after")
 
     def test_cannotSetAside(self) -> None:
-        """Where it cannot be set aside, it is removed, and told."""
+        """Where it cannot be set aside, it is removed, and reported."""
         put(self.store, self.queue, *[b"%d" % number * 9000 for number in range(10)])
         for start in (0, SEGMENT):
             file = self.disk.open(log_file(start))

@@ -13,7 +13,7 @@ PATH = "/s/config/topics.json"
 
 
 class TopicsVersionTests(SynchronousTestCase):
-    """What is told of a table."""
+    """What is reported of a table."""
 
     def setUp(self) -> None:
         """A directory for it."""

@@ -77,19 +77,19 @@ class BadDiskTests(DamagedStore):
                 self.disk.spoil(path, block, block + BLOCK)
                 self.repair(dry=True, left=None)
                 self.repair()
-                told = [
+                steps = [
                     (each.position % SEGMENT, each.length)
-                    for each in self.told
+                    for each in self.steps
                     if "refuses to read" in each.text
                 ]
-                self.assertEqual(told, [(block, BLOCK)])
+                self.assertEqual(steps, [(block, BLOCK)])
                 self.expect_repaired(36)
 
     def test_queue(self) -> None:
         """A block of a queue cannot be read: it is made again from the log."""
         self.disk.spoil(QUEUE, 100, 101)
         repair = self.repair()
-        self.assertIn(os.path.dirname(QUEUE), [each.where for each in self.told])
+        self.assertIn(os.path.dirname(QUEUE), [each.where for each in self.steps])
         self.assertTrue(repair.copies)
         self.expect_repaired(40)
 

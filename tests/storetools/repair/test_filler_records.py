@@ -178,7 +178,7 @@ class FillingTests(SynchronousTestCase):
     def test_properties(self) -> None:
         """A message keeps its properties, whether something ends the last one or not,
         and says besides that its body is lost, if there is room."""
-        said = f"{LOST}\x01000\x02"
+        mark = f"{LOST}\x01000\x02"
         for text in (b"", b"a\x01b", b"a\x01b\x02"):
             for more in range(120):
                 record = encode(
@@ -193,7 +193,7 @@ class FillingTests(SynchronousTestCase):
                     self.assertEqual(filling.emptied, [slot])
                     properties = decode_properties(found[0][7])
                     seal = CRC_PROPERTY_SIZE * is_sealed
-                    if more > len(said) + seal:
+                    if more > len(mark) + seal:
                         self.assertEqual(properties[LOST].strip(), str(len(record)))
                     self.assertEqual(properties.get("a"), "b" if text else None)
 

@@ -47,15 +47,15 @@ class LossTests(DamagedStore):
         store.close()
 
     def rows(self, kind: str) -> list[str]:
-        """What was told of a kind: where."""
-        return [done.where for done in self.told if done.kind == kind]
+        """What was reported of a kind: where."""
+        return [done.where for done in self.steps if done.kind == kind]
 
     def both(self) -> Repair:
         """Say what would be done, and do it; that is the same."""
         self.repair(dry=True, left=None)
-        wanted = [(each.kind, each.where) for each in self.told]
+        wanted = [(each.kind, each.where) for each in self.steps]
         repair = self.repair()
-        done = [(each.kind, each.where) for each in self.told if each.kind != "start"]
+        done = [(each.kind, each.where) for each in self.steps if each.kind != "start"]
         self.assertEqual(sorted(done), sorted(wanted))
         return repair
 
@@ -81,7 +81,7 @@ class LossTests(DamagedStore):
         self.assertEqual(len(self.messages(1)), 36)
 
     def test_index(self) -> None:
-        """The files of an index that is made again are kept, and told."""
+        """The files of an index that is made again are kept, and reported."""
         names = self.disk.list(INDEX)
         self.assertEqual(len(names), 1)
         before = self.disk.read(os.path.join(INDEX, names[0]))
@@ -115,8 +115,8 @@ class BatchLossTests(SynchronousTestCase):
         return found
 
     def test_destroyed(self) -> None:
-        """A batch of which nothing can be read any more is told, and its unit goes with
-        it."""
+        """A batch of which nothing can be read any more is reported, and its unit
+        goes with it."""
         disk = MemoryDisk()
         store = with_batches(disk, Wall())
         queue = store.queue("B", 0)
@@ -126,11 +126,11 @@ class BatchLossTests(SynchronousTestCase):
         file = disk.open(LOG)
         file.pwrite(b"\xaa" * size, drafts[1].position)
         file.close()
-        told: list[Done] = []
-        repair = repair_of(disk, told.append)
+        steps: list[Done] = []
+        repair = repair_of(disk, steps.append)
         repair.run(False)
         self.assertEqual((repair.left, verified(disk)[1]), (0, []))
-        lost = [each.where for each in told if each.kind == "discarded"]
+        lost = [each.where for each in steps if each.kind == "discarded"]
         self.assertIn("B/0 offset 3 to 5", lost)
         self.disk = disk
         self.assertEqual(self.bases(), [0, 6])
@@ -140,7 +140,7 @@ class RoomTests(DamagedStore):
     """A disk that is nearly full."""
 
     def test_nothing(self) -> None:
-        """It is told before anything is changed, and nothing that was not done."""
+        """It is reported before anything is changed, and nothing that was not done."""
         self.change(LOG, self.position(7)[0] + 500, b"!")
         file = self.disk.open(LAST_LOG)
         file.truncate(SEGMENT - 100)
@@ -152,11 +152,11 @@ class RoomTests(DamagedStore):
             asked.append(keeping)
             return [Done("changed", "topics.json", 0, 10, "its copy takes its place")]
 
-        repair = repair_of(self.disk, self.told.append, others)
+        repair = repair_of(self.disk, self.steps.append, others)
         before = dict(self.disk.calls)
         error = self.assertRaises(StoreError, repair.run, False)
         self.assertIn("Nothing was changed.", str(error))
-        self.assertEqual((self.told, asked, repair.copies), ([], [None], ""))
+        self.assertEqual((self.steps, asked, repair.copies), ([], [None], ""))
         for call in ("pwrite", "truncate", "remove", "rename", "make_dirs"):
             self.assertEqual(self.disk.calls[call], before[call])
 
@@ -171,19 +171,19 @@ class RoomTests(DamagedStore):
                 Done("changed", "topics.json", 0, 10, "its copy takes its place"),
             ]
 
-        repair = repair_of(self.disk, self.told.append, others)
+        repair = repair_of(self.disk, self.steps.append, others)
         repair.run(False)
         self.assertEqual([each is None for each in asked], [True, False])
         self.assertEqual((repair.faults, repair.left), (2, 1))
 
     def test_inTheMiddle(self) -> None:
-        """What a disk refuses in the middle is not told as done, and it is told where
-        everything is as it was."""
+        """What a disk refuses in the middle is not reported as done, and it is
+        reported where everything is as it was."""
         self.change(LOG, self.position(7)[0] + 500, b"!")
         self.disk.fail("datasync", 28)
         error = self.assertRaises(StoreError, self.repair)
         self.assertIn(f"{ROOT}/repair-", str(error))
-        self.assertEqual(self.told, [])
+        self.assertEqual(self.steps, [])
 
     def test_startRefused(self) -> None:
         """So it is if the start of the store, in the end, is refused."""

@@ -60,7 +60,7 @@ class LastRecordTests(DamagedStore):
         self.assertEqual(self.faults(), [])
 
     def test_nobodyKnows(self) -> None:
-        """Where the queue has lost it, too, its bytes are kept, and it is told."""
+        """Where the queue has lost it, too, its bytes are kept, and it is reported."""
         start = self.ends[1]
         self.change(LAST_LOG, start, b"\xaa")
         record = self.disk.read(LAST_LOG)[start:].rstrip(b"\0")
@@ -85,8 +85,8 @@ class ForgottenTests(DamagedStore):
     """A record that no queue knows any more, and of which the body is wrong."""
 
     def forget(self, path: str, text: bytes, *changes: tuple[int, bytes]) -> None:
-        """Change the last record of a queue in its body, and in what else is said, and
-        take away its entry."""
+        """Change the last record of a queue in its body, and in what else is
+        reported, and take away its entry."""
         position = ENTRY.unpack(self.disk.read(path)[39 * SIZE : 40 * SIZE])[0]
         at = self.disk.read(LAST_LOG).index(text, position - SEGMENT)
         self.change(LAST_LOG, at + 3, b"!")
@@ -120,7 +120,7 @@ class TimeTests(DamagedStore):
     def start_over(self) -> None:
         """Store them; the repair comes later than all."""
         self.disk = MemoryDisk()
-        self.told = []
+        self.steps = []
         wall = Wall(START_MS - 1_000_000)
         store = opened(self.disk, wall)
         for number in range(40):
@@ -158,7 +158,7 @@ class EarlyEndTests(DamagedStore):
         self.change(LOG, filler, bytes(8))
         self.repair()
         self.assertEqual(self.kinds(), ["changed", "moved"])
-        (done,) = [each for each in self.told if each.kind == "changed"]
+        (done,) = [each for each in self.steps if each.kind == "changed"]
         self.assertEqual((done.position, done.length), (filler, SEGMENT - filler))
         self.assertIn("only zeros stand there", done.text)
         self.expect_lost()
@@ -211,7 +211,7 @@ class PlaceTests(DamagedStore):
         at = log.index(b"\x01T", self.position(20)[0] + 1200) + 1
         self.change(LOG, at, b"U")
         self.repair()
-        self.assertEqual([each.kind for each in self.told].count("mended"), 1)
+        self.assertEqual([each.kind for each in self.steps].count("mended"), 1)
         self.assertEqual(self.disk.read(LOG), log)
         self.expect_lost()
         self.assertEqual(self.faults(), [])
@@ -285,7 +285,7 @@ class CopiedTests(DamagedStore):
         self.change(LOG, 0, b"\xaa" * SEGMENT)
         self.change(QUEUE, 9 * SIZE, b"\x70")
         self.repair(left=2)
-        self.assertIn("T/0: offsets 9 to 9 have", " ".join(t.text for t in self.told))
+        self.assertIn("T/0: offsets 9 to 9 have", " ".join(t.text for t in self.steps))
 
 
 class LightTests(LightCase):
@@ -323,10 +323,10 @@ class LightTests(LightCase):
         log = self.disk.open(LOG)
         log.pwrite(b"!", self.disk.read(LOG).index(b"xxx") + 9)
         log.close()
-        told: list[Done] = []
-        repair = repair_of(self.disk, told.append)
+        steps: list[Done] = []
+        repair = repair_of(self.disk, steps.append)
         repair.run(False)
-        moved = [each.where for each in told if each.kind == "moved"]
+        moved = [each.where for each in steps if each.kind == "moved"]
         for queue in (self.queue, self.a, self.b):
             self.assertIn(f"{ROOT}/consumequeue/{queue.topic}/0", moved)
         self.assertEqual((repair.left, verified(self.disk)[1]), (0, []))

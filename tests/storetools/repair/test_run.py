@@ -33,7 +33,7 @@ class RepairTests(DamagedStore):
         """A good store is not touched."""
         before = dict(self.disk.calls)
         repair = self.repair()
-        self.assertEqual((repair.faults, repair.copies, self.told), (0, "", []))
+        self.assertEqual((repair.faults, repair.copies, self.steps), (0, "", []))
         for call in ("pwrite", "truncate", "remove", "rename", "make_dirs"):
             self.assertEqual(self.disk.calls[call], before[call])
 
@@ -112,8 +112,9 @@ class RepairTests(DamagedStore):
         self.assertEqual(self.faults(), [])
 
     def test_filler(self) -> None:
-        """The filler of a file says another length: it is told, and set right, since
-        the reference ends its log before one that is too long. Nothing is lost."""
+        """The filler of a file says another length: it is reported, and set right,
+        since the reference ends its log before one that is too long. Nothing is
+        lost."""
         end = self.disk.read(LOG).rindex(struct.pack(">i", MAGIC_BLANK)) - 4
         for length in (SEGMENT, 1 << 27, 0, -1):
             self.change(LOG, end, struct.pack(">i", length))
@@ -124,8 +125,8 @@ class RepairTests(DamagedStore):
             self.assertEqual(self.kinds(), ["changed", "moved"])
             self.expect_lost()
             self.assertEqual(self.faults(), [])
-            said = int.from_bytes(self.disk.read(LOG)[end : end + 4], "big")
-            self.assertEqual(said, SEGMENT - end)
+            length_there = int.from_bytes(self.disk.read(LOG)[end : end + 4], "big")
+            self.assertEqual(length_there, SEGMENT - end)
 
     def test_lastFiller(self) -> None:
         """So it is in the last file, as long as nothing follows yet, also after a
@@ -144,8 +145,10 @@ class RepairTests(DamagedStore):
                 repair = self.repair()
                 self.assertEqual((repair.faults, repair.left), (wrong, 0))
                 self.assertEqual("changed" in self.kinds(), wrong)
-                said = int.from_bytes(self.disk.read(path)[end : end + 4], "big")
-                self.assertEqual(said, SEGMENT - end)
+                length_there = int.from_bytes(
+                    self.disk.read(path)[end : end + 4], "big"
+                )
+                self.assertEqual(length_there, SEGMENT - end)
                 self.expect_lost()
                 self.assertEqual(self.faults(), [])
 
@@ -295,7 +298,7 @@ class RepairTests(DamagedStore):
                 repair = self.repair()
                 self.assertEqual(repair.faults, 1 + is_damaged)
                 self.assertEqual((dry.faults, dry.left), (repair.faults,) * 2)
-                self.assertEqual(self.told[0].where, ends)
+                self.assertEqual(self.steps[0].where, ends)
                 kept = os.path.join(repair.copies, "rocketbroker.ends")
                 self.assertEqual(self.disk.size(kept), len(bad))
                 self.assertEqual(self.disk.read(ends), good)

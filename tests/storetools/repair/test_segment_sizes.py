@@ -27,7 +27,7 @@ def resize(disk: MemoryDisk, path: str, size: int) -> None:
 class SizeTests(DamagedStore):
     """What the files say about their length."""
 
-    def size(self, sizes: dict[int, int], said: int = 0) -> int:
+    def size(self, sizes: dict[int, int], setting: int = 0) -> int:
         """The length, with files of these lengths; -1 if nothing tells it."""
         disk = MemoryDisk()
         disk.make_dirs("/s/commitlog")
@@ -36,7 +36,7 @@ class SizeTests(DamagedStore):
             disk.open(path, create=True).close()
             resize(disk, path, size)
         try:
-            return SegmentSizes(disk, "/s", None, said).size
+            return SegmentSizes(disk, "/s", None, setting).size
         except StoreError as error:
             self.assertIn("Nothing was changed.", str(error))
             return -1
@@ -68,15 +68,17 @@ class LengthTests(DamagedStore):
 
     def run_without_settings(self) -> Repair:
         """Repair it; the settings are not given."""
-        self.told = []
+        self.steps = []
         given = options(mapped_file_size_commit_log=0)
-        repair = repair_of(self.disk, self.told.append, given=given)
+        repair = repair_of(self.disk, self.steps.append, given=given)
         repair.run(False)
         return repair
 
     def texts(self) -> str:
-        """What was told."""
-        return "\n".join(f"{each.kind} {each.where}: {each.text}" for each in self.told)
+        """What was reported."""
+        return "\n".join(
+            f"{each.kind} {each.where}: {each.text}" for each in self.steps
+        )
 
     def expect_same(self, before: dict[str, bytes]) -> None:
         """Nothing has changed."""
@@ -95,8 +97,8 @@ class LengthTests(DamagedStore):
         }
 
     def test_middleMissing(self) -> None:
-        """No file is made longer because one between them is missing; it is told, and
-        nothing is changed."""
+        """No file is made longer because one between them is missing; it is
+        reported, and nothing is changed."""
         store = opened(self.disk)
         for number in range(40, 80):
             put(store, store.queue("T", 0), b"%02d" % number * 600)
@@ -114,14 +116,14 @@ class LengthTests(DamagedStore):
         file.pwrite(middle, 0)
         file.close()
         self.repair()
-        self.assertEqual(self.told, [])
+        self.assertEqual(self.steps, [])
 
     def test_lastMissing(self) -> None:
         """The last one is missed after a clean stop."""
         self.disk.remove(LAST_LOG)
         before = self.contents()
         given = options(mapped_file_size_commit_log=SEGMENT)
-        repair = repair_of(self.disk, self.told.append, given=given)
+        repair = repair_of(self.disk, self.steps.append, given=given)
         repair.run(False)
         self.assertEqual(self.kinds(), ["unrepaired"])
         self.assertIn(f"from position {SEGMENT} to {2 * SEGMENT}", self.texts())

@@ -34,27 +34,27 @@ class CheckTests(SynchronousTestCase):
         self.end = store.published_position
         store.close()
         self.faults: list[Fault] = []
-        self.told: list[int] = []
+        self.progress: list[int] = []
 
     def check(self) -> Check:
         """Check it."""
         reader = StoreReader(self.disk, ROOT)
-        check = Check(reader, SIZES, self.faults.append, self.told.append)
+        check = Check(reader, SIZES, self.faults.append, self.progress.append)
         self.expected = check.expected_bytes()
         check.run()
         reader.close()
         return check
 
     def test_good(self) -> None:
-        """All is read, and told on the way: the log first, then the index."""
+        """All is read, and reported on the way: the log first, then the index."""
         check = self.check()
         self.assertEqual(check.faults, 0)
         self.assertEqual((check.log.records, check.index.entries), (40, 40))
-        self.assertEqual(self.told, sorted(self.told))
-        self.assertIn(self.end, self.told)
+        self.assertEqual(self.progress, sorted(self.progress))
+        self.assertIn(self.end, self.progress)
         slots = 2 * (HEADER.size + SIZES[0] * SLOT.size)
-        self.assertEqual(self.told[-1], self.end + slots + 40 * 20)
-        self.assertEqual(self.expected, self.told[-1])
+        self.assertEqual(self.progress[-1], self.end + slots + 40 * 20)
+        self.assertEqual(self.expected, self.progress[-1])
 
     def test_unreadable(self) -> None:
         """Each file that cannot be read is one fault, and the check goes on."""

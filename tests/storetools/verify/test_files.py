@@ -67,12 +67,12 @@ class FileVerificationTests(SynchronousTestCase):
         return {kind: kinds.count(kind) for kind in kinds}
 
     def test_good(self) -> None:
-        """Nothing is told of a good store, with its settings or without."""
+        """Nothing is reported of a good store, with its settings or without."""
         for size in (0, SEGMENT):
             self.assertEqual(self.walk(size)[1], [])
 
     def test_settings(self) -> None:
-        """Settings that its files do not fit are told, and all is read."""
+        """Settings that its files do not fit are reported, and all is read."""
         walk, (fault,) = self.walk(2 * SEGMENT)
         self.assertEqual(walk.records, 2 * COUNT)
         self.assertEqual((fault.kind, fault.where), ("file", os.path.dirname(log(0))))
@@ -81,8 +81,8 @@ class FileVerificationTests(SynchronousTestCase):
         self.assertIn(f"of {2 * SEGMENT}", fault.text)
 
     def test_otherLength(self) -> None:
-        """Whichever file of the log is a little too long or too short, it is told, and
-        everything is read."""
+        """Whichever file of the log is a little too long or too short, it is
+        reported, and everything is read."""
         for number in range(3):
             for more in (-2, 1, SEGMENT):
                 self.cut(log(number), SEGMENT + more)
@@ -97,7 +97,7 @@ class FileVerificationTests(SynchronousTestCase):
 
     def test_halfAFile(self) -> None:
         """Of a file that ends in the middle all before and behind is read, and each
-        message is told that is lost."""
+        message is reported that is lost."""
         self.cut(log(1), SEGMENT // 2)
         walk, faults = self.walk()
         lost = 2 * COUNT - walk.records
@@ -117,8 +117,8 @@ class FileVerificationTests(SynchronousTestCase):
         self.assertEqual(self.walk()[1], [])
 
     def test_lastMissing(self) -> None:
-        """A last file that is missing is told: by the entries that lead into it, and by
-        what was written down when the store was stopped."""
+        """A last file that is missing is reported: by the entries that lead into it,
+        and by what was written down when the store was stopped."""
         last = log(2)
         self.disk.remove(last)
         walk, faults = self.walk()
@@ -132,8 +132,8 @@ class FileVerificationTests(SynchronousTestCase):
         self.assertEqual(self.kinds(faults), kinds)
 
     def test_middleMissing(self) -> None:
-        """A file that is missing in the middle is told, and what is before and behind
-        it is read."""
+        """A file that is missing in the middle is reported, and what is before and
+        behind it is read."""
         self.disk.remove(log(1))
         walk, faults = self.walk()
         self.assertEqual((faults[0].where, faults[0].position), (log(1), SEGMENT))
@@ -151,10 +151,10 @@ class FileVerificationTests(SynchronousTestCase):
         walk, (fault,) = self.walk()
         self.assertEqual((fault.kind, fault.where, fault.position), ("file", log(0), 0))
         self.assertEqual(walk.remarks, [])
-        said = {"first": 0, "published": self.end - 1, "queues": []}
+        content = {"first": 0, "published": self.end - 1, "queues": []}
         file = self.disk.open(os.path.join(ROOT, "rocketbroker.ends"))
         file.truncate(0)
-        file.pwrite(json.dumps(said).encode(), 0)
+        file.pwrite(json.dumps(content).encode(), 0)
         file.close()
         self.assertEqual(self.walk()[1], [])
 
@@ -184,14 +184,14 @@ class FileVerificationTests(SynchronousTestCase):
         self.assertEqual(walk.records, 0)
 
     def test_foreign(self) -> None:
-        """A file whose name fits none is told and not read."""
+        """A file whose name fits none is reported and not read."""
         path = os.path.join(ROOT, "commitlog", segment_name(SEGMENT + 10))
         self.disk.open(path, create=True).close()
         _, (fault,) = self.walk()
         self.assertEqual((fault.kind, fault.where), ("file", path))
 
     def test_queueLength(self) -> None:
-        """A queue's file of another length is told; after a crash it is not."""
+        """A queue's file of another length is reported; after a crash it is not."""
         for length in (FILE_BYTES + 1, 2 * FILE_BYTES, FILE_BYTES - 30):
             self.cut(queue(0, 1), length)
             _, faults = self.walk()
@@ -204,8 +204,8 @@ class FileVerificationTests(SynchronousTestCase):
         self.assertNotIn("file", self.kinds(self.walk()[1]))
 
     def test_queueFileMissing(self) -> None:
-        """A queue's file that is missing is told, and all messages that nobody is given
-        for that, though the log has them."""
+        """A queue's file that is missing is reported, and all messages that nobody
+        is given for that, though the log has them."""
         self.disk.remove(queue(1))
         _, faults = self.walk()
         self.assertEqual((faults[0].kind, faults[0].where), ("file", queue(1)))
@@ -215,8 +215,8 @@ class FileVerificationTests(SynchronousTestCase):
         self.assertEqual(self.kinds(self.walk()[1]), {"missing": 200})
 
     def test_directoryMissing(self) -> None:
-        """A queue that has lost its directory is told if it had messages when the store
-        was stopped; else its topic was deleted."""
+        """A queue that has lost its directory is reported if it had messages when
+        the store was stopped; else its topic was deleted."""
         lose_folder(self.disk, os.path.dirname(queue(0, 1)))
         walk, (fault,) = self.walk()
         self.assertEqual(walk.queues.orphans, COUNT)

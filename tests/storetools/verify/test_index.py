@@ -154,18 +154,18 @@ class IndexVerificationTests(SynchronousTestCase):
         self.assertEqual((walk.entries, faults), (50, []))
 
     def test_slot(self) -> None:
-        """A slot that leads elsewhere is told with its place."""
+        """A slot that leads elsewhere is reported with its place."""
         self.change(HEADER.size + 3 * SLOT.size, SLOT.pack(29))
         faults = self.walk()[1]
         self.assertEqual([fault.position for fault in faults], [HEADER.size + 12])
 
     def test_header(self) -> None:
-        """Numbers that cannot be are told; entries are not looked at then."""
+        """Numbers that cannot be are reported; entries are not looked at then."""
         self.change(36, SLOT.pack(NUMBERS + 1))
         self.assertEqual(len(self.walk()[1]), 1)
 
     def test_lost(self) -> None:
-        """Of a file that is rubbish only the first faults are told."""
+        """Of a file that is rubbish only the first faults are reported."""
         self.change(self.entry(1), b"\x55" * INDEX_ENTRY.size * 29)
         faults = self.walk()[1]
         self.assertEqual(faults[-1].text, "more entries are wrong")

@@ -36,9 +36,9 @@ class VerificationTests(SmallStore):
     def walk(self) -> tuple[Verification, list[Fault]]:
         """Verify it."""
         faults: list[Fault] = []
-        told: list[int] = []
+        walked: list[int] = []
         reader = StoreReader(self.disk, ROOT)
-        walk = Verification(reader, faults.append, told.append)
+        walk = Verification(reader, faults.append, walked.append)
         expected = walk.expected_bytes()
         walk.run()
         if not faults and not walk.queues.orphans and not walk.tail:
@@ -48,7 +48,7 @@ class VerificationTests(SmallStore):
         return walk, faults
 
     def test_good(self) -> None:
-        """Of a good store all is counted, nothing is told, nothing is written."""
+        """Of a good store all is counted, nothing is reported, nothing is written."""
         self.store.close()
         before = dict(self.disk.calls)
         walk, faults = self.walk()
@@ -83,7 +83,7 @@ class VerificationTests(SmallStore):
             self.assertIn("the record there is 7 of \ufffd", texts)
 
     def test_everyBitOfABody(self) -> None:
-        """Each flipped bit of a body is found and nothing else is told."""
+        """Each flipped bit of a body is found and nothing else is reported."""
         self.store.close()
         position, size = self.position(7)
         for at in (0, 599, 1199):
@@ -185,7 +185,7 @@ class VerificationTests(SmallStore):
         self.assertEqual(faults[2].position, 3 * SIZE)
 
     def test_lastOfASegment(self) -> None:
-        """A broken filler, or record before one, is told with all that it hides."""
+        """A broken filler, or record before one, is reported with all that it hides."""
         self.store.close()
         content = self.disk.read(LOG)
         filler = content.index(b"\xcb\xd4\x31\x94") - 4
@@ -206,7 +206,7 @@ class VerificationTests(SmallStore):
         self.assertEqual((walk.remarks, walk.records), ([], 80))
 
     def test_entry(self) -> None:
-        """A wrong position, size or tag code of an entry is told with its place."""
+        """A wrong position, size or tag code of an entry is reported with its place."""
         self.store.close()
         for at in (7, 11, 19):
             self.flip(QUEUE, 4 * SIZE + at)
@@ -267,7 +267,7 @@ class VerificationTests(SmallStore):
         self.assertEqual(self.walk()[1], [])
 
     def test_missingSegment(self) -> None:
-        """A file of the log that is missing between others is told."""
+        """A file of the log that is missing between others is reported."""
         self.store.close()
         path = os.path.join(ROOT, "commitlog", segment_name(3 * SEGMENT))
         file = self.disk.open(path, create=True)

@@ -98,18 +98,18 @@ class QueueCase(SynchronousTestCase):
         self.flip(path, at, bit)
         faults = self.faults()
         self.flip(path, at, bit)
-        told = [(each.kind, each.where, each.position) for each in faults]
-        self.assertEqual(told, [(kind, path, position)], (at, bit))
+        messages = [(each.kind, each.where, each.position) for each in faults]
+        self.assertEqual(messages, [(kind, path, position)], (at, bit))
         return faults[0]
 
     def repair(self) -> None:
         """All that is wrong is made good."""
-        told: list[str] = []
+        messages: list[str] = []
         given = options(**self.settings)
-        tell = told.append
-        repair = repair_of(self.disk, lambda done: tell(done.text), given=given)
+        report = messages.append
+        repair = repair_of(self.disk, lambda done: report(done.text), given=given)
         repair.run(False)
-        self.assertEqual(repair.left, 0, told)
+        self.assertEqual(repair.left, 0, messages)
         self.assertGreater(repair.faults, 0)
         self.assertEqual(self.faults(), [])
 
@@ -147,7 +147,7 @@ class BatchTests(QueueCase):
         self.assertEqual(self.faults(), [])
 
     def test_words(self) -> None:
-        """What is wrong is said: both numbers, or that there is no such batch."""
+        """What is wrong is reported: both numbers, or that there is no such batch."""
         path = os.path.join(BATCHES, segment_name(0))
         at = 4 * BATCH_SIZE
         fault = self.expect("entry", path, at, at + 37, 1)
@@ -268,7 +268,7 @@ class ExtensionTests(QueueCase):
         self.expect("entry", QUEUE, 4 * SIZE, 4 * SIZE + 13, 0)
 
     def test_lost(self) -> None:
-        """Lost units are told, and made again."""
+        """Lost units are reported, and made again."""
         self.disk.remove(EXTENSION)
         faults = self.faults()
         self.assertEqual([each.kind for each in faults], ["entry"] * 12)
@@ -306,8 +306,8 @@ class ExtensionFileTests(QueueCase):
         """One file of the extension."""
         return EXTENSION.replace("0" * 20, segment_name(104 * number))
 
-    def files_told(self) -> list[tuple[str, int, tuple[str, int] | None]]:
-        """Of what is told of files: which, from where on, and of which queue."""
+    def file_faults(self) -> list[tuple[str, int, tuple[str, int] | None]]:
+        """Of what is reported of files: which, from where on, and of which queue."""
         return [
             (each.where, each.position, each.queue)
             for each in self.faults()
@@ -315,7 +315,7 @@ class ExtensionFileTests(QueueCase):
         ]
 
     def test_length(self) -> None:
-        """A file of another length than the others is told, and made again."""
+        """A file of another length than the others is reported, and made again."""
         for length in (40, 103, 105, 208):
             self.records = 0
             self.start_over()
@@ -323,13 +323,13 @@ class ExtensionFileTests(QueueCase):
             file.truncate(length)
             file.close()
             expected = self.path(1), 104 + min(length, 104), ("T", 0)
-            self.assertEqual(self.files_told(), [expected])
+            self.assertEqual(self.file_faults(), [expected])
             self.repair()
 
     def test_missing(self) -> None:
         """So is one that is missing between others."""
         self.disk.remove(self.path(1))
-        self.assertEqual(self.files_told(), [(self.path(1), 104, ("T", 0))])
+        self.assertEqual(self.file_faults(), [(self.path(1), 104, ("T", 0))])
         self.repair()
 
 
@@ -342,8 +342,8 @@ class DelayedTests(QueueCase):
         return [draft(queue, properties=b"DELAY\x013\x02") for _ in range(5)]
 
     def test_noLevel(self) -> None:
-        """A record whose level is no number ends the log for RocketMQ: it is told, and
-        a message without a body takes its place."""
+        """A record whose level is no number ends the log for RocketMQ: it is
+        reported, and a message without a body takes its place."""
         at = self.disk.read(LOG).index(b"DELAY\x013") + 6
         fault = self.expect("body", LOG, 88, at, 6)
         self.assertIn("has to be a number", fault.text)
