@@ -6,16 +6,21 @@ the end of the turn, together with all others of the same turn: a removal looks 
 topic. So, as in RocketMQ, the answer to an unregistration can come before the route is
 gone.
 
+What changes more than L{FEW} topics is done in slices, one work after the other; routes
+are looked up between them. A registration is answered when all its topics are there.
+
 Requests: C{docs/facts/namesrv.md} 10.2 and 10.3.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias, TypeVar, final
 
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
 from rocketbroker.errors import BrokerError, RemoteProtocolError, SystemFailure
 from rocketbroker.nameserver.incoming import registration
@@ -25,13 +30,19 @@ from rocketbroker.nameserver.keyvalues import (
     table_body,
 )
 from rocketbroker.nameserver.settings import RunningSettings
-from rocketbroker.remoting.interfaces import IConnection, IResponderTable
+from rocketbroker.remoting.interfaces import (
+    Answer,
+    IConnection,
+    IResponderTable,
+    ISlices,
+)
 from rocketbroker.routing.registration import (
     MinBrokerChange,
+    Registered,
     Registration,
     Unregistration,
 )
-from rocketbroker.routing.table import RouteTable
+from rocketbroker.routing.table import RouteTable, Steps, finished
 from rocketbroker.wire.bodies.routes import TopicRouteData
 from rocketbroker.wire.bodies.topics import DataVersion
 from rocketbroker.wire.codes import RequestCode
@@ -54,10 +65,14 @@ from rocketbroker.wire.headers.namesrv import (
 )
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 #: Pairs of brokers with one name and id that the log has named; with one more they are
 #: all forgotten, and named once more.
 MAX_RIVALS: Final = 1024
+
+#: Up to so many topics are changed at once: it takes two milliseconds.
+FEW: Final = 1000
 
 #: Sends a request that wants no answer to an address.
 Oneway: TypeAlias = Callable[[str, Command], None]
@@ -84,6 +99,7 @@ class Brokers:
         keyvalues: KeyValues,
         now_ms: Callable[[], int],
         oneway: Oneway,
+        slices: ISlices,
     ) -> None:
         """
         @param now_ms: a clock that never jumps.
@@ -95,6 +111,8 @@ class Brokers:
         self._keyvalues = keyvalues
         self._now_ms = now_ms
         self._oneway = oneway
+        self._slices = slices
+        self._working = 0
         self._removals: list[Unregistration] = []
         self._apply_call: IDelayedCall | None = None
         self._watched: set[IConnection] = set()
@@ -123,7 +141,7 @@ class Brokers:
 
     # Registrations and heartbeats.
 
-    def register_broker(self, connection: IConnection, request: Command) -> Command:
+    def register_broker(self, connection: IConnection, request: Command) -> Answer:
         """A broker registers itself and its topics (103)."""
         options = self._settings.options
         try:
@@ -131,9 +149,50 @@ class Brokers:
         except BrokerError:
             self.refused += 1
             raise
-        result = self.table.register(
-            new, self._now_ms(), options.delete_topic_with_broker_registration
+        drop_missing = options.delete_topic_with_broker_registration
+        steps = self.table.registering(new, self._now_ms(), drop_missing)
+        topics = len(self.table.topics) if drop_missing else len(new.topics)
+        return self._do(
+            steps,
+            max(topics, len(new.topics)),
+            lambda result: self._registered(connection, request, new, result),
         )
+
+    def _do(
+        self, steps: Steps[T], topics: int, then: Callable[[T], R]
+    ) -> R | Deferred[R]:
+        """Do what changes the table, now or in slices.
+
+        @param topics: how many topics it looks at.
+        @param then: gets the result.
+        """
+        if topics <= FEW and not self._working:
+            return then(finished(steps))
+        results: list[T] = []
+
+        def work() -> Iterator[None]:
+            results.append((yield from steps))
+
+        self._working += 1
+        done = self._slices.run(self, work()).addBoth(self._worked)
+        return done.addCallback(lambda _: then(results[0]))
+
+    def _worked(self, result: T) -> T:
+        self._working -= 1
+        return result
+
+    def _registered(
+        self,
+        connection: IConnection,
+        request: Command,
+        new: Registration,
+        result: Registered | None,
+    ) -> Command:
+        """The answer to a registration.
+
+        @raise SystemFailure: it is refused.
+        """
+        options = self._settings.options
         if result is None:
             self.refused += 1
             raise SystemFailure("register broker failed")
@@ -255,7 +314,14 @@ class Brokers:
     def _apply(self) -> None:
         self._apply_call = None
         leaving, self._removals = self._removals, []
-        changes = self.table.unregister(leaving)
+        steps = self.table.unregistering(leaving)
+        done = self._do(steps, len(self.table.topics), self._removed)
+        if done is not None:
+            # The name server stops: the table is not kept anyway.
+            done.addErrback(only_stopped)
+
+    def _removed(self, changes: list[MinBrokerChange]) -> None:
+        """Brokers have gone."""
         if self._settings.options.notify_min_broker_id_changed:
             for change in changes:
                 self._notify(change)
@@ -276,31 +342,42 @@ class Brokers:
 
     # Requests of operators.
 
-    def wipe_write(self, connection: IConnection, request: Command) -> Command:
+    def wipe_write(self, connection: IConnection, request: Command) -> Answer:
         """Clients are to send to a broker no more (205)."""
         header = WipeWritePermOfBrokerRequestHeader.from_ext(request.ext)
-        count = self.table.wipe_write(header.broker_name)
-        self._log.info(
-            "{peer} took the write permission of broker {name!r} for {count} topics.",
-            peer=connection.peer,
-            name=header.broker_name,
-            count=count,
-        )
-        answer = WipeWritePermOfBrokerResponseHeader(wipe_topic_count=count)
-        return response_to(request, ext=answer.to_ext())
+        name = header.broker_name
 
-    def add_write(self, connection: IConnection, request: Command) -> Command:
+        def done(count: int) -> Command:
+            self._log.info(
+                "{peer} took the write permission of broker {name!r} "
+                "for {count} topics.",
+                peer=connection.peer,
+                name=name,
+                count=count,
+            )
+            answer = WipeWritePermOfBrokerResponseHeader(wipe_topic_count=count)
+            return response_to(request, ext=answer.to_ext())
+
+        steps = self.table.wiping_write(name)
+        return self._do(steps, len(self.table.topics), done)
+
+    def add_write(self, connection: IConnection, request: Command) -> Answer:
         """Clients may send to a broker again (327)."""
         header = AddWritePermOfBrokerRequestHeader.from_ext(request.ext)
-        count = self.table.add_write(header.broker_name)
-        self._log.info(
-            "{peer} gave broker {name!r} the write permission for {count} topics.",
-            peer=connection.peer,
-            name=header.broker_name,
-            count=count,
-        )
-        answer = AddWritePermOfBrokerResponseHeader(add_topic_count=count)
-        return response_to(request, ext=answer.to_ext())
+        name = header.broker_name
+
+        def done(count: int) -> Command:
+            self._log.info(
+                "{peer} gave broker {name!r} the write permission for {count} topics.",
+                peer=connection.peer,
+                name=name,
+                count=count,
+            )
+            answer = AddWritePermOfBrokerResponseHeader(add_topic_count=count)
+            return response_to(request, ext=answer.to_ext())
+
+        steps = self.table.adding_write(name)
+        return self._do(steps, len(self.table.topics), done)
 
     def delete_topic(self, connection: IConnection, request: Command) -> Command:
         """Delete the routes of a topic (216), or those in one cluster."""
@@ -328,6 +405,11 @@ class Brokers:
                 count=len(route.queue_datas),
             )
         return response_to(request)
+
+
+def only_stopped(failure: Failure) -> None:
+    """Pass over the end of work because its server stops."""
+    failure.trap(CancelledError)  # type: ignore[no-untyped-call]
 
 
 def _read(read: Callable[[object], T], body: bytes) -> T:

@@ -18,12 +18,11 @@ import attrs
 
 from rocketbroker.errors import RemoteProtocolError, SystemFailure
 from rocketbroker.remoting.interfaces import IConnection
-from rocketbroker.routing.registration import Registration
+from rocketbroker.routing.registration import RegisteredTopic, Registration
 from rocketbroker.wire.bodies.mappings import TopicQueueMappingInfo
-from rocketbroker.wire.bodies.registration import RegisterBrokerBody
+from rocketbroker.wire.bodies.registration import PlainRegistration, RegisterBrokerBody
 from rocketbroker.wire.bodies.topics import (
     DataVersion,
-    TopicConfig,
     TopicConfigSerializeWrapper,
 )
 from rocketbroker.wire.command import Command
@@ -45,7 +44,7 @@ class _Contents:
     """
 
     data_version: DataVersion
-    topics: Mapping[str, TopicConfig]
+    topics: Mapping[str, RegisteredTopic]
     mappings: Mapping[str, TopicQueueMappingInfo] = attrs.Factory(dict)
     filter_servers: Sequence[str] | None = None
 
@@ -79,6 +78,13 @@ def _contents(request: Command, compressed: bool) -> _Contents:
     if compressed:
         body = RegisterBrokerBody.decode(request.body, True, request.version)
         return _Contents.of(body, body.filter_server_list)
+    plain = PlainRegistration.read(request.body)
+    if plain is not None:
+        return _Contents(
+            data_version=plain.version,
+            topics=plain.topics,
+            filter_servers=plain.filter_servers,
+        )
     value = loads(request.body, MAX_LENIENT_BODY)
     body = RegisterBrokerBody.from_json(value)
     null = isinstance(value, dict) and value.get("filterServerList", ()) is None

@@ -60,7 +60,13 @@ class NameServer:
         self.settings = RunningSettings(settings, files, in_thread)
         self.keyvalues = KeyValues(files, options.kv_config_path, in_thread)
         self.brokers = Brokers(
-            clock, self.routes, self.settings, self.keyvalues, now_ms, oneway
+            clock,
+            self.routes,
+            self.settings,
+            self.keyvalues,
+            now_ms,
+            oneway,
+            self.slices,
         )
         self.lookups = Routes(self.routes, self.settings, self.keyvalues, now_ms)
         for part in (self.settings, self.keyvalues, self.brokers, self.lookups):

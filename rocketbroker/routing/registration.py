@@ -9,13 +9,16 @@ from typing import Final, TypeAlias, final
 import attrs
 
 from rocketbroker.wire.bodies.mappings import TopicQueueMappingInfo
-from rocketbroker.wire.bodies.topics import DataVersion, TopicConfig
+from rocketbroker.wire.bodies.topics import DataVersion, TopicConfig, WrittenTopic
 
 #: Silence after which a broker is gone that did not say another time, in ms.
 BROKER_EXPIRES_MS: Final = 120_000
 
 #: The broker id of a master.
 MASTER: Final = 0
+
+#: A topic as it was read: of either form, only what routes say is used.
+RegisteredTopic: TypeAlias = TopicConfig | WrittenTopic
 
 #: The key of a live broker: its cluster and its address.
 BrokerKey: TypeAlias = tuple[str, str]
@@ -51,7 +54,7 @@ class Registration:
     timeout_ms: int | None = None
     acting_master: bool | None = None
     data_version: DataVersion
-    topics: Mapping[str, TopicConfig]
+    topics: Mapping[str, RegisteredTopic]
     mappings: Mapping[str, TopicQueueMappingInfo] = attrs.Factory(dict)
     filter_servers: Sequence[str] | None = ()
     channel: object = None

@@ -16,6 +16,9 @@ to 7, with the quirks that brokers or operators can see:
   - A topic that a broker no longer has stays in its route.
   - A permission that was wiped stays wiped until the broker's data version changes.
 
+What looks at each topic is a generator, so that a caller can do it in slices and serve
+routes between them. The caller lets only one such work change the table at a time.
+
 Three oddities are not copied, because no client can depend on them: a live entry whose
 broker is in no group any more is dropped when it expires, instead of being found again
 for ever; an unregistration without broker id removes the address like any other,
@@ -25,8 +28,9 @@ contains can leave a registration half done.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, final
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Final, TypeAlias, TypeVar, final
 
 import attrs
 
@@ -38,12 +42,21 @@ from rocketbroker.routing.registration import (
     LiveBroker,
     MinBrokerChange,
     Registered,
+    RegisteredTopic,
     Registration,
     Unregistration,
 )
 from rocketbroker.wire.bodies.mappings import TopicQueueMappingInfo
 from rocketbroker.wire.bodies.routes import QueueData
-from rocketbroker.wire.bodies.topics import DataVersion, TopicConfig
+from rocketbroker.wire.bodies.topics import DataVersion
+
+T = TypeVar("T")
+
+#: Work that ends with a result, a few topics at each step.
+Steps: TypeAlias = Generator[None, None, T]
+
+#: How many topics a step looks at.
+STEP_TOPICS: Final = 64
 
 #: Permission bits.
 READ: Final = 4
@@ -75,6 +88,12 @@ class RouteTable:
     def register(
         self, new: Registration, now_ms: int, drop_missing: bool = False
     ) -> Registered | None:
+        """Register a broker and its topics, at once: see L{registering}."""
+        return finished(self.registering(new, now_ms, drop_missing))
+
+    def registering(
+        self, new: Registration, now_ms: int, drop_missing: bool = False
+    ) -> Steps[Registered | None]:
         """Register a broker and its topics.
 
         @param now_ms: the wall clock.
@@ -108,13 +127,14 @@ class RouteTable:
         if previous is None and len(new.topics) == 1:  # 7
             return None
         addresses[new.broker_id] = new.address  # 8
-        self._take_topics(new, group, first or not previous, drop_missing)  # 9, 10
+        new_here = first or not previous
+        yield from self._take_topics(new, group, new_here, drop_missing)  # 9, 10
         self._take_liveness(new, now_ms)  # 11, 12
         return self._registered(new, group, least_changed, rival)  # 13, 14
 
     def _take_topics(
         self, new: Registration, group: Group, first: bool, drop_missing: bool
-    ) -> None:
+    ) -> Steps[None]:
         """Steps 9 and 10: enter the topics, if this broker speaks for its group."""
         prime_slave = (
             new.acting_master is not None
@@ -124,33 +144,41 @@ class RouteTable:
         if new.broker_id != MASTER and not prime_slave:
             return
         if drop_missing and not new.mappings:
-            self._drop_missing(new.name, new.topics)
+            yield from self._drop_missing(new.name, new.topics)
         changed = self._version_differs(new.cluster, new.address, new.data_version)
-        for topic, config in new.topics.items():
-            there = self.topics.get(topic)
-            if first or changed or there is None or new.name not in there:
-                perm = config.perm
-                if prime_slave and group.acting_master:
-                    perm &= ~WRITE
-                self.topics.setdefault(topic, {})[new.name] = QueueData(
-                    broker_name=new.name,
-                    read_queue_nums=config.read_queue_nums,
-                    write_queue_nums=config.write_queue_nums,
-                    perm=perm,
-                    topic_sys_flag=config.topic_sys_flag,
-                )
+        mask = ~WRITE if prime_slave and group.acting_master else ~0
+        for some in few_at_a_time(new.topics.items()):
+            for topic, config in some:
+                there = self.topics.get(topic)
+                if first or changed or there is None or new.name not in there:
+                    self.topics.setdefault(topic, {})[new.name] = QueueData(
+                        broker_name=new.name,
+                        read_queue_nums=config.read_queue_nums,
+                        write_queue_nums=config.write_queue_nums,
+                        perm=config.perm & mask,
+                        topic_sys_flag=config.topic_sys_flag,
+                    )
+            yield
         if first or changed:
             for topic, info in new.mappings.items():
                 if info.bname is not None:
                     self.mappings.setdefault(topic, {})[info.bname] = info
 
-    def _drop_missing(self, name: str, registered: Mapping[str, TopicConfig]) -> None:
+    def _drop_missing(
+        self, name: str, registered: Mapping[str, RegisteredTopic]
+    ) -> Steps[None]:
         """Remove a group from all topics that it did not register."""
-        for topic, there in list(self.topics.items()):
-            if topic not in registered:
-                there.pop(name, None)
-                if not there:
-                    del self.topics[topic]
+        for some in few_at_a_time(list(self.topics)):
+            for topic in some:
+                if topic not in registered:
+                    self._drop_queue(topic, name)
+            yield
+
+    def _drop_queue(self, topic: str, name: str) -> None:
+        """A group has a topic no longer, if it ever had it."""
+        there = self.topics.get(topic, {})
+        if there.pop(name, None) is not None and not there:
+            del self.topics[topic]
 
     def _take_liveness(self, new: Registration, now_ms: int) -> None:
         """Steps 11 and 12."""
@@ -210,6 +238,12 @@ class RouteTable:
     # Unregistration: section 6.
 
     def unregister(self, leaving: Iterable[Unregistration]) -> list[MinBrokerChange]:
+        """Brokers go, at once: see L{unregistering}."""
+        return finished(self.unregistering(leaving))
+
+    def unregistering(
+        self, leaving: Iterable[Unregistration]
+    ) -> Steps[list[MinBrokerChange]]:
         """Brokers go.
 
         @return: whom to tell, for each group whose least id has left and in which a
@@ -234,7 +268,7 @@ class RouteTable:
             else:
                 self._remove_group(one.cluster, one.name)
                 removed.add(one.name)
-        self._drop_queues(removed, reduced - removed)
+        yield from self._drop_queues(removed, reduced - removed)
         return [
             self._change(group, address, None)
             for name, address in changes.items()
@@ -250,7 +284,7 @@ class RouteTable:
             if not names:
                 del self.clusters[cluster]
 
-    def _drop_queues(self, removed: set[str], reduced: set[str]) -> None:
+    def _drop_queues(self, removed: set[str], reduced: set[str]) -> Steps[None]:
         """Forget the queues of removed groups; those without master are read-only."""
         masterless = {
             name
@@ -260,13 +294,14 @@ class RouteTable:
         }
         if not removed and not masterless:
             return
-        for topic, there in list(self.topics.items()):
-            for name in removed & there.keys():
-                del there[name]
-            for name in masterless & there.keys():
-                there[name] = attrs.evolve(there[name], perm=there[name].perm & ~WRITE)
-            if not there:
-                del self.topics[topic]
+        for some in few_at_a_time(list(self.topics)):
+            for topic in some:
+                there = self.topics.get(topic, {})
+                for name in masterless & there.keys():
+                    there[name] = with_perm(there[name], there[name].perm & ~WRITE)
+                for name in removed & there.keys():
+                    self._drop_queue(topic, name)
+            yield
 
     # Liveness: section 7.
 
@@ -326,21 +361,23 @@ class RouteTable:
 
     # Requests of operators: C{docs/facts/namesrv.md} 10.2 and 10.3.
 
-    def wipe_write(self, name: str) -> int:
+    def wiping_write(self, name: str) -> Steps[int]:
         """Take the permission to write from all topics of a group; how many."""
-        return self._permit(name, lambda perm: perm & ~WRITE)
+        return self._permitting(name, lambda perm: perm & ~WRITE)
 
-    def add_write(self, name: str) -> int:
+    def adding_write(self, name: str) -> Steps[int]:
         """Allow a group's topics to be read and written, and nothing else; how many."""
-        return self._permit(name, lambda perm: READ | WRITE)
+        return self._permitting(name, lambda perm: READ | WRITE)
 
-    def _permit(self, name: str, change: Callable[[int], int]) -> int:
+    def _permitting(self, name: str, change: Callable[[int], int]) -> Steps[int]:
         count = 0
-        for there in self.topics.values():
-            queues = there.get(name)
-            if queues is not None:
-                there[name] = attrs.evolve(queues, perm=change(queues.perm))
-                count += 1
+        for some in few_at_a_time(list(self.topics)):
+            for topic in some:
+                queues = self.topics.get(topic, {}).get(name)
+                if queues is not None:
+                    self.topics[topic][name] = with_perm(queues, change(queues.perm))
+                    count += 1
+            yield
         return count
 
     def delete_topic(self, topic: str, cluster: str | None = None) -> None:
@@ -372,3 +409,25 @@ class RouteTable:
         if entered:
             self.topics[topic] = entered
         return True
+
+
+def with_perm(queues: QueueData, perm: int) -> QueueData:
+    """The same queues with another permission."""
+    return attrs.evolve(queues, perm=perm)
+
+
+def few_at_a_time(items: Iterable[T]) -> Iterator[list[T]]:
+    """Lists of L{STEP_TOPICS} items."""
+    rest = iter(items)
+    while some := list(islice(rest, STEP_TOPICS)):
+        yield some
+
+
+def finished(steps: Steps[T]) -> T:
+    """The result of work whose steps are all done now."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result

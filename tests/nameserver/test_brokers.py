@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import capturedLogs, formatEvent
 
+from rocketbroker.nameserver.brokers import FEW
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.wire.bodies.routes import QueueData, TopicRouteData
 from rocketbroker.wire.bodies.topics import DataVersion
 from rocketbroker.wire.codes import RequestCode
-from rocketbroker.wire.command import ONEWAY
+from rocketbroker.wire.command import ONEWAY, VERSION, Command
 from rocketbroker.wire.fastjson import dumps
-from tests.nameserver.case import NameServerTestCase, broker_header
+from tests.nameserver.case import (
+    NameServerTestCase,
+    broker_header,
+    registration_body,
+)
 
 UNREGISTER = RequestCode.UNREGISTER_BROKER
 QUERY = RequestCode.QUERY_DATA_VERSION
@@ -84,6 +90,76 @@ class RegisterTests(NameServerTestCase):
         self.register()
         self.register(topics=("T2", "T3"), counter=2)
         self.assertEqual(set(self.nameserver.routes.topics), {"T2", "T3"})
+
+
+class LargeTests(NameServerTestCase):
+    """Brokers with more topics than one turn should look at."""
+
+    names = tuple(f"T{number}" for number in range(FEW + 1))
+
+    def asked(
+        self, code: int, header: dict[str, str], body: bytes = b""
+    ) -> Deferred[Command | None]:
+        """A request that is answered later."""
+        answer = self.nameserver.responders.responders[code](
+            self.connection, Command(code, header, body, version=VERSION)
+        )
+        assert isinstance(answer, Deferred)
+        return answer
+
+    def began(self, counter: int = 1) -> Deferred[Command | None]:
+        """Begin to register all topics."""
+        body = registration_body(self.names, counter).encode()
+        return self.asked(RequestCode.REGISTER_BROKER, broker_header(), body)
+
+    def routes(self) -> int:
+        """How many topics have a route."""
+        return len(self.nameserver.routes.topics)
+
+    def test_registration(self) -> None:
+        """A registration is answered when all its topics are there; they are entered a
+        few at a time."""
+        answer = self.began()
+        self.assertEqual((self.routes(), self.nameserver.brokers.registered), (0, 0))
+        self.clock.advance(0)
+        self.assertEqual(getattr(self.successResultOf(answer), "code", None), 0)
+        self.assertEqual(self.routes(), len(self.names))
+        self.assertEqual(self.nameserver.brokers.registered, 1)
+        self.assertGreater(self.nameserver.slices.steps, 10)
+
+    def test_order(self) -> None:
+        """What changes the table is done in the order in which it came."""
+        first = self.began()
+        one = registration_body(("one",), counter=2).encode()
+        second = self.asked(RequestCode.REGISTER_BROKER, broker_header(), one)
+        header = {"brokerName": "b1"}
+        wiped = self.asked(RequestCode.WIPE_WRITE_PERM_OF_BROKER, header)
+        self.assertEqual(self.ask(UNREGISTER, broker_header()).code, 0)
+        self.clock.advance(0)
+        self.clock.advance(0)
+        for answer in (first, second):
+            self.assertEqual(getattr(self.successResultOf(answer), "code", None), 0)
+        count = {"wipeTopicCount": str(len(self.names) + 1)}
+        self.assertEqual(getattr(self.successResultOf(wiped), "ext", None), count)
+        self.assertEqual(self.routes(), 0)
+
+    def test_lostMeanwhile(self) -> None:
+        """A broker whose connection closes while its topics are entered goes, and they
+        with it."""
+        with capturedLogs():
+            self.began()
+            self.connection.close()
+            self.clock.advance(0)
+            self.clock.advance(0)
+        self.assertEqual((self.routes(), self.nameserver.routes.live), (0, {}))
+
+    def test_stopped(self) -> None:
+        """At the end of the name server a removal that waits is no error."""
+        self.assertEqual(self.ask(UNREGISTER, broker_header()).code, 0)
+        self.clock.callLater(0, self.nameserver.slices.stop)
+        answer = self.began()
+        self.clock.advance(0)
+        self.failureResultOf(answer, CancelledError)
 
 
 class DataVersionTests(NameServerTestCase):

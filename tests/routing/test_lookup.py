@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.routing import lookup
-from rocketbroker.routing.table import RouteTable
+from rocketbroker.routing.table import RouteTable, finished
 from rocketbroker.wire.bodies.mappings import TopicQueueMappingInfo
 from rocketbroker.wire.bodies.routes import BrokerData
 from tests.routing.samples import leaving, registered, registration, topics
@@ -108,7 +108,7 @@ class ActingMasterTests(SynchronousTestCase):
 
     def test_writable(self) -> None:
         """Not while the queues can be written."""
-        self.table.add_write("b1")
+        finished(self.table.adding_write("b1"))
         self.assertEqual(self.addresses(), [1, 2])
 
     def test_withMaster(self) -> None:

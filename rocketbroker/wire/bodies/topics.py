@@ -69,7 +69,7 @@ class DataVersion:
         )
 
 
-class _WrittenTopic(
+class WrittenTopic(
     msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=True, gc=False
 ):
     """A topic exactly as brokers write it: tables have fifty thousand of them."""
@@ -108,7 +108,7 @@ class TopicConfig:
         @raise RemoteProtocolError: it is no topic.
         """
         try:
-            written = msgspec.convert(value, _WrittenTopic)
+            written = msgspec.convert(value, WrittenTopic)
         except msgspec.ValidationError:
             return cls._from_fields(Fields(value, "a topic"))
         return cls(**msgspec.structs.asdict(written))

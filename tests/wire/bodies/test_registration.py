@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import zlib
 
+import attrs
+import msgspec
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.wire.bodies.mappings import TopicQueueMappingInfo
-from rocketbroker.wire.bodies.registration import MAX_PLAIN_BYTES, RegisterBrokerBody
+from rocketbroker.wire.bodies.registration import (
+    MAX_PLAIN_BYTES,
+    PlainRegistration,
+    RegisterBrokerBody,
+)
 from rocketbroker.wire.bodies.topics import (
     DataVersion,
     TopicConfig,
@@ -52,6 +58,32 @@ class RegistrationTests(SynchronousTestCase):
             )
         )
         self.assertEqual(RegisterBrokerBody.decode(data, False, 479), BODY)
+
+    def test_quickly(self) -> None:
+        """What brokers without static topics write is read in a quicker way: the same
+        version, topics and filter servers. Anything else is left to the general way."""
+        body = RegisterBrokerBody.of([CONFIG], DataVersion(counter=3))
+        data = attrs.evolve(body, filter_server_list=["f"]).encode()
+        quick = PlainRegistration.read(data)
+        assert quick is not None
+        self.assertEqual(quick.version, DataVersion(counter=3))
+        self.assertEqual(quick.filter_servers, ["f"])
+        (topic,) = quick.topics.values()
+        self.assertEqual(list(quick.topics), ["T1"])
+        self.assertEqual(TopicConfig(**msgspec.structs.asdict(topic)), CONFIG)
+        for other in (
+            BODY.encode(),
+            data.replace(b'["f"]', b"null"),
+            data.replace(b'"perm":6', b'"perm":"6"'),
+            data.replace(b'"perm"', b'"PERM"'),
+            data.replace(b'"attributes":{}', b'"attributes":{"$ref":"$"}'),
+            data.replace(b'"T1":', b"T1:"),
+            data[:-1],
+            b"\xff",
+            b"",
+            b"[" * 100000,
+        ):
+            self.assertIsNone(PlainRegistration.read(other))
 
     def test_oldPlain(self) -> None:
         """Brokers before 5.0 send only topics and their version."""
