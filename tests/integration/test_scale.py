@@ -8,6 +8,7 @@ from tests.integration.scripts import run
 
 #: A figure of each row.
 FIGURES = {
+    "descriptors": "queues that end elsewhere: ",
     "turns": "longest wait of a light client: ",
     "start": "resident memory: ",
     "members": "requests for the members: ",
