@@ -119,7 +119,7 @@ class Parts:
     def _make_registries(self) -> None:
         """The clients that are there."""
         seconds, options = self._environment.clock.seconds, self.settings.broker
-        self.consumer_notify = ConsumerNotify(options)
+        self.consumer_notify = ConsumerNotify(self._environment.clock, options)
         self.consumers = ConsumerRegistry(
             seconds, self.consumer_notify.consumer_ids_changed
         )

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import final
 
 from rocketbroker.broker.clients.consumers import ConsumerRegistry
-from rocketbroker.broker.json_bodies import with_body
 from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.offsets import NONE, OffsetTable
 from rocketbroker.broker.metadata.topics import TopicTable
@@ -65,7 +64,7 @@ class ConsumerInfo:
         if group is None:
             raise SystemFailure(f"no consumer for this group, {header.consumer_group}")
         self._consumers.rebalances(group, connection)
-        return with_body(request, {"consumerIdList": group.client_ids()})
+        return response_to(request, body=group.member_list())
 
     def query_offset(self, connection: IConnection, request: Command) -> Command:
         """Request 14: where a group goes on in a queue."""

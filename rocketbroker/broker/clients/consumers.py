@@ -8,7 +8,7 @@ Rules: docs/facts/broker.md 15.4."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Set
 from typing import Final, TypeAlias, final
 
 from twisted.logger import Logger
@@ -16,6 +16,7 @@ from twisted.logger import Logger
 from rocketbroker.broker.clients.subscription_digest import digest_of
 from rocketbroker.remoting.interfaces import IConnection
 from rocketbroker.wire.bodies.heartbeats import ConsumerData, SubscriptionData
+from rocketbroker.wire.emitting import Written, dumps, quoted
 
 #: The message model whose members each have all queues, without rebalancing.
 BROADCASTING: Final = "BROADCASTING"
@@ -106,13 +107,14 @@ class ConsumerGroup:
     The last heartbeat of any member decides for the whole group.
 
     @ivar subscriptions: by topic; a value is replaced, never changed.
-    @ivar members: by connection.
+    @ivar members: by connection; L{add} and L{remove} change them.
     @ivar fingerprint: that of the last heartbeat, None before the first.
     @ivar digest: of the member whose subscriptions were the last to change.
     @ivar new_retry_topic: whether its retry topic was made since it has members.
     """
 
     __slots__ = (
+        "_list",
         "consume_from_where",
         "consume_type",
         "digest",
@@ -134,10 +136,31 @@ class ConsumerGroup:
         self.members: dict[IConnection, Member] = {}
         self.digest: bytes | None = None
         self.new_retry_topic = False
+        self._list: bytes | None = None
+
+    def add(self, member: Member) -> None:
+        """Take a member in, or let it take the place of that on its connection."""
+        self.members[member.connection] = member
+        self._list = None
+
+    def remove(self, connection: IConnection) -> Member | None:
+        """Let the member on a connection go; None if there is none."""
+        self._list = None
+        return self.members.pop(connection, None)
 
     def client_ids(self) -> list[str]:
         """The members' client ids; one that is connected twice is there once."""
         return list(dict.fromkeys(member.client_id for member in self.members.values()))
+
+    def member_list(self) -> bytes:
+        """The client ids as the body that answers request 38.
+
+        Each member asks after each notice; so it is written once for all of them.
+        """
+        if self._list is None:
+            ids = ",".join(map(quoted, self.client_ids()))
+            self._list = dumps({"consumerIdList": Written(f"[{ids}]")})
+        return self._list
 
     def subscribe(self, wanted: list[SubscriptionData]) -> bool:
         """Take over the subscriptions of a heartbeat.
@@ -161,8 +184,8 @@ class ConsumerGroup:
         return changed
 
 
-#: Called with a group and those of its members that have to rebalance.
-Changed: TypeAlias = Callable[[ConsumerGroup, Iterable[IConnection]], None]
+#: Called with a group whose members have to rebalance, and the one that alone has to.
+Changed: TypeAlias = Callable[[ConsumerGroup, IConnection | None], None]
 
 
 @final
@@ -288,7 +311,7 @@ class ConsumerRegistry:
             return False
         joined = Member(connection, client_id, language, version, now)
         joined.notify_again = group.new_retry_topic
-        group.members[connection] = joined
+        group.add(joined)
         self.touched.add(group.name)
         groups = self._groups_of.get(connection)
         if groups is None:
@@ -318,7 +341,7 @@ class ConsumerRegistry:
         member = group.members.get(connection)
         if member is not None and member.notify_again:
             member.notify_again = False
-            self._changed(group, [connection])
+            self._changed(group, connection)
 
     def unregister(self, connection: IConnection, name: str, notify: bool) -> None:
         """A member says that it leaves."""
@@ -336,7 +359,7 @@ class ConsumerRegistry:
         self, connection: IConnection, name: str, notify: bool, reason: str
     ) -> None:
         group = self._groups.get(name)
-        member = None if group is None else group.members.pop(connection, None)
+        member = None if group is None else group.remove(connection)
         if group is None or member is None:
             return
         self.touched.add(name)
@@ -367,4 +390,4 @@ class ConsumerRegistry:
 
     def _notify(self, group: ConsumerGroup) -> None:
         if group.message_model != BROADCASTING:
-            self._changed(group, group.members)
+            self._changed(group, None)

@@ -82,9 +82,10 @@ class ConsumerRequestTests(SynchronousTestCase):
         self.rig.connection = connection
         self.join(connection, "a")
         self.consumers.retry_topic_made("G")
+        self.rig.clock.advance(0)
         for _ in range(2):
             self.rig.ask(38, {"consumerGroup": "G"})
-            self.assertEqual([sent.code for sent in connection.oneways], [40, 40])
+            self.assertEqual([sent.code for sent in connection.answers()], [40, 40])
 
     def test_committed(self) -> None:
         """A query finds the committed offset, also of an unknown group."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.clients.consumer_notify import ConsumerNotify
@@ -15,57 +16,129 @@ class NoticesTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         """A group of two."""
+        self.clock = Clock()
         self.group = ConsumerGroup("G")
-        self.connections = [RecordedConnection(port=1), RecordedConnection(port=2)]
-        for connection in self.connections:
-            self.group.members[connection] = Member(connection, "c", "JAVA", 479, 0.0)
+        self.connections = [self.join(port) for port in (1, 2)]
 
-    def told(self) -> list[list[tuple[int, dict[str, str] | None, bool]]]:
-        """The requests that each connection was sent."""
-        return [
-            [(command.code, command.ext, command.is_oneway) for command in sent.oneways]
-            for sent in self.connections
-        ]
+    def join(self, port: int) -> RecordedConnection:
+        """One more member."""
+        connection = RecordedConnection(port=port)
+        self.group.add(Member(connection, f"c{port}", "JAVA", 479, 0.0))
+        return connection
 
-    def test_atOnce(self) -> None:
-        """Each member gets request 40 with the group's name, oneway."""
-        notices = ConsumerNotify(BrokerOptions())
-        notices.consumer_ids_changed(self.group, self.connections)
-        self.assertEqual(self.told(), [[(40, {"consumerGroup": "G"}, True)]] * 2)
-        self.assertEqual(notices.sent, 2)
-        notices.deliver()
-        self.assertEqual(notices.sent, 2)
+    def make(self, options: BrokerOptions | None = None) -> ConsumerNotify:
+        """Notices as options have them."""
+        return ConsumerNotify(self.clock, options or BrokerOptions())
 
-    def test_some(self) -> None:
-        """Some members can be told alone."""
-        notices = ConsumerNotify(BrokerOptions())
-        notices.consumer_ids_changed(self.group, self.connections[1:])
-        self.assertEqual([len(sent) for sent in self.told()], [0, 1])
+    def told(self) -> list[int]:
+        """How many notices each connection was sent."""
+        return [len(sent.frames) for sent in self.connections]
+
+    def test_quiet(self) -> None:
+        """Each member of a group that was quiet gets request 40 with the group's name,
+        oneway, when the turn that brought the change is over; all the same bytes."""
+        notices = self.make()
+        notices.consumer_ids_changed(self.group)
+        self.assertEqual(self.told(), [0, 0])
+        self.clock.advance(0)
+        one, two = (connection.frames[0] for connection in self.connections)
+        self.assertIs(one, two)
+        (command,) = self.connections[0].answers()
+        self.assertEqual(command.code, 40)
+        self.assertEqual(command.ext, {"consumerGroup": "G"})
+        self.assertTrue(command.is_oneway)
+        self.assertEqual((self.told(), notices.sent), ([1, 1], 2))
+
+    def test_oneTurn(self) -> None:
+        """All changes of one turn are one notice, and a group without a change after
+        it gets no other."""
+        notices = self.make()
+        for _ in range(100):
+            notices.consumer_ids_changed(self.group)
+        self.clock.pump([0.0, 0.05, 0.05, 10.0])
+        self.assertEqual(self.told(), [1, 1])
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_gathered(self) -> None:
+        """Changes within a tenth of a second after a notice are one more, at its end;
+        then the group is left alone for a tenth again."""
+        notices = self.make()
+        for _ in range(60):
+            notices.consumer_ids_changed(self.group)
+            self.clock.advance(0.005)
+        self.assertEqual(self.told(), [3, 3])
+        self.clock.advance(0.1)
+        self.assertEqual(self.told(), [4, 4])
+        self.clock.advance(0.1)
+        notices.consumer_ids_changed(self.group)
+        self.clock.advance(0)
+        self.assertEqual(self.told(), [5, 5])
+
+    def test_groups(self) -> None:
+        """No group waits for another."""
+        notices = self.make()
+        notices.consumer_ids_changed(self.group)
+        self.clock.advance(0.05)
+        other = ConsumerGroup("H")
+        other.members = self.group.members
+        notices.consumer_ids_changed(other)
+        self.clock.advance(0)
+        self.assertEqual(self.told(), [2, 2])
+
+    def test_largeGroup(self) -> None:
+        """A group of many thousand members is told less often, so that its notices
+        leave time for everything else."""
+        self.connections += [self.join(port) for port in range(3, 2001)]
+        notices = self.make()
+        for _ in range(60):
+            notices.consumer_ids_changed(self.group)
+            self.clock.advance(0.05)
+        self.assertEqual(set(self.told()), {3})
+
+    def test_newGroup(self) -> None:
+        """Who is told are the members of the group as it is then, even if all others
+        have left and it was begun anew."""
+        notices = self.make()
+        notices.consumer_ids_changed(self.group)
+        self.clock.advance(0)
+        notices.consumer_ids_changed(self.group)
+        self.group = ConsumerGroup("G")
+        third = self.join(3)
+        notices.consumer_ids_changed(self.group)
+        self.clock.advance(0.1)
+        self.assertEqual((self.told(), len(third.frames)), ([1, 1], 1))
+
+    def test_oneMember(self) -> None:
+        """One member can be told alone, at once."""
+        notices = self.make()
+        notices.consumer_ids_changed(self.group, self.connections[1])
+        self.assertEqual(self.told(), [0, 1])
 
     def test_congested(self) -> None:
         """A member that does not read is not told: that would pile up."""
         self.connections[0].congested = True
-        notices = ConsumerNotify(BrokerOptions())
-        notices.consumer_ids_changed(self.group, self.connections)
-        self.assertEqual([len(sent) for sent in self.told()], [0, 1])
-        self.assertEqual(notices.sent, 1)
+        notices = self.make()
+        notices.consumer_ids_changed(self.group)
+        self.clock.advance(0)
+        self.assertEqual((self.told(), notices.sent), ([0, 1], 1))
 
     def test_late(self) -> None:
         """Without realTimeNotifyConsumerChange each group is told once in a while."""
-        notices = ConsumerNotify(BrokerOptions(real_time_notify_consumer_change=False))
-        notices.consumer_ids_changed(self.group, self.connections)
-        notices.consumer_ids_changed(self.group, self.connections)
-        self.assertEqual(self.told(), [[], []])
+        notices = self.make(BrokerOptions(real_time_notify_consumer_change=False))
+        notices.consumer_ids_changed(self.group)
+        notices.consumer_ids_changed(self.group, self.connections[0])
+        self.clock.advance(1)
+        self.assertEqual(self.told(), [0, 0])
         notices.deliver()
-        self.assertEqual([len(sent) for sent in self.told()], [1, 1])
+        self.assertEqual(self.told(), [1, 1])
         notices.deliver()
-        self.assertEqual([len(sent) for sent in self.told()], [1, 1])
+        self.assertEqual(self.told(), [1, 1])
 
     def test_never(self) -> None:
         """Without notifyConsumerIdsChangedEnable nobody is told."""
-        notices = ConsumerNotify(
-            BrokerOptions(notify_consumer_ids_changed_enable=False)
-        )
-        notices.consumer_ids_changed(self.group, self.connections)
+        notices = self.make(BrokerOptions(notify_consumer_ids_changed_enable=False))
+        notices.consumer_ids_changed(self.group)
+        notices.consumer_ids_changed(self.group, self.connections[0])
+        self.clock.advance(1)
         notices.deliver()
-        self.assertEqual(self.told(), [[], []])
+        self.assertEqual(self.told(), [0, 0])

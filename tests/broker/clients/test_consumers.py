@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -31,10 +29,10 @@ class ConsumerRegistryTests(SynchronousTestCase):
         self.one = RecordedConnection(port=1)
         self.two = RecordedConnection(port=2)
 
-    def tell(self, group: ConsumerGroup, members: Iterable[IConnection]) -> None:
+    def tell(self, group: ConsumerGroup, member: IConnection | None) -> None:
         """Remember which group had to rebalance, and who of the last one."""
         self.told.append(group.name)
-        self.members = list(members)
+        self.members = list(group.members) if member is None else [member]
 
     def beat(
         self,
@@ -68,6 +66,20 @@ class ConsumerRegistryTests(SynchronousTestCase):
         assert group is not None
         self.assertEqual(group.client_ids(), ["a", "b"])
         self.assertEqual(group.consume_from_where, "CONSUME_FROM_LAST_OFFSET")
+
+    def test_memberList(self) -> None:
+        """The list of members for clients is written once, until a member comes, goes,
+        or calls itself otherwise."""
+        group = self.beat(self.one, client="a")
+        self.assertEqual(group.member_list(), b'{"consumerIdList":["a"]}')
+        self.beat(self.one, subscription("T"), client="a")
+        self.assertIs(group.member_list(), group.member_list())
+        self.beat(self.two, client='"\xe9"')
+        expected = '{"consumerIdList":["a","\\"\xe9\\""]}'.encode()
+        self.assertEqual(group.member_list(), expected)
+        self.one.close()
+        self.beat(self.two, client="c")
+        self.assertEqual(group.member_list(), b'{"consumerIdList":["c"]}')
 
     def test_logged(self) -> None:
         """Clients that come and go are logged with the reason, heartbeats are not."""

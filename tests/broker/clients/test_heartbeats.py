@@ -41,7 +41,7 @@ class HeartbeatTests(SynchronousTestCase):
     def make(self, options: BrokerOptions) -> None:
         """The parts that heartbeats touch."""
         disk = MemoryDisk()
-        clock = Clock()
+        clock = self.clock = Clock()
 
         def file(name: str) -> JsonTable:
             return JsonTable(disk, f"/config/{name}", at_once, Clock())
@@ -49,7 +49,7 @@ class HeartbeatTests(SynchronousTestCase):
         self.topics = TopicTable(options, file("topics"), lambda: 1000)
         self.groups = GroupTable(options, file("groups"), lambda: 1000)
         self.consumers = ConsumerRegistry(
-            clock.seconds, ConsumerNotify(options).consumer_ids_changed
+            clock.seconds, ConsumerNotify(clock, options).consumer_ids_changed
         )
         self.producers = ProducerRegistry(clock.seconds)
         self.filters = Filters(options, file("filters"), lambda: 1000)
@@ -132,13 +132,16 @@ class HeartbeatTests(SynchronousTestCase):
         self.assertNoResult(answer)
         self.assertEqual(self.waited, 2.0)
         self.assertIsNotNone(self.consumers.group("G"))
-        self.assertEqual(self.connection.oneways, [])
+        self.clock.advance(1)
+        self.assertEqual(self.connection.frames, [])
         self.announced.callback(None)
         self.assertEqual(answered(answer).code, 0)
-        self.assertEqual([sent.code for sent in self.connection.oneways], [40])
+        self.clock.advance(0)
+        self.assertEqual([sent.code for sent in self.connection.answers()], [40])
         self.announced = Deferred()
         self.assertIsInstance(self.begin(), Command)
-        self.assertEqual(len(self.connection.oneways), 1)
+        self.clock.advance(1)
+        self.assertEqual(len(self.connection.frames), 1)
 
     def test_goneMeanwhile(self) -> None:
         """A member may go while name servers are told of its retry topic."""
@@ -159,7 +162,8 @@ class HeartbeatTests(SynchronousTestCase):
         group = self.consumers.group("G")
         assert group is not None
         self.consumers.rebalances(group, self.connection)
-        self.assertEqual(self.connection.oneways, [])
+        self.clock.advance(1)
+        self.assertEqual(self.connection.frames, [])
 
     def test_unitMode(self) -> None:
         """The retry topic of consumers of a unit says that they read it, so that name
