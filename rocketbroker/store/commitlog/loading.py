@@ -23,8 +23,8 @@ continued there. A link that leads nowhere stays where it is: its target may be 
 disk that is not mounted.
 
 Where two files have the same position, one was written while the other was away, by a
-start that did not see that it was missing. The file whose first record is younger
-counts; the other one is set aside and reported.
+start that did not see that it was missing. Both may have acknowledged messages: the
+start is refused.
 
 C{docs/facts/store.md} 15.1; RocketMQ has no rules for missing segments.
 """
@@ -36,12 +36,10 @@ import os
 from typing import Final
 
 from rocketbroker.errors import StoreError
-from rocketbroker.files.blocks import UNREADABLE
 from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.files.obstacles import clear_for_file, is_no_file
-from rocketbroker.records.record_head import LEAST_SIZE, MAGIC_BLANK
-from rocketbroker.store.commitlog.encoder import FILLER, FILLER_BYTES
-from rocketbroker.store.commitlog.scanner import Blank, Broken, parse
+from rocketbroker.records.record_head import MAGIC_BLANK
+from rocketbroker.store.commitlog.encoder import FILLER
 from rocketbroker.store.commitlog.segments import Missing, Segment, Segments
 from rocketbroker.store.file_names import position_of_name
 from rocketbroker.store.quarantine import set_aside
@@ -58,13 +56,12 @@ def load_segments(files: IFiles, segments: Segments) -> list[str]:
     """Open the segments that are there, and put stand-ins between them.
 
     @return: sentences about what was not right.
-    @raise StoreError: a file was made for another size.
+    @raise StoreError: a file was made for another size, or two have one position.
     """
     report: list[str] = []
     found = _find(files, segments, report)
     opened: list[Segment] = []
-    for start, paths in sorted(found.items()):
-        path = _choose(files, segments, start, paths, report)
+    for start, path in sorted(found.items()):
         length = files.size(path)
         if length == 0 and start == max(found):
             files.remove(path)
@@ -84,9 +81,9 @@ def load_segments(files: IFiles, segments: Segments) -> list[str]:
     return report
 
 
-def _find(files: IFiles, segments: Segments, report: list[str]) -> dict[int, list[str]]:
+def _find(files: IFiles, segments: Segments, report: list[str]) -> dict[int, str]:
     """The paths of the segments by their positions."""
-    found: dict[int, list[str]] = {}
+    found: dict[int, str] = {}
     for folder in segments.folders + segments.read_only:
         for name in files.list(folder):
             path = os.path.join(folder, name)
@@ -102,7 +99,13 @@ def _find(files: IFiles, segments: Segments, report: list[str]) -> dict[int, lis
                     f"{path} ({length} bytes) does not fit mappedFileSizeCommitLog, "
                     f"which is {segments.size}."
                 )
-            found.setdefault(start, []).append(path)
+            if start in found:
+                raise StoreError(
+                    f"The log has two files of one position, {found[start]} and "
+                    f"{path}. Both may have messages: keep one, and move the other out "
+                    "of the directories of the log."
+                )
+            found[start] = path
     return found
 
 
@@ -192,47 +195,3 @@ def extend(segments: Segments, position: int, end: int) -> list[str]:
         return [sentence]
     segments.all = segments.all + _stand_ins(segments, first, end)
     return [f"{sentence} New messages go behind the segments that are missing."]
-
-
-# Two files of one position.
-
-
-def _choose(
-    files: IFiles, segments: Segments, start: int, paths: list[str], report: list[str]
-) -> str:
-    """The file to take of those for one position; the others are put away."""
-    if len(paths) == 1:
-        return paths[0]
-    times = {path: _time(files, path, start, segments.size) for path in paths}
-    best = max(paths, key=times.__getitem__)
-    for path in paths:
-        if path == best:
-            continue
-        try:
-            now = f"now {set_aside(files, path)}"
-        except OSError as error:
-            now = f"ignored, and cannot be kept elsewhere: {error.strerror}"
-        report.append(
-            f"{path} and {best} are of the same position; the first is older, and is "
-            f"{now}."
-        )
-    return best
-
-
-def _time(files: IFiles, path: str, start: int, size: int) -> int:
-    """When the first record of a file was stored, in ms; if there is none that can be
-    read, when the file was changed."""
-    file = files.open_readonly(path)
-    try:
-        head = file.pread(FILLER_BYTES, 0)
-        length = int.from_bytes(head[:4], "big")
-        if LEAST_SIZE <= length <= size:
-            return parse(file.pread(length, 0), 0, start, True)[6]
-    except (Blank, Broken):
-        pass
-    except OSError as error:
-        if error.errno not in UNREADABLE:
-            raise
-    finally:
-        file.close()
-    return files.modified_ms(path)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import StoreError
@@ -273,51 +271,16 @@ class TwiceTests(CleaningCase):
         """Open the store."""
         self.begin(messages=0, store_path_commit_log="/a,/b")
 
-    def settle(self) -> None:
-        """Nothing is old."""
-        self.store.flush()
-
-    def test_youngerCounts(self) -> None:
-        """Of two segments of one position that counts whose first record was stored
-        later; the other one is kept, also if one was kept before."""
-        self.start()
-        self.put(2)
-        self.store.close()
-        old = self.disk.read(f"/a/{segment_name(0)}")
-        for path in self.disk.list("/a"):
-            self.disk.remove(f"/a/{path}")
-        self.disk.remove(f"{ROOT}/consumequeue/T/0/{segment_name(0)}")
-        self.wall.now_ms += 1000
-        self.start()
-        put(self.store, self.queue, b"new")
-        self.store.close()
-        for number in (0, 1):
-            file = self.disk.open(f"/b/{segment_name(0)}", create=True)
-            file.pwrite(old, 0)
-            file.close()
-            self.start()
-            kept = f"/b.given-up/{segment_name(0)}" + ("", ".1")[number]
-            self.assertIn(f"older, and is now {kept}.", self.store.report[0])
-            self.assertEqual(self.disk.read(kept), old)
-            self.assertEqual(bodies(self.store, self.queue), [b"new"])
-            self.store.close()
-
-    def test_cannotBeKept(self) -> None:
-        """One that cannot be kept elsewhere stays where it is, and is not read."""
+    def test_refused(self) -> None:
+        """Two segments of one position refuse the start, and stay as they are."""
         self.start()
         self.put(1)
         self.store.close()
-        file = self.disk.open(f"/b/{segment_name(0)}", create=True)
-        file.pwrite(b"?", SEGMENT - 1)
-        file.close()
-        self.disk.now_ms = self.wall.now_ms - 1000
-        self.disk.open(f"/b/{segment_name(0)}").pwrite(b"?", 0)
-        self.disk.fail("rename", errno.EXDEV)
-        self.start()
-        self.assertIn("ignored, and cannot be kept", self.store.report[0])
-        self.assertTrue(self.disk.exists(f"/b/{segment_name(0)}"))
-        self.assertEqual(self.offsets(), [0])
-
-    def offsets(self) -> list[int]:
-        """What can be read."""
-        return list(placed(self.store, self.queue))
+        self.disk.make_dirs("/b")
+        self.disk.open(f"/b/{segment_name(0)}", create=True).truncate(SEGMENT)
+        error = self.assertRaises(StoreError, self.start)
+        paths = [f"{folder}/{segment_name(0)}" for folder in ("/a", "/b")]
+        self.assertIn(
+            f"two files of one position, {paths[0]} and {paths[1]}.", str(error)
+        )
+        self.assertTrue(all(map(self.disk.exists, paths)))
