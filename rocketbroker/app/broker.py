@@ -186,7 +186,11 @@ class BrokerService(LoggedService):
         self.ready: Deferred[None] = Deferred()
         self._reactor = reactor
         options = settings.broker
-        hub = Hub(reactor) if hasattr(select, "epoll") else Turns()
+        hub = (
+            Hub(reactor, settings.server.rocketbroker_max_buffered_bytes)
+            if hasattr(select, "epoll")
+            else Turns()
+        )
         self.client = RemotingClient(reactor, settings.client)
         self._files = files = Disk()
         self.store = store = Store(

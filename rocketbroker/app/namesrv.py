@@ -97,7 +97,11 @@ class NameServerService(LoggedService):
             reactor, settings, Disk(), steady_ms, self._in_thread, self._oneway
         )
         self.nameserver.load()
-        hub = Hub(reactor) if hasattr(select, "epoll") else None
+        hub = (
+            Hub(reactor, settings.server.rocketbroker_max_buffered_bytes)
+            if hasattr(select, "epoll")
+            else None
+        )
         self.server = RemotingServer(
             reactor, settings.server, self.nameserver.responders, hub
         )

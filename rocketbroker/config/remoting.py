@@ -7,13 +7,19 @@ printed, and only those in C{ABOUT} do something.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import attrs
 
 from rocketbroker.config import machine
 from rocketbroker.config.addresses import check_interface
 from rocketbroker.config.keyed import LONG, PORT, POSITIVE, KeyedOptions
+
+#: The budget of memory for what waits in all connections of a server.
+MAX_BUFFERED_BYTES: Final = 128 << 20
+
+#: The least: one of the longest frames, and as much for answers.
+_LEAST_BUFFERED_BYTES: Final = 32 << 20
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -24,6 +30,7 @@ class RemotingServerOptions(KeyedOptions):
         "listen_port": PORT,
         "server_channel_max_idle_time_seconds": POSITIVE,
         "server_socket_backlog": POSITIVE,
+        "rocketbroker_max_buffered_bytes": (_LEAST_BUFFERED_BYTES, LONG[1]),
     }
     ABOUT: ClassVar = {
         "bind_address": "the address to listen on",
@@ -35,6 +42,8 @@ class RemotingServerOptions(KeyedOptions):
         "write_buffer_low_water_mark": "under it the peer is read again",
         "server_socket_backlog": "connections that wait to be accepted",
         "server_async_semaphore_value": "requests waiting for one client, min. 4096",
+        "rocketbroker_max_buffered_bytes": "memory for unfinished requests and unread "
+        "answers of all connections; beyond it they are read no further (ours)",
     }
     CHECKS: ClassVar = {"bind_address": check_interface}
     UNITS: ClassVar = {
@@ -43,6 +52,7 @@ class RemotingServerOptions(KeyedOptions):
         "server_socket_rcv_buf_size": "bytes",
         "write_buffer_high_water_mark": "bytes",
         "write_buffer_low_water_mark": "bytes",
+        "rocketbroker_max_buffered_bytes": "bytes",
     }
 
     bind_address: str = "0.0.0.0"
@@ -63,6 +73,7 @@ class RemotingServerOptions(KeyedOptions):
     enable_shutdown_gracefully: bool = False
     shutdown_wait_time_seconds: int = 30
     use_epoll_native_selector: bool = False
+    rocketbroker_max_buffered_bytes: int = MAX_BUFFERED_BYTES
 
 
 @attrs.frozen(kw_only=True, eq=False)

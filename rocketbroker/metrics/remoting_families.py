@@ -32,9 +32,14 @@ _COUNTS: Final = (
         "connections closed because they were idle",
     ),
     (
-        "unfinished",
-        "rocketbroker_connections_unfinished_total",
-        "connections closed because unfinished frames took too much memory",
+        "stalled",
+        "rocketbroker_connections_stalled_total",
+        "connections closed because they kept memory for which others wait",
+    ),
+    (
+        "pauses",
+        "rocketbroker_memory_pauses_total",
+        "times that a connection waited because buffers took all memory they may",
     ),
     (
         "refused",

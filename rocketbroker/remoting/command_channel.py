@@ -42,7 +42,7 @@ from rocketbroker.remoting.addresses import address_text, host_bytes
 from rocketbroker.remoting.connection_group import ConnectionGroup
 from rocketbroker.remoting.interfaces import IConnection
 from rocketbroker.remoting.response_table import TooManyRequests, Waiting
-from rocketbroker.remoting.table import NOT_SERVED
+from rocketbroker.remoting.table import LARGE_ANSWERS, NOT_SERVED
 from rocketbroker.wire.command import ONEWAY, RESPONSE, Command, response_to
 from rocketbroker.wire.foreign import ForeignProtocol
 from rocketbroker.wire.frames import decode, encode
@@ -91,6 +91,11 @@ class CommandChannel(ABC):
         self.under_way = 0
         self.last_moved = group.clock.seconds()
         self._close_callbacks: list[Callable[[IConnection], None]] = []
+
+    @property
+    def crowded(self) -> bool:
+        """Whether so many answers are unread that no large one is to be made."""
+        return False
 
     # Provided by the half that moves bytes.
 
@@ -202,6 +207,11 @@ class CommandChannel(ABC):
             self._respond_error(command, started, RequestCodeNotSupported(words))
             return
         self.last_code = command.code
+        if self.crowded and command.code in LARGE_ANSWERS:
+            self.group.counts.overloaded += 1
+            words = f"{OVERLOAD}, unread answers take too much memory"
+            self._respond_error(command, started, SystemBusy(words))
+            return
         if self.under_way >= self.group.limits.under_way:
             self.group.counts.overloaded += 1
             words = f"{OVERLOAD}, {self.under_way} requests are under way"

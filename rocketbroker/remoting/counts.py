@@ -87,8 +87,9 @@ class Counts:
     @ivar accepted: connections made, ever.
     @ivar broken: connections closed because the peer broke the protocol.
     @ivar idle: connections closed because nothing moved on them for too long.
-    @ivar unfinished: connections closed because unfinished frames took too much memory,
-        and theirs was the oldest.
+    @ivar stalled: connections closed because buffers took all memory they may, and
+        theirs did not move.
+    @ivar pauses: how often a connection had to wait because of that memory.
     @ivar refused: connections that could not be accepted (no more descriptors).
     @ivar lost: connections that the peer closed or the network broke.
     @ivar frames_in: whole frames received.
@@ -114,16 +115,18 @@ class Counts:
         "idle",
         "lost",
         "overloaded",
+        "pauses",
         "refused",
+        "stalled",
         "stray",
-        "unfinished",
     )
 
     def __init__(self) -> None:
         self.accepted = 0
         self.broken = 0
         self.idle = 0
-        self.unfinished = 0
+        self.stalled = 0
+        self.pauses = 0
         self.refused = 0
         self.lost = 0
         self.frames_in = 0

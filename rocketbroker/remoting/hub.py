@@ -38,12 +38,14 @@ Invariants
   - A turn does not raise: the reactor would drop the descriptor, and with it all
     connections. Whatever a responder raises is answered, logged, and concerns that
     request only.
-  - A connection that is closed or congested (C{halted}) takes no further frame, also
-    not from bytes that were received before.
+  - A connection that is closed, congested or waits for memory (C{halted}) takes no
+    further frame, also not from bytes that were received before.
   - Bytes of an unfinished frame lie in one bytearray that grows in place and is copied
     once when the frame is whole; joining at each read would cost the square of its
     size. Memory is taken for bytes that a peer sends, never for those it announces.
-  - An unsent rest is kept as a view and sent first, so no byte is joined twice.
+  - An unsent rest is kept as a view and sent first, so no byte is joined twice. It is
+    copied when it is less than half of what the view keeps in memory.
+  - What waits in the connections has one budget: L{Buffers}.
 
 Rejected: one reader per socket at the reactor (the price above); edge-triggered epoll
 (it saves nothing when each turn reads once, and loses wake-ups when it does not read to
@@ -63,11 +65,18 @@ from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 from zope.interface import classImplements
 
+from rocketbroker.config.remoting import MAX_BUFFERED_BYTES
+from rocketbroker.remoting.buffers import (
+    STALLED_SECONDS,
+    Buffers,
+    Held,
+    Holder,
+    held_by,
+)
 from rocketbroker.remoting.connection_group import ConnectionGroup
 from rocketbroker.remoting.hubconnection import (
     GONE,
     IN,
-    MAX_UNFINISHED,
     OUT,
     HubConnection,
     serve,
@@ -113,21 +122,20 @@ class Hub:
     @ivar now: the time of this turn, by the reactor.
     @ivar seconds: tells the time.
     @ivar latest: when the connection that is served now has had its time.
-    @ivar unfinished: bytes that connections keep of unfinished frames.
+    @ivar buffers: the budget of memory for what waits in the connections.
     @ivar turn_count: how many turns there were.
     """
 
     _log = Logger()
 
     def __init__(
-        self, reactor: HubReactor, most_unfinished: int = MAX_UNFINISHED
+        self, reactor: HubReactor, buffer_bytes: int = MAX_BUFFERED_BYTES
     ) -> None:
         """
         @param reactor: sees the hub as one reader, as soon as there is a connection.
-        @param most_unfinished: bytes of unfinished frames that are kept at most.
+        @param buffer_bytes: the budget of memory for what waits in the connections.
         """
-        self.unfinished = 0
-        self._most_unfinished = most_unfinished
+        self.buffers = Buffers(buffer_bytes, self._schedule)
         self.seconds = reactor.seconds
         self.now = self.latest = reactor.seconds()
         self.turn_count = 0
@@ -140,6 +148,8 @@ class Hub:
         self._groups: list[ConnectionGroup] = []
         self._in_turn = False
         self._scheduled: IDelayedCall | None = None
+        self._held: dict[Holder, Held] = {}
+        self._watch: IDelayedCall | None = None
         self._reading = False
 
     def at_turn_end(self, callback: Callable[[], None]) -> None:
@@ -197,6 +207,8 @@ class Hub:
         self._in_turn = True
         self.turn_count += 1
         self.now = now = self._reactor.seconds()
+        if self.buffers.is_short and self.buffers.release():
+            self._schedule()
         find = self._connections.get
         queue = self._queue
         for descriptor, event in self._epoll.poll(0, MAX_EVENTS):
@@ -223,6 +235,8 @@ class Hub:
             group.table.turn_ended(elapsed)
         if queue:
             self._schedule()
+        if self.buffers.is_short and self._watch is None:
+            self._look()
         if max(ended - served, flushed - ended) > served - now:
             work = TURN_END if ended - served > flushed - ended else ANSWERS
         self.turns.took(work, elapsed, flushed)
@@ -270,7 +284,7 @@ class Hub:
 
     def _soon(self) -> None:
         self._scheduled = None
-        if self._queue:
+        if self._queue or self.buffers.is_short:
             self.turn()
         else:
             self.now = self._reactor.seconds()
@@ -280,27 +294,35 @@ class Hub:
         if self._scheduled is None:
             self._scheduled = self._reactor.callLater(0, self._soon)
 
-    # Called by connections.
-
-    def relieve(self) -> None:
-        """Close the connections with the oldest unfinished frames, if all take too
-        much.
-
-        A connection that waits because its peer does not read counts, too.
-        """
-        while self.unfinished > self._most_unfinished:
-            oldest = min(
-                (each for each in self._connections.values() if each.partial),
-                key=lambda each: each.since,
-            )
-            oldest.group.counts.unfinished += 1
+    def _look(self) -> None:
+        """While memory is short, close what keeps it and does not move."""
+        buffers = self.buffers
+        self._watch = None
+        for holder in buffers.stalled(self._held):
+            assert isinstance(holder, HubConnection)
+            holder.group.counts.stalled += 1
             self._log.warn(
-                "Closed {peer}: unfinished frames take {size} bytes, and its own is "
-                "the oldest.",
-                peer=oldest.peer,
-                size=self.unfinished,
+                "Closed {peer}: buffers take {size} bytes, others wait, and it moved "
+                "next to nothing of its {own} in {seconds} s.",
+                peer=holder.peer,
+                size=buffers.frames + buffers.answers,
+                own=holder.kept + holder.counted,
+                seconds=int(STALLED_SECONDS),
             )
-            oldest.abort()
+            holder.abort()
+            buffers.release()
+            if not buffers.is_short:
+                break
+        self._held = {}
+        if buffers.is_short:
+            self._held = {
+                each: held_by(each)
+                for each in self._connections.values()
+                if each.unsent or each.partial
+            }
+            self._watch = self._reactor.callLater(STALLED_SECONDS, self._look)
+
+    # Called by connections.
 
     def has_output(self, connection: HubConnection) -> None:
         """It has something to send, or to end: at the end of this turn, or soon."""
@@ -334,6 +356,9 @@ class Hub:
         if self._scheduled is not None:
             self._scheduled.cancel()
             self._scheduled = None
+        if self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
         self._epoll.close()
 
 

@@ -9,19 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from socket import socket
 from struct import Struct
-from typing import Final, Protocol, final
+from typing import Final, Protocol, cast, final
 
+from rocketbroker.remoting.buffers import LARGE_ANSWER_BYTES, Buffers
 from rocketbroker.remoting.command_channel import CommandChannel
 from rocketbroker.remoting.connection_group import ConnectionGroup
 from rocketbroker.wire.foreign import wrong_length
+from rocketbroker.wire.frames import MAX_HEADER_BYTES, MAX_READ_BYTES, long_header
 
 #: Bytes received from one connection in one turn, at most.
 RECEIVE_BYTES: Final = 65536
-
-#: Bytes of unfinished frames that are kept at most, over all connections: sixteen of
-#: the longest. Beyond, the connection whose frame is unfinished for the longest time is
-#: closed: a peer that is alive has finished its own long before.
-MAX_UNFINISHED: Final = 256 << 20
 
 #: Frames longer than this, on average, are sent one by one: copying them together would
 #: cost more than a system call each.
@@ -47,11 +44,7 @@ class Turning(Protocol):
     now: float
     latest: float
     seconds: Callable[[], float]
-    unfinished: int
-
-    def relieve(self) -> None:
-        """Close the connections with the oldest unfinished frames, if too much is
-        kept."""
+    buffers: Buffers
 
     def has_output(self, connection: HubConnection) -> None:
         """It has something to send, or to end."""
@@ -71,7 +64,10 @@ class HubConnection(CommandChannel):
     """A connection of the hub.
 
     @ivar queued: whether it waits for its turn.
-    @ivar halted: whether frames are not to be taken from it: closed or congested.
+    @ivar halted: whether frames are not to be taken from it: closed, congested or
+        paused.
+    @ivar paused: whether it waits for memory (L{Buffers}, as the attributes C{kept},
+        C{is_reserved} and C{counted} are).
     @ivar partial: received bytes that are no whole frame yet; L{None} for none.
     @ivar wanted: how many bytes C{partial} must have before it is worth a look.
     @ivar since: when C{partial} began.
@@ -84,6 +80,10 @@ class HubConnection(CommandChannel):
         super().__init__(group, host, port)
         self.queued = False
         self.halted = False
+        self.paused = False
+        self.kept = 0
+        self.is_reserved = False
+        self.counted = 0
         self.partial: bytearray | None = None
         self.wanted = 0
         self.since = 0.0
@@ -91,6 +91,7 @@ class HubConnection(CommandChannel):
         self.receive = sock.recv
         self._send = sock.send
         self.hub = hub
+        self.buffers = hub.buffers
         self._socket = sock
         self._descriptor = sock.fileno()
         self._out: list[bytes] = []
@@ -108,6 +109,8 @@ class HubConnection(CommandChannel):
         group = self.group
         group.counts.frames_out += count
         self.unsent = unsent = self.unsent + len(frames)
+        if len(frames) >= LARGE_ANSWER_BYTES:
+            self._count()
         if unsent > group.limits.high_water and not self.congested:
             group.counts.congestions += 1
             self.congested = self.halted = True
@@ -139,8 +142,10 @@ class HubConnection(CommandChannel):
         self.last_moved = self.hub.now
         self.unsent -= sent
         if sent < size:
-            self._rest = memoryview(data)[sent:]
+            self._rest = rest_of(data, sent)
             self._arm()
+        if self.counted or self.unsent:
+            self._count()
 
     def _flush_slowly(self) -> None:
         """Give the kernel what it takes: a rest first, large frames one by one."""
@@ -162,15 +167,43 @@ class HubConnection(CommandChannel):
             if sent:
                 self.last_moved = self.hub.now
             if sent < len(data):
-                self._rest = memoryview(data)[sent:]
+                self._rest = rest_of(data, sent)
                 break
             self._rest = None
+        self._count()
         if self.congested and self.unsent <= self.group.limits.low_water:
             self.congested = False
-            if not self.closed:
-                self.halted = False
-                if self.partial is not None:
-                    self.hub.resume(self)
+            self._go_on()
+        self._arm()
+
+    def _count(self) -> None:
+        """Count the memory of what is unsent: of a rest, all that it is a view of."""
+        rest, size = self._rest, self.unsent
+        if rest is not None:
+            size += len(cast(bytes, rest.obj)) - len(rest)
+        self.buffers.unread(self, size)
+
+    def _go_on(self) -> None:
+        """Take frames again, and those that are left first, if nothing forbids it."""
+        self.halted = self.closed or self.congested or self.paused
+        if self.partial is not None and not self.halted:
+            self.hub.resume(self)
+
+    @property
+    def crowded(self) -> bool:
+        """Whether so many answers are unread that no large one is to be made."""
+        return self.buffers.is_crowded
+
+    def pause(self) -> None:
+        """It is not read, and its frames are not taken, until L{go_on}."""
+        self.paused = self.halted = True
+        self.group.counts.pauses += 1
+        self._arm()
+
+    def go_on(self) -> None:
+        """It is read again."""
+        self.paused = False
+        self._go_on()
         self._arm()
 
     def _next(self) -> bytes:
@@ -196,26 +229,21 @@ class HubConnection(CommandChannel):
 
     def keep(self, rest: bytes) -> None:
         """Keep bytes that cannot be taken yet."""
-        hub = self.hub
         self.partial = bytearray(rest)
-        self.since = hub.now
-        hub.unfinished += len(rest)
-        hub.relieve()
+        self.since = self.hub.now
+        self.buffers.received(self)
 
     def keep_more(self, data: bytes) -> None:
         """More of the same frame came, and it is not finished."""
         assert self.partial is not None
         self.partial += data
-        self.hub.unfinished += len(data)
-        self.hub.relieve()
+        self.buffers.received(self)
 
     def take_partial(self) -> bytearray:
         """The kept bytes, which are kept no longer."""
         partial, self.partial = self.partial, None
-        if partial is None:
-            return bytearray()
-        self.hub.unfinished -= len(partial)
-        return partial
+        self.buffers.taken(self)
+        return bytearray() if partial is None else partial
 
     def close(self) -> None:
         """Close it; bytes sent before still go out if the peer takes them."""
@@ -249,7 +277,17 @@ class HubConnection(CommandChannel):
         self._rest = None
         self._out.clear()
         self.unsent = 0
+        self._count()
         self.group.left(self)
+
+
+def rest_of(data: bytes | memoryview, sent: int) -> memoryview:
+    """What was not sent, as a view; a copy, once it is less than half of what the view
+    keeps in memory."""
+    rest = memoryview(data)[sent:]
+    if 2 * len(rest) < len(cast(bytes, rest.obj)):
+        return memoryview(bytes(rest))
+    return rest
 
 
 def serve(connection: HubConnection) -> bool:
@@ -260,6 +298,9 @@ def serve(connection: HubConnection) -> bool:
     partial = connection.partial
     if partial is not None and len(partial) >= connection.wanted:
         return take_frames(connection, bytes(connection.take_partial()))
+    if connection.buffers.is_full and not connection.is_reserved:
+        connection.buffers.wait_to_read(connection)
+        return False
     return receive(connection)
 
 
@@ -287,6 +328,8 @@ def receive(connection: HubConnection) -> bool:
         partial = connection.take_partial()
         partial += data
         data = bytes(partial)
+    elif connection.is_reserved:
+        connection.buffers.taken(connection)
     return take_frames(connection, data)
 
 
@@ -298,6 +341,7 @@ def take_frames(connection: HubConnection, data: bytes) -> bool:
     """
     group, hub = connection.group, connection.hub
     seconds, latest = hub.seconds, hub.latest
+    buffers = hub.buffers
     hot = group.table.hot
     most = group.limits.frame_bytes - 4
     unpack = _WORDS.unpack_from
@@ -320,6 +364,11 @@ def take_frames(connection: HubConnection, data: bytes) -> bool:
         if entry is None:
             connection.frame_received(data[head - 4 : end])
         else:
+            if buffers.is_crowded and not entry.unwatched:
+                start = head - 8
+                frames -= 1
+                buffers.wait_to_ask(connection)
+                break
             body = head + word
             try:
                 if entry.responder(connection, data[head:body], data[body:end]):
@@ -344,14 +393,21 @@ def take_frames(connection: HubConnection, data: bytes) -> bool:
 def keep(connection: HubConnection, rest: bytes) -> None:
     """Keep part of a frame, or the frames with which a congested connection waits.
 
-    Here, off the fast path, lengths that cannot be are found.
+    Here, off the fast path, lengths that cannot be are found. Frames with longer
+    headers than are read here all come by, because no reading brings a whole one.
     """
-    connection.wanted = 4
-    if len(rest) >= 4:
+    size = len(rest)
+    connection.wanted = 8
+    if size >= 4:
         (length,) = _LENGTH.unpack_from(rest)
         most = connection.group.limits.frame_bytes
         if length < 4 or length + 4 > most:
             connection.break_off(wrong_length(length, most))
             return
+    if size >= 8:
         connection.wanted = length + 4
+        header = _WORDS.unpack_from(rest)[1] & MAX_HEADER_BYTES
+        if header > MAX_READ_BYTES:
+            connection.break_off(long_header(header))
+            return
     connection.keep(rest)

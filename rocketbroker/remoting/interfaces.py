@@ -29,6 +29,10 @@ class IConnection(Interface):
     congested: bool = Attribute(
         "Whether so much waits to be sent that nothing is read from it any more."
     )
+    crowded: bool = Attribute(
+        "Whether the unread answers of all connections take so much memory that no "
+        "large one is to be made."
+    )
 
     def send(frames: bytes, count: int = 1) -> None:
         """Send whole frames, at the end of this turn; nothing once it is closed.

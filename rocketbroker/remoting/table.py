@@ -21,6 +21,7 @@ from zope.interface import classImplements
 from rocketbroker.errors import RequestCodeNotSupported
 from rocketbroker.remoting.counts import Latencies
 from rocketbroker.remoting.interfaces import HotResponder, IResponderTable, Responder
+from rocketbroker.wire.codes import RequestCode
 
 #: How many bytes of a JSON header name a hot responder.
 KEY_BYTES: Final = 12
@@ -32,6 +33,25 @@ NOT_SERVED: Final = -1
 
 #: After so many quick requests the clock is looked at; a power of two.
 QUICK_REQUESTS: Final = 16
+
+
+#: Requests with answers that may take megabytes: none is begun on the general way while
+#: unread answers take too much memory.
+LARGE_ANSWERS: Final = frozenset(
+    {
+        RequestCode.PULL_MESSAGE,
+        RequestCode.LITE_PULL_MESSAGE,
+        RequestCode.QUERY_MESSAGE,
+        RequestCode.VIEW_MESSAGE_BY_ID,
+        RequestCode.GET_ALL_TOPIC_CONFIG,
+        RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
+        RequestCode.GET_ALL_CONSUMER_OFFSET,
+        RequestCode.GET_CONSUME_STATS,
+        RequestCode.GET_CONSUMER_RUNNING_INFO,
+        RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER,
+        RequestCode.GET_BROKER_CLUSTER_INFO,
+    }
+)
 
 
 @final

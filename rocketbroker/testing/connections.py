@@ -29,6 +29,7 @@ class RecordedConnection:
         self.peer_host = host + port.to_bytes(4, "big")
         self.closed = False
         self.congested = False
+        self.crowded = False
         self.frames: list[bytes] = []
         self.oneways: list[Command] = []
         self.requests: list[tuple[Command, Deferred[Command]]] = []

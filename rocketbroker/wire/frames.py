@@ -37,11 +37,10 @@ MAX_BYTES: Final = 16 * 1024 * 1024
 #: The longest header: its length has 24 bits.
 MAX_HEADER_BYTES: Final = 0xFFFFFF
 
-#: The longest JSON header that is not in the form of the known clients. Reading it
-#: takes Python half a second, in which no other client is served; a real one is
-#: shorter than the longest properties of a message, 32 KiB, by which C++ clients come
-#: here, and twice that when all is escaped.
-MAX_LENIENT_BYTES: Final = 256 * 1024
+#: The longest header that is read. Properties of a message have 32 KiB at most; with
+#: every second character escaped that is 115 KiB. One of 14 MiB takes half a second,
+#: in which no other client is served.
+MAX_READ_BYTES: Final = 256 * 1024
 
 _UNKNOWN_LANGUAGE: Final = -1
 _LANGUAGE_CODES: Final = {name: code for code, name in enumerate(LANGUAGES)}
@@ -122,6 +121,8 @@ def decode(payload: bytes) -> Command:
         raise RemoteProtocolError(
             f"a header of {length} bytes in a frame of {len(payload)}"
         )
+    if length > MAX_READ_BYTES:
+        raise long_header(length)
     serialization = word >> 24
     if serialization == JSON:
         command = _decode_json(payload[4 : 4 + length])
@@ -130,6 +131,13 @@ def decode(payload: bytes) -> Command:
     if serialization == BINARY:
         return _decode_binary(payload, length)
     raise RemoteProtocolError(f"a header serialization {serialization}")
+
+
+def long_header(length: int) -> RemoteProtocolError:
+    """The error for a header that is not read."""
+    return RemoteProtocolError(
+        f"a header of {length} bytes, the most is {MAX_READ_BYTES}"
+    )
 
 
 # JSON
@@ -196,8 +204,6 @@ def _decode_json(header: bytes) -> Command:
 
 def _decode_tolerantly(header: bytes) -> Command:
     """A command from a header that only fastjson takes."""
-    if len(header) > MAX_LENIENT_BYTES:
-        raise RemoteProtocolError(f"a header of {len(header)} bytes that is not JSON")
     fields = loads(header)
     if not isinstance(fields, dict):
         raise RemoteProtocolError("a header that is not an object")

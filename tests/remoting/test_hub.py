@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import socket
-from typing import Any, cast
 
-from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
 from rocketbroker.remoting.command_channel import CommandChannel
 from rocketbroker.remoting.connection_group import ConnectionGroup, Limits
-from rocketbroker.remoting.hub import Hub
 from rocketbroker.remoting.hubconnection import (
     LARGE_FRAME,
     RECEIVE_BYTES,
-    HubConnection,
 )
 from rocketbroker.remoting.interfaces import Answer, IConnection, ITurns
 from rocketbroker.remoting.table import ResponderTable
@@ -350,69 +346,6 @@ class HubTests(SynchronousTestCase):
         self.wire.pass_time(2)
         self.assertTrue(other.closed)
         peer.close()
-
-
-class UnfinishedTests(SynchronousTestCase):
-    """Unfinished frames of all connections together."""
-
-    def setUp(self) -> None:
-        """A hub that keeps a thousand bytes, and three connections."""
-        self.clock = MemoryReactorClock()
-        self.hub = Hub(cast(Any, self.clock), 1000)
-        self.group = ConnectionGroup(
-            self.clock, ResponderTable(), Limits(), self.hub.turns
-        )
-        self.peers: list[socket.socket] = []
-        self.connections = [self.connect() for _ in range(3)]
-        self.addCleanup(self.end)
-
-    def connect(self) -> HubConnection:
-        ours, peer = socket.socketpair()
-        self.peers.append(peer)
-        return self.hub.adopt(ours, self.group, "1.2.3.4", 5)
-
-    def end(self) -> None:
-        self.hub.shut()
-        for peer in self.peers:
-            peer.close()
-
-    def feed(self, number: int, data: bytes) -> None:
-        """One turn, a second later, with these bytes of one peer."""
-        self.clock.advance(1)
-        self.peers[number].sendall(data)
-        self.hub.turn()
-
-    def closed(self) -> list[bool]:
-        return [connection.closed for connection in self.connections]
-
-    def test_oldest(self) -> None:
-        """Beyond the most, who has been unfinished for the longest time is closed."""
-        start = encode(Command(1, body=bytes(5000)))
-        self.feed(0, start[:300])
-        self.feed(1, start[:400])
-        self.feed(0, start[300:400])
-        self.feed(2, start[:200])
-        self.assertEqual((self.hub.unfinished, self.closed()), (1000, [False] * 3))
-        self.feed(2, start[200:201])
-        self.assertEqual(self.closed(), [True, False, False])
-        self.assertEqual((self.hub.unfinished, self.group.counts.unfinished), (601, 1))
-
-    def test_finished(self) -> None:
-        """What was finished, or went with its connection, does not count any more."""
-        frame = encode(Command(1, body=bytes(500)))
-        for _ in range(5):
-            self.feed(0, frame[:400])
-            self.feed(0, frame[400:])
-        self.feed(1, frame[:300])
-        self.assertEqual(self.hub.unfinished, 300)
-        self.connections[1].close()
-        self.assertEqual((self.hub.unfinished, self.closed()[0]), (0, False))
-
-    def test_itself(self) -> None:
-        """One that alone is too much is closed."""
-        self.feed(0, encode(Command(1, body=bytes(5000)))[:1001])
-        self.assertEqual(self.closed(), [True, False, False])
-        self.assertEqual(self.hub.unfinished, 0)
 
 
 class PartialTests(SynchronousTestCase):

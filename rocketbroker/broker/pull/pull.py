@@ -314,6 +314,9 @@ class Pulling:
             if isinstance(result, Failure):
                 self._log.error("A read failed: {why}", why=result.getErrorMessage())
                 self._refuse(pull, SystemFailure(result.getErrorMessage()))
+            elif pull.connection.crowded:
+                # Many were read at once, and peers do not take their answers.
+                self._ask_again(pull)
             else:
                 self._found(pull, result, first)
 
@@ -378,7 +381,7 @@ class Pulling:
         connection, offset = held.connection, held.offset
         if connection.closed:
             return
-        if connection.congested:
+        if connection.congested or connection.crowded:
             # What it has asked for before waits to be sent: let it ask again.
             self._ask_again(pull)
             return

@@ -396,6 +396,15 @@ class HeldTests(PullCase):
         self.assertEqual((answer.code, answer.body), (AGAIN, b""))
         self.assertEqual((answer.ext or {})["nextBeginOffset"], "0")
 
+    def test_crowded(self) -> None:
+        """So does any while unread answers take too much memory."""
+        self.hold(0)
+        self.rig.connection.crowded = True
+        self.send("a")
+        self.rig.clock.advance(0.001)
+        (answer,) = self.rig.answers()
+        self.assertEqual((answer.code, answer.body), (AGAIN, b""))
+
     def test_tooMany(self) -> None:
         """With too many held the answer comes at once."""
         self.rig = self.make(pullThreadPoolQueueCapacity="1")
@@ -456,6 +465,15 @@ class ColdTests(PullCase):
         (answer,) = self.rig.answers()
         self.assertEqual(answer.code, ResponseCode.SYSTEM_ERROR)
         self.assertEqual(self.rig.pulling.cold, 0)
+
+    def test_crowded(self) -> None:
+        """What was read while unread answers took too much memory is not kept."""
+        self.rig.hot(PULL, pull_ext(0))
+        self.rig.connection.crowded = True
+        self.rig.threads.run()
+        (answer,) = self.rig.answers()
+        self.assertEqual((answer.code, answer.body), (AGAIN, b""))
+        self.assertEqual((answer.ext or {})["nextBeginOffset"], "0")
 
     def test_tooMany(self) -> None:
         """When too many wait for the disk the next hears to slow down."""

@@ -1,0 +1,239 @@
+# -*- test-case-name: tests.remoting.test_buffers -*-
+"""One budget of memory for all that waits in the connections of a hub.
+
+What waits
+==========
+
+I{Frames} that are not finished, and I{answers} that peers have not read. One connection
+may have 16 MiB of the first and, with large messages, 4 MiB and more of the second; ten
+thousand connections would take the machine. Nobody who asks for these has done wrong:
+consumers are slow, lines are bad. So they are kept waiting, and nobody is reset for it
+while anything moves.
+
+The rules
+=========
+
+  1. A frame of more than C{LARGE_FRAME_BYTES} is read to its end only with a
+     I{reservation} of its whole length; else its connection is not read, and waits.
+     Reservations are given in the order of asking, while they fit. With one a frame is
+     always read to its end; and when there is none the first who waits gets one,
+     whatever its length. So there is always somebody who goes on.
+  2. Smaller frames count as they come. When the budget is I{full} all the same, only
+     connections with a reservation are read; the others wait in the same queue.
+  3. While unread answers take half of the budget (it is I{crowded}), no request is
+     begun whose answer may be large: a pull waits, with its connection, for its turn.
+     The other half is left to frames: slow consumers do not keep producers from
+     sending.
+  4. Only when somebody waits are connections closed: those that keep memory and in
+     C{STALLED_SECONDS} have moved less than C{LEAST_BYTES}, or less than what they
+     keep, until there is room.
+
+Answers are counted when they are large, and else from the moment at which the kernel
+did not take them: bytes that go out at the end of the turn cost nothing to count.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final, NamedTuple, Protocol, final
+
+#: Frames up to this length come as they like: one reading brings more of others.
+LARGE_FRAME_BYTES: Final = 65536
+
+#: An answer is counted before the end of the turn when it is so long.
+LARGE_ANSWER_BYTES: Final = 16384
+
+#: For so long a connection that keeps memory may move nothing while others wait.
+STALLED_SECONDS: Final = 10.0
+
+#: What it has to move in that time: 16 KiB a second.
+LEAST_BYTES: Final = 160 * 1024
+
+#: So many pulls that waited are begun in one turn, at most.
+BEGUN_AT_ONCE: Final = 16
+
+
+class Holder(Protocol):
+    """A connection, as the budget sees it.
+
+    @ivar closed: whether it is.
+    @ivar partial: received bytes that are no whole frame yet; L{None} for none.
+    @ivar wanted: how many bytes C{partial} will have when its first frame is whole.
+    @ivar since: when C{partial} began.
+    @ivar unsent: bytes of answers that wait to be sent.
+    @ivar kept: what its frames count here.
+    @ivar is_reserved: whether that is a reservation.
+    @ivar counted: what its unsent answers count here.
+    """
+
+    closed: bool
+    partial: bytearray | None
+    wanted: int
+    since: float
+    unsent: int
+    kept: int
+    is_reserved: bool
+    counted: int
+
+    def pause(self) -> None:
+        """It is not read, and its frames are not taken, until L{go_on}."""
+
+    def go_on(self) -> None:
+        """It is read again."""
+
+
+class Held(NamedTuple):
+    """What a connection kept at one time."""
+
+    unsent: int
+    received: int
+    since: float
+
+
+@final
+class Buffers:
+    """The budget of one hub.
+
+    @ivar limit: how many bytes it is.
+    @ivar frames: bytes that are kept or reserved for frames.
+    @ivar answers: bytes of unread answers.
+    @ivar is_full: whether only reserved frames may be read.
+    @ivar is_crowded: whether no request with a large answer may begin.
+    @ivar pauses: how often a connection had to wait.
+    """
+
+    def __init__(self, limit: int, wake: Callable[[], None]) -> None:
+        """
+        @param wake: called when there is more room and somebody waits:
+            L{release} is to be called soon.
+        """
+        self.limit = limit
+        self.frames = 0
+        self.answers = 0
+        self.is_full = False
+        self.is_crowded = False
+        self.pauses = 0
+        self._wake = wake
+        self._reservations = 0
+        self._readers: deque[Holder] = deque()
+        self._askers: deque[Holder] = deque()
+
+    @property
+    def is_short(self) -> bool:
+        """Whether somebody waits."""
+        return bool(self._readers or self._askers)
+
+    def _count(self, frames: int, answers: int) -> None:
+        """So many bytes more, or less."""
+        self.frames += frames
+        self.answers += answers
+        self.is_full = self.frames + self.answers > self.limit
+        self.is_crowded = self.answers > self.limit // 2
+        if (frames < 0 or answers < 0) and self.is_short:
+            self._wake()
+
+    # Frames.
+
+    def received(self, holder: Holder) -> None:
+        """Bytes of an unfinished frame, or of frames that wait, were kept."""
+        if holder.is_reserved:
+            return
+        assert holder.partial is not None
+        size = len(holder.partial)
+        if holder.kept != size:
+            self._count(size - holder.kept, 0)
+            holder.kept = size
+        if holder.wanted > max(size, LARGE_FRAME_BYTES):
+            if not self._readers and self._fits(holder):
+                self._reserve(holder)
+            else:
+                self.wait_to_read(holder)
+
+    def taken(self, holder: Holder) -> None:
+        """The kept bytes of a connection are kept no longer."""
+        kept, holder.kept = holder.kept, 0
+        if holder.is_reserved:
+            holder.is_reserved = False
+            self._reservations -= 1
+        if kept:
+            self._count(-kept, 0)
+
+    def _fits(self, holder: Holder) -> bool:
+        """Whether a reservation may be given."""
+        more = max(holder.wanted, LARGE_FRAME_BYTES) - holder.kept
+        return not self._reservations or self.frames + self.answers + more <= self.limit
+
+    def _reserve(self, holder: Holder) -> None:
+        size = max(holder.wanted, LARGE_FRAME_BYTES)
+        more, holder.kept = size - holder.kept, size
+        holder.is_reserved = True
+        self._reservations += 1
+        self._count(more, 0)
+
+    def wait_to_read(self, holder: Holder) -> None:
+        """Pause a connection until there is a reservation for it."""
+        self.pauses += 1
+        self._readers.append(holder)
+        holder.pause()
+
+    # Answers.
+
+    def unread(self, holder: Holder, size: int) -> None:
+        """The unsent answers of a connection take C{size} bytes of memory."""
+        more, holder.counted = size - holder.counted, size
+        if more:
+            self._count(0, more)
+
+    def wait_to_ask(self, holder: Holder) -> None:
+        """Pause a connection until its request may be begun."""
+        self.pauses += 1
+        self._askers.append(holder)
+        holder.pause()
+
+    # Room.
+
+    def release(self) -> bool:
+        """Let those go on for whom there is room.
+
+        @return: whether there may be room for more of them in the next turn.
+        """
+        readers, askers = self._readers, self._askers
+        while readers and (readers[0].closed or self._fits(readers[0])):
+            holder = readers.popleft()
+            if not holder.closed:
+                self._reserve(holder)
+                holder.go_on()
+        begun = 0
+        while askers and begun < BEGUN_AT_ONCE and not self.is_crowded:
+            holder = askers.popleft()
+            if not holder.closed:
+                begun += 1
+                holder.go_on()
+        return bool(askers) and not self.is_crowded
+
+    def stalled(self, before: dict[Holder, Held]) -> list[Holder]:
+        """Those to close: they keep others waiting and have not moved.
+
+        @param before: what each kept C{STALLED_SECONDS} ago.
+        @return: who keeps most comes first.
+        """
+        waiting = {*self._readers, *self._askers}
+        found = []
+        for holder, held in before.items():
+            if holder.closed:
+                continue
+            least = max(0, held.unsent - LEAST_BYTES)
+            stalled = held.unsent > 0 and holder.unsent > least
+            if self._readers and held.received and holder not in waiting:
+                received = len(holder.partial or b"")
+                least = min(held.received + LEAST_BYTES, holder.wanted)
+                stalled = stalled or (holder.since == held.since and received < least)
+            if stalled:
+                found.append(holder)
+        return sorted(found, key=lambda each: -each.kept - each.counted)
+
+
+def held_by(holder: Holder) -> Held:
+    """What a connection keeps now."""
+    return Held(holder.unsent, len(holder.partial or b""), holder.since)

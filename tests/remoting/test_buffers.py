@@ -1,0 +1,336 @@
+"""One budget of memory for all connections."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any, cast
+
+from twisted.internet.testing import MemoryReactorClock
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.remoting.buffers import LARGE_FRAME_BYTES, STALLED_SECONDS
+from rocketbroker.remoting.connection_group import ConnectionGroup, Limits
+from rocketbroker.remoting.hub import Hub
+from rocketbroker.remoting.hubconnection import HubConnection
+from rocketbroker.remoting.interfaces import Answer, IConnection
+from rocketbroker.remoting.table import ResponderTable
+from rocketbroker.wire.codes import RequestCode, ResponseCode
+from rocketbroker.wire.command import Command, response_to
+from rocketbroker.wire.frames import decode, encode
+
+SEND = 310
+PULL = 11
+ANSWER_BYTES = 400_000
+BUDGET = 1_000_000
+
+
+class BufferCase(SynchronousTestCase):
+    """A hub with a budget of a million bytes."""
+
+    def setUp(self) -> None:
+        """Sends and pulls are hot; all pulls have large answers."""
+        self.clock = MemoryReactorClock()
+        self.hub = Hub(cast(Any, self.clock), BUDGET)
+        self.addCleanup(self.hub.shut)
+        self.buffers = self.hub.buffers
+        self.sent: list[int] = []
+        self.pulled: list[IConnection] = []
+        table = ResponderTable()
+        table.register_hot(SEND, self.send, quick=True)
+        table.register_hot(PULL, self.pull)
+        table.register(RequestCode.VIEW_MESSAGE_BY_ID, self.general)
+        table.register(RequestCode.HEART_BEAT, self.general)
+        limits = Limits(idle_seconds=1e6)
+        self.group = ConnectionGroup(self.clock, table, limits, self.hub.turns)
+        self.peers: list[socket.socket] = []
+        self.connections: list[HubConnection] = []
+
+    def send(self, connection: IConnection, header: bytes, body: bytes) -> bool:
+        """Note the size."""
+        self.sent.append(len(body))
+        return True
+
+    def pull(self, connection: IConnection, header: bytes, body: bytes) -> bool:
+        """Answer with much."""
+        self.pulled.append(connection)
+        connection.send(encode(Command(0, body=bytes(ANSWER_BYTES))))
+        return True
+
+    def general(self, connection: IConnection, command: Command) -> Answer:
+        """Answer with nothing."""
+        return response_to(command)
+
+    def connect(self) -> HubConnection:
+        """One more connection; its peer is the next in C{peers}."""
+        ours, peer = socket.socketpair()
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8192)
+        peer.setblocking(False)
+        self.addCleanup(peer.close)
+        self.peers.append(peer)
+        return self.hub.adopt(ours, self.group, "1.2.3.4", len(self.peers))
+
+    def step(self) -> None:
+        """Some turns, and what is due."""
+        for _ in range(8):
+            self.hub.turn()
+            self.clock.advance(0)
+
+    def feed(self, number: int, data: bytes) -> int:
+        """Send as a peer, as much as goes; how many bytes did."""
+        done = 0
+        for _ in range(100):
+            try:
+                done += self.peers[number].send(data[done:])
+            except BlockingIOError:
+                before = self.buffers.pauses
+                self.step()
+                if self.connections[number].paused and self.buffers.pauses == before:
+                    break
+            if done == len(data):
+                break
+        self.step()
+        return done
+
+    def many(self, count: int) -> None:
+        """So many connections, which the tests name by number."""
+        while len(self.connections) < count:
+            self.connections.append(self.connect())
+
+    def closed(self) -> list[bool]:
+        """Of each whether it is."""
+        return [connection.closed for connection in self.connections]
+
+    def read(self, number: int, size: int) -> int:
+        """Read as a peer; how much came."""
+        found = 0
+        for _ in range(1000):
+            if found >= size:
+                break
+            try:
+                data = self.peers[number].recv(size - found)
+            except BlockingIOError:
+                self.step()
+                continue
+            found += len(data)
+            if not data:
+                break
+        self.step()
+        return found
+
+
+class FrameTests(BufferCase):
+    """Unfinished frames."""
+
+    def setUp(self) -> None:
+        """Three connections, whose frames of 400,000 bytes do not fit together."""
+        super().setUp()
+        self.many(3)
+        self.frame = encode(Command(SEND, body=bytes(400_000)))
+
+    def test_reserved(self) -> None:
+        """A large frame reserves its length; what does not fit waits, and is stored."""
+        half = len(self.frame) // 2
+        for number in range(3):
+            self.feed(number, self.frame[:half])
+        paused = [connection.paused for connection in self.connections]
+        self.assertEqual(paused, [False, False, True])
+        self.assertLessEqual(self.buffers.frames, BUDGET)
+        self.assertEqual(self.group.counts.pauses, 1)
+        self.feed(0, self.frame[half:])
+        self.assertFalse(self.connections[2].paused)
+        self.feed(1, self.frame[half:])
+        self.feed(2, self.frame[half:])
+        self.assertEqual(self.sent, [400_000] * 3)
+        self.assertEqual((self.buffers.frames, self.closed()), (0, [False] * 3))
+
+    def test_order(self) -> None:
+        """Who waits longest goes on first, and somebody else's frame does not pass."""
+        self.many(4)
+        large = encode(Command(SEND, body=bytes(900_000)))
+        start = LARGE_FRAME_BYTES + 1
+        self.feed(0, large[:start])
+        self.feed(1, large[:start])
+        self.feed(2, self.frame[:start])
+        self.feed(0, large[start:])
+        paused = [connection.paused for connection in self.connections]
+        self.assertEqual(paused, [False, False, True, False])
+
+    def test_beyondBudget(self) -> None:
+        """A frame longer than the budget is read when no other is."""
+        huge = encode(Command(SEND, body=bytes(3 * BUDGET)))
+        self.feed(0, self.frame[:100_000])
+        self.feed(1, huge[:200_000])
+        self.assertTrue(self.connections[1].paused)
+        self.feed(0, self.frame[100_000:])
+        at = 200_000
+        while at < len(huge):
+            at += self.feed(1, huge[at : at + 300_000])
+        self.assertEqual(self.sent, [400_000, 3 * BUDGET])
+
+    def test_small(self) -> None:
+        """Small frames count as they come; beyond the budget all wait but one."""
+        self.many(25)
+        small = encode(Command(SEND, body=bytes(60_000)))
+        for number in range(20):
+            self.feed(number, small[:52_000])
+        self.assertTrue(self.buffers.is_full)
+        self.feed(20, small)
+        self.feed(21, small)
+        self.assertEqual(self.sent, [60_000] * 2)
+        for number in range(20):
+            self.feed(number, small[52_000:])
+        self.assertEqual(self.sent, [60_000] * 22)
+        self.assertEqual(self.buffers.frames, 0)
+        self.assertEqual(self.closed(), [False] * 25)
+
+    def test_quit(self) -> None:
+        """What a connection kept is free when it ends, and who waits goes on."""
+        for number in range(3):
+            self.feed(number, self.frame[:100_000])
+        self.peers[0].close()
+        self.step()
+        self.assertFalse(self.connections[2].paused)
+        self.connections[1].close()
+        self.connections[2].abort()
+        self.assertEqual(self.buffers.frames, 0)
+
+    def test_pausedGone(self) -> None:
+        """One that ends while it waits is forgotten."""
+        for number in range(3):
+            self.feed(number, self.frame[:100_000])
+        self.peers[2].close()
+        self.connections[2].abort()
+        self.feed(0, self.frame[100_000:])
+        self.assertFalse(self.buffers.is_short)
+
+    def test_stalled(self) -> None:
+        """Who has a reservation and sends nothing is closed, but only for others."""
+        self.feed(0, self.frame[:100_000])
+        self.feed(1, self.frame[:100_000])
+        self.clock.advance(3 * STALLED_SECONDS)
+        self.assertEqual(self.closed(), [False] * 3)
+        self.feed(2, self.frame[:100_000])
+        self.clock.advance(STALLED_SECONDS / 2)
+        self.feed(1, self.frame[100_000:350_000])
+        self.assertEqual(self.closed(), [False] * 3)
+        self.clock.advance(STALLED_SECONDS / 2)
+        self.assertEqual(self.closed(), [True, False, False])
+        self.assertEqual(self.group.counts.stalled, 1)
+        self.step()
+        self.feed(2, self.frame[100_000:])
+        self.assertEqual(self.sent, [400_000])
+
+    def test_timerEnds(self) -> None:
+        """When nobody waits any more, nobody is watched."""
+        for number in range(3):
+            self.feed(number, self.frame[:100_000])
+        for number in range(3):
+            self.feed(number, self.frame[100_000:])
+        self.clock.advance(STALLED_SECONDS)
+        self.clock.advance(STALLED_SECONDS)
+        (idle,) = self.clock.getDelayedCalls()
+        self.assertGreater(idle.getTime(), 1000)
+
+
+class AnswerTests(BufferCase):
+    """Answers that nobody reads."""
+
+    def setUp(self) -> None:
+        """Two of four pulls fill half of the budget."""
+        super().setUp()
+        self.many(5)
+
+    def pull_all(self, count: int) -> None:
+        """One pull by each of so many."""
+        for number in range(count):
+            self.feed(number, encode(Command(PULL, opaque=number)))
+
+    def test_wait(self) -> None:
+        """While half of the budget is unread, no pull is begun; then they are."""
+        self.pull_all(4)
+        self.assertEqual(self.pulled, self.connections[:2])
+        self.assertTrue(self.connections[0].crowded)
+        self.read(0, ANSWER_BYTES)
+        self.assertEqual(self.pulled, self.connections[:3])
+        self.read(1, ANSWER_BYTES)
+        self.assertEqual(self.pulled, self.connections[:4])
+        self.assertEqual(self.closed(), [False] * 5)
+
+    def test_sendsGoOn(self) -> None:
+        """Sends, and requests with small answers, go on meanwhile."""
+        self.pull_all(2)
+        self.feed(4, encode(Command(SEND, body=b"x")))
+        self.feed(4, encode(Command(RequestCode.HEART_BEAT)))
+        self.assertEqual(self.sent, [1])
+        answer = decode(self.peers[4].recv(1000)[4:])
+        self.assertEqual(answer.code, ResponseCode.SUCCESS)
+
+    def test_general(self) -> None:
+        """Other requests with large answers are refused with a sentence."""
+        self.pull_all(2)
+        self.feed(4, encode(Command(RequestCode.VIEW_MESSAGE_BY_ID, opaque=7)))
+        answer = decode(self.peers[4].recv(1000)[4:])
+        self.assertEqual((answer.opaque, answer.code), (7, ResponseCode.SYSTEM_BUSY))
+        self.assertEqual(
+            answer.remark,
+            "[OVERLOAD]system busy, start flow control for a while, unread answers "
+            "take too much memory",
+        )
+
+    def test_frameAfter(self) -> None:
+        """Requests behind a pull that waits wait with it, in their order."""
+        self.pull_all(2)
+        frames = [Command(PULL), Command(SEND, body=b"x"), Command(SEND, body=b"xx")]
+        self.feed(2, b"".join(map(encode, frames)))
+        self.assertEqual(self.sent, [])
+        self.read(0, ANSWER_BYTES)
+        self.assertEqual(self.sent, [1, 2])
+
+    def test_stalled(self) -> None:
+        """Who reads nothing while others wait is closed; who reads slowly is not."""
+        self.pull_all(2)
+        self.clock.advance(3 * STALLED_SECONDS)
+        self.assertEqual(self.closed(), [False] * 5)
+        self.feed(2, encode(Command(PULL)))
+        self.clock.advance(STALLED_SECONDS / 2)
+        self.read(1, 170_000)
+        self.clock.advance(STALLED_SECONDS / 2)
+        self.assertEqual(self.closed(), [True, False, False, False, False])
+        self.step()
+        self.assertEqual(self.pulled[2:], self.connections[2:3])
+
+    def test_memoryOfRest(self) -> None:
+        """A rest counts as what it keeps in memory, and keeps no more than twice it."""
+        self.pull_all(1)
+        connection = self.connections[0]
+        whole = self.buffers.answers
+        self.assertGreater(whole, ANSWER_BYTES)
+        self.read(0, ANSWER_BYTES // 4)
+        self.assertEqual(self.buffers.answers, whole)
+        self.read(0, ANSWER_BYTES // 2)
+        self.assertLess(self.buffers.answers, 2 * connection.unsent + 1)
+        self.read(0, ANSWER_BYTES)
+        self.assertEqual((self.buffers.answers, connection.unsent), (0, 0))
+
+    def test_outsideTurn(self) -> None:
+        """Answers that are sent outside turns count at once."""
+        for connection in self.connections[:2]:
+            connection.send(encode(Command(0, body=bytes(ANSWER_BYTES))))
+        self.assertTrue(self.buffers.is_crowded)
+        for connection in self.connections[:2]:
+            connection.abort()
+        self.assertEqual(self.buffers.answers, 0)
+
+
+class LongHeaderTests(BufferCase):
+    """Headers that are not read."""
+
+    def test_closed(self) -> None:
+        """A frame whose header is too long is no frame, as soon as that is known."""
+        self.many(2)
+        start = (1_000_000).to_bytes(4, "big")
+        self.feed(0, start)
+        self.assertFalse(self.connections[0].closed)
+        self.feed(0, (999_000).to_bytes(4, "big"))
+        self.assertTrue(self.connections[0].closed)
+        self.assertEqual((self.group.counts.broken, self.buffers.frames), (1, 0))
