@@ -110,19 +110,6 @@ class RepairCommandTests(SynchronousTestCase):
         self.assertTrue(os.path.isfile(self.topics))
         self.assertEqual(list(self.rows()), ["summary"])
 
-    def test_endsIsDirectory(self) -> None:
-        """So is one in the place of what the last stop has written down."""
-        ends = os.path.join(self.root, "rocketbroker.ends")
-        os.remove(ends)
-        os.makedirs(os.path.join(ends, "inner"))
-        rows = self.rows("--dry-run")
-        self.assertEqual(rows["summary"]["faults"], 1)
-        rows = self.rows()
-        self.assertEqual(rows["changed"]["where"], ends)
-        self.assertEqual(rows["summary"]["faults"], 1)
-        self.assertTrue(os.path.isfile(ends))
-        self.assertEqual(list(self.rows()), ["summary"])
-
     def test_inUse(self) -> None:
         """One sentence, if a broker uses it."""
         file = Disk().open(os.path.join(self.root, "lock"), create=True)

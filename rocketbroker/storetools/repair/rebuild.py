@@ -1,8 +1,8 @@
 # -*- test-case-name: tests.storetools.repair.test_loss_report -*-
 """Files that a repair moves away, so that a start makes them again from the log.
 
-These are damaged queues, and the index. The file that the last clean stop has written
-is moved too if it cannot be read or makes no sense: the next stop writes it again.
+These are damaged queues, and the index; and the file that the last clean stop has
+written, if it cannot be read.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Final, final
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.store.consumequeue.batch_queue import FOLDER as BATCHES
 from rocketbroker.store.recovery.clean_shutdown import NAME as ENDS
-from rocketbroker.store.recovery.clean_shutdown import CleanShutdown
 from rocketbroker.storetools.repair.backup import Backup, Done
 
 #: The room on the disk that a repair needs and that cannot be known before: the
@@ -53,6 +52,10 @@ class Rebuild:
             if not there:
                 self._new.append(paths[0])
 
+    def ends(self) -> None:
+        """Move the file of the last clean stop."""
+        self._paths.append(os.path.join(self._root, ENDS))
+
     def index(self) -> None:
         """Move all files of the index."""
         folder = os.path.join(self._root, "index")
@@ -90,21 +93,3 @@ class Rebuild:
     def _new_queues(self) -> list[Done]:
         text = "there was none; it is made from the log"
         return [Done("moved", path, 0, 0, text) for path in self._new]
-
-
-def wrong_ends(files: IFiles, root: str) -> list[Done]:
-    """The file that the last clean stop has written, as a step that moves it away;
-    empty if it is good or missing."""
-    path = os.path.join(root, ENDS)
-    if not files.exists(path):
-        return []
-    ends = CleanShutdown(files, root)
-    why = "it makes no sense"
-    try:
-        ends.load()
-    except OSError as error:
-        why = f"it cannot be read ({error.strerror})"
-    if ends.published >= 0:
-        return []
-    text = f"{why}; what can be known without it is, and it is made again"
-    return [Done("changed", path, 0, 0, text)]

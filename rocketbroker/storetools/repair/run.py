@@ -35,7 +35,7 @@ from rocketbroker.storetools.repair.backup import Backup, Done
 from rocketbroker.storetools.repair.exclusive_lock import ExclusiveLock, log_folders
 from rocketbroker.storetools.repair.loss_report import LossReport, name_of
 from rocketbroker.storetools.repair.plan import Plan
-from rocketbroker.storetools.repair.rebuild import LINE, RESERVE, Rebuild, wrong_ends
+from rocketbroker.storetools.repair.rebuild import LINE, RESERVE, Rebuild
 from rocketbroker.storetools.repair.segment_sizes import SegmentSizes
 from rocketbroker.storetools.verify.check import Check
 from rocketbroker.storetools.verify.log import Verification, is_filler
@@ -153,7 +153,7 @@ class Repair:
                 plan.rest = walk.tail_position, walk.tail
             losses = LossReport(self._root, reader)
             changes = self._log_changes(plan, reader)
-            again = self._again(plan, is_damaged)
+            again = self._again(plan, faults)
             if dry:
                 self._report_all(
                     changes + losses.expected(plan.filling) + again.expected()
@@ -218,16 +218,15 @@ class Repair:
 
     def _is_reported(self, fault: Fault, paths: Set[str]) -> bool:
         """Whether a fault was reported before the walk, and not yet changed."""
-        return fault.kind in ("file", "unreadable") and fault.where in paths
+        return fault.kind == "file" and fault.where in paths
 
     def _first_changes(self, lengths: SegmentSizes, dry: bool) -> set[str]:
-        """Repair files that are not the store's; move away the file of the last stop if
-        it is of no use; give each file of the log its right length, if none is missing.
+        """Repair files that are not the store's; give each file of the log its right
+        length, if none is missing.
 
         @return: the paths of those that are the store's.
         """
         others = self._others(None)
-        ends = wrong_ends(self._files, self._root)
         is_changed = any(done.kind != "unrepaired" for done in others)
         if not dry and (is_changed or lengths.wrong):
             self._check_room(
@@ -237,10 +236,7 @@ class Repair:
             others = self._others(self._keeping) if is_changed else others
             if lengths.wrong:
                 lengths.mend(self._keeping())
-        if not dry:
-            for done in ends:
-                self._keeping().take(done.where)
-        ours = ends + lengths.changes()
+        ours = lengths.changes()
         for done in others + ours:
             self.faults += 1
             self.left += dry or done.kind == "unrepaired"
@@ -314,7 +310,7 @@ class Repair:
         """The file of a position."""
         return segment_at(reader, position).path
 
-    def _again(self, plan: Plan, rebuild: bool) -> Rebuild:
+    def _again(self, plan: Plan, faults: list[Fault]) -> Rebuild:
         """The files that are made again."""
         filling = plan.filling
         damaged = set(plan.damaged)
@@ -322,8 +318,10 @@ class Repair:
             damaged |= self._batch_queues()
         again = Rebuild(self._files, self._root)
         again.queues(damaged)
-        if rebuild and not self._has_other_index:
+        if faults and not self._has_other_index:
             again.index()
+        if any(os.path.basename(each.where) == ENDS for each in faults):
+            again.ends()
         return again
 
     # Changing.

@@ -272,37 +272,24 @@ class RepairTests(DamagedStore):
             self.assertEqual(self.disk.calls[call], before[call])
 
     def test_ends(self) -> None:
-        """What the last stop has written down and nobody can read is kept, and made
-        again; everything else is repaired without it."""
+        """The file of the last clean stop is kept and made again if it cannot be read;
+        all else is repaired without it."""
         ends = os.path.join(ROOT, "rocketbroker.ends")
         good = self.disk.read(ends)
-        for bad in (
-            b"",
-            b"\xff",
-            b"[1",
-            b'{"published":"x"}',
-            b'{"published":1}',
-            good,
-        ):
-            for is_damaged in (False, True):
-                self.start_over()
-                file = self.disk.open(ends)
-                file.truncate(0)
-                file.pwrite(bad, 0)
-                file.close()
-                if bad == good:
-                    self.disk.spoil(ends, 3, 4)
-                if is_damaged:
-                    self.change(LOG, self.position(7)[0] + 500, b"!")
-                dry = self.repair(dry=True, left=None)
-                repair = self.repair()
-                self.assertEqual(repair.faults, 1 + is_damaged)
-                self.assertEqual((dry.faults, dry.left), (repair.faults,) * 2)
-                self.assertEqual(self.steps[0].where, ends)
-                kept = os.path.join(repair.copies, "rocketbroker.ends")
-                self.assertEqual(self.disk.size(kept), len(bad))
-                self.assertEqual(self.disk.read(ends), good)
-                self.expect_lost(*[7] * is_damaged)
+        for is_damaged in (False, True):
+            self.start_over()
+            self.disk.spoil(ends, 3, 4)
+            if is_damaged:
+                self.change(LOG, self.position(7)[0] + 500, b"!")
+            dry = self.repair(dry=True, left=None)
+            repair = self.repair()
+            self.assertEqual(repair.faults, 1 + is_damaged)
+            self.assertEqual((dry.faults, dry.left), (repair.faults,) * 2)
+            self.assertIn(ends, [each.where for each in self.steps])
+            kept = os.path.join(repair.copies, "rocketbroker.ends")
+            self.assertEqual(self.disk.size(kept), len(good))
+            self.assertEqual(self.disk.read(ends), good)
+            self.expect_lost(*[7] * is_damaged)
 
     def test_inUse(self) -> None:
         """A store that a broker uses is left alone."""
