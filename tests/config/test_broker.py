@@ -16,7 +16,7 @@ class BrokerOptionsTests(SynchronousTestCase):
         check_tables(self, BrokerOptions)
 
     def test_keys(self) -> None:
-        """The reference's keys are known, with its spelling and defaults."""
+        """RocketMQ's keys are known, with its spelling and defaults."""
         printed = BrokerOptions().as_properties()
         for key, text in {
             "brokerClusterName": "DefaultCluster",

@@ -21,7 +21,7 @@ from tests.integration.sidebyside import SECONDS, Side
 
 
 def send_backs(side: Side) -> None:
-    """Messages given back, and where they stand then."""
+    """Messages sent back, and where they stand then."""
     make_topic(side, "BackT")
     make_group(side, "BackG")
     make_group(side, "BackNone", retryQueueNums=0)

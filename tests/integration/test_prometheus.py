@@ -77,7 +77,7 @@ class PrometheusTests(SynchronousTestCase):
         raise AssertionError(f"no series for {expression}")
 
     def test_scrape(self) -> None:
-        """Both targets are up; counters have the reference's names and our numbers."""
+        """Both targets are up; counters have RocketMQ's names and our numbers."""
         with Client(Settings(self.cluster.names)) as client:
             producer = Producer(client)
             for number in range(7):

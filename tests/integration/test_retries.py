@@ -9,10 +9,10 @@ from tests.integration.javaclient import JavaError, body_of
 
 
 class FailingConsumers(JavaCase):
-    """Messages come again, until they are given up."""
+    """Messages come again, until they are dead letters."""
 
     def dead_letters(self, group: str) -> list[Any]:
-        """What a group has given up, once there is something."""
+        """The dead letters of a group, once there is something."""
         words = {"group": fresh("G"), "topic": f"%DLQ%{group}", "broker": "broker-a"}
         found: list[Any] = []
 

@@ -70,7 +70,7 @@ def shape(key: str, value: str) -> str:
 
 
 class StatusTests(SynchronousTestCase):
-    """No key of the reference is missing, and each value has its form."""
+    """No key of RocketMQ is missing, and each value has its form."""
 
     def compare(self, version: str) -> None:
         """Both brokers, young and without messages, by the tool of one version."""

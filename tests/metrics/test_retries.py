@@ -34,7 +34,8 @@ class RetryFamiliesTests(SendBackCase):
         self.assertEqual(self.values(), {})
 
     def test_counts(self) -> None:
-        """What was given back, and what of it was given up, by group and topic."""
+        """Messages sent back, and those of them that became dead letters, by group
+        and topic."""
         position = self.send()
         self.back(position)
         self.back(position, -1)

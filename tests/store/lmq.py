@@ -1,4 +1,4 @@
-"""A store with light queues."""
+"""A store with LMQs."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ ON = {"enable_lmq": True, "enable_multi_dispatch": True}
 
 
 def spread(queue: IQueue, body: bytes, *lmqs: IQueue, **changes: object) -> Draft:
-    """A message for light queues."""
+    """A message for LMQs."""
     names = ",".join(light.topic for light in lmqs).encode()
     found = b"UNIQ_KEY\x01%b\x02INNER_MULTI_DISPATCH\x01%b\x02" % (b"1" * 32, names)
     given: dict[str, object] = {"parts": Placed(found, 1, lmqs), **changes}
     return draft(queue, body, **given)  # type: ignore[arg-type]  # tests name real ones
 
 
-class LightCase(SynchronousTestCase):
-    """A store with topic T and light queues a and b."""
+class LmqCase(SynchronousTestCase):
+    """A store with topic T and LMQs a and b."""
 
     def setUp(self) -> None:
         """The store."""

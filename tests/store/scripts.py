@@ -11,7 +11,7 @@ from tests.store.stores import Wall, draft, opened
 
 
 class Script:
-    """Random work on a store, and what it must be able to give back.
+    """Random work on a store, and what it must be able to return.
 
     @ivar sent: all bodies of each queue, in order; None where one was lost.
     @ivar safe: of each queue, how many were flushed.

@@ -1,4 +1,4 @@
-"""Messages that stand in light queues besides their own, and how they come through
+"""Messages that stand in LMQs besides their own, and how they come through
 stops."""
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from rocketbroker.errors import SystemFailure
 from rocketbroker.store.commitlog.batch_records import lmqs_of
 from rocketbroker.store.interfaces import MESSAGE_ILLEGAL, PUT_OK, Draft, Placed
 from rocketbroker.testing.files import MemoryDisk
-from tests.store.lmq import ON, LightCase, spread
+from tests.store.lmq import ON, LmqCase, spread
 from tests.store.stores import ROOT, batch, bodies, draft, with_batches
 
 
-class AppendTests(LightCase):
+class AppendTests(LmqCase):
     """Offsets that are given in the append."""
 
     def test_fill(self) -> None:
-        """Each light queue has its own numbers; the queues do not disturb each
+        """Each LMQ has its own numbers; the queues do not disturb each
         other."""
         self.fill()
         self.check()
@@ -35,19 +35,19 @@ class AppendTests(LightCase):
         self.assertEqual(bodies(self.store, self.a), [b"0", b"1", b"2"])
 
     def test_arrivals(self) -> None:
-        """Who waits at a light queue hears of it."""
+        """Who waits at an LMQ hears of it."""
         self.store.append([spread(self.queue, b"x", self.a)])
         arrivals = self.store.dispatch(100)
         self.assertEqual({each.queue for each in arrivals}, {self.queue, self.a})
 
     def test_committed(self) -> None:
-        """What a transaction has committed stands in its light queues."""
+        """What a transaction has committed stands in its LMQs."""
         self.put(spread(self.queue, b"x", self.a, sys_flag=8))
         for queue in (self.queue, self.a):
             self.assertEqual(bodies(self.store, queue), [b"x"])
 
     def test_batchQueue(self) -> None:
-        """A message of a topic with batch queues may stand in light queues, too."""
+        """A message of a topic with batch queues may stand in LMQs, too."""
         store = with_batches(MemoryDisk(), self.wall, **ON)
         queue, light = store.queue("B", 0), store.queue("%LMQ%a", 0)
         store.append([draft(queue, b"0"), spread(queue, b"1", light)])
@@ -71,7 +71,7 @@ class AppendTests(LightCase):
         self.assertEqual(bodies(self.store, self.a), [b"0", b"1"])
 
     def test_illegal(self) -> None:
-        """No half message, no batch, and none for no light queue at all."""
+        """No half message, no batch, and none without any LMQ."""
         wrong = [
             spread(self.queue, b"x"),
             spread(self.queue, b"x", self.a, sys_flag=4),
@@ -105,7 +105,7 @@ class AppendTests(LightCase):
         self.store.queue("U", 0)
 
 
-class StopTests(LightCase):
+class StopTests(LmqCase):
     """Stores that are closed, or stop in the middle."""
 
     def test_close(self) -> None:
@@ -118,7 +118,7 @@ class StopTests(LightCase):
         self.check()
 
     def test_crash(self) -> None:
-        """After a crash the light queues are made again from the log, too."""
+        """After a crash the LMQs are made again from the log, too."""
         self.fill()
         self.store.flush()
         self.disk.crash()
@@ -135,7 +135,7 @@ class StopTests(LightCase):
         self.assertEqual(self.a.max_offset, 14)
 
     def test_lostFiles(self) -> None:
-        """A light queue that has lost its files comes back."""
+        """An LMQ that has lost its files comes back."""
         self.fill()
         self.disk.crash(keep_all=True)
         folder = f"{ROOT}/consumequeue/%LMQ%a/0"
@@ -145,7 +145,7 @@ class StopTests(LightCase):
         self.check()
 
 
-class PlacesTests(LightCase):
+class PlacesTests(LmqCase):
     """Places that records say, whoever has written them."""
 
     def forged(self, offset: int) -> Draft:

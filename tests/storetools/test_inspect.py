@@ -334,8 +334,8 @@ class GapTests(SynchronousTestCase):
         offsets, messages = self.read()
         self.assertEqual((len(offsets), len(messages)), (400, 1))
 
-    def test_rottenBefore(self) -> None:
-        """A record that is rotten before the gap leaves those behind it what they
+    def test_corruptBefore(self) -> None:
+        """A record that is corrupt before the gap leaves those behind it what they
         are."""
         self.remove("consumequeue/T/0", 1, QUEUE_ENTRIES * SIZE)
         file = self.disk.open(os.path.join(ROOT, "commitlog", segment_name(0)))

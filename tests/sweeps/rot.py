@@ -29,7 +29,7 @@ class Figures:
     @ivar unnoticed: in how many a bit was turned that is neither checked nor of use to
         tell where the message belongs.
     @ivar relabelled: in how many the message is in a topic or queue that had none.
-    @ivar counted: in how many something was counted as rotten or given up.
+    @ivar counted: in how many something was counted as corrupt or given up.
     @ivar wrong: what was not as it has to be.
     """
 

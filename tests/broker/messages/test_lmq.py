@@ -14,7 +14,7 @@ from tests.broker.transactions import COMMIT, ROLLBACK, ConnectionGroup
 SETTINGS = {"enableLmq": "true", "enableMultiDispatch": "true"}
 
 
-class LightCase(SynchronousTestCase):
+class LmqCase(SynchronousTestCase):
     """A broker with LMQs, and topic T."""
 
     def setUp(self) -> None:
@@ -46,7 +46,7 @@ class LightCase(SynchronousTestCase):
         return [message.body for message in decode_all(answer.body)]
 
 
-class SendTests(LightCase):
+class SendTests(LmqCase):
     """What happens to a message that names LMQs."""
 
     def test_stored(self) -> None:
@@ -163,7 +163,7 @@ class SendTests(LightCase):
         self.assertEqual(message.body, b"1")
 
 
-class TopicTests(LightCase):
+class TopicTests(LmqCase):
     """Topics and groups that nobody has made."""
 
     def test_there(self) -> None:

@@ -140,7 +140,7 @@ class AgainTests(SendBackCase):
         self.assertEqual((again.body, again.sys_flag), (b"body", 8))
 
     def test_delivered(self) -> None:
-        """When its time has come it is in the retry topic, and can be given back."""
+        """When its time has come it is in the retry topic, and can be sent back."""
         self.rig.schedule.start()
         self.back(self.send())
         self.rig.scheduler.dispatch()
@@ -231,7 +231,7 @@ class RefusedTests(SendBackCase):
             )
 
     def test_neverGivenOut(self) -> None:
-        """A half message, and one that was rolled back, cannot be given back."""
+        """A half message, and one that was rolled back, cannot be sent back."""
         position = self.send()
         self.rig.scheduler.dispatch()
         for flag in (4, 12):

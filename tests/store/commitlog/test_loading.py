@@ -248,8 +248,8 @@ class MissingTests(CleaningCase):
         self.assertEqual([number for number, _ in self.places()], [3])
 
     def test_farAway(self) -> None:
-        """A file far behind is of another log; a rotten entry that leads far behind the
-        end makes no files."""
+        """A file far behind is of another log; a corrupt entry that leads far behind
+        the end makes no files."""
         self.stop(False)
         entries = self.disk.open(f"{ROOT}/consumequeue/T/0/{segment_name(0)}")
         far = (MAX_MISSING_BEHIND + 5) * SEGMENT

@@ -132,7 +132,7 @@ class SealTests(SealedCase):
         self.assertEqual(bodies(self.store, self.queue), [b"%d" % n for n in range(6)])
 
     def test_lightQueues(self) -> None:
-        """The offsets in light queues stand before it."""
+        """The offsets in LMQs stand before it."""
         light = self.store.queue("%LMQ%one", 0)
         drafts = []
         for number in range(3):

@@ -51,7 +51,7 @@ class LookAheadTests(SynchronousTestCase):
         self.assertEqual(self.next_whole(head), at)
 
     def test_search(self) -> None:
-        """Where the size is rotten, the next magic number that belongs to a whole
+        """Where the size is corrupt, the next magic number that belongs to a whole
         record."""
         second, third = self.drafts[1:3]
         self.spoil(second.position, b"\1")

@@ -191,7 +191,7 @@ class OddQueueTests(SynchronousTestCase):
 
     def test_firstRecordAlone(self) -> None:
         """The first record of the log is served, though nobody knows what its queue had
-        before it, and the one behind it is rotten."""
+        before it, and the one behind it is corrupt."""
         store = opened(restored(self.clean))
         queue = store.queue("T", 0)
         places = [store.entries(queue, at, 1)[0][0] for at in range(MESSAGES)]
@@ -371,7 +371,7 @@ class OtherKindsTests(SynchronousTestCase):
             self.assertEqual(opened(disk, **settings).report, [])
 
     def test_lights(self) -> None:
-        """So are light queues."""
+        """So are LMQs."""
         for how in ("gone", "short", "empty", "long"):
             disk = MemoryDisk()
             settings: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Records that say another place in their queue, and rotten ones between others."""
+"""Records that say another place in their queue, and corrupt ones between others."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class OffsetSequenceTests(SynchronousTestCase):
         self.assertEqual((queue.max_offset, queue.next_offset), (end, end))
 
     def test_rotten(self) -> None:
-        """Those behind a rotten record stay where they were; its place is kept, by its
+        """Those behind a corrupt record stay where they were; its place is kept, by its
         old entry or, without one, by a second one of the record before."""
         for forget in (False, True):
             self.start_over()

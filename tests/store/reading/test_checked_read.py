@@ -1,4 +1,4 @@
-"""What is rotten is not handed out, and what is beside it is."""
+"""Corrupt records are not handed out, and those beside them are."""
 
 from __future__ import annotations
 

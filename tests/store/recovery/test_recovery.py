@@ -58,7 +58,7 @@ class CleanTests(SynchronousTestCase):
         self.assertEqual((recovered.cut_bytes, recovered.cut_position), (0, -1))
 
     def test_recordAtTheEnd(self) -> None:
-        """A record that starts where the queues end is dispatched; the reference loses
+        """A record that starts where the queues end is dispatched; RocketMQ loses
         it."""
         file = self.disk.open(QUEUE_FILE)
         file.pwrite(bytes(40), 8 * 20)
@@ -331,7 +331,7 @@ class UncleanTests(SynchronousTestCase):
         self.assertIn("removed, as it cannot be kept", self.store.report[1])
 
     def test_preallocated(self) -> None:
-        """An empty segment that the reference made ahead is removed."""
+        """An empty segment that RocketMQ made ahead is removed."""
         put(self.store, self.queue, b"one")
         self.disk.open(log_file(SEGMENT), create=True).truncate(SEGMENT)
         self.restart()
@@ -372,7 +372,7 @@ class UncleanTests(SynchronousTestCase):
 
     def test_clockSetBack(self) -> None:
         """What was stored after the clock was set back by an hour, at just the place
-        that is rotten, is not lost; after a start of the reference, which leaves old
+        that is corrupt, is not lost; after a start of RocketMQ, which leaves old
         records behind the end of its log, it cannot be told from those."""
         drafts = put(self.store, self.queue, b"one", b"two")
         self.wall.now_ms -= 3_600_000
@@ -400,7 +400,7 @@ class UncleanTests(SynchronousTestCase):
             self.disk.crash()
 
     def test_notZeroed(self) -> None:
-        """After a clean stop of the reference nothing is overwritten, so that it is not
+        """After a clean stop of RocketMQ nothing is overwritten, so that it is not
         said that zeros stand behind the log before a start has put them there."""
         put(self.store, self.queue, b"one")
         self.store.close()

@@ -40,7 +40,7 @@ class ClaimTests(SynchronousTestCase):
             file.close()
 
     def test_root(self) -> None:
-        """The root's is taken, and given back for who opens the store."""
+        """The root's is taken, and released for who opens the store."""
         claim = ExclusiveLock(self.disk, self.users, ROOT, None)
         claim.take(False)
         self.assertFalse(self.is_free(ROOT))
@@ -59,7 +59,7 @@ class ClaimTests(SynchronousTestCase):
         self.assertTrue(self.is_free("/elsewhere"))
 
     def test_logInUse(self) -> None:
-        """If a broker has that one, the root's is given back."""
+        """If a broker has that one, the root's is released."""
         self.make("/elsewhere/lock")
         file = self.disk.open("/elsewhere/lock")
         file.lock()

@@ -10,7 +10,7 @@ from rocketbroker.store.file_names import segment_name
 from rocketbroker.storetools.repair.backup import Done
 from rocketbroker.testing.files import MemoryDisk
 from tests.records.samples import sound_size
-from tests.store.lmq import LightCase, spread
+from tests.store.lmq import LmqCase, spread
 from tests.store.repairs import LOG, QUEUE, DamagedStore, repair_of, verified
 from tests.store.stores import ROOT, SEGMENT, START_MS, Wall, bodies, opened, put
 
@@ -288,8 +288,8 @@ class CopiedTests(DamagedStore):
         self.assertIn("T/0: offsets 9 to 9 have", " ".join(t.text for t in self.steps))
 
 
-class LightTests(LightCase):
-    """A store with light queues."""
+class LmqTests(LmqCase):
+    """A store with LMQs."""
 
     def test_region(self) -> None:
         """Messages of which nothing can be read any more keep their places in their

@@ -38,8 +38,8 @@ class RepairTests(DamagedStore):
             self.assertEqual(self.disk.calls[call], before[call])
 
     def test_body(self) -> None:
-        """A message with a rotten body keeps its place, its properties and its tag; the
-        bytes are kept."""
+        """A message with a corrupt body keeps its place, its properties and its tag;
+        the bytes are kept."""
         position, size = self.position(7)
         self.change(LOG, position + 500, b"!")
         before = self.disk.read(LOG)[position : position + size]
@@ -113,7 +113,7 @@ class RepairTests(DamagedStore):
 
     def test_filler(self) -> None:
         """The filler of a file says another length: it is reported, and set right,
-        since the reference ends its log before one that is too long. Nothing is
+        since RocketMQ ends its log before one that is too long. Nothing is
         lost."""
         end = self.disk.read(LOG).rindex(struct.pack(">i", MAGIC_BLANK)) - 4
         for length in (SEGMENT, 1 << 27, 0, -1):
@@ -345,10 +345,10 @@ class RepairTests(DamagedStore):
 
 
 class OtherQueuesTests(SynchronousTestCase):
-    """A store with batch queues, light queues and extensions."""
+    """A store with batch queues, LMQs and extensions."""
 
     def test_bodies(self) -> None:
-        """A batch and a message in a light queue are emptied; all others are where
+        """A batch and a message in an LMQ are emptied; all others are where
         they were, in queues of all kinds."""
         disk = MemoryDisk()
         store = start(disk, Wall())

@@ -51,7 +51,7 @@ class BeginTests(SynchronousTestCase):
         self.assertFalse(self.is_lost())
 
     def test_oneEntry(self) -> None:
-        """One entry alone may be rotten."""
+        """One entry alone may be corrupt."""
         self.assertFalse(self.is_lost((9, LOWEST), (1, 6_000), (5, LOWEST)))
 
     def test_before(self) -> None:

@@ -1,4 +1,4 @@
-"""The queues of a store against its log: delayed messages, batches, light queues,
+"""The queues of a store against its log: delayed messages, batches, LMQs,
 extensions."""
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ class BatchTests(QueueCase):
 
 
 class SinglesTests(QueueCase):
-    """Messages of a topic of batches that are none, as the reference stores them."""
+    """Messages of a topic of batches that are none, as RocketMQ stores them."""
 
     def drafts(self) -> list[Draft]:
         """Three, in the queue of an ordinary topic."""
@@ -359,8 +359,8 @@ class DelayedTests(QueueCase):
         self.expect("entry", path, SIZE, SIZE + 7, 0)
 
 
-class LightTests(QueueCase):
-    """Messages that stand in a light queue, too."""
+class LmqTests(QueueCase):
+    """Messages that stand in an LMQ, too."""
 
     settings = {"enable_lmq": True, "enable_multi_dispatch": True}
 
