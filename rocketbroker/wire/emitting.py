@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import re
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Final, Protocol, final, runtime_checkable
 
@@ -52,15 +52,15 @@ _PLAIN: Final = msgspec.json.Encoder(order="sorted")
 
 @final
 class Written:
-    """A value that is text in the library's own form already.
+    """A value that is text in the library's own form already, in pieces.
 
     Not for L{dumps_standard}.
     """
 
-    __slots__ = ("text",)
+    __slots__ = ("pieces",)
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, pieces: Sequence[str]) -> None:
+        self.pieces = pieces
 
 
 @runtime_checkable
@@ -101,12 +101,18 @@ def member_text(name: str, members: Mapping[str, object]) -> str:
     return text[1:-1]
 
 
-def joined(members: Iterable[str]) -> Written:
+def joined(members: Sequence[str]) -> Written:
     """The object that has these members.
 
     @param members: as L{member_text} gives them, sorted by name.
     """
-    return Written(f"{{{','.join(members)}}}")
+    if not members:
+        return Written(["{}"])
+    # Megabytes are not copied before all of the text is put together.
+    pieces = [","] * (2 * len(members) + 1)
+    pieces[1::2] = members
+    pieces[0], pieces[-1] = "{", "}"
+    return Written(pieces)
 
 
 def dumps_standard(value: object) -> bytes:
@@ -176,7 +182,7 @@ def _emit(
     elif isinstance(value, bytes):
         out.append(quote(b64encode(value).decode("ascii")))
     elif isinstance(value, Written):
-        out.append(value.text)
+        out += value.pieces
     else:
         _emit_nested(value, quote, standard, room, out)
 

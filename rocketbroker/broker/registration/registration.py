@@ -42,6 +42,9 @@ from rocketbroker.wire.frames import MAX_BYTES
 #: What topics of one registration may take: the longest frame, with room for the rest.
 MAX_TOPICS_BYTES: Final = MAX_BYTES - 64 * 1024
 
+#: How many bytes a character takes at most.
+MAX_CHARACTER_BYTES: Final = 4
+
 #: What those of a part take, where one registration is not enough: smaller, so that no
 #: server is busy with one for long.
 PART_BYTES: Final = 4 * 1024 * 1024
@@ -220,8 +223,12 @@ class Registration:
 
     def _parts(self) -> list[list[TopicConfig]]:
         """All topics, in as many parts as frames and enableSplitRegistration need."""
-        configs = [self._visible(config) for config in self._topics.configs()]
-        sizes = [len(config.member.encode()) + 1 for config in configs]
+        configs = self._topics.configs()
+        if not self._serves_all():
+            configs = [self._visible(config) for config in configs]
+        sizes = [len(config.member) + 1 for config in configs]
+        if sum(sizes) * MAX_CHARACTER_BYTES > MAX_TOPICS_BYTES:
+            sizes = [len(config.member.encode()) + 1 for config in configs]
         total, topics = sum(sizes), len(configs)
         room = MAX_TOPICS_BYTES if total <= MAX_TOPICS_BYTES else PART_BYTES
         if self._options.enable_split_registration:
@@ -269,10 +276,14 @@ class Registration:
 
     def _visible(self, config: TopicConfig) -> TopicConfig:
         """A topic as clients may use it: with no more than the broker permits."""
-        permission = self._options.broker_permission
-        if permission & (READ | WRITE) == READ | WRITE:
+        if self._serves_all():
             return config
-        return attrs.evolve(config, perm=config.perm & permission)
+        return attrs.evolve(config, perm=config.perm & self._options.broker_permission)
+
+    def _serves_all(self) -> bool:
+        """Whether the broker may be read and written."""
+        both = READ | WRITE
+        return self._options.broker_permission & both == both
 
     def _send_batches(self, server: str, batches: list[Batch]) -> Deferred[None]:
         """One batch after the other, so that versions arrive in order."""
