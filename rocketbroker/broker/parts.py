@@ -14,6 +14,7 @@ from rocketbroker.broker.clients.consumer_info import ConsumerInfo
 from rocketbroker.broker.clients.consumer_notify import ConsumerNotify
 from rocketbroker.broker.clients.consumers import ConsumerRegistry
 from rocketbroker.broker.clients.heartbeats import Heartbeats
+from rocketbroker.broker.clients.members import MemberLog
 from rocketbroker.broker.clients.producers import ProducerRegistry
 from rocketbroker.broker.clients.queue_assignment import QueueAssignment
 from rocketbroker.broker.clients.queue_locks import QueueLocks
@@ -120,8 +121,9 @@ class Parts:
         """The clients that are there."""
         seconds, options = self._environment.clock.seconds, self.settings.broker
         self.consumer_notify = ConsumerNotify(self._environment.clock, options)
+        log = MemberLog(self.slices)
         self.consumers = ConsumerRegistry(
-            seconds, self.consumer_notify.consumer_ids_changed
+            seconds, log, self.consumer_notify.consumer_ids_changed
         )
         self.routes = RouteCache(
             seconds,
@@ -137,7 +139,7 @@ class Parts:
             seconds,
             self._environment.wall_ms,
         )
-        self.producers = ProducerRegistry(seconds)
+        self.producers = ProducerRegistry(seconds, log)
         self.heartbeats = Heartbeats(
             options,
             self.topics,

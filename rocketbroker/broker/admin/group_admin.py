@@ -12,7 +12,8 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from rocketbroker.broker.admin.changes import differences
-from rocketbroker.broker.clients.consumers import ConsumerRegistry, Member
+from rocketbroker.broker.clients.consumers import ConsumerRegistry
+from rocketbroker.broker.clients.members import Member
 from rocketbroker.broker.clients.producers import ProducerRegistry
 from rocketbroker.broker.json_bodies import decoded, with_body
 from rocketbroker.broker.metadata.groups import GroupTable

@@ -17,7 +17,8 @@ from typing import Final, final
 from twisted.logger import Logger
 
 from rocketbroker.broker.background_work import InThread
-from rocketbroker.broker.clients.consumers import ConsumerRegistry, Member
+from rocketbroker.broker.clients.consumers import ConsumerRegistry
+from rocketbroker.broker.clients.members import Member
 from rocketbroker.broker.json_bodies import with_body
 from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.offsets import NONE, OffsetTable

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Set
 from typing import Final, TypeAlias, final
 
-from twisted.logger import Logger
-
+from rocketbroker.broker.clients.members import Member, MemberLog
 from rocketbroker.broker.clients.subscription_digest import digest_of
 from rocketbroker.remoting.interfaces import IConnection
 from rocketbroker.wire.bodies.heartbeats import ConsumerData, SubscriptionData
@@ -23,74 +22,6 @@ BROADCASTING: Final = "BROADCASTING"
 
 #: The consume type of push consumers.
 PASSIVELY: Final = "CONSUME_PASSIVELY"
-
-
-@final
-class Member:
-    """One client of a group, on one connection.
-
-    @ivar language: as the client says it in its commands.
-    @ivar version: the ordinal of its release.
-    @ivar joined: the monotonic time of its first heartbeat, in seconds.
-    @ivar seen: that of its last.
-    @ivar digest: of its subscriptions, see L{digest_of}; None if it has sent none.
-    @ivar notify_again: whether it is notified when it asks for the members.
-    """
-
-    __slots__ = (
-        "client_id",
-        "connection",
-        "digest",
-        "joined",
-        "language",
-        "notify_again",
-        "seen",
-        "version",
-    )
-
-    def __init__(
-        self,
-        connection: IConnection,
-        client_id: str,
-        language: str | None,
-        version: int,
-        seen: float,
-    ) -> None:
-        self.connection = connection
-        self.client_id = client_id
-        self.language = language
-        self.version = version
-        self.joined = seen
-        self.seen = seen
-        self.digest: bytes | None = None
-        self.notify_again = False
-
-
-def log_join(log: Logger, kind: str, group: str, member: Member, count: int) -> None:
-    """Log that a client has joined a group.
-
-    The line is one field: thousands come within a second when a network fails, and a
-    line of six fields takes as long as all else that is done for it.
-
-    @param kind: C{"consumer"} or C{"producer"}.
-    @param count: how many members the group has now.
-    """
-    log.info(
-        "{line}",
-        line=f"{member.client_id!r:.300} at {member.connection.peer} "
-        f"({member.language}) joined {kind} group {group!r:.300}, members now: {count}",
-    )
-
-
-def log_leave(
-    log: Logger, kind: str, group: str, member: Member, count: int, reason: str
-) -> None:
-    """Log that a client has left a group, and why; see L{log_join}."""
-    log.info(
-        "{line}",
-        line=f"{member.client_id!r:.300} at {member.connection.peer} left {kind} group "
-        f"{group!r:.300}, members now: {count}; {reason}",
-    )
 
 
 @final
@@ -191,15 +122,16 @@ class ConsumerRegistry:
     @ivar broadcasting: the groups of push consumers that broadcast.
     """
 
-    _log = Logger()
-
-    def __init__(self, seconds: Callable[[], float], changed: Changed) -> None:
+    def __init__(
+        self, seconds: Callable[[], float], log: MemberLog, changed: Changed
+    ) -> None:
         """
         @param seconds: the monotonic time.
         """
         self.expired = 0
         self.touched: set[str] = set()
         self.broadcasting: set[str] = set()
+        self._log = log
         self._changed = changed
         self._seconds = seconds
         self._groups: dict[str, ConsumerGroup] = {}
@@ -312,7 +244,7 @@ class ConsumerRegistry:
             connection.on_close(self._closed)
         else:
             groups.add(group.name)
-        log_join(self._log, "consumer", group.name, joined, len(group.members))
+        self._log.joined("consumer", group.name, joined, len(group.members))
         return member is None
 
     def retry_topic_made(self, name: str) -> None:
@@ -356,7 +288,7 @@ class ConsumerRegistry:
         if group is None or member is None:
             return
         self.touched.add(name)
-        log_leave(self._log, "consumer", name, member, len(group.members), reason)
+        self._log.left("consumer", name, member, len(group.members), reason)
         if not group.members:
             del self._groups[name]
             self.broadcasting.discard(name)

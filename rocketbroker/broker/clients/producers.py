@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Set
 from typing import final
 
-from twisted.logger import Logger
-
-from rocketbroker.broker.clients.consumers import Member, log_join, log_leave
+from rocketbroker.broker.clients.members import Member, MemberLog
 from rocketbroker.remoting.interfaces import IConnection
 
 
@@ -21,13 +19,12 @@ class ProducerRegistry:
     @ivar expired: how many members went silent and were removed.
     """
 
-    _log = Logger()
-
-    def __init__(self, seconds: Callable[[], float]) -> None:
+    def __init__(self, seconds: Callable[[], float], log: MemberLog) -> None:
         """
         @param seconds: the monotonic time.
         """
         self.expired = 0
+        self._log = log
         self._seconds = seconds
         self._groups: dict[str, dict[IConnection, Member]] = {}
         self._groups_of: dict[IConnection, set[str]] = {}
@@ -67,7 +64,7 @@ class ProducerRegistry:
             return
         joined = Member(connection, client_id, language, version, now)
         members[connection] = joined
-        log_join(self._log, "producer", group, joined, len(members))
+        self._log.joined("producer", group, joined, len(members))
         self._clients.setdefault(client_id, {})[connection] = None
         if member is not None:
             self._forget(member)
@@ -93,7 +90,7 @@ class ProducerRegistry:
         member = None if members is None else members.pop(connection, None)
         if members is None or member is None:
             return
-        log_leave(self._log, "producer", group, member, len(members), reason)
+        self._log.left("producer", group, member, len(members), reason)
         if not members:
             del self._groups[group]
         self._forget(member)

@@ -29,7 +29,8 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from rocketbroker.broker.clients.consumers import BROADCASTING, ConsumerGroup, Member
+from rocketbroker.broker.clients.consumers import BROADCASTING, ConsumerGroup
+from rocketbroker.broker.clients.members import Member
 from rocketbroker.broker.clients.subscription_digest import TOO_LONG, expressions
 from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.topics import READ, TopicTable

@@ -6,7 +6,8 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.clients.consumer_notify import ConsumerNotify
-from rocketbroker.broker.clients.consumers import ConsumerGroup, Member
+from rocketbroker.broker.clients.consumers import ConsumerGroup
+from rocketbroker.broker.clients.members import Member
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.testing.connections import RecordedConnection
 

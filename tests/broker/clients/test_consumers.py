@@ -6,7 +6,9 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.clients.consumers import ConsumerGroup, ConsumerRegistry
+from rocketbroker.broker.clients.members import MemberLog
 from rocketbroker.remoting.interfaces import IConnection
+from rocketbroker.remoting.slices import Slices
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.wire.bodies.heartbeats import ConsumerData, SubscriptionData
 from tests.broker.rig import logged
@@ -25,7 +27,8 @@ class ConsumerRegistryTests(SynchronousTestCase):
         self.clock = Clock()
         self.told: list[str] = []
         self.members: list[IConnection] = []
-        self.registry = ConsumerRegistry(self.clock.seconds, self.tell)
+        log = MemberLog(Slices(self.clock))
+        self.registry = ConsumerRegistry(self.clock.seconds, log, self.tell)
         self.one = RecordedConnection(port=1)
         self.two = RecordedConnection(port=2)
 
@@ -83,23 +86,32 @@ class ConsumerRegistryTests(SynchronousTestCase):
 
     def test_logged(self) -> None:
         """Clients that come and go are logged with the reason, heartbeats are not."""
-        one = "'a' at 127.0.0.1:1"
-        lines = logged(lambda: self.beat(self.one, client="a"))
-        lines += logged(lambda: self.beat(self.one, client="a"))
-        self.beat(self.two)
-        lines += logged(self.one.close)
-        lines += logged(lambda: self.registry.unregister(self.two, "G", True))
-        self.clock.advance(10)
-        self.beat(RecordedConnection(port=3), client="a")
-        self.clock.advance(121)
-        lines += logged(lambda: self.registry.scan(120.0))
+
+        def steps() -> None:
+            self.beat(self.one, client="a")
+            self.beat(self.one, client="a")
+            self.beat(self.two)
+            self.one.close()
+            self.registry.unregister(self.two, "G", True)
+            self.clock.advance(10)
+            self.beat(RecordedConnection(port=3), client="a")
+            self.clock.advance(121)
+            self.registry.scan(120.0)
+            self.clock.advance(0)
+
+        one, two, three = (f"127.0.0.1:{port}" for port in (1, 2, 3))
         self.assertEqual(
-            [line.replace("consumer group 'G', members now: ", "") for line in lines],
             [
-                f"{one} (JAVA) joined 1",
-                f"{one} left 1; its connection was closed",
-                "'c' at 127.0.0.1:2 left 0; it unregistered",
-                "'a' at 127.0.0.1:3 left 0; it was silent for 120 s",
+                line.replace("consumer group 'G', members now: ", "")
+                for line in logged(steps)
+            ],
+            [
+                f"'a' at {one} (JAVA) joined 1",
+                f"'c' at {two} (JAVA) joined 2",
+                f"'a' at {one} left 1; its connection was closed",
+                f"'c' at {two} left 0; it unregistered",
+                f"'a' at {three} (JAVA) joined 1",
+                f"'a' at {three} left 0; it was silent for 120 s",
             ],
         )
 

@@ -9,6 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.broker.clients.consumer_notify import ConsumerNotify
 from rocketbroker.broker.clients.consumers import ConsumerRegistry
 from rocketbroker.broker.clients.heartbeats import MAX_GROUPS, Heartbeats
+from rocketbroker.broker.clients.members import MemberLog
 from rocketbroker.broker.clients.producers import ProducerRegistry
 from rocketbroker.broker.clients.sql_filters import Filters
 from rocketbroker.broker.json_table import JsonTable
@@ -20,6 +21,7 @@ from rocketbroker.errors import (
     SubscriptionParseFailed,
     SystemFailure,
 )
+from rocketbroker.remoting.slices import Slices
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.testing.files import MemoryDisk
@@ -48,10 +50,11 @@ class HeartbeatTests(SynchronousTestCase):
 
         self.topics = TopicTable(options, file("topics"), lambda: 1000)
         self.groups = GroupTable(options, file("groups"), lambda: 1000)
+        log = MemberLog(Slices(clock))
         self.consumers = ConsumerRegistry(
-            clock.seconds, ConsumerNotify(clock, options).consumer_ids_changed
+            clock.seconds, log, ConsumerNotify(clock, options).consumer_ids_changed
         )
-        self.producers = ProducerRegistry(clock.seconds)
+        self.producers = ProducerRegistry(clock.seconds, log)
         self.filters = Filters(options, file("filters"), lambda: 1000)
         self.heartbeats = Heartbeats(
             options,

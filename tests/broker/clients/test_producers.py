@@ -5,7 +5,9 @@ from __future__ import annotations
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.broker.clients.members import MemberLog
 from rocketbroker.broker.clients.producers import ProducerRegistry
+from rocketbroker.remoting.slices import Slices
 from rocketbroker.testing.connections import RecordedConnection
 from tests.broker.rig import logged
 
@@ -16,7 +18,8 @@ class ProducerRegistryTests(SynchronousTestCase):
     def setUp(self) -> None:
         """An empty registry and a connection."""
         self.clock = Clock()
-        self.registry = ProducerRegistry(self.clock.seconds)
+        log = MemberLog(Slices(self.clock))
+        self.registry = ProducerRegistry(self.clock.seconds, log)
         self.one = RecordedConnection(port=1)
 
     def beat(self, connection: RecordedConnection, group: str = "P") -> None:
@@ -37,11 +40,15 @@ class ProducerRegistryTests(SynchronousTestCase):
 
     def test_logged(self) -> None:
         """Clients that come and go are logged with the reason, heartbeats are not."""
-        lines = logged(lambda: self.beat(self.one))
-        lines += logged(lambda: self.beat(self.one))
-        lines += logged(lambda: self.registry.unregister(self.one, "P"))
+
+        def steps() -> None:
+            self.beat(self.one)
+            self.beat(self.one)
+            self.registry.unregister(self.one, "P")
+            self.clock.advance(0)
+
         self.assertEqual(
-            [line.split("producer group 'P', members now: ") for line in lines],
+            [line.split("producer group 'P', members now: ") for line in logged(steps)],
             [
                 ["'c' at 127.0.0.1:1 (JAVA) joined ", "1"],
                 ["'c' at 127.0.0.1:1 left ", "0; it unregistered"],

@@ -9,6 +9,7 @@ from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.task import Clock
 
 from rocketbroker.broker.clients.consumers import ConsumerRegistry
+from rocketbroker.broker.clients.members import MemberLog
 from rocketbroker.broker.diagnostics.group_diagnosis import (
     GroupDiagnosis,
 )
@@ -18,6 +19,7 @@ from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.broker.registration.route_cache import RouteCache
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import TopicNotExist
+from rocketbroker.remoting.slices import Slices
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.threads import at_once
@@ -47,8 +49,9 @@ class World:
             options, JsonTable(disk, "/g", at_once, Clock()), self.wall_ms
         )
         self.route_cache = RouteCache(self.clock.seconds, "a", name_servers, self.route)
+        log = MemberLog(Slices(self.clock))
         self.registry = ConsumerRegistry(
-            self.clock.seconds, lambda group, members: None
+            self.clock.seconds, log, lambda group, members: None
         )
         self.diagnosis = GroupDiagnosis(
             self.registry,
