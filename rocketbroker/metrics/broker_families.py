@@ -208,11 +208,11 @@ class BrokerFamilies:
             "brokerPermission",
             self._options.broker_permission,
         )
-        gauge("rocketmq_topic_number", "topics", len(broker.topics.names()))
+        gauge("rocketmq_topic_number", "topics", len(broker.topics))
         gauge(
             "rocketmq_consumer_group_number",
             "consumer groups",
-            len(broker.groups.configs()),
+            len(broker.groups),
         )
         filters = broker.filters
         gauge("rocketbroker_sql_filters", "SQL92 filters", len(filters.all()))

@@ -10,7 +10,9 @@ C{docs/facts/broker.md} 11, which also the numbers of sections below are of.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Final, final
 
 import attrs
@@ -56,6 +58,9 @@ SCHEDULE_QUEUES: Final = 18
 BENCHMARK_QUEUES: Final = 1024
 CLUSTER_QUEUES: Final = 16
 
+#: How many changes are remembered by name; a cache that missed more starts anew.
+MAX_CHANGES: Final = 100
+
 
 @final
 class TopicTable:
@@ -95,6 +100,8 @@ class TopicTable:
             config.topic_name: config for config in built_in_topics(options, timer)
         }
         self._sorted = sorted(self._configs)
+        #: The names in each of the last changes: one for each generation.
+        self._changes: deque[list[str]] = deque(maxlen=MAX_CHANGES)
         self._built_in = frozenset(self._configs)
         #: The topics whose last change is not in the file yet, and which change.
         self._unsaved: dict[str, int] = {}
@@ -127,6 +134,7 @@ class TopicTable:
         self._sorted = sorted(self._configs)
         self.version = loaded_version(value, self.version)
         self.generation += 1
+        self._changes.clear()
         self.to_json()  # The texts are made before anybody waits for them.
 
     def config(self, name: str) -> TopicConfig | None:
@@ -279,12 +287,23 @@ class TopicTable:
         self._changed([name])
         return True
 
+    def changed_since(self, generation: int) -> set[str] | None:
+        """The topics that were made, changed or deleted after that generation.
+
+        @return: None if there were too many changes to tell.
+        """
+        count = self.generation - generation
+        if count > len(self._changes):
+            return None
+        return set().union(*islice(reversed(self._changes), count))
+
     def touch(self) -> None:
         """Move the version on without a change of a topic."""
         self.version = self.version.next(self._wall_ms())
 
     def _changed(self, names: list[str]) -> None:
         self.generation += 1
+        self._changes.append(names)
         self.touch()
         saved = self._file.save_soon(self.to_json)
         self._unsaved.update(dict.fromkeys(names, self.generation))

@@ -304,13 +304,15 @@ class Sending:
         connection.send(frame_of(header))
 
     def _forget(self) -> None:
-        """The topics changed: the general way approves queues anew, and counts of
-        topics that are gone go too."""
+        """Approve queues of topics that changed anew; drop counts of topics gone."""
+        changed = self._topics.changed_since(self._generation)
         self._generation = self._topics.generation
-        self._ready.clear()
+        for name in self._ready.copy() if changed is None else changed:
+            self._ready.pop(name, None)
         config = self._topics.config
-        for key in [key for key in self._counted if config(key[0]) is None]:
-            self.forgotten_messages += self._counted.pop(key).messages
+        if changed is None or None in map(config, changed):
+            for key in [key for key in self._counted if config(key[0]) is None]:
+                self.forgotten_messages += self._counted.pop(key).messages
 
     # The general way.
 

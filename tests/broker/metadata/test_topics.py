@@ -9,7 +9,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.json_table import JsonTable
-from rocketbroker.broker.metadata.topics import TopicTable
+from rocketbroker.broker.metadata.topics import MAX_CHANGES, TopicTable
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import ConfigurationError, TopicNotExist
 from rocketbroker.records.names import MAX_QUEUES
@@ -267,6 +267,22 @@ class TopicTableTests(SynchronousTestCase):
         self.assertEqual(dumps(self.topics.to_json()), whole)
         self.assertIs(config.member, text)
         self.assertEqual(self.table().names(), self.topics.names())
+
+    def test_changedSince(self) -> None:
+        """The table tells which topics changed since some generation, as long as there
+        were not too many changes."""
+        before = self.topics.generation
+        self.assertEqual(self.topics.changed_since(before), set())
+        self.topics.put([TopicConfig(topic_name="T"), TopicConfig(topic_name="U")])
+        middle = self.topics.generation
+        self.topics.delete("T")
+        self.assertEqual(self.topics.changed_since(before), {"T", "U"})
+        self.assertEqual(self.topics.changed_since(middle), {"T"})
+        self.assertIsNone(self.topics.changed_since(-1))
+        for _ in range(MAX_CHANGES):
+            self.topics.put([TopicConfig(topic_name="V")])
+        self.assertIsNone(self.topics.changed_since(middle))
+        self.assertEqual(self.topics.changed_since(middle + 1), {"V"})
 
     def test_saved(self) -> None:
         """Who waits for a topic waits until that topic is in the file, whatever other

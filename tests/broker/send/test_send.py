@@ -7,6 +7,7 @@ from itertools import product
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.broker.metadata.topics import MAX_CHANGES
 from rocketbroker.records.batches import encode_part
 from rocketbroker.records.hashing import java_hash
 from rocketbroker.records.record import StoredMessage
@@ -242,6 +243,22 @@ class HotTests(SendingCase):
         self.rig.topics.delete("T")
         self.assertFalse(self.rig.hot(SEND, send_ext(), b"x"))
         self.assertEqual(self.rig.sending.counters(), [])
+
+    def test_otherTopicsChange(self) -> None:
+        """A change of other topics leaves what was approved, and counts of topics that
+        are there; after very many changes it approves anew."""
+        self.approve()
+        self.rig.topic("U", 2)
+        self.rig.topic("V", 2)
+        self.assertTrue(self.rig.hot(SEND, send_ext(), b"x"))
+        self.rig.ask(SEND, send_ext("U"), b"x")
+        self.rig.topics.delete("U")
+        self.assertTrue(self.rig.hot(SEND, send_ext(), b"x"))
+        counted = [sends.queue.topic for sends in self.rig.sending.counters()]
+        self.assertEqual(counted, ["T"])
+        for _ in range(MAX_CHANGES + 1):
+            self.rig.topic("V", 2)
+        self.assertFalse(self.rig.hot(SEND, send_ext(), b"x"))
 
     def both(self, properties: str) -> tuple[bool, Command, Command]:
         """Send the same by both ways: was it hot, and the two answers."""
