@@ -40,7 +40,14 @@ TURNS_SECONDS = 60
 CHANGE_SECONDS = 1.0
 SCRAPE_SECONDS = 15.0
 
-#: The broker's longest turns by what ran, since the scrape before.
+#: How long before nothing but the row's load happens, in seconds: the broker's longest
+#: turns are those of the last two minutes at the most.
+SETTLE_SECONDS = 70
+
+#: How many of the broker's longest turns are shown.
+SHOWN_TURNS = 8
+
+#: The broker's longest turns by what ran.
 LONGEST_TURN = re.compile(
     r'^rocketbroker_longest_turn_seconds\{(?:.*?,)?work="([^"]*)".*\} (\S+)$', re.M
 )
@@ -259,9 +266,7 @@ def turns(scale: Scale) -> Iterator[Figure | str]:
         port, metrics = cluster.broker.port, cluster.broker_metrics
         # So that there is a lag.
         send_to_all(port, topics // 10)
-        # Let what is done for the first registration and the sends come to its end.
-        time.sleep(scale.of(5, 1))
-        scrapes(metrics, 0)(iter((False, True)).__next__)
+        time.sleep(scale.of(SETTLE_SECONDS, 1))
         for work in (
             steady(port, topic(0)),
             changes(port, CHANGE_SECONDS * every),
@@ -270,7 +275,7 @@ def turns(scale: Scale) -> Iterator[Figure | str]:
             beside.append(Beside(work))
         time.sleep(TURNS_SECONDS * every / scale.of(1, 3))
         waits, changed, texts = (each.end() for each in beside)
-        texts += scrapes(metrics, 0)(iter((False, True)).__next__)
+        last = scrapes(metrics, 0)(iter((False, True)).__next__)[0]
     except BaseException:
         for each in beside:
             each.kill()
@@ -281,9 +286,6 @@ def turns(scale: Scale) -> Iterator[Figure | str]:
     yield Figure("its p99", percentile(waits, 0.99) * 1000, "ms")
     yield Figure("longest change of a topic", max(changed) * 1000, "ms")
     yield Figure("size of a scrape", max(map(len, texts)) / (1 << 20), "MiB")
-    found: dict[str, float] = {}
-    for text in texts:
-        for name, value in LONGEST_TURN.findall(text):
-            found[name] = max(found.get(name, 0.0), float(value))
-    for name, value in sorted(found.items(), key=lambda each: -each[1]):
+    found = [(float(value), name) for name, value in LONGEST_TURN.findall(last)]
+    for value, name in sorted(found, reverse=True)[:SHOWN_TURNS]:
         yield Figure(f"longest turn, {name}", value * 1000, "ms", 20)
