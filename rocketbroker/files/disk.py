@@ -3,18 +3,19 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import fcntl
 import mmap
 import os
 import stat
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias, final
 
 from zope.interface import implementer
 
-from rocketbroker.files.interfaces import IFile, IFiles
+from rocketbroker.files.interfaces import FOLDER, NOTHING, IFile, IFiles
 from rocketbroker.files.reasons import located
 
 #: The command for a lock of the open file; None where the system has none.
@@ -40,6 +41,12 @@ _ZEROS = 1 << 20
 
 #: A hole is at least as large as the block of a file system.
 _BLOCK = 4096
+
+#: Finds the next bytes that are not in a hole; negative where the system does not.
+_SEEK_DATA: int = getattr(os, "SEEK_DATA", -1)
+
+#: Puts a file system on the disk; None where the system has no such call.
+_SYNCFS: Callable[[int], int] | None = getattr(ctypes.CDLL(None), "syncfs", None)
 
 #: Reserves blocks of a descriptor: position, size.
 Reserve: TypeAlias = Callable[[int, int, int], None]
@@ -125,6 +132,13 @@ class DiskFile:
         """See L{IFile.size}."""
         return os.fstat(self._fd).st_size
 
+    def is_hole(self, position: int) -> bool:
+        """See L{IFile.is_hole}. Not every file system knows."""
+        try:
+            return _SEEK_DATA >= 0 > os.lseek(self._fd, position, _SEEK_DATA)
+        except OSError as error:
+            return error.errno == errno.ENXIO
+
     def datasync(self) -> None:
         """See L{IFile.datasync}."""
         if hasattr(os, "fdatasync"):
@@ -202,6 +216,24 @@ class Disk:
         except (FileNotFoundError, NotADirectoryError):
             return []
 
+    def lengths(self, path: str) -> Sequence[tuple[str, int]]:
+        """See L{IFiles.lengths}."""
+        found = []
+        try:
+            with os.scandir(path) as entries:
+                for entry in entries:
+                    if entry.is_dir():
+                        found.append((entry.name, FOLDER))
+                        continue
+                    try:
+                        found.append((entry.name, entry.stat().st_size))
+                    except OSError:
+                        found.append((entry.name, NOTHING))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        found.sort()
+        return found
+
     def is_dir(self, path: str) -> bool:
         """See L{IFiles.is_dir}."""
         try:
@@ -230,6 +262,16 @@ class Disk:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def sync(self, path: str) -> bool:
+        """See L{IFiles.sync}: C{syncfs} of Linux, which L{os} does not have."""
+        if _SYNCFS is None:
+            return False
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            return bool(_SYNCFS(fd) == 0)
         finally:
             os.close(fd)
 

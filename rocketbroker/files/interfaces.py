@@ -11,8 +11,13 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Sequence
+from typing import Final
 
 from zope.interface import Interface
+
+#: What L{IFiles.lengths} says where no file is.
+FOLDER: Final = -1
+NOTHING: Final = -2
 
 
 class IFile(Interface):
@@ -32,6 +37,10 @@ class IFile(Interface):
 
     def size() -> int:
         """The file's length in bytes."""
+
+    def is_hole(position: int) -> bool:
+        """Whether it is known that no block is behind a position, so that only zeros
+        are read there."""
 
     def datasync() -> None:
         """Wait until its bytes are on the disk."""
@@ -67,6 +76,11 @@ class IFiles(Interface):
     def list(path: str) -> list[str]:
         """The names in a directory, sorted; empty if there is no such directory."""
 
+    def lengths(path: str) -> Sequence[tuple[str, int]]:
+        """The names in a directory, sorted, each with the length of its file:
+        L{FOLDER} of a directory, L{NOTHING} of a link that leads nowhere. Empty if
+        there is no such directory."""
+
     def is_dir(path: str) -> bool:
         """Whether it is a directory."""
 
@@ -84,6 +98,14 @@ class IFiles(Interface):
 
     def sync_dir(path: str) -> None:
         """Wait until the directory's entries are on the disk."""
+
+    def sync(path: str) -> bool:
+        """Wait until all of the file system that holds C{path} is on the disk.
+
+        Much faster than file by file. Errors are told by L{IFile.datasync} alone.
+
+        @return: whether the system can do that.
+        """
 
     def read(path: str) -> bytes:
         """A whole small file."""

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import errno
 from collections import OrderedDict
-from contextlib import suppress
 from typing import Final, final
 
 from rocketbroker.files.interfaces import IFile, IFiles
@@ -74,9 +73,11 @@ class OpenFiles:
             file = self.open(path)
             self.put(owner, file)
             return file
-        # Another thread may let it go at this moment; its user here keeps it open.
-        with suppress(KeyError):
+        try:
             self._open.move_to_end(owner)
+        except KeyError:
+            # Another thread has let it go just now; its user here keeps it open.
+            return file
         return file
 
     def get_to_read(self, owner: object, path: str) -> IFile:
@@ -118,6 +119,9 @@ class OpenFiles:
 
         @param left: how many stay.
         """
-        with suppress(KeyError):
+        try:
             while len(self._open) > left:
                 self._open.popitem(last=False)
+        except KeyError:
+            # Another thread was faster.
+            return

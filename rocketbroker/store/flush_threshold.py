@@ -14,6 +14,9 @@ from typing import Final
 #: The bytes of a page in these settings, on any machine (see 2.1 there).
 PAGE: Final = 4096
 
+#: So many pages are never due.
+NEVER_DUE: Final = 1 << 40
+
 
 def is_due(done: int, end: int, least_pages: int, size: int) -> bool:
     """Whether to flush the bytes between two positions.

@@ -28,6 +28,7 @@ from rocketbroker.store.consumequeue.extension import BitMaps
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.corruption_log import CorruptionLog
 from rocketbroker.store.disk_usage import DiskUsage
+from rocketbroker.store.flush_threshold import NEVER_DUE
 from rocketbroker.store.interfaces import (
     SERVICE_NOT_AVAILABLE,
     Arrival,
@@ -174,6 +175,7 @@ class Store:
         self.recovered = attrs.evolve(parts.outcome, seconds=seconds)
         self.report += store_lock.report + recovery.report + self._index.report
         self.report += self.corruption_log.take_messages()
+        self._positions.name_queues()
         if not self._positions.is_shared:
             self.report.append(
                 f"{self._root} is full: it has no room for the positions that readers "
@@ -182,7 +184,8 @@ class Store:
         self._flushing.flush()
         with contextlib.suppress(OSError):
             # On a full disk the checkpoint stays as it was; it is tried again.
-            self.flush_queues()
+            at_once = self.recovered.trust is Trust.BEFORE_START and self._table.sync()
+            self.flush_queues(NEVER_DUE if at_once else 0)
         store_lock.mark(self._positions, recovery.zeroed)
         self.allocate_ahead(alone=True)
         self._positions.started()

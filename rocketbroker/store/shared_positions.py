@@ -33,6 +33,7 @@ import contextlib
 import errno
 import mmap
 import os
+from array import array
 from typing import Final, final
 
 from rocketbroker.files.interfaces import IFile, IFiles
@@ -76,6 +77,9 @@ class SharedPositions:
     file while it starts; readers in other processes do without, as with RocketMQ's
     stores.
 
+    @ivar left: for each topic and queue id the lowest offset and the end that an
+        earlier process has left there; empty after a clean stop, and after the start.
+        After a power failure they may be any numbers.
     @ivar is_shared: whether other processes can see them.
     """
 
@@ -85,9 +89,11 @@ class SharedPositions:
         "_map",
         "_names",
         "_names_size",
+        "_new_names",
         "_root",
         "_starting",
         "is_shared",
+        "left",
         "view",
     )
 
@@ -96,11 +102,13 @@ class SharedPositions:
         self._files = files
         self._root = root
         self._starting = True
+        self.left = _left(files, root)
         for name in (POSITIONS_NAME, QUEUES_NAME):
             if files.exists(os.path.join(root, name)):
                 files.remove(os.path.join(root, name))
         self._names: IFile | None = None
         self._names_size = 0
+        self._new_names: list[str] = []
         self._file: IFile | None = None
         self.is_shared = True
         try:
@@ -118,9 +126,23 @@ class SharedPositions:
         self.view: memoryview = memoryview(self._map).cast("q")
         self.view[0] = MAGIC
 
+    def name_queues(self) -> None:
+        """Write the names of the queues that a start has found, in one write.
+
+        @raise OSError: the disk refused, and not for want of room.
+        """
+        try:
+            self._write_names()
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            self._move_to_memory()
+
     def started(self) -> None:
         """End the start: from now on others use the positions, and they do not move."""
+        assert not self._new_names, "the queues are named first"
         self._starting = False
+        self.left.clear()
 
     def add_queue(self, topic: str, queue_id: int) -> int:
         """Give a queue a slot.
@@ -134,7 +156,9 @@ class SharedPositions:
         try:
             if first + SLOT_WORDS > len(self.view):
                 self._grow()
-            self._name(topic, queue_id)
+            self._new_names.append(f"{topic}/{queue_id}\n")
+            if not self._starting:
+                self._write_names()
         except OSError as error:
             if not self._starting or not self.is_shared or error.errno not in NO_ROOM:
                 raise
@@ -142,11 +166,12 @@ class SharedPositions:
         self.view[QUEUES] = count + 1
         return first
 
-    def _name(self, topic: str, queue_id: int) -> None:
-        if self._names is not None:
-            line = f"{topic}/{queue_id}\n".encode()
-            self._names.pwrite(line, self._names_size)
-            self._names_size += len(line)
+    def _write_names(self) -> None:
+        names, self._new_names = self._new_names, []
+        if self._names is not None and names:
+            lines = "".join(names).encode()
+            self._names.pwrite(lines, self._names_size)
+            self._names_size += len(lines)
 
     def _grow(self) -> None:
         size = len(self.view) * 8
@@ -185,6 +210,23 @@ class SharedPositions:
         if self.is_shared:
             for name in (POSITIONS_NAME, QUEUES_NAME):
                 self._files.remove(os.path.join(self._root, name))
+
+
+def _left(files: IFiles, root: str) -> dict[tuple[str, int], tuple[int, int]]:
+    """See L{SharedPositions.left}."""
+    found: dict[tuple[str, int], tuple[int, int]] = {}
+    if not files.exists(os.path.join(root, POSITIONS_NAME)):
+        return found
+    with contextlib.suppress(OSError, ValueError):
+        words = array("q", files.read(os.path.join(root, POSITIONS_NAME)))
+        names = files.read(os.path.join(root, QUEUES_NAME)).decode()
+        for number, line in enumerate(names.split("\n")[:-1]):
+            topic, _, queue_id = line.rpartition("/")
+            slot = FIRST_SLOT + number * SLOT_WORDS
+            if slot + SLOT_WORDS > len(words):
+                break
+            found[topic, int(queue_id)] = words[slot + MIN], words[slot + MAX]
+    return found
 
 
 @final

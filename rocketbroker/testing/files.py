@@ -12,14 +12,14 @@ import errno
 import mmap
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import final
 
 from zope.interface import implementer
 
 from rocketbroker.files.blocks import BLOCK
-from rocketbroker.files.interfaces import IFile, IFiles
+from rocketbroker.files.interfaces import FOLDER, IFile, IFiles
 from rocketbroker.testing.node import Node
 
 #: The directory of a path. All paths are asked for theirs again and again.
@@ -95,6 +95,11 @@ class MemoryFile:
         """See L{IFile.size}."""
         return self._open("size").size
 
+    def is_hole(self, position: int) -> bool:
+        """See L{IFile.is_hole}."""
+        node = self._open("is_hole")
+        return all((number + 1) * BLOCK <= position for number in node.allocated)
+
     def datasync(self) -> None:
         """See L{IFile.datasync}."""
         self._open("datasync").sync()
@@ -137,6 +142,7 @@ class MemoryDisk:
     @ivar watch: told of each call before it is made.
     @ivar open_files: how many files are open.
     @ivar max_open: with so many no other is opened; L{None}: as many as asked for.
+    @ivar syncs: whether it can be synced as a whole.
     @ivar now_ms: what is taken as the time of a change; advances by one each time.
     """
 
@@ -147,6 +153,7 @@ class MemoryDisk:
         self.watch: Callable[[str], None] | None = None
         self.open_files = 0
         self.max_open: int | None = None
+        self.syncs = True
         self.now_ms = 1
         self._failures: list[tuple[str, int, int, int]] = []
         self._forbidden: dict[str, bool] = {}
@@ -341,6 +348,15 @@ class MemoryDisk:
             if name != "/" and parent(name) == path
         )
 
+    def lengths(self, path: str) -> Sequence[tuple[str, int]]:
+        """See L{IFiles.lengths}."""
+        found = []
+        self._permit(path, names=True)
+        for name in self.list(path):
+            node = self._names[os.path.join(path, name)]
+            found.append((name, FOLDER if node is None else node.size))
+        return found
+
     def is_dir(self, path: str) -> bool:
         """See L{IFiles.is_dir}."""
         self._permit(parent(path), names=True)
@@ -407,6 +423,19 @@ class MemoryDisk:
         for name in (os.path.join(path, each) for each in self.list(path)):
             kept[name] = self._names[name]
         self._kept_names = kept
+
+    def sync(self, path: str) -> bool:
+        """See L{IFiles.sync}."""
+        self.count("sync")
+        if not self.is_dir(path):
+            raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        if self.syncs:
+            for node in self._names.values():
+                if node is not None:
+                    node.sync()
+            self._kept_names = dict(self._names)
+            self._removed_dirs.clear()
+        return self.syncs
 
     def read(self, path: str) -> bytes:
         """See L{IFiles.read}."""

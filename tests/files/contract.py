@@ -9,7 +9,7 @@ import os
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
-from rocketbroker.files.interfaces import IFile, IFiles
+from rocketbroker.files.interfaces import FOLDER, IFile, IFiles
 
 
 class FilesContract:
@@ -96,6 +96,42 @@ class FilesContract:
         file.truncate(10000)
         self.case().assertEqual(file.pread(20000, 0), b"x" * 5 + bytes(9995))
         file.close()
+
+    def test_lengths(self) -> None:
+        """The names in a directory come with the lengths of its files; of one that is
+        missing, or none, there are none."""
+        files, root = self.make()
+        file = files.open(f"{root}/b", create=True)
+        file.truncate(5000)
+        file.close()
+        files.make_dirs(f"{root}/a")
+        self.case().assertEqual(files.lengths(root), [("a", FOLDER), ("b", 5000)])
+        self.case().assertEqual(files.lengths(f"{root}/b"), [])
+        self.case().assertEqual(files.lengths(f"{root}/c"), [])
+
+    def test_hole(self) -> None:
+        """Behind the last block that was written there is a hole; where the system
+        does not know, it does not say so."""
+        files, root = self.make()
+        file = files.open(f"{root}/a", create=True)
+        file.truncate(1 << 20)
+        file.pwrite(b"x", 5000)
+        self.case().assertFalse(file.is_hole(0))
+        self.case().assertFalse(file.is_hole(5000))
+        if file.is_hole(1 << 19):
+            file.pwrite(b"x", (1 << 20) - 1)
+            self.case().assertFalse(file.is_hole(1 << 19))
+        file.close()
+
+    def test_sync(self) -> None:
+        """A file system can be put on the disk as a whole, if the system can."""
+        files, root = self.make()
+        file = files.open(f"{root}/a", create=True)
+        file.pwrite(b"x", 0)
+        self.case().assertIn(files.sync(root), (False, True))
+        self.case().assertEqual(file.pread(9, 0), b"x")
+        file.close()
+        self.case().assertRaises(OSError, files.sync, f"{root}/b")
 
     def test_allocate(self) -> None:
         """Blocks reserved behind the end let the file grow, and keep what is there."""

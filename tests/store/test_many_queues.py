@@ -72,6 +72,38 @@ class ManyQueuesTests(SynchronousTestCase):
         self.send(b"3")
         self.assertEqual(self.found(), {(b"1", b"2", b"3")})
 
+    def test_reads(self) -> None:
+        """A start after a clean stop reads twice in a queue, and the last record;
+        one after a kill enters all records, and changes no file of a right queue."""
+        self.send(b"1")
+        self.send(b"2")
+        self.store.close()
+        self.disk.calls.clear()
+        self.store = self.start()
+        self.assertLess(self.disk.calls["pread"], 2 * len(TOPICS) * 2 + 10)
+        self.disk.crash(keep_all=True)
+        self.disk.calls.clear()
+        self.store = self.start()
+        self.assertEqual(self.store.recovered.records, 4 * len(TOPICS))
+        self.assertLess(self.disk.calls["datasync"], 10)
+        self.assertLess(self.disk.calls["pwrite"], 10)
+        self.assertEqual(self.found(), {(b"1", b"2")})
+
+    def test_killedThenPower(self) -> None:
+        """What a start shows after a kill outlasts a power failure; so it does where
+        the system cannot put a whole file system on the disk."""
+        for can in (True, False):
+            disk = self.disk = MemoryDisk()
+            disk.syncs = can
+            self.store = self.start()
+            self.send(b"1")
+            disk.crash(keep_all=True)
+            self.start()
+            paths = [path for path in disk.paths() if "/consumequeue/" in path]
+            left = disk.image()
+            for path in paths:
+                self.assertEqual(left.read(path), disk.read(path), can)
+
     def test_flush(self) -> None:
         """A flush puts on the disk what was written before the files were let go, and
         an error of the disk is made up for by the next."""

@@ -60,13 +60,19 @@ class SharedPositionsTests(SynchronousTestCase):
         reader.close()
 
     def test_slots(self) -> None:
-        """Each queue has words of its own, and a line that names it."""
+        """Each queue has words of its own, and a line that names it: those that a
+        start finds are named together, others at once."""
+        writes = self.disk.calls.get("pwrite", 0)
         first = self.positions.add_queue("T", 0)
+        self.positions.add_queue("T", 1)
+        self.positions.name_queues()
+        self.assertEqual(self.disk.calls["pwrite"], writes + 1)
+        self.positions.started()
         second = self.positions.add_queue("é", 12)
-        self.assertEqual((first, second), (FIRST_SLOT, FIRST_SLOT + SLOT_WORDS))
-        self.assertEqual(self.positions.view[QUEUES], 2)
+        self.assertEqual((first, second), (FIRST_SLOT, FIRST_SLOT + 2 * SLOT_WORDS))
+        self.assertEqual(self.positions.view[QUEUES], 3)
         lines = self.disk.read("/s/rocketbroker.queues").decode()
-        self.assertEqual(lines, "T/0\né/12\n")
+        self.assertEqual(lines, "T/0\nT/1\né/12\n")
 
     def test_growth(self) -> None:
         """More queues than fit get a larger file; what was there stays, and is still
@@ -113,6 +119,7 @@ class SharedPositionsTests(SynchronousTestCase):
         slot = positions.add_queue("U", 0)
         positions.view[slot + MAX] = 7
         self.assertEqual(positions.view[slot + MAX], 7)
+        positions.name_queues()
         positions.started()
         positions.add_queue("U", 1)
         positions.close()
@@ -133,6 +140,24 @@ class SharedPositionsTests(SynchronousTestCase):
         self.assertEqual(self.positions.view[PUBLISHED], 5)
         self.assertFalse(reader.belongs_to(77, 0))
         self.assertEqual(self.disk.list("/s"), [])
+
+    def test_noRoomForNames(self) -> None:
+        """So do words of queues that cannot be named; another error is one. Later a
+        queue that cannot be named is none, and the next one has its place."""
+        self.disk.fail("pwrite", errno.EIO)
+        self.positions.add_queue("T", 0)
+        self.assertRaises(OSError, self.positions.name_queues)
+        self.positions.started()
+        self.disk.fail("pwrite", errno.ENOSPC)
+        self.assertRaises(OSError, self.positions.add_queue, "T", 1)
+        self.positions.add_queue("T", 2)
+        lines = self.disk.read("/s/rocketbroker.queues").decode()
+        self.assertEqual(lines, "T/2\n")
+        again = SharedPositions(self.disk, "/s")
+        again.add_queue("T", 0)
+        self.disk.fail("pwrite", errno.ENOSPC)
+        again.name_queues()
+        self.assertFalse(again.is_shared)
 
     def test_broken(self) -> None:
         """A disk that refuses for another reason is an error."""

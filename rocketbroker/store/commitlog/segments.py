@@ -149,6 +149,10 @@ class Missing:
         """See L{IFile.size}."""
         return self._size
 
+    def is_hole(self, position: int) -> bool:
+        """Nobody asks."""
+        return False
+
     def datasync(self) -> None:
         """There is nothing to put on the disk."""
 

@@ -13,7 +13,7 @@ import errno
 import os
 from typing import Final, final
 
-from rocketbroker.files.blocks import UNREADABLE, is_bad
+from rocketbroker.files.blocks import BLOCK, UNREADABLE, is_bad
 from rocketbroker.files.interfaces import IFile
 from rocketbroker.files.obstacles import clear_for_file, clear_for_folder
 from rocketbroker.files.open_files import OpenFiles
@@ -287,16 +287,23 @@ class QueueFiles:
             keep += 1
         self.drop(keep)
         if keep and position < self.all[-1].start + self.size:
-            last = self.all[-1]
-            try:
-                last.file.truncate(position - last.start)
-            except OSError as error:
-                at = position - last.start
-                if self._quarantine is None or not is_bad(last.file, 1, at):
-                    raise
-                self._replace(last, self._quarantine, error)
-            last.file.truncate(self.size)
-            last.unsynced = True
+            self._clear(self.all[-1], position - self.all[-1].start)
+
+    def _clear(self, last: QueueFile, at: int) -> None:
+        """Let zeros follow a place in a file."""
+        rest = -at % BLOCK
+        try:
+            file = last.file
+            if file.is_hole(at + rest) and not file.pread(rest, at).strip(b"\0"):
+                # They do already, as in a file of which nothing was ever cut.
+                return
+            last.file.truncate(at)
+        except OSError as error:
+            if self._quarantine is None or not is_bad(last.file, 1, at):
+                raise
+            self._replace(last, self._quarantine, error)
+        last.file.truncate(self.size)
+        last.unsynced = True
 
     def drop(self, keep: int) -> None:
         """Remove all files but the first C{keep}."""
@@ -341,6 +348,14 @@ class QueueFiles:
             self._files.remove(file.path)
             file.close()
         return count
+
+    def mark_unsynced(self, position: int, size: int) -> None:
+        """Let the next flush put bytes on the disk that are in the files: the process
+        that wrote them may have been killed before it did."""
+        for start in range(position - position % self.size, position + size, self.size):
+            found = self.find(start)
+            if found is not None:
+                found.unsynced = True
 
     def mark_dir_unsynced(self) -> None:
         """Let the next flush put the names of the files on the disk: the process that

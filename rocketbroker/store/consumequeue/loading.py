@@ -86,20 +86,20 @@ class QueueLoading:
     def _list(self, row: QueueFiles) -> list[_Seen]:
         """The files in the directory of a queue."""
         found = []
-        for name in self._files.list(row.folder):
-            path = os.path.join(row.folder, name)
+        for name, length in self._files.lengths(row.folder):
+            path = f"{row.folder}/{name}"
             start = position_of_name(name)
             if start < 0 and not name.endswith(ASIDE):
                 self.report.append(
                     f"{path!r} is not a file of a consume queue; it is ignored."
                 )
                 continue
-            if start < 0 or is_no_file(self._files, path):
+            if start < 0 or length < 0:
                 # RocketMQ's broker would not start with it.
                 self._distrust()
                 self._put_away(path, "is no file")
                 continue
-            found.append((start, path, self._files.size(path)))
+            found.append((start, path, length))
         return found
 
     def _row(self, row: QueueFiles, found: list[_Seen], unit: int) -> list[QueueFile]:

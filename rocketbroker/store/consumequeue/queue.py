@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections.abc import Callable
 from functools import partial
 from typing import Final, final
 
@@ -37,6 +38,11 @@ from rocketbroker.store.shared_positions import MAX, MIN, NEXT, SharedPositions
 
 #: No topic may be longer (C{docs/facts/store.md} 3.7).
 MAX_TOPIC: Final = 255
+
+_NO_ENTRIES: Final = bytes(2 * SIZE)
+
+#: Where nothing is known of begin and end.
+NO_HINT: Final = (-1, -1)
 
 #: Characters that would lead to another directory, or end a line.
 _NOT_IN_NAMES: Final = re.compile(r"[/\0\r\n]")
@@ -172,13 +178,15 @@ class Queue:
         view[self.slot + MAX] = end
         view[self.slot + NEXT] = end
 
-    def enter(self) -> None:
+    def enter(self, are_there: bool = False) -> None:
         """Write the pending entries and show them.
 
         As a rule they stand at the end. Beyond it, if entries before them are lost:
         then the gap is filled. Before it, if the log holds a topic of that name that
         was deleted and made again: then the queue ends with them.
 
+        @param are_there: whether the files have them, from before a start; then they
+            are only put on the disk with the next flush.
         @raise OSError: the disk refused; nothing is shown, and it can be tried again.
         """
         offset = self.pending_offset
@@ -190,7 +198,10 @@ class Queue:
             self._fill(there, offset)
         elif offset < there:
             self.cut(offset)
-        self.files.write(offset * SIZE, b"".join(entries))
+        if are_there and offset == there:
+            self.files.mark_unsynced(offset * SIZE, len(entries) * SIZE)
+        else:
+            self.files.write(offset * SIZE, b"".join(entries))
         view[slot + MAX] = after = offset + len(entries)
         if view[slot + NEXT] < after:
             view[slot + NEXT] = after
@@ -247,12 +258,16 @@ class Queue:
         position, size, _ = ENTRY.unpack(self.read(self.max_offset - 1, 1))
         return position, size
 
-    def bound(self, before: int, lowest: int, cut: bool) -> None:
+    def bound(
+        self, before: int, lowest: int, cut: bool, hint: tuple[int, int] = NO_HINT
+    ) -> None:
         """End with the last entry of a record that starts before a position, and begin
         with the first whose record is there.
 
         @param lowest: where the log begins.
         @param cut: remove the entries behind the end.
+        @param hint: where the queue probably begins and ends. A search that begins
+            there reads one entry or two, and one without a hint twenty.
         """
         files = self.files.all
         self.max_position = 0
@@ -267,16 +282,16 @@ class Queue:
             return
         low = files[0].start // SIZE
         high = (files[-1].start + self.files.size) // SIZE
-        end = bisect_left(
-            range(high), True, low, key=partial(self._is_not_before, before)
-        )
+        end, last = self._end_before(before, low, high, hint[1])
         if cut:
             self.files.cut(end * SIZE)
         if self.extension is not None:
             self.extension.bound(self.read, low, end, cut)
-        begin = bisect_left(range(end), True, low, key=partial(self._is_there, lowest))
+        begin = low
+        if low + 1 != end or not is_there(last, lowest):
+            begin = first_from(partial(self._is_there, lowest), low, end, hint[0])
         if begin < end:
-            position, size, _ = ENTRY.unpack(self.read(end - 1, 1))
+            position, size, _ = ENTRY.unpack(last or self.read(end - 1, 1))
             # A corrupt size must not hide records that follow.
             self.max_position = min(position + size, before)
         elif end == low:
@@ -328,6 +343,21 @@ class Queue:
             self.extension.begin_with(ENTRY.unpack(entry)[2])
         return self.files.drop_before(begin * SIZE)
 
+    def _end_before(
+        self, before: int, low: int, high: int, hint: int
+    ) -> tuple[int, bytes]:
+        """The offset behind the last entry of a record that starts before a position,
+        and that entry, if it was read."""
+        if low < hint < high:
+            # As a rule the hint is right, and one read shows it.
+            tail = self.read(hint - 1, 3)
+            if tail[SIZE:] == _NO_ENTRIES:
+                position, size, _ = ENTRY.unpack_from(tail)
+                if size > 0 and 0 <= position < before:
+                    return hint, tail[:SIZE]
+        is_behind = partial(self._is_not_before, before)
+        return first_from(is_behind, low, high, hint), b""
+
     def _is_not_before(self, before: int, offset: int) -> bool:
         """Whether it is no entry, or not of a record that starts before a position.
 
@@ -344,13 +374,7 @@ class Queue:
         If the record of the entry before is, so is this one's: else the entry is
         corrupt.
         """
-        for at in (offset, offset - 1):
-            entry = self.read(at, 1)
-            if len(entry) == SIZE:
-                position, size, _ = ENTRY.unpack(entry)
-                if position >= lowest and (size != FILLED_SIZE or position > 0):
-                    return True
-        return False
+        return any(is_there(self.read(at, 1), lowest) for at in (offset, offset - 1))
 
     def restart_at(self, position: int) -> None:
         """Become empty, as only records from a position on belong to the queue.
@@ -405,6 +429,41 @@ class Queue:
 
 
 classImplements(Queue, IQueue)
+
+
+def is_there(entry: bytes, lowest: int) -> bool:
+    """Whether an entry's record is in the log: not deleted, not filled in.
+
+    @param lowest: where the log begins.
+    """
+    if len(entry) < SIZE:
+        return False
+    position, size, _ = ENTRY.unpack(entry)
+    return bool(position >= lowest and (size != FILLED_SIZE or position > 0))
+
+
+def first_from(is_so: Callable[[int], bool], low: int, high: int, hint: int) -> int:
+    """The first number from which on something is so.
+
+    @param is_so: whether it is so; then it is so of all numbers that follow.
+    @param low: the lowest that may be it.
+    @param high: the highest, of which it is so.
+    @param hint: the fewer are asked about, the nearer this is, from above; lower than
+        the lowest for none.
+    """
+    if hint < low:
+        return bisect_left(range(high), True, low, key=is_so)
+    end = min(hint, high)
+    if end < high and not is_so(end):
+        return bisect_left(range(high), True, end + 1, key=is_so)
+    step = 1
+    while end > low:
+        at = max(low, end - step)
+        if not is_so(at):
+            return bisect_left(range(end), True, at + 1, key=is_so)
+        end = at
+        step *= 2
+    return low
 
 
 def is_usable(topic: str) -> bool:

@@ -15,6 +15,7 @@ from typing import final
 
 from rocketbroker.errors import SystemFailure
 from rocketbroker.files.directories import make_lasting
+from rocketbroker.files.interfaces import FOLDER as FOLDER_LENGTH
 from rocketbroker.files.obstacles import ASIDE, clear_for_folder
 from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.records.entries import ENTRY, SIZE
@@ -77,6 +78,8 @@ class QueueTable:
         self._quarantine = quarantine
         self._open_files = open_files
         self._files = open_files.files
+        #: Directories that are there; they stay.
+        self._present: set[str] = set()
         self._folder = os.path.join(root, FOLDER)
         self._extension_folder = os.path.join(root, EXTENSION_FOLDER)
         self._batch_folder = os.path.join(root, BATCH_FOLDER)
@@ -93,6 +96,7 @@ class QueueTable:
         self._store_host_v6 = store_host_v6
         self._allow_v2 = allow_v2
         self._queues: dict[tuple[str, int], Queue] = {}
+        self._present.update(filter(self._files.is_dir, self._parents))
         #: Held by the one thread that removes discarded files.
         self._removing = threading.Lock()
 
@@ -126,7 +130,7 @@ class QueueTable:
         if queue is None:
             # A topic that cannot be stored has no directory, whatever it is called.
             name = topic if is_usable(topic) else "unusable"
-            folder = os.path.join(self._folder, name, str(queue_id))
+            folder = f"{self._folder}/{name}/{queue_id}"
             queue = Queue(
                 topic,
                 queue_id,
@@ -153,8 +157,7 @@ class QueueTable:
         """The files of a batch queue; None if there can be none."""
         if not queue.storable:
             return None
-        if not self._files.is_dir(self._batch_folder):
-            make_lasting(self._files, self._batch_folder)
+        self._make(self._batch_folder)
         folder = os.path.join(self._batch_folder, queue.topic, str(queue.queue_id))
         files = QueueFiles(
             self._open_files,
@@ -168,16 +171,15 @@ class QueueTable:
 
     def _is_extended(self, queue: Queue) -> bool:
         """Whether a queue has an extension from a time when that was switched on."""
-        if not self._files.is_dir(self._extension_folder):
-            return False
-        return self._files.is_dir(self._extension_path(queue))
+        return self._extension_folder in self._present and self._files.is_dir(
+            self._extension_path(queue)
+        )
 
     def _extension_path(self, queue: Queue) -> str:
         return os.path.join(self._extension_folder, queue.topic, str(queue.queue_id))
 
     def _extension(self, queue: Queue) -> Extension:
-        if not self._files.is_dir(self._extension_folder):
-            make_lasting(self._files, self._extension_folder)
+        self._make(self._extension_folder)
         return Extension(
             QueueFiles(
                 self._open_files,
@@ -191,9 +193,15 @@ class QueueTable:
 
     def _has_batch_folder(self, topic: str) -> bool:
         """Whether a topic seems to have batch queues, where its kind is not known."""
-        if not self._files.is_dir(self._batch_folder) or not is_usable(topic):
-            return False
-        return self._files.is_dir(os.path.join(self._batch_folder, topic))
+        return is_usable(topic) and self._files.is_dir(
+            os.path.join(self._batch_folder, topic)
+        )
+
+    def _make(self, folder: str) -> None:
+        """Make a directory for queues of another kind, if it is not there."""
+        if folder not in self._present:
+            make_lasting(self._files, folder)
+            self._present.add(folder)
 
     def get_by_bytes(self, topic: bytes, queue_id: int) -> Queue | None:
         """The handle of the queue that a record names; None if it cannot be one."""
@@ -209,6 +217,10 @@ class QueueTable:
     def replaced(self) -> int:
         """How many files were replaced, as the disk could not read them."""
         return len(self._quarantine.replaced) if self._quarantine is not None else 0
+
+    def has(self, topic: str, queue_id: int) -> bool:
+        """Whether a queue has a handle."""
+        return (topic, queue_id) in self._queues
 
     def all(self) -> list[Queue]:
         """All handles."""
@@ -257,12 +269,12 @@ class QueueTable:
     ) -> list[Queue]:
         """The queues of one kind."""
         found = []
-        for topic in self._files.list(parent):
-            folder = os.path.join(parent, topic)
-            if topic.endswith(ASIDE) and not self._files.is_dir(folder):
+        for topic, length in self._files.lengths(parent):
+            folder = f"{parent}/{topic}"
+            if topic.endswith(ASIDE) and length != FOLDER_LENGTH:
                 # An earlier start has reported it.
                 continue
-            if not self._files.is_dir(folder) or not is_usable(topic):
+            if length != FOLDER_LENGTH or not is_usable(topic):
                 report.append(f"{folder!r} is not a topic's directory; it is ignored.")
                 continue
             if self.is_batch(topic) != is_batch:
@@ -270,13 +282,13 @@ class QueueTable:
                     f"{folder} is not for queues of that topic; it is ignored."
                 )
                 continue
-            for name in self._files.list(folder):
-                path = os.path.join(folder, name)
+            for name, length in self._files.lengths(folder):
+                path = f"{folder}/{name}"
                 if name.endswith(ASIDE):
                     continue
                 number = name.isascii() and name.isdigit() and int(name) < 1 << 31
                 number = number and str(int(name)) == name
-                if number and not self._files.is_dir(path):
+                if number and length != FOLDER_LENGTH:
                     distrust()
                     report += clear_for_folder(self._files, path)
                 elif not number:
@@ -286,6 +298,15 @@ class QueueTable:
                 else:
                     found.append(self.get(topic, int(name)))
         return found
+
+    def sync(self) -> bool:
+        """I{Blocking.} Put all files on the disk at once, as far as the system can do
+        that. Errors are found by the next flush, which the checkpoint waits for.
+
+        @return: whether it can.
+        @raise OSError: a directory cannot be opened.
+        """
+        return all(map(self._files.sync, sorted(self._present)))
 
     def of_topic(self, topic: str) -> list[Queue]:
         """All handles of a topic."""

@@ -388,9 +388,13 @@ class Dispatcher:
 
     def _write(self, queue: Queue) -> None:
         if self.offset_sequence is not None:
-            queue.pending[:] = self.offset_sequence.settled(
+            settled = self.offset_sequence.settled(
                 queue, queue.pending_offset, queue.pending
             )
+            if settled is None and queue.extension is None:
+                queue.enter(are_there=True)
+                return
+            queue.pending[:] = settled or queue.pending
         if queue.extension is not None:
             queue.pending[:] = queue.extension.enter(queue.pending)
         queue.enter()

@@ -210,14 +210,19 @@ class OffsetSequence:
             "which does not fit the records beside it; it is passed over.",
         )
 
-    def settled(self, queue: Queue, offset: int, entries: list[bytes]) -> list[bytes]:
+    def settled(
+        self, queue: Queue, offset: int, entries: list[bytes]
+    ) -> list[bytes] | None:
         """The entries to write from an offset on. An entry that is there already stays
-        if its record is whole and has that queue offset."""
+        if its record is whole and has that queue offset.
+
+        @return: None if all are there already.
+        """
         size = len(entries) * SIZE
         old = queue.files.read(offset * SIZE, size)
         if old == b"".join(entries):
             self._confirmed.add(queue)
-            return entries
+            return None
         if not any(old):
             return entries
         kept = list(entries)

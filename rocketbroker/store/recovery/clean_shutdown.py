@@ -8,6 +8,8 @@ ended earlier: RocketMQ's files do not show the difference. So a clean stop writ
 begin and the end of each queue to the file C{rocketbroker.ends}, which the next start
 reads and removes. If a queue has fewer entries than that, all queues are made again
 from the log. The begin and the end of the log show which of its files are missing.
+And a start that knows where a queue probably begins and ends reads two entries of it to
+see that it is so, where a search takes twenty reads.
 
 The offsets of queues count only as long as no other broker has appended since: then the
 log has not grown. Another broker may also have deleted a topic. Then the table of
@@ -28,7 +30,7 @@ from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.jsonfile import JsonFile
 from rocketbroker.records.entries import SIZE
 from rocketbroker.records.names import is_lmq
-from rocketbroker.store.consumequeue.queue import Queue
+from rocketbroker.store.consumequeue.queue import NO_HINT, Queue
 
 NAME: Final = "rocketbroker.ends"
 
@@ -54,6 +56,7 @@ class CleanShutdown:
         self.is_undeleted = False
         self._ends: dict[tuple[str, int], int] = {}
         self._begins: dict[tuple[str, int], int] = {}
+        self._lows: dict[tuple[str, int], int] = {}
 
     def save(self, first: int, published: int, queues: Sequence[Queue]) -> None:
         """I{Blocking.} Write the begin and the end of the queues and of the log.
@@ -69,6 +72,7 @@ class CleanShutdown:
             "published": published,
             "queues": ends,
             "begins": begins,
+            "lows": [each.min_offset for each in queues],
             "topics": topics_version(self._files, self._root),
         }
         data = json.dumps(content).encode()
@@ -94,6 +98,8 @@ class CleanShutdown:
             self.is_undeleted = content.get("topics") == version
             begins = content.get("begins", ())
             self._begins = {(str(t), int(q)): int(begin) for t, q, begin in begins}
+            lows = map(int, content.get("lows", ()))
+            self._lows = dict(zip(self._ends, lows, strict=False))
 
     def forget(self) -> None:
         """I{Blocking.} Remove the file: its content has been used, or is of no use."""
@@ -104,13 +110,14 @@ class CleanShutdown:
         """The end of a queue at the stop; 0 if it is not known."""
         return self._ends.get((topic, queue_id), 0)
 
-    def queues(self) -> list[tuple[bytes, int]]:
+    def hint_of(self, topic: str, queue_id: int) -> tuple[int, int]:
+        """Where a queue probably begins and ends."""
+        key = topic, queue_id
+        return self._lows.get(key, NO_HINT[0]), self._ends.get(key, NO_HINT[1])
+
+    def queues(self) -> list[tuple[str, int]]:
         """The queues that had a message at the stop; a name may be no topic's."""
-        return [
-            (topic.encode("utf-8", "surrogatepass"), queue_id)
-            for (topic, queue_id), end in self._ends.items()
-            if end > 0 and queue_id < 1 << 31
-        ]
+        return [key for key, end in self._ends.items() if end > 0 and key[1] < 1 << 31]
 
     def _begin_of(self, queue: Queue, first: int) -> int:
         """The offset at which the files of a queue have to begin, at the latest.

@@ -69,7 +69,7 @@ from rocketbroker.store.commitlog.loading import (
 from rocketbroker.store.commitlog.scanner import Blank, Broken, Scan, parse
 from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.commitlog.truncate import LogEnd
-from rocketbroker.store.consumequeue.queue import Queue
+from rocketbroker.store.consumequeue.queue import NO_HINT, Queue
 from rocketbroker.store.consumequeue.table import QueueTable
 from rocketbroker.store.corruption_log import CorruptionLog
 from rocketbroker.store.dispatch.dispatcher import Dispatcher
@@ -287,7 +287,9 @@ class Recovery:
         if end <= known.published:
             for topic, queue_id in known.queues():
                 # One that has lost its directory has no handle yet.
-                self._table.get_by_bytes(topic, queue_id)
+                if not self._table.has(topic, queue_id):
+                    name = topic.encode("utf-8", "surrogatepass")
+                    self._table.get_by_bytes(name, queue_id)
         missing = known.missing(first, end, self._table.all()) if end > first else ""
         if missing:
             self.report.append(missing)
@@ -357,8 +359,14 @@ class Recovery:
         """
         self._dispatcher.gaps = 0
         lowest = self._segments.all[0].start
+        known, left = self._clean_shutdown, self._positions.left
         for queue in self._table.all():
-            queue.bound(before, lowest, cut and queue.batch is not None)
+            key = queue.topic, queue.queue_id
+            hint = left.get(key) or known.hint_of(*key)
+            if self._trust is Trust.NONE:
+                # Between entries there may be others, and files without any.
+                hint = NO_HINT
+            queue.bound(before, lowest, cut and queue.batch is not None, hint)
 
     # SCAN
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+from functools import partial
+from operator import le
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -10,7 +12,7 @@ from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.records.entries import ENTRY, FILLED
 from rocketbroker.store.consumequeue.files import QueueFiles
 from rocketbroker.store.consumequeue.loading import QueueLoading
-from rocketbroker.store.consumequeue.queue import Queue, is_usable
+from rocketbroker.store.consumequeue.queue import Queue, first_from, is_usable
 from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.shared_positions import SharedPositions
 from rocketbroker.testing.files import MemoryDisk
@@ -209,6 +211,30 @@ class QueueTests(QueueCase):
         self.queue.files.drop(0)
         self.assertEqual(file.pread(20, 0), entry(0))
         self.assertEqual(self.disk.list(FOLDER), [])
+
+
+class SearchTests(SynchronousTestCase):
+    """The search for the first number from which on something is so."""
+
+    def test_hints(self) -> None:
+        """Wherever it is, and whatever the hint, it is found."""
+        for first in range(3, 21):
+            for hint in range(-1, 30):
+                found = first_from(partial(le, first), 3, 20, hint)
+                self.assertEqual(found, first, hint)
+
+    def test_right(self) -> None:
+        """With a right hint two numbers are asked about, and one at an end."""
+        asked: list[int] = []
+
+        def is_so(number: int) -> bool:
+            asked.append(number)
+            return number >= first
+
+        for first, count in ((0, 1), (500, 2), (1000, 1)):
+            asked.clear()
+            self.assertEqual(first_from(is_so, 0, 1000, first), first)
+            self.assertEqual(len(asked), count)
 
 
 class BeginTests(QueueCase):
