@@ -75,7 +75,8 @@ class RepairTests(SynchronousTestCase):
                         if each.start <= message.position < each.end
                     )
                     at = message.position - segment.start
-                    if turn % 3 == 2:
+                    # The entries of the other one are lost, too.
+                    if turn % 3 == 2 and (topic, queue) != (corpus.TOPICS[0], 1):
                         heads.add(number)
                         changes.append((segment.path, at + luck.choice((1, 5, 24, 30))))
                     else:

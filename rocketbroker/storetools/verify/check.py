@@ -62,7 +62,7 @@ class Check:
     @property
     def remarks(self) -> list[Remark]:
         """Findings that are no faults."""
-        return self.log.remarks
+        return self.log.remarks + self.index.remarks
 
     @property
     def faults(self) -> int:

@@ -9,7 +9,12 @@ file are read: reading all would cost many times what the rest does.
 
 The number of slots is not in the file; it is taken from the settings.
 
-If all files are missing the checkpoint shows it, if there was a full one.
+A missing file is reported if the next one begins behind records with keys, or if the
+last one is full and such records follow. If all files are missing the checkpoint shows
+it, if there was a full one. RocketMQ's broker leaves an index like that behind: when
+it starts after a crash it drops the file that it was writing, and enters again only
+what its recovery walks through; no query finds the rest any more. If that file was the
+first one, this is only a remark: the index may as well have been turned on later.
 
 docs/facts/store.md 12, 15.1 and 15.4.
 """
@@ -17,6 +22,7 @@ docs/facts/store.md 12, 15.1 and 15.4.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 from array import array
 from collections.abc import Callable, Iterator
@@ -25,6 +31,11 @@ from typing import Final, final
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFile
 from rocketbroker.records.hashing import unsigned_hash
+from rocketbroker.records.sysflags import (
+    INNER_BATCH,
+    TRANSACTION_MASK,
+    TRANSACTION_ROLLBACK,
+)
 from rocketbroker.store.commitlog.checkpoint import Checkpoint
 from rocketbroker.store.commitlog.scanner import Blank, Broken, parse
 from rocketbroker.store.index.file import (
@@ -38,7 +49,8 @@ from rocketbroker.store.index.file import (
 )
 from rocketbroker.store.index.keys import codes_of_one
 from rocketbroker.store.reader.directory import StoreReader
-from rocketbroker.storetools.verify.report import Fault, Report
+from rocketbroker.storetools.verify.queues import MAX_RECORD
+from rocketbroker.storetools.verify.report import Fault, Remark, Report
 
 #: So many entries of each file are followed to their records.
 SAMPLE: Final = 1000
@@ -47,6 +59,9 @@ SAMPLE: Final = 1000
 BATCH_SIZE: Final = 10_000
 
 _SHORTER: Final = "the file became shorter while it was read"
+
+#: So many records without keys are passed over where a file may be missing.
+MAX_LOOKED_AT: Final = 10_000
 
 #: So many faults of one file are reported; a file with more is lost as a whole.
 MAX_REPORTED: Final = 20
@@ -59,6 +74,7 @@ class IndexVerification:
     @ivar entries: how many entries were checked.
     @ivar done: how many bytes were read.
     @ivar faults: how many were reported.
+    @ivar remarks: findings that are no faults; when the walk is over.
     @ivar unknown: the files whose size fits no settings, and were not looked at.
     """
 
@@ -90,7 +106,10 @@ class IndexVerification:
         self.entries = 0
         self.done = 0
         self.faults = 0
+        self.remarks: list[Remark] = []
         self.unknown: list[str] = []
+        #: Of each file where the log is in it, and whether it is full.
+        self._spans: list[tuple[str, int, int, bool]] = []
 
     def expected_bytes(self) -> int:
         """The number of bytes to read, for the time left."""
@@ -112,18 +131,81 @@ class IndexVerification:
                 with contextlib.closing(file):
                     for position, text in self._file(path, file):
                         self._report("index", path, position, text)
-        self._no_files()
+        self._missing_files()
 
-    def _no_files(self) -> None:
-        """There was an index, and all its files are missing."""
+    def _missing_files(self) -> None:
+        """Files that are missing between others, behind them, or altogether."""
         reader = self._reader
-        if self._is_off or not reader.is_clean or reader.unread.is_bad:
+        if not reader.is_clean or self.unknown or self.faults or reader.unread.is_bad:
+            # Nothing is known, or enough is wrong.
             return
-        checkpoint = Checkpoint(self._files, reader.root)
-        checkpoint.load()
-        if checkpoint.index_ms > 0 and not self._files.list(self._folder):
-            text = "there was an index; it has no file"
-            self._report("index", self._folder, 0, text)
+        folder = self._folder
+        if not self._spans:
+            checkpoint = Checkpoint(self._files, reader.root)
+            checkpoint.load()
+            is_empty = not self._files.list(folder)
+            if checkpoint.index_ms > 0 and is_empty and not self._is_off:
+                self._report("index", folder, 0, "there was an index; it has no file")
+            return
+        pairs = itertools.pairwise(self._spans)
+        gaps = [(path, end, begin) for (path, _, end, _), (_, begin, _, _) in pairs]
+        path, _, end, is_full = self._spans[-1]
+        if is_full and not self._is_off:
+            gaps.append((path, end, reader.log_end()))
+        for path, end, begin in gaps:
+            position = self._with_keys(end, end + 1, begin)
+            if position >= 0:
+                text = "the file behind it is missing: no query by key finds messages "
+                text += f"from position {position} "
+                text += "on" if begin == reader.log_end() else f"to {begin}"
+                text += "; a repair makes the index again from the log"
+                self._report("index", path, 0, text)
+        path, begin, _, _ = self._spans[0]
+        if not self._is_off:
+            self._first(path, begin)
+
+    def _first(self, path: str, begin: int) -> None:
+        """Remark that the first file begins behind records with keys."""
+        lowest = self._reader.lowest
+        position = self._with_keys(lowest, lowest, begin)
+        if position >= 0:
+            text = f"no query by key finds messages from position {position} to {begin}"
+            text += (
+                ": the index was turned on later, or RocketMQ's broker lost them in "
+            )
+            text += "a crash; moved away, it is made again by a start of ours"
+            self.remarks.append(Remark(path, begin, text))
+
+    def _with_keys(self, position: int, first: int, end: int) -> int:
+        """The position of the first record with keys.
+
+        @param position: where a record begins, to look from.
+        @param first: those before it do not count.
+        @param end: where to end.
+        @return: -1 if there is none, or it takes too long to find.
+        """
+        reader = self._reader
+        for _ in range(MAX_LOOKED_AT):
+            segment = reader.log.find(position)
+            if segment is None or position >= end:
+                return -1
+            at = position - segment.start
+            size = int.from_bytes(segment.pread(4, at), "big")
+            size = min(max(8, size), segment.end - position, MAX_RECORD)
+            try:
+                found = parse(segment.pread(size, at), 0, position, True)
+            except Blank:
+                position = segment.end
+                continue
+            except Broken:
+                return -1
+            flags = found.sys_flag
+            is_kept = flags & TRANSACTION_MASK != TRANSACTION_ROLLBACK
+            is_single = position >= first and not flags & INNER_BATCH
+            if is_single and is_kept and codes_of_one(0, found.properties):
+                return position
+            position += found.size
+        return -1
 
     def _report(self, kind: str, path: str, position: int, text: str) -> None:
         self.faults += 1
@@ -159,6 +241,7 @@ class IndexVerification:
             yield 0, _SHORTER
             return
         begin_position, end_position, used, count = HEADER.unpack(head)[2:]
+        self._spans.append((path, begin_position, end_position, count >= self._numbers))
         if not 0 <= count <= self._numbers or not 0 <= used <= self._slots:
             yield 0, f"its header says {used} slots in use and {count} entries"
             return

@@ -6,6 +6,7 @@ import os
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.index.file import HEADER, INDEX_ENTRY, SLOT
 from rocketbroker.store.message_store import Store
 from rocketbroker.store.reader.directory import StoreReader
@@ -13,7 +14,7 @@ from rocketbroker.storetools.verify.index import MAX_REPORTED, IndexVerification
 from rocketbroker.storetools.verify.report import Fault
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.index.keyed import message
-from tests.store.stores import ROOT, Wall, draft, make
+from tests.store.stores import ROOT, SEGMENT, Wall, draft, make
 
 SLOTS = 50
 NUMBERS = 30
@@ -137,21 +138,87 @@ class IndexVerificationTests(SynchronousTestCase):
             pass
         store.close()
 
-    def test_noFile(self) -> None:
-        """That all files of an index are missing is a fault; not if the settings say
-        that there is none. A start makes it again."""
+    def test_missingFile(self) -> None:
+        """A file that is missing is reported: between others, behind a full one, or
+        all of several; but not that the first is, which is a remark."""
+        for keys in (True, False):
+            for lost, messages in ((1, 0), (2, 1), (0, -1)):
+                names = self.make(100 if keys else 200, keys=keys)
+                self.assertEqual(self.walk()[1], [])
+                for name in names[3:]:
+                    self.disk.remove(os.path.join(self.folder, name))
+                (fault,) = self.walk()[1]
+                self.assertEqual(os.path.basename(fault.where), names[2])
+                self.disk.remove(os.path.join(self.folder, names[lost]))
+                faults = self.walk()[1]
+                found = [os.path.basename(each.where) for each in faults]
+                self.assertEqual(
+                    found[:1], [names[messages]] if messages >= 0 else found[:1]
+                )
         for name in self.make(50):
             self.disk.remove(os.path.join(self.folder, name))
         (fault,) = self.walk()[1]
         self.assertEqual((fault.kind, fault.where), ("index", self.folder))
-        reader = StoreReader(self.disk, ROOT)
-        faults: list[Fault] = []
-        IndexVerification(reader, SLOTS, NUMBERS, faults.append, print, True).run()
-        reader.close()
-        self.assertEqual(faults, [])
-        self.build(self.opened())
+
+    def span(self, name: str) -> tuple[int, int]:
+        """The positions of the first and the last record of a file."""
+        head = self.disk.read(os.path.join(self.folder, name))[: HEADER.size]
+        return HEADER.unpack(head)[2:4]
+
+    def test_notFound(self) -> None:
+        """Of a file that is missing it is reported which messages no query finds: those
+        between the last of the file before and the first of the next."""
+        names = self.make(100)
+        ends = [self.span(name)[1] for name in names]
+        self.disk.remove(os.path.join(self.folder, names[3]))
+        (fault,) = self.walk()[1]
+        size = self.span(names[1])[0] - ends[0]
+        self.assertIn(f"messages from position {ends[2] + size} on;", fault.text)
+        self.disk.remove(os.path.join(self.folder, names[1]))
+        texts = [fault.text for fault in self.walk()[1]]
+        first, end = ends[0] + size, self.span(names[2])[0]
+        self.assertIn(f"messages from position {first} to {end};", texts[0])
+        self.assertIn("a repair makes the index again", texts[0])
+
+    def test_lateBegin(self) -> None:
+        """An index that begins behind records with keys is remarked, and no fault; not
+        if the settings say that there is none. A start without any makes it again."""
+        for keys in (True, False):
+            names = self.make(100, keys=keys)
+            self.assertEqual(self.walk()[0].remarks, [])
+            self.disk.remove(os.path.join(self.folder, names[0]))
+            walk, faults = self.walk()
+            (remark,) = walk.remarks
+            begin = self.span(names[1])[0]
+            second = os.path.join(self.folder, names[1])
+            self.assertEqual(
+                (faults, remark.where, remark.position), ([], second, begin)
+            )
+            self.assertIn(f"messages from position 0 to {begin}:", remark.text)
+            reader = StoreReader(self.disk, ROOT)
+            off = IndexVerification(reader, SLOTS, NUMBERS, faults.append, print, True)
+            off.run()
+            reader.close()
+            self.assertEqual((off.remarks, faults), ([], []))
+            for name in names[1:]:
+                self.disk.remove(os.path.join(self.folder, name))
+            store = self.opened()
+            self.build(store)
+            walk, faults = self.walk()
+            self.assertEqual((walk.remarks, faults), ([], []))
+            self.assertEqual(walk.entries, 100 if keys else 50)
+
+    def test_oldGone(self) -> None:
+        """It is none where cleaning has removed the log, and the index with it."""
+        names = self.make(2000)
+        self.assertEqual(self.walk()[0].remarks, [])
+        removed = segment_name(0)
+        self.disk.remove(os.path.join(ROOT, "commitlog", removed))
+        for name in names:
+            if self.span(name)[1] < SEGMENT:
+                self.disk.remove(os.path.join(self.folder, name))
         walk, faults = self.walk()
-        self.assertEqual((walk.entries, faults), (50, []))
+        self.assertEqual((walk.remarks, faults), ([], []))
 
     def test_slot(self) -> None:
         """A slot that leads elsewhere is reported with its place."""
