@@ -170,25 +170,3 @@ class NotifyMinBrokerIdChangeRequestHeader(Header, kw_only=True):
     min_broker_addr: str | None = None
     offline_broker_addr: str | None = None
     ha_broker_addr: str | None = None
-
-
-class ExchangeHAInfoRequestHeader(Header, kw_only=True):
-    """EXCHANGE_BROKER_HA_INFO (906)."""
-
-    master_ha_address: str | None = None
-    master_flush_offset: Long | None = None
-    master_address: str | None = None
-
-
-class ExchangeHAInfoResponseHeader(Header, kw_only=True):
-    """The answer to EXCHANGE_BROKER_HA_INFO (906)."""
-
-    master_ha_address: str | None = None
-    master_flush_offset: Long | None = None
-    master_address: str | None = None
-
-
-class ResetMasterFlushOffsetHeader(Header, kw_only=True):
-    """RESET_MASTER_FLUSH_OFFSET (908)."""
-
-    master_flush_offset: Long

@@ -138,9 +138,6 @@ BrokerHeartbeatRequestHeader clusterName:S! brokerAddr:S! brokerName:S! brokerId
  epoch:I maxOffset:L confirmOffset:L heartbeatTimeoutMills:L electionPriority:I
 NotifyMinBrokerIdChangeRequestHeader minBrokerId:L brokerName:S minBrokerAddr:S
  offlineBrokerAddr:S haBrokerAddr:S
-ExchangeHAInfoRequestHeader masterHaAddress:S masterFlushOffset:L masterAddress:S
-ExchangeHAInfoResponseHeader masterHaAddress:S masterFlushOffset:L masterAddress:S
-ResetMasterFlushOffsetHeader masterFlushOffset:L!
 """
 
 INHERITED = {"+rpc": "ns:S nsd:B bname:S oway:B", "+topic": "lo:B +rpc"}
