@@ -12,7 +12,7 @@ from typing import Final
 
 from rocketbroker.metrics.samples import Samples
 from rocketbroker.remoting.connection_group import ConnectionGroup
-from rocketbroker.remoting.counts import LATENCY_BOUNDS_MS, Longest
+from rocketbroker.remoting.counts import LATENCY_BOUNDS_MS
 from rocketbroker.remoting.periodic import PeriodicCall
 from rocketbroker.remoting.slices import Slices
 from rocketbroker.remoting.table import NOT_SERVED
@@ -151,7 +151,7 @@ def add_longest_turns(
     group = next(iter(ports.values()), None)
     if group is None:
         return
-    found: list[tuple[str, Longest]] = [("slices", slices.longest)]
+    found = [(f"slices of {name}", each) for name, each in slices.longest.items()]
     for work, longest in group.turns.longest.items():
         name = work if isinstance(work, str) else request_name(work)
         found.append((name, longest))

@@ -42,13 +42,15 @@ PASS_SECONDS: Final = 0.004
 class _Work:
     """One work that has not ended.
 
+    @ivar name: of the generator.
     @ivar steps: L{None} when it is dropped.
     @ivar ended: fires at the end.
     """
 
-    __slots__ = ("ended", "steps")
+    __slots__ = ("ended", "name", "steps")
 
     def __init__(self, steps: Iterator[None]) -> None:
+        self.name: str = getattr(steps, "__name__", "iterator")
         self.steps: Iterator[None] | None = steps
         self.ended: Deferred[None] = Deferred(self.drop)
 
@@ -67,7 +69,8 @@ class Slices:
 
     @ivar steps: how many steps were taken.
     @ivar passes: in how many passes.
-    @ivar longest: how long the longest passes were.
+    @ivar longest: how long the longest passes were, by the name of the generator whose
+        step took most of each.
     """
 
     def __init__(self, clock: IReactorTime) -> None:
@@ -76,7 +79,7 @@ class Slices:
         """
         self.steps = 0
         self.passes = 0
-        self.longest = Longest()
+        self.longest: dict[str, Longest] = {}
         self._clock = clock
         self._owners: dict[object, deque[_Work]] = {}
         self._order: deque[object] = deque()
@@ -110,17 +113,24 @@ class Slices:
         self._call = None
         self.passes += 1
         seconds, order = self._clock.seconds, self._order
-        begin = now = seconds()
-        while order and now - begin < PASS_SECONDS:
-            self._take_turn(order.popleft())
+        begin = before = seconds()
+        most, name = 0.0, ""
+        while order and before - begin < PASS_SECONDS:
+            work = self._take_turn(order.popleft())
             now = seconds()
-        self.longest.note(now - begin, now)
+            if now - before >= most:
+                most, name = now - before, work.name
+            before = now
+        longest = self.longest.get(name)
+        if longest is None:
+            longest = self.longest[name] = Longest()
+        longest.note(before - begin, before)
         # A work that ended may have asked for the next pass by running another.
         if order and self._call is None:
             self._call = self._clock.callLater(0, self._pass)
 
-    def _take_turn(self, owner: object) -> None:
-        """One step of the oldest work of C{owner}."""
+    def _take_turn(self, owner: object) -> _Work:
+        """One step of the oldest work of C{owner}; that work."""
         works = self._owners[owner]
         work = works[0]
         error: Exception | None = None
@@ -136,10 +146,10 @@ class Slices:
             else:
                 over = work.steps is None
         if self._owners.get(owner) is not works:
-            return  # The step has stopped everything.
+            return work  # The step has stopped everything.
         if not over:
             self._order.append(owner)
-            return
+            return work
         works.popleft()
         if works:
             self._order.append(owner)
@@ -150,6 +160,7 @@ class Slices:
                 work.ended.callback(None)
             else:
                 work.ended.errback(error)
+        return work
 
     def stop(self) -> None:
         """Drop all work: what waits for it fails with C{CancelledError}."""

@@ -14,7 +14,7 @@ from rocketbroker.metrics.remoting_families import (
 )
 from rocketbroker.metrics.samples import Samples
 from rocketbroker.remoting.connection_group import ConnectionGroup, Limits
-from rocketbroker.remoting.counts import Counts
+from rocketbroker.remoting.counts import Counts, Longest
 from rocketbroker.remoting.periodic import PeriodicCall
 from rocketbroker.remoting.slices import Slices
 from rocketbroker.remoting.table import NOT_SERVED, ResponderTable
@@ -68,7 +68,8 @@ class PortTests(SynchronousTestCase):
         call = PeriodicCall(clock, "scan of clients", lambda: None)
         self.group.turns.took(310, 0.5, 1.0)
         self.group.turns.took(TURN_END, 0.25, 1.0)
-        slices.longest.note(0.125, 1.0)
+        slices.longest["steps"] = Longest()
+        slices.longest["steps"].note(0.125, 1.0)
         call.longest.note(0.75, 1.0)
         samples = Samples({})
         add_longest_turns(samples, {"main": self.group}, slices, [call])
@@ -78,7 +79,7 @@ class PortTests(SynchronousTestCase):
             {
                 "send_message_v2": 0.5,
                 "turn_end": 0.25,
-                "slices": 0.125,
+                "slices_of_steps": 0.125,
                 "scan_of_clients": 0.75,
             },
         )

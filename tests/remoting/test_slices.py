@@ -54,7 +54,7 @@ class SlicesTests(SynchronousTestCase):
         self.clock.advance(0)
         self.assertEqual(self.done, ["a0", "a1", "timer", "a2", "a3", "a4"])
         self.assertEqual(self.slices.passes, 3)
-        longest = self.slices.longest.value(self.clock.seconds())
+        longest = self.slices.longest["work"].value(self.clock.seconds())
         self.assertEqual(longest, PASS_SECONDS)
 
     def test_progress(self) -> None:
