@@ -8,20 +8,21 @@ columns of its tables and the keys of its JSON.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
 from rocketbroker.errors import StoreError
 from rocketbroker.records.batches import unwrap
-from rocketbroker.records.entries import FILLED_SIZE
+from rocketbroker.records.entries import FILLED_SIZE, SIZE
 from rocketbroker.records.malformed import Malformed
+from rocketbroker.records.queueunits import BATCH_SIZE
 from rocketbroker.records.record import StoredMessage, decode
 from rocketbroker.store.commitlog.checkpoint import NAME as CHECKPOINT
 from rocketbroker.store.commitlog.checkpoint import Checkpoint
 from rocketbroker.store.commitlog.scanner import MAX_OFFSET
 from rocketbroker.store.consumequeue.batch_queue import FOLDER as BATCHES
+from rocketbroker.store.consumequeue.table import FOLDER as QUEUES
 from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.reader.batch_queue import BatchQueueReader
 from rocketbroker.store.reader.directory import StoreReader
@@ -54,17 +55,10 @@ def batches(reader: StoreReader, topic: str, queue_id: int) -> BatchQueueReader 
 
 def span(reader: StoreReader, topic: str, queue_id: int) -> tuple[int, int]:
     """The offsets of the first message of a queue, and behind the last one."""
-    parts = spans(reader, topic, queue_id)
-    return parts[0][0], parts[-1][1]
-
-
-def spans(reader: StoreReader, topic: str, queue_id: int) -> list[tuple[int, int]]:
-    """The offsets of each part of a queue: there are several if files are missing
-    between others."""
     found = batches(reader, topic, queue_id)
     if found is not None:
-        return [part.span() for part in found.parts()]
-    return reader.parts(topic, queue_id)
+        return found.span()
+    return reader.min_offset(topic, queue_id), reader.max_offset(topic, queue_id)
 
 
 def gaps(reader: StoreReader, some: Iterable[str]) -> Iterator[str]:
@@ -77,17 +71,15 @@ def gaps(reader: StoreReader, some: Iterable[str]) -> Iterator[str]:
         yield f"{path} is missing: the log has nothing from position {start} to {end}."
     for topic in some:
         for queue_id in queue_ids(reader, topic):
-            parts = spans(reader, topic, queue_id)
-            for (_, end), (first, _) in itertools.pairwise(parts):
-                yield str(_without_entries(f"{topic}/{queue_id}", end, first))
+            yield from _missing_files(reader, topic, queue_id)
 
 
-def _without_entries(queue: str, first: int, end: int) -> StoreError:
-    """Messages that are not found, as a queue has no file for them."""
-    return StoreError(
-        f"Messages {first} to {end - 1} of {queue} cannot be found: the files of the "
-        "queue that lead to them are missing."
-    )
+def _missing_files(reader: StoreReader, topic: str, queue_id: int) -> Iterator[str]:
+    """Sentences about files of a queue that are missing between others."""
+    is_batch = batches(reader, topic, queue_id) is not None
+    kind, unit = (BATCHES, BATCH_SIZE) if is_batch else (QUEUES, SIZE)
+    for path in reader.row(kind, topic, queue_id, unit).missing():
+        yield f"{path} is missing: messages with entries in it are not found."
 
 
 def count(reader: StoreReader, some: Iterable[str]) -> int:
@@ -145,24 +137,11 @@ def sizes(
     """The sizes of a queue's records, and how many messages each has."""
     found = batches(reader, topic, queue_id)
     if found is not None:
-        for part in found.parts():
-            for unit in part.units():
-                yield unit.size, unit.messages
-                passed(unit.messages)
+        for unit in found.units():
+            yield unit.size, unit.messages
+            passed(unit.messages)
         return
-    for first, end in reader.parts(topic, queue_id):
-        yield from _sizes(reader, topic, queue_id, first, end, passed)
-
-
-def _sizes(
-    reader: StoreReader,
-    topic: str,
-    queue_id: int,
-    at: int,
-    end: int,
-    passed: Passed,
-) -> Iterator[tuple[int, int]]:
-    """L{sizes} of a part of a queue that is no batch queue."""
+    at, end = span(reader, topic, queue_id)
     while at < end:
         try:
             entries = reader.entries(topic, queue_id, at)[: end - at]
@@ -189,9 +168,7 @@ def queues(reader: StoreReader, passed: Passed) -> Iterator[Row]:
                 "queue": queue_id,
                 "first": first,
                 "end": end,
-                "messages": sum(
-                    behind - start for start, behind in spans(reader, topic, queue_id)
-                ),
+                "messages": end - first,
                 "bytes": sum(
                     each for each, _ in sizes(reader, topic, queue_id, passed)
                 ),
@@ -232,8 +209,7 @@ def _times(reader: StoreReader, topic: str, queue_id: int) -> Iterator[int]:
     """The store times of the first and the last record of a queue."""
     found = batches(reader, topic, queue_id)
     if found is not None:
-        for part in found.parts():
-            yield from (unit.store_ms for unit in part.units())
+        yield from (unit.store_ms for unit in found.units())
         return
     first, end = span(reader, topic, queue_id)
     for offset in {first, end - 1} if end > first else set():
@@ -251,26 +227,20 @@ def messages(
 
     @param until: the offset behind the last; None: to the end of the queue.
     """
-    name = f"{topic}/{queue_id}"
     stop = MAX_OFFSET if until is None else until
     found = batches(reader, topic, queue_id)
-    files = found.parts() if found is not None else []
-    behind = -1
-    for number, (start, end) in enumerate(spans(reader, topic, queue_id)):
-        if behind >= 0 and max(behind, first) < min(start, stop):
-            yield _without_entries(name, max(behind, first), min(start, stop))
-        if files:
-            yield from _unwrapped(reader, files[number], name, first, stop)
-        else:
-            low, high = max(first, start), min(end, stop)
-            yield from _entered(reader, topic, queue_id, low, high)
-        behind = end
+    if found is not None:
+        yield from map(StoreError, _missing_files(reader, topic, queue_id))
+        yield from _unwrapped(reader, found, f"{topic}/{queue_id}", first, stop)
+        return
+    start, end = span(reader, topic, queue_id)
+    yield from _entered(reader, topic, queue_id, max(first, start), min(end, stop))
 
 
 def _entered(
     reader: StoreReader, topic: str, queue_id: int, at: int, end: int
 ) -> Iterator[StoredMessage | StoreError]:
-    """The messages of a part of a queue that is no batch queue."""
+    """The messages of a queue that is no batch queue."""
     while at < end:
         try:
             piece = reader.read(topic, queue_id, at, end)

@@ -30,28 +30,14 @@ class BatchQueueReader:
     @ivar lowest: where the log begins: units before are those of deleted batches.
     @ivar start: the byte at which it begins.
     @ivar end: the byte behind its last unit.
-    @ivar before: the part before missing files, of a queue that no broker uses; all
-        other attributes are of the part behind them.
     """
 
-    def __init__(
-        self,
-        reader: StoreReader,
-        topic: str,
-        queue_id: int,
-        below: int | None = None,
-    ) -> None:
-        """
-        @param below: leave out the files from this byte on.
-        """
+    def __init__(self, reader: StoreReader, topic: str, queue_id: int) -> None:
         self.exists = queue_id in reader.queues(topic, FOLDER)
         self.lowest = reader.lowest
         # Before the files are listed: up to there they exist, whatever comes.
         end = reader.batch_end(topic, queue_id)
-        self._row = reader.row(FOLDER, topic, queue_id, BATCH_SIZE, below)
-        self.before: BatchQueueReader | None = None
-        if self._row.gap >= 0 and reader.is_clean:
-            self.before = BatchQueueReader(reader, topic, queue_id, self._row.gap)
+        self._row = reader.row(FOLDER, topic, queue_id, BATCH_SIZE)
         self.start = self._row.start
         self.end = self._last(reader.is_clean) if end is None else end
 
@@ -64,8 +50,8 @@ class BatchQueueReader:
         at = end = self._row.start
         while at < self._row.end:
             data = self.read(at)
-            if not data:
-                break
+            # A file that is not there is passed over.
+            at = at if data else self._row.behind_file(at)
             for start in range(0, len(data), BATCH_SIZE):
                 at += BATCH_SIZE
                 if decode_batch(data, start).is_valid:
@@ -75,12 +61,6 @@ class BatchQueueReader:
                 elif data[start : start + BATCH_SIZE] != _ZEROS:
                     end = at
         return end
-
-    def parts(self) -> list[BatchQueueReader]:
-        """The parts before and behind missing files, in order, without earlier parts
-        that have no messages."""
-        before = self.before.parts() if self.before is not None else []
-        return [*(part for part in before if part.span()[1]), self]
 
     def path_of(self, position: int) -> str:
         """The file that holds a byte."""
@@ -109,8 +89,8 @@ class BatchQueueReader:
             )
         while at < self.end and self._row.size:
             data = self.read(at)[: self.end - at]
-            # A file that was removed is passed over.
-            at += len(data) or self._row.size - at % self._row.size
+            # A file that is not there is passed over.
+            at = at + len(data) if data else self._row.behind_file(at)
             for start in range(0, len(data) - BATCH_SIZE + 1, BATCH_SIZE):
                 unit = decode_batch(data, start)
                 if unit.is_valid and unit.position >= self.lowest:

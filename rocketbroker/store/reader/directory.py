@@ -172,7 +172,7 @@ class StoreReader:
         self, topic: str, queue_id: int, offset: int
     ) -> list[tuple[int, int, int]]:
         """Some entries from an offset on, as L{ENTRY} has them; empty at the end."""
-        queue = self._queue(topic, queue_id).part(offset)
+        queue = self._queue(topic, queue_id)
         count = min(queue.end - offset, ENTRY_BATCH_SIZE)
         return queue.entries(offset, count) if count > 0 else []
 
@@ -186,22 +186,14 @@ class StoreReader:
         count = min(queue.end - offset, FEW_ENTRIES)
         return queue.read(offset, count) if count > 0 else b""
 
-    def row(
-        self,
-        kind: str,
-        topic: str,
-        queue_id: int,
-        unit: int,
-        below: int | None = None,
-    ) -> FileSequence:
+    def row(self, kind: str, topic: str, queue_id: int, unit: int) -> FileSequence:
         """The files that a queue has of another kind.
 
         @param kind: the name of their directory in the root.
         @param unit: what their bytes come in.
-        @param below: leave out those from this byte on.
         """
         folder = os.path.join(self.root, kind, topic, str(queue_id))
-        return FileSequence(self.files, folder, unit, below, self.unread)
+        return FileSequence(self.files, folder, unit, self.unread)
 
     def queue_path(self, topic: str, queue_id: int, offset: int) -> str:
         """The file that holds an entry; empty if none does."""
@@ -209,7 +201,7 @@ class StoreReader:
 
     def behind_file(self, topic: str, queue_id: int, offset: int) -> int:
         """The first offset behind the file that holds an entry."""
-        return self._queue(topic, queue_id).part(offset).behind_file(offset)
+        return self._queue(topic, queue_id).behind_file(offset)
 
     def behind_removed(self, topic: str, queue_id: int, offset: int) -> int:
         """The next offset of a queue from which a broker that cleans its store has
@@ -218,14 +210,14 @@ class StoreReader:
         @return: the next offset that is there; the same one if it was not removed.
         """
         self._queues.pop((topic, queue_id), None)
-        queue = self._queue(topic, queue_id).part(offset)
+        queue = self._queue(topic, queue_id)
         if not queue.file_size:
             return BEHIND_ALL
         first = max(offset, queue.first)
         lowest = self.lowest
         while not self.is_clean and first < queue.end:
             # The log goes before its entries.
-            entry = queue.part(first).entry(first)
+            entry = queue.entry(first)
             if entry is None or entry[0] >= lowest:
                 break
             first += 1
@@ -263,23 +255,6 @@ class StoreReader:
     def max_offset(self, topic: str, queue_id: int) -> int:
         """One more than the last offset that can be read, when it was first asked."""
         return self._queue(topic, queue_id).end
-
-    def parts(self, topic: str, queue_id: int) -> list[tuple[int, int]]:
-        """The readable ranges of a queue: several if files are missing between others.
-        All other methods are about the last one."""
-        found: list[tuple[int, int]] = []
-        queue: QueueReader | None = self._queue(topic, queue_id)
-        while queue is not None:
-            if not found or self._is_there(queue):
-                found.append((queue.first, queue.end))
-            queue = queue.before
-        return found[::-1]
-
-    def _is_there(self, queue: QueueReader) -> bool:
-        """Whether a part of a queue counts: its broker has not just removed it."""
-        if self.is_live or queue.end <= queue.first:
-            return False
-        return self.is_clean or self.files.exists(queue.path_of(queue.first))
 
     def _queue(self, topic: str, queue_id: int) -> QueueReader:
         queue = self._queues.get((topic, queue_id))
@@ -386,7 +361,7 @@ class StoreReader:
         @raise StoreError: a record of the range cannot be read; one sentence. Those
             before it were handed out by the calls before.
         """
-        queue = self._queue(topic, queue_id).part(offset)
+        queue = self._queue(topic, queue_id)
         if not queue.first <= offset <= until <= queue.end:
             raise StoreError(
                 f"{topic}/{queue_id} can be read from {queue.first} to {queue.end}, "

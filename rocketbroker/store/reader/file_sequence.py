@@ -10,12 +10,13 @@ docs/facts/store.md 2.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 from typing import final
 
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
-from rocketbroker.store.file_names import position_of_name
+from rocketbroker.store.file_names import position_of_name, segment_name
 from rocketbroker.store.reader.log import size_of_files
 from rocketbroker.store.reader.unreadable import Unreadable
 
@@ -27,17 +28,16 @@ class FileSequence:
     @ivar lengths: how long the files are, by their first byte.
     @ivar size: how long each should be (one that is short reads as zeros behind its
         end); 0 without any.
-    @ivar start: the first byte behind which no file is missing.
+    @ivar start: the first byte.
     @ivar end: the byte behind the last file.
-    @ivar gap: the byte behind the last file before C{start}; -1 without any.
     """
 
     __slots__ = (
         "_files",
+        "_folder",
         "_paths",
         "_unread",
         "end",
-        "gap",
         "lengths",
         "size",
         "start",
@@ -48,12 +48,10 @@ class FileSequence:
         files: IFiles,
         folder: str,
         unit: int,
-        below: int | None = None,
         unread: Unreadable | None = None,
     ) -> None:
         """
         @param unit: the size of an entry; the size of files is a multiple of it.
-        @param below: leave out the files from this byte on.
         @param unread: is told what cannot be read.
         """
         self._unread = Unreadable() if unread is None else unread
@@ -70,19 +68,26 @@ class FileSequence:
                     paths[start] = path
         whole = {at: length - length % unit for at, length in self.lengths.items()}
         self.size = size_of_files(whole)
-        self._paths: dict[int, str] = {}
-        self.gap = -1
-        for start in sorted(paths, reverse=True):
-            if self.size and start % self.size:
-                continue
-            if below is not None and start >= below:
-                continue
-            if self._paths and start + self.size not in self._paths:
-                self.gap = start + self.size
-                break
-            self._paths[start] = paths[start]
+        self._paths = {
+            start: path
+            for start, path in sorted(paths.items())
+            if not self.size or start % self.size == 0
+        }
+        self._folder = folder
         self.start = min(self._paths, default=0)
         self.end = max(self._paths, default=0) + self.size
+
+    def missing(self) -> list[str]:
+        """The paths of files that are missing between others, the first of each gap."""
+        return [
+            os.path.join(self._folder, segment_name(before + self.size))
+            for before, behind in itertools.pairwise(self._paths)
+            if before + self.size != behind
+        ]
+
+    def behind_file(self, position: int) -> int:
+        """The first byte of the next file behind a byte."""
+        return min((at for at in self._paths if at > position), default=self.end)
 
     def path_of(self, position: int) -> str:
         """The file that holds a byte; empty if none does."""
@@ -92,12 +97,14 @@ class FileSequence:
     def read(self, position: int, size: int) -> bytes:
         """Bytes from a position on, to the end of one file at the most.
 
-        @raise StoreError: the file cannot be read, or was removed meanwhile; one
-            sentence.
+        @raise StoreError: the file cannot be read, or is missing; one sentence.
         """
         path = self.path_of(position)
-        if not path or not self.size:
+        if not self.start <= position < self.end or not self.size:
             return b""
+        if not path:
+            name = segment_name(position - position % self.size)
+            raise StoreError(f"{os.path.join(self._folder, name)} is missing.")
         at = position % self.size
         size = min(size, self.size - at)
         try:

@@ -1,8 +1,7 @@
 # -*- test-case-name: tests.store.reader.test_directory -*-
 """One queue of a directory that is opened for reading only.
 
-It begins behind the last file that is missing. The files before that are a part of
-their own, and so on.
+A file that is missing between others is like one that cannot be read.
 """
 
 from __future__ import annotations
@@ -29,11 +28,9 @@ class QueueReader:
     @ivar start: the number of the first entry.
     @ivar first: the first offset that can be read.
     @ivar end: the offset behind the last one.
-    @ivar before: the part before the files that are missing.
     """
 
     __slots__ = (
-        "before",
         "end",
         "file_size",
         "first",
@@ -46,27 +43,15 @@ class QueueReader:
         files: IFiles,
         folder: str,
         unread: Unreadable,
-        below: int | None = None,
     ) -> None:
         """
         @param unread: is told what cannot be read.
-        @param below: leave out the files from this byte on.
         """
-        self.row = FileSequence(files, folder, SIZE, below, unread)
-        self.before: QueueReader | None = None
-        if self.row.gap >= 0:
-            self.before = QueueReader(files, folder, unread, self.row.gap)
+        self.row = FileSequence(files, folder, SIZE, unread)
         self.file_size = self.row.size
         self.start = self.row.start // SIZE
         self.first = self.start
         self.end = self.start
-
-    def part(self, offset: int) -> QueueReader:
-        """The part that an offset is in; this one if it is in none."""
-        part: QueueReader | None = self
-        while part is not None and offset < part.start:
-            part = part.before
-        return part if part is not None and offset < part.limit() else self
 
     def path_of(self, offset: int) -> str:
         """The file that holds an entry; empty if none does."""
@@ -89,7 +74,7 @@ class QueueReader:
         return self.row.read(offset * SIZE, count * SIZE)
 
     def entry(self, offset: int) -> tuple[int, int, int] | None:
-        """One entry; None if its file cannot be read."""
+        """One entry; None if its file cannot be read, or is missing."""
         try:
             return self.entries(offset, 1)[0]
         except StoreError:
@@ -97,14 +82,12 @@ class QueueReader:
 
     def behind_file(self, offset: int) -> int:
         """The first offset behind the file that holds an entry."""
-        per_file = self.file_size // SIZE
-        return offset - offset % per_file + per_file
+        return self.row.behind_file(offset * SIZE) // SIZE
 
     # The range.
 
     def bound(self, lowest: int, is_record: IsRecord | None) -> None:
-        """Find the first and the last offset that can be read, here and in the parts
-        before.
+        """Find the first and the last offset that can be read.
 
         @param lowest: where the log begins.
         @param is_record: asked of the last entries, which may never have been written
@@ -129,8 +112,6 @@ class QueueReader:
                 high = middle
         self.first = low
         self.end = end
-        if self.before is not None:
-            self.before.bound(lowest, is_record)
 
     def last_whole(self, end: int, lowest: int, is_record: IsRecord) -> int:
         """The offset behind the last entry that leads to a record, or is one of those

@@ -255,10 +255,11 @@ class RawQueue:
         self.end = low
 
     def place(self, offset: int) -> tuple[int, int]:
-        """The position and size that an entry says; zeros if it cannot be read."""
-        data = b""
-        with contextlib.suppress(StoreError):
+        """The position and size that an entry says; a filler's if it cannot be read."""
+        try:
             data = self._row.read(offset * SIZE, SIZE)
+        except StoreError:
+            return 0, FILLED_SIZE
         position, size, _ = ENTRY.unpack(data if len(data) == SIZE else bytes(SIZE))
         return position, size
 
