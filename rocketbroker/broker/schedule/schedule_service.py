@@ -96,7 +96,7 @@ class ScheduleService:
         group_commit: GroupCommit,
         appended: Callable[[], None],
         counter: Callable[[str, int, str], QueueSends] | None,
-        most_under_way: int,
+        max_under_way: int,
         wall_ms: Callable[[], int],
         in_thread: InThread,
     ) -> None:
@@ -104,7 +104,7 @@ class ScheduleService:
         @param appended: called after each append.
         @param counter: the counts of a queue and type of message; None not to count
             what is delivered as messages that came in (enableScheduleMessageStats).
-        @param most_under_way: how many messages of a level another broker may have had
+        @param max_under_way: how many messages of a level another broker may have had
             under way at once, before it was killed.
         """
         self.delivered = 0
@@ -121,7 +121,7 @@ class ScheduleService:
         self._group_commit = group_commit
         self._appended = appended
         self._counter = counter
-        self._most_under_way = max(most_under_way, MAX_DELIVERED)
+        self._max_under_way = max(max_under_way, MAX_DELIVERED)
         self._wall_ms = wall_ms
         self._in_thread = in_thread
         self._levels: deque[DelayLevel] = deque()
@@ -147,7 +147,7 @@ class ScheduleService:
         """Pass over what has been delivered since the file was written."""
         try:
             offset = resumed_offset(
-                self._store, level, self._most_under_way, self._wall_ms()
+                self._store, level, self._max_under_way, self._wall_ms()
             )
         except OSError as error:
             self._log.warn(

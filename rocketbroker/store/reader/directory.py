@@ -101,7 +101,7 @@ class StoreReader:
         self.files = files
         self.unread = Unreadable()
         self.root = root
-        self._words: ReadOnlyPositions | None = None
+        self._positions: ReadOnlyPositions | None = None
         self._window = (0, b"")
         self._slots: dict[tuple[str, int], int] = {}
         self._queues: dict[tuple[str, int], QueueReader] = {}
@@ -113,12 +113,12 @@ class StoreReader:
             self.loss = "" if self.log.paths else self._without_log()
             if self.loss and not even_lost:
                 raise StoreError(self.loss)
-            self._open_words()
+            self._open_positions()
         except OSError as error:
             raise StoreError(
                 f"The store {root} cannot be read: {error.strerror}."
             ) from error
-        self.is_live = self._words is not None
+        self.is_live = self._positions is not None
 
     def _without_log(self) -> str:
         """No file of the log was found; see L{without_log}."""
@@ -127,26 +127,26 @@ class StoreReader:
             self.log = self.log.again()
         return "" if self.log.paths else loss
 
-    def _open_words(self) -> None:
+    def _open_positions(self) -> None:
         """Use the numbers of a running broker, if they are those of this one."""
         abort = os.path.join(self.root, "abort")
         path = os.path.join(self.root, POSITIONS_NAME)
         if not self.files.exists(path) or self.is_clean:
             return
-        words = ReadOnlyPositions(self.files.open_readonly(path))
+        positions = ReadOnlyPositions(self.files.open_readonly(path))
         owner = self.files.read(abort)
-        if not owner.isdigit() or not words.belongs_to(
+        if not owner.isdigit() or not positions.belongs_to(
             int(owner), self.files.modified_ms(abort)
         ):
-            words.close()
+            positions.close()
             return
-        self._words = words
+        self._positions = positions
         names = self.files.read(os.path.join(self.root, QUEUES_NAME))
         lines = names.decode("utf-8", "surrogatepass").split("\n")[:-1]
-        for number, line in enumerate(lines[: words.view[QUEUES]]):
+        for number, line in enumerate(lines[: positions.view[QUEUES]]):
             topic, _, queue_id = line.rpartition("/")
             slot = FIRST_SLOT + number * SLOT_WORDS
-            if slot + SLOT_WORDS <= len(words.view):
+            if slot + SLOT_WORDS <= len(positions.view):
                 self._slots[topic, int(queue_id)] = slot
 
     # Contents.
@@ -164,8 +164,8 @@ class StoreReader:
     def log_end(self) -> int:
         """The end of the log: that of the committed bytes, or of the files."""
         end = self.log.segments[-1].end if self.log.segments else 0
-        if self._words is not None:
-            return min(end, self._words.view[PUBLISHED])
+        if self._positions is not None:
+            return min(end, self._positions.view[PUBLISHED])
         return end
 
     def entries(
@@ -239,10 +239,10 @@ class StoreReader:
 
     def batch_end(self, topic: str, queue_id: int) -> int | None:
         """The readable bytes of a batch queue; None if they are not known."""
-        if self._words is None:
+        if self._positions is None:
             return None
         slot = self._slots.get((topic, queue_id))
-        return int(self._words.view[slot + END]) if slot is not None else 0
+        return int(self._positions.view[slot + END]) if slot is not None else 0
 
     def start_offset(self, topic: str, queue_id: int) -> int:
         """The number of the first entry of the first file; see L{min_offset}."""
@@ -263,13 +263,13 @@ class StoreReader:
                 raise StoreError(f"{topic!r} is not the name of a topic.")
             folder = os.path.join(self.root, "consumequeue", topic, str(queue_id))
             # Before the files are listed: up to there they exist, whatever comes.
-            words = self._words_of(topic, queue_id)
+            known = self._range_of(topic, queue_id)
             try:
                 queue = QueueReader(self.files, folder, self.unread)
-                if words is None:
+                if known is None:
                     queue.bound(self.lowest, None if self.is_clean else self._is_record)
                 else:
-                    queue.first, queue.end = words
+                    queue.first, queue.end = known
             except OSError as error:
                 raise StoreError(
                     f"{folder} cannot be read: {error.strerror}."
@@ -277,16 +277,16 @@ class StoreReader:
             self._queues[topic, queue_id] = queue
         return queue
 
-    def _words_of(self, topic: str, queue_id: int) -> tuple[int, int] | None:
+    def _range_of(self, topic: str, queue_id: int) -> tuple[int, int] | None:
         """The readable range of a queue, from its broker's shared positions; None
         beside a RocketMQ broker, and beside none."""
-        if self._words is None:
+        if self._positions is None:
             return None
         slot = self._slots.get((topic, queue_id))
         if slot is None:
             # It was made since.
             return 0, 0
-        return self._words.view[slot + MIN], self._words.view[slot + MAX]
+        return self._positions.view[slot + MIN], self._positions.view[slot + MAX]
 
     def _is_record(self, position: int, size: int) -> bool:
         """Whether one stands there. After a clean stop, one with another CRC is
@@ -316,8 +316,8 @@ class StoreReader:
                 pass
         segment = self._find(position)
         end = segment.end
-        if self._words is not None:
-            end = min(end, self._words.view[PUBLISHED])
+        if self._positions is not None:
+            end = min(end, self._positions.view[PUBLISHED])
         if size <= 0 or position + size > end:
             raise Broken(f"the size in its entry is wrong: {size} bytes")
         wanted = min(max(size, WINDOW), end - position)
@@ -433,6 +433,6 @@ class StoreReader:
     def close(self) -> None:
         """Close all files."""
         self.log.close()
-        if self._words is not None:
-            self._words.close()
-            self._words = None
+        if self._positions is not None:
+            self._positions.close()
+            self._positions = None

@@ -108,10 +108,10 @@ class Repair:
             nothing has changed then. Or the disk refused in the middle.
         """
         log = self._options.store_path_commit_log
-        claim = ExclusiveLock(self._files, self._users, self._root, log)
+        lock = ExclusiveLock(self._files, self._users, self._root, log)
         try:
-            claim.take(dry)
-            self._run(dry, claim)
+            lock.take(dry)
+            self._run(dry, lock)
         except OSError as error:
             raise StoreError(
                 f"The repair of {self._root} stopped: {error.strerror}"
@@ -125,9 +125,9 @@ class Repair:
         finally:
             if self._copies is not None:
                 self._copies.close()
-            claim.release()
+            lock.release()
 
-    def _run(self, dry: bool, claim: ExclusiveLock) -> None:
+    def _run(self, dry: bool, lock: ExclusiveLock) -> None:
         lengths = self._lengths()
         self._log_size = lengths.size
         first = self._first_changes(lengths, dry)
@@ -165,7 +165,7 @@ class Repair:
             self._check_room(room + plan.rest[1] + losses.size)
             options = self._sizes(reader)
             # To walk takes its time.
-            claim.look()
+            lock.look()
             self._change(reader, plan)
             losses.keep(self._keeping())
             self._keeping().sync()
@@ -174,7 +174,7 @@ class Repair:
         self._report_all(changes)
         self._set_aside(again, is_damaged)
         # The store takes its lock itself.
-        claim.release_root()
+        lock.release_root()
         batch_topics = {topic for topic, _ in self._batch_queues()}
         self._restart(options, batch_topics | walk.queues.lost_batches)
         self._compare(losses)

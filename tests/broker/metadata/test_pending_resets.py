@@ -37,14 +37,14 @@ class ResetsTests(SynchronousTestCase):
         self.assertIsNone(for_new_pull(self.resets, "T@G", 1, self.one, 6))
         self.assertEqual(self.resets, {})
 
-    def test_told(self) -> None:
+    def test_oncePerConnection(self) -> None:
         """Each connection is told once, the same one not again after it was."""
         self.assertEqual(for_new_pull(self.resets, "T@G", 0, self.one, 9), 5)
         self.assertEqual(for_new_pull(self.resets, "T@G", 0, self.other, 9), 5)
         self.assertIsNone(for_new_pull(self.resets, "T@G", 0, self.other, 9))
         self.assertIsNone(pending(self.resets, "T@G", 0))
 
-    def test_heldIsTold(self) -> None:
+    def test_heldPull(self) -> None:
         """A pull that was held counts as told, and never ends a reset."""
         for _ in range(2):
             self.assertEqual(for_held_pull(self.resets, "T@G", 0, self.one), 5)

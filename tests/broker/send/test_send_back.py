@@ -154,7 +154,7 @@ class AgainTests(SendBackCase):
         self.assertEqual(copy.properties["RETRY_TOPIC"], "T")
 
 
-class GivenUpTests(SendBackCase):
+class DeadLetterTests(SendBackCase):
     """What becomes a dead letter."""
 
     def test_lastTime(self) -> None:

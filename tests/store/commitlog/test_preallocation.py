@@ -17,7 +17,7 @@ from tests.store.stores import ROOT, SEGMENT, bodies, draft, opened, put
 AHEAD = f"{ROOT}/commitlog.ahead/{segment_name(SEGMENT)}"
 
 
-class RoomTests(SynchronousTestCase):
+class PreallocationTests(SynchronousTestCase):
     """Blocks and segments."""
 
     def setUp(self) -> None:

@@ -75,7 +75,7 @@ class SealedCase(SynchronousTestCase):
         return found
 
 
-class SealTests(SealedCase):
+class RecordCrcTests(SealedCase):
     """The CRC of each kind of record."""
 
     def test_single(self) -> None:

@@ -12,7 +12,7 @@ from tests.store.snapshots import log_file
 from tests.store.stores import ROOT, SEGMENT, START_MS, Wall, opened, put
 
 
-class LookAheadTests(SynchronousTestCase):
+class ResyncTests(SynchronousTestCase):
     """A log that is damaged."""
 
     def setUp(self) -> None:

@@ -16,7 +16,7 @@ from tests.store.stores import ROOT, opened
 ELSEWHERE = "/elsewhere/commitlog"
 
 
-class ClaimTests(SynchronousTestCase):
+class ExclusiveLockTests(SynchronousTestCase):
     """A store in the root, and a log elsewhere."""
 
     def setUp(self) -> None:
