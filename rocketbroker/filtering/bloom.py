@@ -103,6 +103,11 @@ def add(matched: bytearray, positions: list[int]) -> None:
         matched[position >> 3] |= 1 << (position & 7)
 
 
-def may_match(matched: bytes | bytearray, positions: list[int]) -> bool:
+def mask(positions: list[int]) -> int:
+    """The bits at the positions of a filter, for L{may_match}."""
+    return sum(1 << each for each in set(positions))
+
+
+def may_match(matched: bytes | bytearray, mask: int) -> bool:
     """Whether a filter may have matched."""
-    return all(matched[each >> 3] >> (each & 7) & 1 for each in positions)
+    return int.from_bytes(matched, "little") & mask == mask

@@ -32,7 +32,7 @@ from rocketbroker.errors import (
     SystemFailure,
 )
 from rocketbroker.filtering import sql, tags
-from rocketbroker.filtering.bloom import BloomFilter, add, may_match
+from rocketbroker.filtering.bloom import BloomFilter, add, mask, may_match
 from rocketbroker.records.properties import RETRY_TOPIC, find
 from rocketbroker.store.interfaces import MessageFilter
 from rocketbroker.wire.bodies.heartbeats import SubscriptionData
@@ -112,13 +112,13 @@ class Filter:
         self.version = version
         self.born_ms = born_ms
         self.dead_ms = dead_ms
-        self.positions = positions = bloom.positions(group, topic)
-        bits = bloom.bits
+        self.positions = bloom.positions(group, topic)
+        bits, own_bits = bloom.bits, mask(self.positions)
 
         def may_match_map(store_ms: int, bit_map: bytes) -> bool:
             if store_ms <= born_ms or len(bit_map) * 8 != bits:
                 return True
-            return may_match(bit_map, positions)
+            return may_match(bit_map, own_bits)
 
         self.wanted = wanted_by(compiled, may_match_map)
 

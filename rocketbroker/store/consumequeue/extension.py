@@ -38,6 +38,9 @@ RESERVED: Final = 4
 #: How many entries are looked through at once for the last address.
 ENTRY_BATCH_SIZE: Final = 4096
 
+#: So many bytes of units are read at once by who reads those of a run of entries.
+AHEAD_BYTES: Final = 4096
+
 #: An address where no unit ever is.
 NOWHERE: Final = LAST_ADDRESS
 
@@ -83,6 +86,17 @@ class Extension:
                 raise
             return None
         return decode_extension(content)
+
+    def following(self, address: int) -> bytes:
+        """The unit at an address and some behind it, the last of which may be cut;
+        nothing if they cannot be read."""
+        position = address + _ZERO
+        try:
+            return self.files.read(position, AHEAD_BYTES)[
+                : max(0, self._end - position)
+            ]
+        except OSError:
+            return b""
 
     def tag_code(self, code: int) -> int | None:
         """The tag code of an entry.
@@ -215,3 +229,29 @@ def _last_address(read: Callable[[int, int], bytes], low: int, high: int) -> int
             return last
         high = start
     return None
+
+
+@final
+class UnitRun:
+    """Reads the units of a run of entries, which stand one behind the other."""
+
+    __slots__ = ("_address", "_extension", "_units")
+
+    def __init__(self, extension: Extension) -> None:
+        self._extension = extension
+        self._address = 0
+        self._units = b""
+
+    def unit(self, address: int) -> ExtensionUnit | None:
+        """The unit at an address; None if none is there, or it cannot be read.
+
+        @raise OSError: as of L{Extension.unit}.
+        """
+        for _ in range(2):
+            at = address - self._address
+            if 0 <= at <= len(self._units) - EXTENSION_HEAD:
+                end = at + int.from_bytes(self._units[at : at + 2], "big", signed=True)
+                if end <= len(self._units):
+                    return decode_extension(self._units[at:end])
+            self._address, self._units = address, self._extension.following(address)
+        return self._extension.unit(address)

@@ -25,7 +25,7 @@ from rocketbroker.records import record, record_head, sysflags
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.records.queueunits import BatchUnit
 from rocketbroker.store.commitlog.segments import Segments
-from rocketbroker.store.consumequeue.extension import Extension, is_address
+from rocketbroker.store.consumequeue.extension import Extension, UnitRun, is_address
 from rocketbroker.store.interfaces import MessageFilter, ReadResult
 from rocketbroker.store.reading.checked_read import CheckedRead
 
@@ -37,6 +37,9 @@ MAX_SPENT: Final = 1_000_000
 #: What it takes to find the properties of a record, and to read records from a file.
 RECORD_NS: Final = 700
 READ_NS: Final = 3_000
+
+#: What it takes to look at the bit map of a message.
+UNIT_NS: Final = 1_000
 
 #: A filter takes as long again for so many bytes of properties more.
 LONG_PROPERTIES: Final = 512
@@ -80,10 +83,10 @@ class EntryFilter:
 
     __slots__ = (
         "_cold",
-        "_extension",
         "_lowest",
         "_published",
         "_segments",
+        "_units",
         "_wanted",
         "passed",
         "spent",
@@ -103,7 +106,7 @@ class EntryFilter:
         """
         self._segments = segments
         self._lowest, self._published = bounds
-        self._extension = extension
+        self._units = None if extension is None else UnitRun(extension)
         self._cold = cold
         self._wanted = wanted
         self.passed = 0
@@ -132,7 +135,7 @@ class EntryFilter:
         wanted = self._wanted
         matches, cost = wanted.matches, wanted.cost + RECORD_NS
         numbered: Iterable[tuple[int, _Entry]] = enumerate(entries)
-        if self._extension is not None or wanted.codes is not None:
+        if self._units is not None or wanted.codes is not None:
             numbered = (each for each in numbered if self._may_match(each[1][2]))
         self.passed = len(entries)
         if matches is None:
@@ -182,8 +185,9 @@ class EntryFilter:
     def _may_match(self, code: int | None) -> bool:
         """Whether a message may match, by what is known without its record."""
         wanted = self._wanted
-        if self._extension is not None and code is not None and is_address(code):
-            unit = self._extension.unit(code)
+        if self._units is not None and code is not None and is_address(code):
+            self.spent += UNIT_NS
+            unit = self._units.unit(code)
             if unit is None:
                 return True
             if wanted.may_match is not None and not wanted.may_match(

@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.records.entries import ENTRY
 from rocketbroker.records.hashing import tag_code
-from rocketbroker.store.consumequeue.extension import Extension, is_address
+from rocketbroker.store.consumequeue.extension import Extension, UnitRun, is_address
 from rocketbroker.store.consumequeue.files import QueueFiles
 from rocketbroker.store.consumequeue.loading import QueueLoading
 from rocketbroker.store.file_names import segment_name
@@ -70,6 +70,18 @@ class UnitTests(SynchronousTestCase):
         for code in (-(1 << 31), -1, 0, (1 << 31) - 1):
             self.assertFalse(is_address(code))
             self.assertEqual(self.extension.tag_code(code), code)
+
+    def test_run(self) -> None:
+        """Units of a run of entries are read together, and the same is read."""
+        some = [b"." * (number * 7 % 70) for number in range(200)]
+        addresses = [ENTRY.unpack(entry)[2] for entry in self.enter(*some)]
+        for order in (addresses, addresses[::-1]):
+            run = UnitRun(self.extension)
+            units = [run.unit(address) for address in order]
+            self.assertEqual(units, [self.extension.unit(each) for each in order])
+        run = UnitRun(self.extension)
+        self.assertIsNone(run.unit(addresses[-1] + 10_000))
+        self.assertIsNone(run.unit(addresses[3] + 1))
 
     def test_rollOver(self) -> None:
         """The last four bytes of a file stay free: a unit that would reach into them
