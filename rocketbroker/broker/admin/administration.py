@@ -29,7 +29,13 @@ def administration(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
             environment.in_thread,
             parts.registration.announced,
         ),
-        GroupAdmin(parts.groups, parts.offsets, parts.consumers, parts.producers),
+        GroupAdmin(
+            parts.groups,
+            parts.offsets,
+            parts.consumers,
+            parts.producers,
+            parts.slices,
+        ),
         RuntimeInfo(
             settings,
             store,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.broker.admin.group_admin import STEP_MEMBERS
 from rocketbroker.errors import (
     BrokerError,
     InvalidParameter,
@@ -13,6 +15,7 @@ from rocketbroker.errors import (
     SystemFailure,
 )
 from rocketbroker.records.names import MAX_QUEUES
+from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.bodies.heartbeats import ConsumerData, SubscriptionData
 from rocketbroker.wire.command import Command
@@ -35,6 +38,14 @@ class GroupAdminTests(SynchronousTestCase):
     def create(self, value: object, code: int = 200) -> Command:
         """Request 200 or 225."""
         return self.rig.ask(code, {}, dumps(value))
+
+    def sliced(self, code: int, ext: dict[str, str]) -> dict[str, Any]:
+        """The body of an answer that is made in slices."""
+        answer = self.rig.begin(code, ext)
+        self.rig.clock.advance(0)
+        value = loads(answered(answer).body)
+        assert isinstance(value, dict)
+        return value
 
     def test_create(self) -> None:
         """A group is what the request says, and changed by the next one."""
@@ -167,8 +178,7 @@ class GroupAdminTests(SynchronousTestCase):
             subscription_data_set=[SubscriptionData(topic="T", sub_string="*")],
         )
         self.rig.consumers.register(self.rig.connection, "c", "JAVA", 479, data, True)
-        value = loads(self.rig.ask(203, {"consumerGroup": "G"}).body)
-        assert isinstance(value, dict)
+        value = self.sliced(203, {"consumerGroup": "G"})
         self.assertEqual(
             value["connectionSet"],
             [
@@ -189,6 +199,15 @@ class GroupAdminTests(SynchronousTestCase):
         with self.assertRaises(SystemFailure):
             self.rig.ask(204, {"producerGroup": "P"})
         self.rig.producers.register(self.rig.connection, "c", "GO", 317, "P")
-        value = loads(self.rig.ask(204, {"producerGroup": "P"}).body)
-        assert isinstance(value, dict)
+        value = self.sliced(204, {"producerGroup": "P"})
         self.assertEqual(value["connectionSet"][0]["language"], "GO")
+
+    def test_manyMembers(self) -> None:
+        """Thousands of members are written in steps, beside other requests."""
+        for number in range(10 * STEP_MEMBERS + 1):
+            connection = RecordedConnection(port=number)
+            self.rig.producers.register(connection, f"c{number}", "GO", 317, "P")
+        before = self.rig.broker.slices.steps
+        value = self.sliced(204, {"producerGroup": "P"})
+        self.assertEqual(len(value["connectionSet"]), 10 * STEP_MEMBERS + 1)
+        self.assertGreater(self.rig.broker.slices.steps, before + 10)
