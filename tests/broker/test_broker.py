@@ -8,6 +8,7 @@ from typing import Any
 from twisted.logger import capturedLogs
 
 from rocketbroker.broker.broker import Broker, vip_port
+from rocketbroker.broker.metadata.offsets import FEW
 from rocketbroker.broker.stats.rates import SAMPLE_SECONDS, WINDOWS
 from rocketbroker.config.remoting import RemotingClientOptions
 from rocketbroker.errors import ConnectionLost
@@ -16,6 +17,7 @@ from rocketbroker.records.record import decode_all
 from rocketbroker.remoting.client import RemotingClient
 from rocketbroker.store.corruption_log import MAX_TRIES
 from rocketbroker.testing.threads import Threads
+from rocketbroker.wire.bodies.topics import TopicConfig
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import loads
 from tests.broker.rig import heartbeat, pull_ext, send_ext
@@ -233,6 +235,28 @@ class BrokerTests(WeekCase):
             self.network.advance(0.05)
         self.successResultOf(stopped)
         self.assertEqual([self.successResultOf(each).code for each in waiting], [0] * 3)
+
+    def test_stopWhileTopicsWait(self) -> None:
+        """Changes of a large table are written together some time later, but at once
+        when the broker stops, and who waits for them gets an answer; offsets of many
+        groups are written whole."""
+        broker = self.running()
+        broker.topics.put([TopicConfig(topic_name=f"t{n}") for n in range(5000)])
+        for number in range(2 * FEW):
+            broker.offsets.commit(f"g{number}", "T", 0, number)
+        request = Command(310, send_ext("T", d="1"), b"hello")
+        answer = self.client.invoke("127.0.0.1:10911", request, 3.0)
+        self.network.settle()
+        self.assertNoResult(answer)
+        stopped = broker.stop()
+        self.network.settle()
+        self.assertEqual(self.successResultOf(answer).code, 0)
+        self.network.advance(1)
+        self.successResultOf(stopped)
+        self.assertIn(b'"T"', self.disk.read("/store/config/topics.json"))
+        offsets = loads(self.disk.read("/store/config/consumerOffset.json"))
+        assert isinstance(offsets, dict)
+        self.assertEqual(len(offsets["offsetTable"]), 2 * FEW)
 
     def running_with_topic(self) -> Broker:
         """A broker with a topic and a message."""
