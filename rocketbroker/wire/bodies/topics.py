@@ -159,7 +159,7 @@ class TopicConfig:
         if len(words) < 5:
             raise RemoteProtocolError("a topic of fewer than five words")
         attributes: dict[str, str] = {}
-        if len(words) > 5:
+        if len(words) > 5 and words[5] != "{}":
             try:
                 member = {"attributes": loads(words[5])}
                 attributes = Fields(member, "a topic").texts("attributes")
@@ -176,13 +176,16 @@ class TopicConfig:
 
     def to_line(self) -> str:
         """The line of a compressed registration: no flag, no order."""
+        attributes = dumps(self.attributes).decode() if self.attributes else "{}"
         return (
             f"{self.topic_name} {self.read_queue_nums} {self.write_queue_nums} "
-            f"{self.perm} {self.topic_filter_type} {dumps(self.attributes).decode()}"
+            f"{self.perm} {self.topic_filter_type} {attributes}"
         )
 
 
 def _line_number(word: str) -> int:
+    if len(word) < 10 and word.isascii() and word.isdigit():
+        return int(word)
     fields = Fields({"number": word}, "a topic's line")
     return fields.integer("number")
 
