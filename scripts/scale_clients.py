@@ -26,11 +26,11 @@ from scripts.scale_load import (
     heartbeat,
     memory,
     offered,
-    percentile,
     pull_ext,
     send_frame,
     steady,
     wait_for,
+    waited,
 )
 
 TOPIC = "Scale"
@@ -122,7 +122,7 @@ def members(scale: Scale) -> Iterator[Figure | str]:
         count = scale.of(2000, 60)
         create_topic(target.port, TOPIC)
         create_topic(target.port, f"{TOPIC}-others")
-        beside = Beside(steady(target.port, f"{TOPIC}-others"))
+        beside = Beside(steady(target, f"{TOPIC}-others"))
         try:
             time.sleep(0.5)
             begin, before = time.monotonic(), cpu(target.pid)
@@ -130,7 +130,7 @@ def members(scale: Scale) -> Iterator[Figure | str]:
             share = (cpu(target.pid) - before) / (time.monotonic() - begin)
             # The steady client begins anew, with the members.
             beside.end()
-            beside = Beside(steady(target.port, f"{TOPIC}-others"))
+            beside = Beside(steady(target, f"{TOPIC}-others"))
             begin, before = time.monotonic(), cpu(target.pid)
             group = Members(target.port)
             for number in range(count):
@@ -152,8 +152,7 @@ def members(scale: Scale) -> Iterator[Figure | str]:
         return [
             Figure("CPU of the server, joins", joined, "s"),
             Figure("CPU of the server, all", spent, "s", 1.5),
-            Figure("others' sends, p99", percentile(waits, 0.99) * 1000, "ms", 50),
-            Figure("others' sends, longest", max(waits) * 1000, "ms"),
+            *waited(waits, p99=50),
             Figure("notices", group.notices, ""),
             Figure("requests for the members", group.asked, ""),
         ]

@@ -20,10 +20,10 @@ from scripts.scale_load import (
     create_topic,
     heartbeat,
     memory,
-    percentile,
     pull_ext,
     send_frame,
     steady,
+    waited,
 )
 
 TOPIC = "Large"
@@ -154,7 +154,7 @@ def kept(scale: Scale) -> Iterator[Figure | str]:
                 peer.socket.sendall(frame)
                 assert peer.answer().code == ResponseCode.SUCCESS
         before = memory(found.pid, "VmHWM")
-        beside = Beside(steady(port, f"{TOPIC}-others"))
+        beside = Beside(steady(found, f"{TOPIC}-others"))
         try:
             readers = [Reader(port) for _ in range(scale.of(40, 4))]
             # Nobody ever reads what these are answered.
@@ -179,9 +179,7 @@ def kept(scale: Scale) -> Iterator[Figure | str]:
         starved = sum(not reader.read for reader in readers)
         yield Figure("slow readers that get nothing", starved, "")
         yield Figure("read by slow readers", sum(r.read for r in readers) / 1e6, "MB")
-        p99 = percentile(waits, 0.99) * 1000
-        yield Figure("others' sends, p99", p99, "ms")
-        yield Figure("others' sends, longest", max(waits) * 1000, "ms")
+        yield from waited(waits)
 
 
 def latency(scale: Scale) -> Iterator[Figure | str]:

@@ -348,27 +348,66 @@ class Beside:
         self._process.join()
 
 
-def steady(port: int, topic: str) -> Callable[[Stopped], list[float]]:
-    """A light client: how long each send took that was answered, in seconds.
+class Wait(NamedTuple):
+    """One send of a light client.
+
+    @ivar seconds: until the answer was there.
+    @ivar ours: of those, the ones for which neither the broker's thread nor the client
+        waited for a processor that something else on the machine had.
+    """
+
+    seconds: float
+    ours: float
+
+
+def steady(target: Target, topic: str) -> Callable[[Stopped], list[Wait]]:
+    """A light client: how long each of its sends took.
 
     @raise RuntimeError: a send was refused.
     """
     frame = send_frame(topic)
 
-    def work(stopped: Stopped) -> list[float]:
-        peer = Peer(port)
-        waits: list[float] = []
+    def work(stopped: Stopped) -> list[Wait]:
+        peer = Peer(target.port)
+        waits: list[Wait] = []
+        files = [
+            os.open(f"/proc/{pid}/task/{pid}/schedstat", os.O_RDONLY)
+            for pid in (target.pid, os.getpid())
+        ]
+
+        def runnable() -> float:
+            """For how long both wanted a processor until now."""
+            return sum(int(os.pread(file, 99, 0).split()[1]) for file in files) / 1e9
+
         while not stopped():
-            begin = time.monotonic()
+            before, begin = runnable(), time.monotonic()
             peer.socket.sendall(frame)
             answer = peer.answer()
-            waits.append(time.monotonic() - begin)
+            seconds = time.monotonic() - begin
+            waits.append(Wait(seconds, max(0.0, seconds - runnable() + before)))
             if answer.code != ResponseCode.SUCCESS:
                 raise RuntimeError(f"a send was refused: {answer.remark}")
             time.sleep(max(0.0, begin + STEADY_SECONDS - time.monotonic()))
         return waits
 
     return work
+
+
+def waited(
+    waits: Sequence[Wait], bar: float | None = None, p99: float | None = None
+) -> list[Figure]:
+    """The figures of a light client.
+
+    @param bar: for the longest wait, in ms.
+    @param p99: for that of 99 % of its sends.
+    """
+    seconds, ours = zip(*waits, strict=True)
+    longest = "longest wait of a light client"
+    return [
+        Figure(f"{longest}, with a processor", max(ours) * 1000, "ms", bar),
+        Figure(longest, max(seconds) * 1000, "ms"),
+        Figure("its p99", percentile(seconds, 0.99) * 1000, "ms", p99),
+    ]
 
 
 def offered(port: int, topic: str, rate: float) -> Callable[[Stopped], float]:

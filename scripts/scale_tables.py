@@ -23,10 +23,10 @@ from scripts.scale_load import (
     Stopped,
     create_topic,
     memory,
-    percentile,
     send_frame,
     steady,
     target,
+    waited,
 )
 from tests.integration.servers import READY_SECONDS, Cluster, Server
 
@@ -268,7 +268,7 @@ def turns(scale: Scale) -> Iterator[Figure | str]:
         send_to_all(port, topics // 10)
         time.sleep(scale.of(SETTLE_SECONDS, 1))
         for work in (
-            steady(port, topic(0)),
+            steady(target(cluster), topic(0)),
             changes(port, CHANGE_SECONDS * every),
             scrapes(metrics, SCRAPE_SECONDS * every),
         ):
@@ -282,8 +282,7 @@ def turns(scale: Scale) -> Iterator[Figure | str]:
         raise
     finally:
         cluster.stop()
-    yield Figure("longest wait of a light client", max(waits) * 1000, "ms", 20)
-    yield Figure("its p99", percentile(waits, 0.99) * 1000, "ms")
+    yield from waited(waits, 20)
     yield Figure("longest change of a topic", max(changed) * 1000, "ms")
     yield Figure("size of a scrape", max(map(len, texts)) / (1 << 20), "MiB")
     found = [(float(value), name) for name, value in LONGEST_TURN.findall(last)]
