@@ -39,6 +39,10 @@ from rocketbroker.records.properties import find
 #: How deep conditions may stand in conditions: the compiler of Python has a limit.
 MAX_DEPTH: Final = 60
 
+#: More operands would take longer to compile than the two tenths of a second that all
+#: others can wait. A list is not many operands.
+MAX_OPERANDS: Final = 4000
+
 _FUNCTION: Final = """
 def matches(properties):
     p = {properties}
@@ -177,6 +181,7 @@ class Source:
         #: How often each property is named.
         self._properties: dict[bytes, int] = {}
         self._variables = 0
+        self._operands = 0
 
     def compiled(self, condition: Operand) -> Callable[[bytes], bool]:
         """The function: given a properties string, whether the condition is true."""
@@ -223,8 +228,19 @@ class Source:
 
     # Operands.
 
+    def _count(self) -> None:
+        self._operands += 1
+        if self._operands > MAX_OPERANDS:
+            raise SubscriptionParseFailed(
+                f"the expression has more than {MAX_OPERANDS} operands"
+            )
+
     def property(self, name: bytes) -> Operand:
-        """A property. Where the bytes are searched, how is not known before the end."""
+        """A property. Where the bytes are searched, how is not known before the end.
+
+        @raise SubscriptionParseFailed: there are too many operands.
+        """
+        self._count()
         self.cost_ns += PROPERTY_NS
         if self._has_table:
             return Operand(Kind.PROPERTY, f"p.get({self._constant(name)})")
@@ -232,13 +248,17 @@ class Source:
         return Operand(Kind.PROPERTY, f"<{list(self._properties).index(name)}>")
 
     def literal(self, kind: Kind, value: Value) -> Operand:
-        """A literal."""
+        """A literal.
+
+        @raise SubscriptionParseFailed: there are too many operands.
+        """
+        self._count()
         return Operand(kind, self._constant(value), (), value, True)
 
     def decimal(self, text: str) -> Operand:
         """A whole number.
 
-        @raise SubscriptionParseFailed: it is too large.
+        @raise SubscriptionParseFailed: it is too large, or one too many.
         """
         digits = text.rstrip("lL")
         if len(digits) > 19 or int(digits) >= 1 << 63:
@@ -249,7 +269,7 @@ class Source:
     def floating(self, text: str) -> Operand:
         """A number with a point or an exponent.
 
-        @raise SubscriptionParseFailed: it is too large, or too small.
+        @raise SubscriptionParseFailed: it is too large or small, or one too many.
         """
         number = float(text)
         if not 0 < number < float("inf"):

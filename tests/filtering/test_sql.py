@@ -14,7 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.errors import SubscriptionParseFailed
 from rocketbroker.filtering import sql, sqlconditions
 from rocketbroker.filtering.sql import LONG_CHARACTERS, Parser, compiled
-from rocketbroker.filtering.sqlconditions import MAX_DEPTH
+from rocketbroker.filtering.sqlconditions import MAX_DEPTH, MAX_OPERANDS
 from rocketbroker.records.properties import decode, encode
 from tests.examples import examples
 from tests.filtering import sqloracle
@@ -210,8 +210,11 @@ class ExpressionTests(SynchronousTestCase):
         self.assertTrue(wants("(" * deep + "a = 1" + ")" * deep, a="1"))
         self.refused("(" * (deep + 1) + "a = 1" + ")" * (deep + 1))
         self.refused("a" + " = a" * (MAX_DEPTH + 1))
-        long_chain = " OR ".join(f"a = {number}" for number in range(4000))
-        self.assertTrue(wants(long_chain, a="3999"))
+        chain = [f"a = {number}" for number in range(MAX_OPERANDS // 2)]
+        self.assertTrue(wants(" OR ".join(chain), a=f"{len(chain) - 1}"))
+        self.refused(" OR ".join([*chain, "b"]))
+        many = ", ".join(f"'{number}'" for number in range(2 * MAX_OPERANDS))
+        self.assertTrue(wants(f"a IN ({many})", a=f"{MAX_OPERANDS}"))
         self.refused("(" * 30000)
 
     def test_kept(self) -> None:

@@ -40,7 +40,7 @@ from rocketbroker.wire.fields import Fields
 
 #: How many characters all expressions together may have. They come from clients and
 #: are kept when these have gone, so without a limit they would fill the memory:
-#: compiled, a character takes 30 to 130 bytes. It is enough for a thousand groups with
+#: compiled, a character takes 50 to 160 bytes. It is enough for a thousand groups with
 #: expressions of ten lines. Beyond it those that have been dead for the longest time
 #: go first; when all are alive, a new one is not taken, and pulls for it are answered
 #: as if there were no subscription.
