@@ -157,10 +157,10 @@ class Parts:
         env, settings = self._environment, self.settings
         clock, store, in_thread = env.clock, env.store, env.in_thread
         self.group_commit = GroupCommit(clock, store, settings.store, in_thread)
-        self.long_polling = LongPolling(clock, store, settings.broker)
+        self.long_polling = LongPolling(clock, store, settings.broker, env.turns)
         wake = self.long_polling.wake
         self.scheduler = StoreScheduler(
-            clock, store, settings.store, self.group_commit, wake, in_thread
+            clock, store, settings.store, self.group_commit, wake, env.turns, in_thread
         )
         self.cleanup = Cleanup(clock, store, settings.store, in_thread)
         self.batcher = AppendBatcher(

@@ -269,6 +269,20 @@ class Hub:
             time = after
         return work
 
+    def within(self, work: Callable[[], object]) -> None:
+        """Do work of a timer that answers requests, as a turn of its own."""
+        if self._in_turn:
+            work()
+            return
+        self._in_turn = True
+        self.now = self._reactor.seconds()
+        try:
+            work()
+        finally:
+            self.turns.end()
+            self._in_turn = False
+            self._flush()
+
     def _failed(self, connection: HubConnection) -> None:
         """A mistake of ours; whatever it was, it stays with this connection."""
         self._log.failure("Serving {peer} failed; it is closed.", peer=connection.peer)

@@ -98,6 +98,13 @@ class ITurns(Interface):
     def at_turn_end(callback: Callable[[], None]) -> None:
         """Call C{callback} at the end of each turn, before the answers are written."""
 
+    def within(work: Callable[[], object]) -> None:
+        """Do work of a timer that answers requests, as a turn of its own.
+
+        The answers go out at its end. They would go out in the reactor's next round
+        otherwise, which costs more than most of them. Within a turn it belongs to that.
+        """
+
 
 class ISlices(Interface):
     """Long work in the reactor's thread, a bounded slice at a time."""

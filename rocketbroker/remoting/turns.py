@@ -43,6 +43,13 @@ class Turns:
         """Call C{callback} at the end of each turn, before the answers are written."""
         self._callbacks.append(callback)
 
+    def within(self, work: Callable[[], object]) -> None:
+        """Do work of a timer that answers requests, as a turn of its own."""
+        try:
+            work()
+        finally:
+            self.end()
+
     def took(self, work: int | str, seconds: float, now: float) -> None:
         """A turn took so long, most of it for C{work}.
 

@@ -84,6 +84,43 @@ class HubTests(SynchronousTestCase):
         """It is what services register their turn ends with."""
         verifyObject(ITurns, self.hub)
 
+    def test_within(self) -> None:
+        """What a timer answers within a turn of its own goes out at its end, not in the
+        reactor's next round; and what it asks for at the end of a turn is done."""
+        command = Command(SEND, flag=RESPONSE)
+
+        def work() -> None:
+            self.wire.connection.send(encode(command))
+            self.queued.append((self.wire.connection, command))
+
+        self.hub.within(work)
+        self.assertEqual(len(read(self.wire.peer)), 2)
+        self.wire.connection.send(encode(command))
+        self.assertEqual(read(self.wire.peer), [])
+
+    def test_withinTurn(self) -> None:
+        """Within a turn it belongs to that: what is sent goes out together."""
+        sent: list[int] = []
+
+        def work() -> None:
+            self.wire.connection.send(encode(Command(SEND, flag=RESPONSE)))
+            sent.append(len(read(self.wire.peer)))
+
+        self.hub.at_turn_end(lambda: self.hub.within(work))
+        self.hub.turn()
+        self.assertEqual(sent, [0])
+        self.assertEqual(len(read(self.wire.peer)), 1)
+
+    def test_withinFails(self) -> None:
+        """An error in it is the caller's; what was sent before goes out."""
+
+        def work() -> None:
+            self.wire.connection.send(encode(Command(SEND, flag=RESPONSE)))
+            raise ValueError("wrong")
+
+        self.assertRaises(ValueError, self.hub.within, work)
+        self.assertEqual(len(read(self.wire.peer)), 1)
+
     # Hot responders.
 
     def test_hot(self) -> None:

@@ -31,3 +31,14 @@ class TurnsTests(SynchronousTestCase):
         turns.end()
         self.assertEqual(called, ["first", "last"] * 2)
         self.assertEqual(len(self.flushLoggedErrors(ValueError)), 2)
+
+    def test_within(self) -> None:
+        """Work of a timer is a turn that ends with it, even if it fails."""
+        turns = Turns()
+        called: list[str] = []
+        turns.at_turn_end(lambda: called.append("end"))
+        turns.within(lambda: called.append("work"))
+        self.assertEqual(called, ["work", "end"])
+        with self.assertRaises(ZeroDivisionError):
+            turns.within(lambda: 1 / 0)
+        self.assertEqual(called, ["work", "end", "end"])

@@ -17,6 +17,7 @@ C{docs/facts/broker.md} 12.5.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from heapq import heapify, heappop, heappush
 from typing import Final, final
 
@@ -24,7 +25,7 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 
 from rocketbroker.config.broker import BrokerOptions
-from rocketbroker.remoting.interfaces import IConnection
+from rocketbroker.remoting.interfaces import IConnection, ITurns
 from rocketbroker.remoting.periodic import PeriodicWork
 from rocketbroker.store.interfaces import (
     Arrival,
@@ -116,8 +117,11 @@ class LongPolling:
     _log = Logger()
 
     def __init__(
-        self, clock: IReactorTime, store: IStore, options: BrokerOptions
+        self, clock: IReactorTime, store: IStore, options: BrokerOptions, turns: ITurns
     ) -> None:
+        """
+        @param turns: whose time is over is answered in one.
+        """
         self.held = 0
         self.woken = 0
         self.expired = 0
@@ -125,6 +129,7 @@ class LongPolling:
         self.refused = 0
         self._clock = clock
         self._store = store
+        self._turns = turns
         self._most = options.pull_thread_pool_queue_capacity
         self._short_seconds = (
             None
@@ -283,6 +288,10 @@ class LongPolling:
                 over.append(held)
         if deadlines:
             self._timer = self._clock.callLater(deadlines[0][0] - now, self._expire)
+        self._turns.within(partial(self._end, over))
+
+    def _end(self, over: list[HeldPull]) -> None:
+        """The time of these is over."""
         for held in over:
             if held.waits:
                 self.expired += 1

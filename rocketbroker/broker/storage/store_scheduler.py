@@ -29,6 +29,7 @@ from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.storage.flush_policy import FlushPolicy
 from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.config.store import StoreOptions
+from rocketbroker.remoting.interfaces import ITurns
 from rocketbroker.remoting.periodic import PeriodicCall, PeriodicWork
 from rocketbroker.store.interfaces import Arrival, IStore
 
@@ -83,16 +84,19 @@ class StoreScheduler:
         options: StoreOptions,
         group_commit: GroupCommit,
         wake: Callable[[Arrival], None],
+        turns: ITurns,
         in_thread: InThread,
     ) -> None:
         """
         @param wake: called with each arrival in a queue.
+        @param turns: whom a dispatch wakes is answered at its end.
         """
         self.dispatches = 0
         self.failures = 0
         self._clock = clock
         self._store = store
         self._wake = wake
+        self._turns = turns
         self._in_thread = in_thread
         self._soon: IDelayedCall | None = None
         self._index_soon: IDelayedCall | None = None
@@ -190,7 +194,7 @@ class StoreScheduler:
             self._room_at = self._clock.seconds() + HASTE_SECONDS
             self._allocate()
         before = store.dispatched_position
-        self.dispatch()
+        self._turns.within(self.dispatch)
         # A step may have met only records without a queue, so its arrivals tell
         # nothing.
         after = store.dispatched_position

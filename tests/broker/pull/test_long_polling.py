@@ -12,6 +12,7 @@ from zope.interface.verify import verifyObject
 from rocketbroker.broker.pull import long_polling
 from rocketbroker.broker.pull.long_polling import CHECK_SECONDS, HeldPull, LongPolling
 from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.remoting.turns import Turns
 from rocketbroker.store.interfaces import Arrival, IQueue
 from rocketbroker.testing.connections import RecordedConnection
 from tests.broker.rig import Rig
@@ -43,6 +44,7 @@ class HoldingTests(SynchronousTestCase):
         self.rig = Rig({})
         self.addCleanup(self.rig.close)
         self.clock = Clock()
+        self.turns = Turns()
         self.queue = Line()
         self.connection = RecordedConnection()
         self.woken: list[object] = []
@@ -51,7 +53,7 @@ class HoldingTests(SynchronousTestCase):
     def make(self, **options: object) -> LongPolling:
         """What is tested, with those settings."""
         settings = BrokerOptions(**options)  # type: ignore[arg-type]
-        made = LongPolling(self.clock, self.rig.store, settings)
+        made = LongPolling(self.clock, self.rig.store, settings, self.turns)
         made.start()
         self.addCleanup(made.stop)
         return made
@@ -161,6 +163,15 @@ class HoldingTests(SynchronousTestCase):
         self.long_polling.hold(self.held("a", seconds=-5.0))
         self.clock.advance(0)
         self.assertEqual(self.woken, ["a"])
+
+    def test_turn(self) -> None:
+        """All whose time is over are answered in one turn."""
+        ended: list[int] = []
+        self.turns.at_turn_end(lambda: ended.append(len(self.woken)))
+        for name in ("a", "b"):
+            self.long_polling.hold(self.held(name, seconds=3.0))
+        self.clock.advance(3.0)
+        self.assertEqual(ended, [2])
 
     def test_shortPolling(self) -> None:
         """Without long polling every pull waits shortPollingTimeMills."""

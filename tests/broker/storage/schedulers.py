@@ -9,6 +9,7 @@ from rocketbroker.broker.storage.store_scheduler import (
     StoreScheduler,
 )
 from rocketbroker.config.store import StoreOptions
+from rocketbroker.remoting.turns import Turns
 from rocketbroker.store.interfaces import Arrival
 from tests.broker.rig import Rig
 
@@ -33,8 +34,9 @@ class SchedulerCase(SynchronousTestCase):
         options = StoreOptions(**settings)  # type: ignore[arg-type]
         clock, store, threads = self.rig.clock, self.rig.store, self.rig.threads
         self.group_commit = GroupCommit(clock, store, options, threads)
+        self.turns = Turns()
         self.scheduler = StoreScheduler(
-            clock, store, options, self.group_commit, self.wake, threads
+            clock, store, options, self.group_commit, self.wake, self.turns, threads
         )
 
     def wake(self, arrival: Arrival) -> None:

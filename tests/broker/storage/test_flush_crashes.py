@@ -21,6 +21,7 @@ from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.broker.storage.store_scheduler import StoreScheduler
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.records.entries import ENTRY, SIZE
+from rocketbroker.remoting.turns import Turns
 from rocketbroker.store.commitlog.checkpoint import Checkpoint
 from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.interfaces import PUT_OK, Draft
@@ -137,6 +138,7 @@ class Machine:
             options,
             self.group_commit,
             lambda arrival: None,
+            Turns(),
             self.threads,
         )
         self.batcher = AppendBatcher(

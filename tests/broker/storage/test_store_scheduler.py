@@ -66,6 +66,14 @@ class DispatchTests(SchedulerCase):
         self.assertEqual(len(self.arrived), 1)
         self.assertEqual(self.scheduler.dispatches, 1)
 
+    def test_turn(self) -> None:
+        """A dispatch is a turn, at whose end the woken are answered all at once."""
+        ended: list[int] = []
+        self.turns.at_turn_end(lambda: ended.append(len(self.arrived)))
+        self.append()
+        self.rig.clock.advance(DISPATCH_SECONDS)
+        self.assertEqual(ended, [1])
+
     def test_steps(self) -> None:
         """Much goes in steps, between which others get their turn."""
         self.append(MAX_DISPATCHED + 1)
