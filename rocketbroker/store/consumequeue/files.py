@@ -294,7 +294,7 @@ class QueueFiles:
         rest = -at % BLOCK
         try:
             file = last.file
-            if file.is_hole(at + rest) and not file.pread(rest, at).strip(b"\0"):
+            if file.is_hole(at + rest) and file.pread(rest, at) == bytes(rest):
                 # They do already, as in a file of which nothing was ever cut.
                 return
             last.file.truncate(at)

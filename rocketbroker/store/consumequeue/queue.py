@@ -348,6 +348,8 @@ class Queue:
     ) -> tuple[int, bytes]:
         """The offset behind the last entry of a record that starts before a position,
         and that entry, if it was read."""
+        if before <= 0:
+            return low, b""
         if low < hint < high:
             # As a rule the hint is right, and one read shows it.
             tail = self.read(hint - 1, 3)
