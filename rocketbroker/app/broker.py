@@ -247,7 +247,7 @@ class BrokerService(LoggedService):
         super().startService()  # type: ignore[no-untyped-call]
         log_settings(self._log, self.settings)
         self._log.info(
-            "At most {bound} files of queues and index are open at once.",
+            "At most {bound} files of the store are open at once.",
             bound=self.store.open_files.bound,
         )
         store, root = self.store, self.settings.store.store_path_root_dir

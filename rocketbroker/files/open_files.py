@@ -1,9 +1,10 @@
 # -*- test-case-name: tests.files.test_open_files -*-
 """The open files of a store: those used last stay open, up to a bound.
 
-A store has thousands of files of queues, and a process not as many descriptors. So none
-of them is open for ever: with one more than the bound, the one that was used longest
-ago is let go. It is closed when the last thread that reads it is done.
+A store has thousands of files of queues, and many segments, and a process not as many
+descriptors. So none of them is open for ever: with one more than the bound, the one
+that was used longest ago is let go. It is closed when the last thread that reads it is
+done.
 
 A file with bytes that are not on the disk yet is let go like any other. C{fdatasync}
 writes the pages of the inode, whichever descriptor they were written by. An error that
@@ -14,7 +15,8 @@ which it may once nobody has it open. Then entries of a queue are missing after 
 failure, on a disk that was failing before. A start finds the gap when it enters the
 next record, and makes the queues again from the log.
 
-The log's segments are not among these: their bytes were acknowledged.
+A segment of the log is among these when it is full and on the disk. Until then it stays
+open: its bytes were acknowledged.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from rocketbroker.files.interfaces import IFile, IFiles
 MAX_OPEN: Final = 256
 
 #: Of so many descriptors of a process one is for these files; connections have three
-#: of four, and what is left is for the log and all else.
+#: of four, and what is left is for mapped segments and all else.
 SHARE: Final = 8
 
 #: With more nothing is faster, and each costs the kernel a kilobyte.

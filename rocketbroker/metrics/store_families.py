@@ -43,12 +43,12 @@ def add_disk(samples: Samples, store: IStore) -> None:
         ),
         (
             "rocketbroker_storage_open_files",
-            "files of queues and index that are open",
+            "files of queues, index and full segments that are open",
             len(store.open_files),
         ),
         (
             "rocketbroker_storage_open_files_limit",
-            "files of queues and index that the limit of open files allows at once",
+            "how many of them the limit of open files allows at once",
             store.open_files.bound,
         ),
     ):

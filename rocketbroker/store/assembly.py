@@ -83,7 +83,7 @@ class Assembly:
         is_batch: Callable[[str], bool] | None,
     ) -> None:
         """
-        @param open_files: opens the files of queues and index.
+        @param open_files: opens the files of queues, index and log.
         @param is_batch: whether a topic has batch queues.
         @raise OSError: a directory cannot be made.
         @raise StoreError: the settings name none for the log.
@@ -161,7 +161,7 @@ class Assembly:
         folders = [folder for folder in commit_log.split(",") if folder]
         old = options.read_only_commit_log_store_paths or ""
         segments = Segments(
-            self._files,
+            self._open_files,
             folders,
             options.mapped_file_size_commit_log,
             [folder for folder in old.split(",") if folder],
@@ -295,6 +295,7 @@ class Assembly:
         )
         recovery.report += self._report
         self.outcome = recovery.run()
+        self.segments.keep_last_open()
         recovery.report += self._quarantine.report
         self._quarantine.is_starting = False
         self._quarantine.distrust = partial(self._distrust_queues, mark_unclean)

@@ -311,7 +311,7 @@ class IStore(Interface):
     corrupt_records: int = Attribute("How many corrupt records were found.")
     discarded_bytes: int = Attribute("How many bytes of the log the start discarded.")
     flags: RunningFlags = Attribute("The running flags: what it can do at the moment.")
-    open_files: OpenFiles = Attribute("The open files of queues and index.")
+    open_files: OpenFiles = Attribute("The open files of queues, index and log.")
     space: DiskUsage = Attribute("How full its disks were when last measured.")
     cleaner: ICleaner = Attribute("The removal of old files, and its counts.")
 

@@ -67,7 +67,7 @@ class Store:
     @ivar corruption_log: the corrupt records found since the start, and by it.
     @ivar flags: the running flags, which show what it can do at the moment.
     @ivar space: how full its disks are.
-    @ivar open_files: the open files of queues and index.
+    @ivar open_files: the open files of queues, index and log.
     @ivar cleaner: removes files that are not needed any more.
     """
 
@@ -90,8 +90,8 @@ class Store:
         @param store_host: the broker's address and port as records have them.
         @param append_lock: held by appends; by default for the threads of this process.
         @param memory_bytes: the machine's memory; messages further behind are cold.
-        @param open_files: opens the files of queues and index; by default as few as
-            tools need.
+        @param open_files: opens the files of queues, index and log; by default as
+            few as tools need.
         """
         self._files = files
         self.open_files = open_files if open_files is not None else OpenFiles(files)

@@ -1,4 +1,4 @@
-"""A store with more queues than a process may have files open."""
+"""A store with more queues or segments than a process may have files open."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.store.message_store import Store
 from rocketbroker.testing.files import MemoryDisk
-from tests.store.stores import STORE_HOST, Wall, bodies, options, put
+from tests.store.stores import ROOT, STORE_HOST, Wall, bodies, options, put
 
 TOPICS = [f"T{number}" for number in range(20)]
 BOUND = 8
@@ -127,3 +127,42 @@ class ManyQueuesTests(SynchronousTestCase):
         self.send(b"2")
         self.store.remove_deleted()
         self.assertEqual(self.found(), {(b"2",)})
+
+
+class ManySegmentsTests(SynchronousTestCase):
+    """A log of more segments than descriptors, which is read from the disk."""
+
+    def start(self, disk: MemoryDisk) -> Store:
+        """Open it, on a machine with little memory."""
+        store = Store(
+            disk,
+            options(),
+            Wall(),
+            STORE_HOST,
+            memory_bytes=0,
+            open_files=OpenFiles(disk, BOUND),
+        )
+        store.open()
+        return store
+
+    def test_segments(self) -> None:
+        """Messages are stored and read, and it starts after a clean stop and after a
+        kill."""
+        disk = MemoryDisk()
+        disk.max_open = BOUND + OTHERS
+        store = self.start(disk)
+        sent = [b"%05d" % number * 8000 for number in range(30)]
+        for body in sent:
+            put(store, store.queue("T", 0), body)
+            store.flush()
+        self.assertGreater(len(disk.list(f"{ROOT}/commitlog")), disk.max_open)
+        self.assertEqual(bodies(store, store.queue("T", 0)), sent)
+        store.close()
+        self.assertEqual(disk.open_files, 0)
+        store = self.start(disk)
+        self.assertEqual(bodies(store, store.queue("T", 0)), sent)
+        disk.crash(keep_all=True)
+        store = self.start(disk)
+        self.assertEqual(bodies(store, store.queue("T", 0)), sent)
+        put(store, store.queue("T", 0), b"next")
+        self.assertEqual(bodies(store, store.queue("T", 0)), [*sent, b"next"])

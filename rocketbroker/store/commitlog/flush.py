@@ -52,7 +52,10 @@ class Flushing:
         flushed: int = view[FLUSHED]
         if target > flushed or self._rewrite:
             for segment in self._log.segments.all:
-                if segment.end <= flushed or segment.start >= target:
+                if segment.end <= flushed:
+                    segment.let_go()
+                    continue
+                if segment.start >= target:
                     continue
                 self._flush_segment(segment, flushed, target)
             self._rewrite = False

@@ -31,7 +31,6 @@ C{docs/facts/store.md} 15.1; RocketMQ has no rules for missing segments.
 
 from __future__ import annotations
 
-import errno
 import os
 from typing import Final
 
@@ -40,7 +39,7 @@ from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.files.obstacles import clear_for_file, is_no_file
 from rocketbroker.records.record_head import MAGIC_BLANK
 from rocketbroker.store.commitlog.encoder import FILLER
-from rocketbroker.store.commitlog.segments import Missing, Segment, Segments
+from rocketbroker.store.commitlog.segments import Segment, Segments
 from rocketbroker.store.file_names import position_of_name
 from rocketbroker.store.quarantine import set_aside
 
@@ -69,11 +68,12 @@ def load_segments(files: IFiles, segments: Segments) -> list[str]:
             continue
         if opened and opened[-1].end != start:
             opened = _bridge(segments, opened, start, report)
-        file = _open(files, path, os.path.dirname(path) in segments.read_only)
+        segment = Segment(start, segments.size, path, segments.open_files)
+        file = _open(segment, segments, path)
         if length < segments.size:
             file.truncate(segments.size)
             report.append(f"{path} had {length} bytes; it has {segments.size} now.")
-        opened.append(Segment(start, segments.size, path, file))
+        opened.append(segment)
     for folder in segments.folders:
         # The process before may have had no time to do it.
         files.sync_dir(folder)
@@ -127,18 +127,14 @@ def _is_none(files: IFiles, path: str, is_ours: bool, report: list[str]) -> bool
     return False
 
 
-def _open(files: IFiles, path: str, is_old: bool) -> IFile:
+def _open(segment: Segment, segments: Segments, path: str) -> IFile:
     """Open a segment.
 
-    @param is_old: whether nothing is written to it; its file system may be one that
-        cannot be.
+    Nothing is written to an old one; its file system may be one that cannot be.
     """
-    try:
-        return files.open(path)
-    except OSError as error:
-        if not is_old or error.errno != errno.EROFS:
-            raise
-        return files.open_readonly(path)
+    if os.path.dirname(path) in segments.read_only:
+        return segment.file
+    return segments.open_files.get(segment, path)
 
 
 # Missing segments.
@@ -151,7 +147,7 @@ def _stand_in(size: int) -> bytes:
 
 def is_stand_in(segment: Segment) -> bool:
     """Whether a segment is not there."""
-    return type(segment.file) is Missing
+    return segment.is_missing
 
 
 def _bridge(

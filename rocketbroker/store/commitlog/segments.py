@@ -28,7 +28,8 @@ from typing import Final, final
 
 from zope.interface import implementer
 
-from rocketbroker.files.interfaces import IFile, IFiles
+from rocketbroker.files.interfaces import IFile
+from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.store.commitlog.badblocks import BadBlocks
 from rocketbroker.store.disk_usage import describe_refusal
 from rocketbroker.store.file_names import beside, segment_name
@@ -51,38 +52,86 @@ class Segment:
     @ivar start: the position of its first byte.
     @ivar end: the position behind its last byte.
     @ivar path: where it is.
-    @ivar file: the open file.
     @ivar allocated: how many of its bytes have blocks for certain.
     @ivar is_dir_synced: whether its directory entry is on the disk.
     @ivar warmed: to how many of its bytes zeros were written ahead.
     """
 
     __slots__ = (
+        "_file",
+        "_open_files",
         "_view",
         "allocated",
         "end",
-        "file",
         "is_dir_synced",
         "path",
         "start",
         "warmed",
     )
 
-    def __init__(self, start: int, size: int, path: str, file: IFile) -> None:
+    def __init__(
+        self,
+        start: int,
+        size: int,
+        path: str,
+        open_files: OpenFiles,
+        file: IFile | None = None,
+    ) -> None:
+        """
+        @param open_files: opens it when it is used, if it is not open.
+        @param file: it, if it is to stay open, as messages are appended to it.
+        """
         self.start = start
         self.end = start + size
         self.path = path
-        self.file = file
+        self._open_files = open_files
+        self._file = file
         self.allocated = 0
         self.is_dir_synced = True
         self.warmed = 0
         self._view: mmap.mmap | None = None
 
+    @property
+    def file(self) -> IFile:
+        """The open file, to be read, and to be written to while it stays open."""
+        return self._file or self._open_files.get_to_read(self, self.path)
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether it is a stand-in."""
+        return type(self._file) is Missing
+
+    def keep_open(self) -> None:
+        """Let it stay open, as messages are appended to it.
+
+        @raise OSError: it cannot be opened for that.
+        """
+        self._file = self._writable()
+
+    def let_go(self) -> None:
+        """Let it be closed, as it is full and on the disk."""
+        if self._file is not None and not self.is_missing:
+            self._open_files.put(self, self._file)
+            self._file = None
+
+    def _writable(self) -> IFile:
+        return self._file or self._open_files.get(self, self.path)
+
     def view(self) -> mmap.mmap:
         """A mapping of the whole file. Slices of it are copies."""
         view = self._view
         if view is None:
-            view = self._view = self.file.map(self.end - self.start, False)
+            size = self.end - self.start
+            try:
+                view = self.file.map(size, False)
+            except OSError as error:
+                if error.errno != errno.EROFS:
+                    raise
+                # The file system was made read-only since it was opened, to be written.
+                file = self._open_files.files.open_readonly(self.path)
+                view = file.map(size, False)
+                file.close()
+            self._view = view
         return view
 
     def allocate(self, until: int, after: int = 0) -> bool:
@@ -97,14 +146,15 @@ class Segment:
             return False
         first = max(self.allocated, after - self.start)
         if first < wanted:
-            self.file.allocate(first, wanted - first)
+            self._writable().allocate(first, wanted - first)
         self.allocated = wanted
         return True
 
     def cut(self, position: int) -> None:
         """Let zeros follow a position, whatever was written there."""
-        self.file.truncate(position - self.start)
-        self.file.truncate(self.end - self.start)
+        file = self._writable()
+        file.truncate(position - self.start)
+        file.truncate(self.end - self.start)
         self.allocated = min(self.allocated, position - self.start)
 
     def close(self) -> None:
@@ -112,7 +162,9 @@ class Segment:
         if self._view is not None:
             self._view.close()
             self._view = None
-        self.file.close()
+        if self._file is not None:
+            self._file.close()
+        self._open_files.drop(self)
 
 
 @final
@@ -174,6 +226,7 @@ class Missing:
 class Segments:
     """The segments of one log, in order and without gaps.
 
+    @ivar open_files: opens those that are not appended to.
     @ivar size: the bytes of each.
     @ivar all: the segments; at least one once the log is open.
     @ivar folders: where new ones go.
@@ -184,16 +237,18 @@ class Segments:
 
     def __init__(
         self,
-        files: IFiles,
+        open_files: OpenFiles,
         folders: Iterable[str],
         size: int,
         read_only: Iterable[str] = (),
     ) -> None:
         """
+        @param open_files: opens them.
         @param folders: where segments are; a new one goes to each in turn.
         @param read_only: where they are too, but no new one goes.
         """
-        self._files = files
+        self.open_files = open_files
+        self._files = open_files.files
         self.read_only = sorted(set(read_only))
         self.folders = sorted(set(folders) - set(self.read_only))
         self.full: frozenset[str] = frozenset()
@@ -226,9 +281,13 @@ class Segments:
         if segment is None:
             return b""
         at = position - segment.start
-        if cold:
-            return segment.file.pread(min(size, self.size - at), at)
-        return segment.view()[at : at + size]
+        try:
+            if cold:
+                return segment.file.pread(min(size, self.size - at), at)
+            return segment.view()[at : at + size]
+        except FileNotFoundError:
+            # It was removed between being found and being opened.
+            return b""
 
     def before_bad(self, segment: Segment, size: int, at: int) -> tuple[bytes, str]:
         """I{Blocking.} Bytes of a segment; see L{BadBlocks.before}."""
@@ -239,6 +298,14 @@ class Segments:
         """I{Blocking.} Bytes of a segment; see L{BadBlocks.around}."""
         size = min(size, self.size - at)
         return self.bad.around(segment.file, segment.path, segment.start, size, at)
+
+    def keep_last_open(self) -> None:
+        """Let the last one stay open: a start has found it, and appends go there.
+
+        @raise OSError: it cannot be written to.
+        """
+        if os.path.dirname(self.all[-1].path) not in self.read_only:
+            self.all[-1].keep_open()
 
     def prepare(self) -> bool:
         """I{Blocking.} Make the next segment, if that is not done yet.
@@ -327,7 +394,8 @@ class Segments:
         @param content: how it begins; the rest reads as zeros.
         """
         path = os.path.join(self._folder(start), segment_name(start))
-        return Segment(start, self.size, path, Missing(content, self.size))
+        missing = Missing(content, self.size)
+        return Segment(start, self.size, path, self.open_files, missing)
 
     def describe_refusal(self, position: int, text: str, error: OSError) -> str:
         """A sentence about an error of the disk of a position's segment; see
@@ -355,11 +423,11 @@ class Segments:
         else:
             folder = beside(folder, AHEAD)
         path = os.path.join(folder, segment_name(start))
-        file = self._files.open(path, create=True)
+        file = self.open_files.open(path, create=True)
         try:
             file.truncate(0)
             file.truncate(self.size)
-            segment = Segment(start, self.size, path, file)
+            segment = Segment(start, self.size, path, self.open_files, file)
             segment.allocate(start + ALLOCATION)
         except OSError:
             file.close()
@@ -390,6 +458,7 @@ class Segments:
         begin_at(first.end)
         with self._making:
             self.all = self.all[1:]
+        self.open_files.drop(first)
 
     def sync_dir_of(self, segment: Segment) -> None:
         """I{Blocking.} Put a segment's directory entry on the disk."""

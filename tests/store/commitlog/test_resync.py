@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.store.commitlog.loading import load_segments
 from rocketbroker.store.commitlog.resync import CORRECTED_MS, PIECE, Resync
 from rocketbroker.store.commitlog.segments import Segments
@@ -28,7 +29,7 @@ class ResyncTests(SynchronousTestCase):
 
     def next_whole(self, position: int, since_ms: int = 0, size: int = SEGMENT) -> int:
         """Look, in the files as they are."""
-        segments = Segments(self.disk, [f"{ROOT}/commitlog"], size)
+        segments = Segments(OpenFiles(self.disk), [f"{ROOT}/commitlog"], size)
         load_segments(self.disk, segments)
         return Resync(segments, since_ms).next_whole(position)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.records.hashing import tag_code
 from rocketbroker.store.commitlog.loading import load_segments
 from rocketbroker.store.commitlog.scanner import (
@@ -106,7 +107,7 @@ class WholeRecordTests(SynchronousTestCase):
         one = draft(store.queue("T", 0), b"one")
         store.append([one, draft(store.queue("T", 0), b"two")])
         store.close()
-        segments = Segments(disk, [f"{ROOT}/commitlog"], SEGMENT)
+        segments = Segments(OpenFiles(disk), [f"{ROOT}/commitlog"], SEGMENT)
         load_segments(disk, segments)
         start, size = one.end, one.end - one.position
         for length in (size, size + 1, SEGMENT - start):
@@ -157,7 +158,7 @@ class ScanTests(SynchronousTestCase):
 
     def walk(self, disk: MemoryDisk, size: int, end: int) -> tuple[list[int], Scan]:
         """The positions of all records, and the scan behind them."""
-        segments = Segments(disk, [f"{ROOT}/commitlog"], size)
+        segments = Segments(OpenFiles(disk), [f"{ROOT}/commitlog"], size)
         load_segments(disk, segments)
         scan = Scan(segments, 0, end, True)
         return [found.position for found in scan], scan

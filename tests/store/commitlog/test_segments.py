@@ -8,6 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
 from rocketbroker.files.interfaces import IFile
+from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.store.commitlog.segments import Segment, Segments
 from rocketbroker.store.file_names import position_of_name, segment_name
 from rocketbroker.testing.files import MemoryDisk
@@ -33,7 +34,7 @@ class SegmentsTests(SynchronousTestCase):
         """A log without segments."""
         self.disk = MemoryDisk()
         self.disk.make_dirs("/log")
-        self.segments = Segments(self.disk, ["/log"], SIZE)
+        self.segments = Segments(OpenFiles(self.disk), ["/log"], SIZE)
 
     def test_roll(self) -> None:
         """Segments follow each other, of full length, with blocks."""
@@ -65,6 +66,38 @@ class SegmentsTests(SynchronousTestCase):
             self.assertEqual(self.segments.read(100, 5, cold), b"hello")
             self.assertEqual(self.segments.read(SIZE - 3, 100, cold), b"end")
             self.assertEqual(self.segments.read(SIZE, 100, cold), b"")
+
+    def test_readOnly(self) -> None:
+        """Where the file system can only be read any more, a segment that was opened to
+        be written, and was not mapped before, can be read all the same."""
+        segment = self.segments.roll()
+        segment.file.pwrite(b"hello", 100)
+        self.disk.fail("map", errno.EROFS)
+        self.assertEqual(self.segments.read(100, 5, cold=False), b"hello")
+        segment.let_go()
+        segment.close()
+        self.disk.fail("open", errno.EROFS)
+        self.assertEqual(self.segments.read(100, 5, cold=True), b"hello")
+        self.disk.fail("map", errno.EIO)
+        self.assertRaises(OSError, self.segments.read, 100, 5, False)
+
+    def test_letGo(self) -> None:
+        """One that is full and on the disk is opened when it is read; one that is
+        removed then has no bytes."""
+        segment = self.segments.roll()
+        self.segments.roll()
+        segment.let_go()
+        opens = self.disk.calls["open"]
+        for _ in range(2):
+            self.assertEqual(self.segments.read(100, 5, cold=True), bytes(5))
+        self.assertEqual(self.disk.calls["open"], opens)
+        self.segments.open_files.drop(segment)
+        self.assertEqual(self.segments.read(100, 5, cold=True), bytes(5))
+        self.assertEqual(self.disk.calls["open"], opens + 1)
+        self.segments.open_files.drop(segment)
+        self.disk.remove(segment.path)
+        for cold in (True, False):
+            self.assertEqual(self.segments.read(100, 5, cold), b"")
 
     def test_prepare(self) -> None:
         """The next segment is made where nobody looks, and moved when needed."""
@@ -122,7 +155,7 @@ class SegmentsTests(SynchronousTestCase):
         self.segments.close()
         self.assertEqual(self.disk.list("/log"), [segment_name(0)])
         self.assertEqual(self.disk.list("/"), ["log"])
-        segments = Segments(self.disk, ["/log"], SIZE)
+        segments = Segments(OpenFiles(self.disk), ["/log"], SIZE)
         self.disk.fail("make_dirs", errno.EACCES)
         segments.prepare()
         self.assertEqual(self.disk.list("/log/ahead"), [segment_name(0)])
@@ -150,7 +183,7 @@ class SegmentsTests(SynchronousTestCase):
         """With several directories each gets every so many segments, in the
         order of their names."""
         self.disk.make_dirs("/b")
-        segments = Segments(self.disk, ["/log", "/b"], SIZE)
+        segments = Segments(OpenFiles(self.disk), ["/log", "/b"], SIZE)
         paths = [segments.roll().path for _ in range(3)]
         self.assertEqual(
             paths,

@@ -419,7 +419,7 @@ class LimitTests(SynchronousTestCase):
         self.index = Index(
             OpenFiles(self.disk),
             options(max_index_num=NEAR_FULL),
-            Segments(self.disk, [], SEGMENT),
+            Segments(OpenFiles(self.disk), [], SEGMENT),
             self.positions,
             Wall(),
             RunningFlags(),
