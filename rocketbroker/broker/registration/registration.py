@@ -233,6 +233,8 @@ class Registration:
         room = MAX_TOPICS_BYTES if total <= MAX_TOPICS_BYTES else PART_BYTES
         if self._options.enable_split_registration:
             topics = max(1, self._options.split_registration_size)
+        if total <= room and len(configs) <= topics:
+            return [configs]
         parts = parted(configs, sizes, topics, room)
         if total > MAX_TOPICS_BYTES and not self._split:
             self._split = True

@@ -198,12 +198,12 @@ def _line_choice(word: str) -> str:
 
 def written_topics(table: Mapping[str, TopicConfig]) -> Written:
     """A table of topics by name, from the texts that each of them keeps."""
-    members = []
-    for name in sorted(table):
-        config = table[name]
-        same = name == config.topic_name
-        members.append(config.member if same else member_text(name, config.to_json()))
-    return joined(members)
+    names = sorted(table)
+    configs = [table[name] for name in names]
+    if [config.topic_name for config in configs] == names:
+        return joined([config.member for config in configs])
+    pairs = zip(names, configs, strict=True)
+    return joined([member_text(name, config.to_json()) for name, config in pairs])
 
 
 @attrs.frozen(kw_only=True)
