@@ -15,11 +15,13 @@ The rules
 
   1. A frame of more than C{LARGE_FRAME_BYTES} is read to its end only with a
      I{reservation} of its whole length; else its connection is not read, and waits.
-     Reservations are given in the order of asking, while they fit. With one a frame is
-     always read to its end; and when there is none the first who waits gets one,
-     whatever its length. So there is always somebody who goes on.
+     Reservations are given in the order of asking, while they fit into seven eighths of
+     the budget. With one a frame is always read to its end; and when there is none the
+     first who waits gets one, whatever its length. So there is always somebody who goes
+     on.
   2. Smaller frames count as they come. When the budget is I{full} all the same, only
-     connections with a reservation are read; the others wait in the same queue.
+     connections with a reservation are read; the others wait, and go on before those
+     that wait for reservations.
   3. While unread answers take half of the budget (it is I{crowded}), no request is
      begun whose answer may be large: a pull waits, with its connection, for its turn.
      The other half is left to frames: slow consumers do not keep producers from
@@ -50,8 +52,9 @@ STALLED_SECONDS: Final = 10.0
 #: What it has to move in that time: 16 KiB a second.
 LEAST_BYTES: Final = 160 * 1024
 
-#: So many pulls that waited are begun in one turn, at most.
-BEGUN_AT_ONCE: Final = 16
+#: So many pulls that waited are begun in one turn, at most; and so many small frames
+#: are read on.
+AT_ONCE: Final = 16
 
 
 class Holder(Protocol):
@@ -117,12 +120,13 @@ class Buffers:
         self._wake = wake
         self._reservations = 0
         self._readers: deque[Holder] = deque()
+        self._small: deque[Holder] = deque()
         self._askers: deque[Holder] = deque()
 
     @property
     def is_short(self) -> bool:
         """Whether somebody waits."""
-        return bool(self._readers or self._askers)
+        return bool(self._readers or self._small or self._askers)
 
     def _count(self, frames: int, answers: int) -> None:
         """So many bytes more, or less."""
@@ -148,7 +152,9 @@ class Buffers:
             if not self._readers and self._fits(holder):
                 self._reserve(holder)
             else:
-                self.wait_to_read(holder)
+                self.pauses += 1
+                self._readers.append(holder)
+                holder.pause()
 
     def taken(self, holder: Holder) -> None:
         """The kept bytes of a connection are kept no longer."""
@@ -162,7 +168,8 @@ class Buffers:
     def _fits(self, holder: Holder) -> bool:
         """Whether a reservation may be given."""
         more = max(holder.wanted, LARGE_FRAME_BYTES) - holder.kept
-        return not self._reservations or self.frames + self.answers + more <= self.limit
+        most = self.limit - self.limit // 8
+        return not self._reservations or self.frames + self.answers + more <= most
 
     def _reserve(self, holder: Holder) -> None:
         size = max(holder.wanted, LARGE_FRAME_BYTES)
@@ -172,9 +179,9 @@ class Buffers:
         self._count(more, 0)
 
     def wait_to_read(self, holder: Holder) -> None:
-        """Pause a connection until there is a reservation for it."""
+        """Pause a connection while the budget is full."""
         self.pauses += 1
-        self._readers.append(holder)
+        self._small.append(holder)
         holder.pause()
 
     # Answers.
@@ -198,19 +205,25 @@ class Buffers:
 
         @return: whether there may be room for more of them in the next turn.
         """
-        readers, askers = self._readers, self._askers
-        while readers and (readers[0].closed or self._fits(readers[0])):
-            holder = readers.popleft()
+        small, askers = self._small, self._askers
+        if not self.is_full:
+            self._some_go_on(small)
+        for waiting in (self._readers, small):
+            while waiting and (waiting[0].closed or self._fits(waiting[0])):
+                holder = waiting.popleft()
+                if not holder.closed:
+                    self._reserve(holder)
+                    holder.go_on()
+        if not self.is_crowded:
+            self._some_go_on(askers)
+        return bool((small and not self.is_full) or (askers and not self.is_crowded))
+
+    def _some_go_on(self, waiting: deque[Holder]) -> None:
+        """Let the first of them go on; what they bring is not known yet."""
+        for _ in range(min(AT_ONCE, len(waiting))):
+            holder = waiting.popleft()
             if not holder.closed:
-                self._reserve(holder)
                 holder.go_on()
-        begun = 0
-        while askers and begun < BEGUN_AT_ONCE and not self.is_crowded:
-            holder = askers.popleft()
-            if not holder.closed:
-                begun += 1
-                holder.go_on()
-        return bool(askers) and not self.is_crowded
 
     def stalled(self, before: dict[Holder, Held]) -> list[Holder]:
         """Those to close: they keep others waiting and have not moved.
@@ -218,14 +231,18 @@ class Buffers:
         @param before: what each kept C{STALLED_SECONDS} ago.
         @return: who keeps most comes first.
         """
-        waiting = {*self._readers, *self._askers}
+        waiting = {*self._readers, *self._small, *self._askers}
         found = []
         for holder, held in before.items():
             if holder.closed:
                 continue
             least = max(0, held.unsent - LEAST_BYTES)
             stalled = held.unsent > 0 and holder.unsent > least
-            if self._readers and held.received and holder not in waiting:
+            if (
+                (self._readers or self._small)
+                and held.received
+                and holder not in waiting
+            ):
                 received = len(holder.partial or b"")
                 least = min(held.received + LEAST_BYTES, holder.wanted)
                 stalled = stalled or (holder.since == held.since and received < least)

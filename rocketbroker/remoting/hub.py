@@ -14,17 +14,17 @@ The way
 The hub keeps the sockets in an epoll that the reactor sees as one single descriptor.
 When that is readable, one I{turn} runs:
 
-  1. ask the epoll which sockets are ready, and let them queue behind those that have
-     not been served yet;
+  1. ask the epoll which sockets are ready. They have the first half of the turn, those
+     that were left by earlier turns the second: so a light client is served in the turn
+     that brings its request, whoever waits;
   2. receive once from each, C{RECEIVE_BYTES} at most (C{recv} takes its buffer before
      it knows how much there is, and beyond 128 KiB the allocator asks the kernel for
      pages each time, at ten times the price);
   3. cut the bytes into frames and hand each to its responder at once: a hot one is
      found by one look-up of the header's first bytes, all others go the general way.
-     A connection that has had C{CONNECTION_SECONDS} goes to the end of the queue with
-     the frames that are left, and is not received from until they are done: who asks
-     for too much waits for it himself. After C{MAX_SECONDS} the queue is the next
-     turn's;
+     A connection that has had C{CONNECTION_SECONDS} goes to the end of those left, with
+     its further frames, and is not received from until they are done: who asks for too
+     much waits for it himself. After C{MAX_SECONDS} all others are left, too;
   4. call the functions registered for the end of turns: the broker appends all sends
      of the turn at once, and queues the answers;
   5. give each connection everything queued for it in one C{send}.
@@ -145,6 +145,8 @@ class Hub:
         self._connections: dict[int, HubConnection] = {}
         self._with_output: list[HubConnection] = []
         self._queue: deque[HubConnection] = deque()
+        self._longest = 0.0
+        self._work: int | str = ANSWERS
         self._groups: list[ConnectionGroup] = []
         self._in_turn = False
         self._scheduled: IDelayedCall | None = None
@@ -210,7 +212,7 @@ class Hub:
         if self.buffers.is_short and self.buffers.release():
             self._schedule()
         find = self._connections.get
-        queue = self._queue
+        fresh: deque[HubConnection] = deque()
         for descriptor, event in self._epoll.poll(0, MAX_EVENTS):
             ready = find(descriptor)
             if ready is None:
@@ -218,13 +220,22 @@ class Hub:
             if event & IN:
                 if not (ready.queued or ready.halted):
                     ready.queued = True
-                    queue.append(ready)
+                    fresh.append(ready)
             elif event & GONE:
                 ready.lost()
             if event & OUT:
                 self._with_output.append(ready)
-        work = self._serve_queue(now)
-        served = self.seconds()
+        self._longest = 0.0
+        self._work = ANSWERS
+        served, queue = now, self._queue
+        older = bool(queue)
+        if fresh:
+            left: deque[HubConnection] = deque()
+            served = self._serve(fresh, left, now, now + MAX_SECONDS / 2)
+            queue += fresh
+            queue += left
+        if queue and (older or served < now + MAX_SECONDS):
+            served = self._serve(queue, queue, served, now + MAX_SECONDS)
         self.turns.end()
         ended = self.seconds()
         self._in_turn = False
@@ -237,37 +248,43 @@ class Hub:
             self._schedule()
         if self.buffers.is_short and self._watch is None:
             self._look()
+        work = self._work
         if max(ended - served, flushed - ended) > served - now:
             work = TURN_END if ended - served > flushed - ended else ANSWERS
         self.turns.took(work, elapsed, flushed)
 
-    def _serve_queue(self, now: float) -> int | str:
-        """Serve the connections that wait, until the time of the turn is over.
+    def _serve(
+        self,
+        queue: deque[HubConnection],
+        left: deque[HubConnection],
+        time: float,
+        latest: float,
+    ) -> float:
+        """Serve one connection at least, and others until C{latest}.
 
-        @return: the code of the last request of the connection that took longest.
+        @param left: gets those that have had their time and have frames left.
+        @return: when it ended.
         """
-        queue, seconds = self._queue, self.seconds
-        time, latest = now, now + MAX_SECONDS
-        longest = 0.0
-        work: int | str = ANSWERS
-        while queue and time < latest:
+        now, seconds = self.now, self.seconds
+        while True:
             connection = queue.popleft()
             connection.queued = False
-            if connection.halted:
-                continue
-            connection.last_moved = now
-            self.latest = time + CONNECTION_SECONDS
-            try:
-                if serve(connection):
-                    connection.queued = True
-                    queue.append(connection)
-            except Exception:
-                self._failed(connection)
-            after = seconds()
-            if after - time > longest:
-                longest, work = after - time, connection.last_code
-            time = after
-        return work
+            if not connection.halted:
+                connection.last_moved = now
+                self.latest = time + CONNECTION_SECONDS
+                try:
+                    if serve(connection):
+                        connection.queued = True
+                        left.append(connection)
+                except Exception:
+                    self._failed(connection)
+                after = seconds()
+                if after - time > self._longest:
+                    self._longest = after - time
+                    self._work = connection.last_code
+                time = after
+            if not queue or time >= latest:
+                return time
 
     def within(self, work: Callable[[], object]) -> None:
         """Do work of a timer that answers requests, as a turn of its own."""

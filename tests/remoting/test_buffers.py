@@ -183,6 +183,22 @@ class FrameTests(BufferCase):
         self.assertEqual(self.buffers.frames, 0)
         self.assertEqual(self.closed(), [False] * 25)
 
+    def test_smallBeforeLarge(self) -> None:
+        """Small frames do not wait for the reservations of large ones."""
+        self.many(25)
+        for number in range(3):
+            self.feed(number, self.frame[:100_000])
+        self.feed(3, encode(Command(SEND, body=b"x")))
+        self.assertEqual(self.sent, [1])
+        small = encode(Command(SEND, body=bytes(60_000)))
+        for number in range(4, 9):
+            self.feed(number, small[:52_000])
+        self.assertTrue(self.buffers.is_full)
+        self.feed(10, encode(Command(SEND, body=b"xx")))
+        self.assertEqual(self.sent, [1])
+        self.feed(0, self.frame[100_000:])
+        self.assertEqual(self.sent[:3], [1, 400_000, 2])
+
     def test_quit(self) -> None:
         """What a connection kept is free when it ends, and who waits goes on."""
         for number in range(3):

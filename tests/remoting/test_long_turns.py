@@ -91,7 +91,18 @@ class LongTurnTests(SynchronousTestCase):
             self.ask(greedy, number)
         self.assertEqual(self.turns_served(2), [[0, 1], [2, 3]])
         self.ask(modest, 99)
-        self.assertEqual(self.turns_served(2), [[4, 99], [5, 6]])
+        self.assertEqual(self.turns_served(2), [[99, 4], [5, 6]])
+
+    def test_light(self) -> None:
+        """Who asks now is served before those that earlier turns have left, and they
+        are served all the same."""
+        self.cost = MAX_SECONDS
+        peers = [self.peer() for _ in range(4)]
+        for number in range(4):
+            self.ask(peers[number], number)
+        self.assertEqual(self.turns_served(1), [[0]])
+        self.ask(peers[0], 9)
+        self.assertEqual(self.turns_served(3), [[9, 1], [2], [3]])
 
     def test_hot(self) -> None:
         """Requests of hot responders count too."""
