@@ -23,6 +23,13 @@ made anew by each start and removed by each clean stop; nothing in it needs to s
              batch queue the byte behind its last unit
     =======  ================================================================
 
+This is the one file that is written through a mapping. A write to a mapped page kills
+the process where the page needs a block that the disk does not have, or a change of the
+file system's own records that it refuses, as it has become read-only. Neither is needed
+here: blocks are reserved and written with zeros before the file is mapped, and its
+pages are touched all the time. (Tried on ext4, with C{mount -o remount,abort} and with
+C{EXT4_IOC_SHUTDOWN}, on pages that were written, synced, and never touched.)
+
 The file C{rocketbroker.queues} names the queue of each slot: one line C{topic/queueId}
 for each, in order; a line that is not terminated does not count.
 """
@@ -115,8 +122,7 @@ class SharedPositions:
             self._names = files.open(os.path.join(root, QUEUES_NAME), create=True)
             file = files.open(os.path.join(root, POSITIONS_NAME), create=True)
             self._file = file
-            # Blocks, not a hole: touching a hole of a full disk kills the process.
-            file.allocate(0, FIRST_SIZE)
+            _reserve(file, 0, FIRST_SIZE)
             self._map = file.map(FIRST_SIZE, True)
         except OSError as error:
             if error.errno not in NO_ROOM:
@@ -177,7 +183,7 @@ class SharedPositions:
         size = len(self.view) * 8
         if self._file is None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        self._file.allocate(size, size)
+        _reserve(self._file, size, size)
         # The old mapping goes when the last step that still uses its view ends.
         self._map = self._file.map(size * 2, True)
         self.view = memoryview(self._map).cast("q")
@@ -210,6 +216,16 @@ class SharedPositions:
         if self.is_shared:
             for name in (POSITIONS_NAME, QUEUES_NAME):
                 self._files.remove(os.path.join(self._root, name))
+
+
+def _reserve(file: IFile, position: int, size: int) -> None:
+    """Give a part of a file blocks, not a hole, and zeros in them: touching a hole of a
+    full disk kills the process.
+
+    @raise OSError: there is no room.
+    """
+    file.allocate(position, size)
+    file.pwrite(bytes(size), position)
 
 
 def _left(files: IFiles, root: str) -> dict[tuple[str, int], tuple[int, int]]:
