@@ -305,7 +305,7 @@ class FailureTests(TransactionCase):
         self.assertGreaterEqual(len(self.questions()), 2)
 
     def test_unreadable(self) -> None:
-        """What cannot be read in three rounds is passed, counted and said; what is
+        """What cannot be read in three rounds is passed, counted and logged; what is
         behind it is checked back all the same."""
         self.half(b"0")
         self.half(b"1")
@@ -316,6 +316,7 @@ class FailureTests(TransactionCase):
         ((position, size, code),) = self.rig.store.entries(queue, 1, 1)
         content = ENTRY.pack(position + 1, size, code)
         queue.files.all[0].file.pwrite(content, ENTRY.size)
+        self.rig.clock.advance(0)
         with capturedLogs() as events:
             for _ in range(4):
                 self.assertEqual(events, [])
