@@ -22,10 +22,10 @@ The rules
   2. Smaller frames count as they come. When the budget is I{full} all the same, only
      connections with a reservation are read; the others wait, and go on before those
      that wait for reservations.
-  3. While unread answers take half of the budget (it is I{crowded}), no request is
-     begun whose answer may be large: a pull waits, with its connection, for its turn.
-     The other half is left to frames: slow consumers do not keep producers from
-     sending.
+  3. While unread answers take half of the budget, or all but a sixteenth is taken (it
+     is I{crowded}), no request is begun whose answer may be large: a pull waits, with
+     its connection, for its turn. The other half is left to frames: slow consumers do
+     not keep producers from sending.
   4. Only when somebody waits are connections closed: those that keep memory and in
      C{STALLED_SECONDS} have moved less than C{LEAST_BYTES}, or less than what they
      keep, until there is room.
@@ -40,8 +40,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol, final
 
+#: Bytes received from one connection in one turn, at most.
+RECEIVE_BYTES: Final = 65536
+
 #: Frames up to this length come as they like: one reading brings more of others.
-LARGE_FRAME_BYTES: Final = 65536
+LARGE_FRAME_BYTES: Final = RECEIVE_BYTES
 
 #: An answer is counted before the end of the turn when it is so long.
 LARGE_ANSWER_BYTES: Final = 16384
@@ -49,8 +52,13 @@ LARGE_ANSWER_BYTES: Final = 16384
 #: For so long a connection that keeps memory may move nothing while others wait.
 STALLED_SECONDS: Final = 10.0
 
-#: What it has to move in that time: 16 KiB a second.
-LEAST_BYTES: Final = 160 * 1024
+#: What it has to move in that time: as much as one reading brings.
+LEAST_BYTES: Final = 65536
+
+#: What is received at once from a connection without a reservation while others wait to
+#: be read: a light client needs no more, and the begin of a large frame, which is read
+#: to learn its length, takes no more.
+TIGHT_RECEIVE_BYTES: Final = 4096
 
 #: So many pulls that waited are begun in one turn, at most; and so many small frames
 #: are read on.
@@ -61,6 +69,7 @@ class Holder(Protocol):
     """A connection, as the budget sees it.
 
     @ivar closed: whether it is.
+    @ivar queued: whether something has come of it and was not looked at yet.
     @ivar partial: received bytes that are no whole frame yet; L{None} for none.
     @ivar wanted: how many bytes C{partial} will have when its first frame is whole.
     @ivar since: when C{partial} began.
@@ -71,6 +80,7 @@ class Holder(Protocol):
     """
 
     closed: bool
+    queued: bool
     partial: bytearray | None
     wanted: int
     since: float
@@ -103,6 +113,7 @@ class Buffers:
     @ivar answers: bytes of unread answers.
     @ivar is_full: whether only reserved frames may be read.
     @ivar is_crowded: whether no request with a large answer may begin.
+    @ivar receive_bytes: how much is received at once without a reservation.
     @ivar pauses: how often a connection had to wait.
     """
 
@@ -116,6 +127,7 @@ class Buffers:
         self.answers = 0
         self.is_full = False
         self.is_crowded = False
+        self.receive_bytes = RECEIVE_BYTES
         self.pauses = 0
         self._wake = wake
         self._reservations = 0
@@ -133,9 +145,12 @@ class Buffers:
         self.frames += frames
         self.answers += answers
         self.is_full = self.frames + self.answers > self.limit
-        self.is_crowded = self.answers > self.limit // 2
+        self.is_crowded = self.answers > self.limit // 2 or self._is_nearly_full()
         if (frames < 0 or answers < 0) and self.is_short:
             self._wake()
+
+    def _is_nearly_full(self) -> bool:
+        return self.frames + self.answers > self.limit - self.limit // 16
 
     # Frames.
 
@@ -152,9 +167,7 @@ class Buffers:
             if not self._readers and self._fits(holder):
                 self._reserve(holder)
             else:
-                self.pauses += 1
-                self._readers.append(holder)
-                holder.pause()
+                self._let_wait(holder, self._readers)
 
     def taken(self, holder: Holder) -> None:
         """The kept bytes of a connection are kept no longer."""
@@ -180,8 +193,12 @@ class Buffers:
 
     def wait_to_read(self, holder: Holder) -> None:
         """Pause a connection while the budget is full."""
+        self._let_wait(holder, self._small)
+
+    def _let_wait(self, holder: Holder, waiting: deque[Holder]) -> None:
         self.pauses += 1
-        self._small.append(holder)
+        self.receive_bytes = TIGHT_RECEIVE_BYTES
+        waiting.append(holder)
         holder.pause()
 
     # Answers.
@@ -214,6 +231,8 @@ class Buffers:
                 if not holder.closed:
                     self._reserve(holder)
                     holder.go_on()
+        if not self._readers and not small:
+            self.receive_bytes = RECEIVE_BYTES
         if not self.is_crowded:
             self._some_go_on(askers)
         return bool((small and not self.is_full) or (askers and not self.is_crowded))
@@ -231,18 +250,15 @@ class Buffers:
         @param before: what each kept C{STALLED_SECONDS} ago.
         @return: who keeps most comes first.
         """
+        tight = self._readers or self._small or self._is_nearly_full()
         waiting = {*self._readers, *self._small, *self._askers}
         found = []
         for holder, held in before.items():
-            if holder.closed:
-                continue
+            if holder.closed or holder.queued:
+                continue  # It waits for us, not we for it.
             least = max(0, held.unsent - LEAST_BYTES)
             stalled = held.unsent > 0 and holder.unsent > least
-            if (
-                (self._readers or self._small)
-                and held.received
-                and holder not in waiting
-            ):
+            if tight and held.received and holder not in waiting:
                 received = len(holder.partial or b"")
                 least = min(held.received + LEAST_BYTES, holder.wanted)
                 stalled = stalled or (holder.since == held.since and received < least)

@@ -11,14 +11,11 @@ from socket import socket
 from struct import Struct
 from typing import Final, Protocol, cast, final
 
-from rocketbroker.remoting.buffers import LARGE_ANSWER_BYTES, Buffers
+from rocketbroker.remoting.buffers import LARGE_ANSWER_BYTES, RECEIVE_BYTES, Buffers
 from rocketbroker.remoting.command_channel import CommandChannel
 from rocketbroker.remoting.connection_group import ConnectionGroup
 from rocketbroker.wire.foreign import wrong_length
 from rocketbroker.wire.frames import MAX_HEADER_BYTES, MAX_READ_BYTES, long_header
-
-#: Bytes received from one connection in one turn, at most.
-RECEIVE_BYTES: Final = 65536
 
 #: Frames longer than this, on average, are sent one by one: copying them together would
 #: cost more than a system call each.
@@ -309,8 +306,11 @@ def receive(connection: HubConnection) -> bool:
 
     @return: whether it has had its time and frames are left.
     """
+    most = connection.buffers.receive_bytes
+    if connection.is_reserved:
+        most = RECEIVE_BYTES
     try:
-        data = connection.receive(RECEIVE_BYTES)
+        data = connection.receive(most)
     except BlockingIOError:
         return False
     except OSError:

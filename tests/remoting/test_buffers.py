@@ -8,7 +8,11 @@ from typing import Any, cast
 from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.remoting.buffers import LARGE_FRAME_BYTES, STALLED_SECONDS
+from rocketbroker.remoting.buffers import (
+    LARGE_FRAME_BYTES,
+    STALLED_SECONDS,
+    TIGHT_RECEIVE_BYTES,
+)
 from rocketbroker.remoting.connection_group import ConnectionGroup, Limits
 from rocketbroker.remoting.hub import Hub
 from rocketbroker.remoting.hubconnection import HubConnection
@@ -198,6 +202,28 @@ class FrameTests(BufferCase):
         self.assertEqual(self.sent, [1])
         self.feed(0, self.frame[100_000:])
         self.assertEqual(self.sent[:3], [1, 400_000, 2])
+
+    def test_tight(self) -> None:
+        """While others wait to be read, little is received at once of whoever has no
+        reservation; a large frame takes no more until it has one."""
+        self.many(5)
+        for number in range(4):
+            self.feed(number, self.frame[:100_000])
+        kept = [connection.kept for connection in self.connections]
+        self.assertEqual(kept[2:4], [LARGE_FRAME_BYTES, TIGHT_RECEIVE_BYTES])
+        self.feed(4, encode(Command(SEND, body=bytes(10_000))))
+        self.assertEqual(self.sent, [10_000])
+
+    def test_nearlyFull(self) -> None:
+        """When frames take nearly all, pulls wait for them; who stalls is closed."""
+        huge = encode(Command(SEND, body=bytes(950_000)))
+        self.feed(0, huge[:100_000])
+        self.feed(1, encode(Command(PULL)))
+        self.assertEqual(self.pulled, [])
+        self.clock.advance(STALLED_SECONDS)
+        self.step()
+        self.assertEqual(self.closed(), [True, False, False])
+        self.assertEqual(self.pulled, self.connections[1:2])
 
     def test_quit(self) -> None:
         """What a connection kept is free when it ends, and who waits goes on."""

@@ -7,12 +7,10 @@ import socket
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
+from rocketbroker.remoting.buffers import RECEIVE_BYTES
 from rocketbroker.remoting.command_channel import CommandChannel
 from rocketbroker.remoting.connection_group import ConnectionGroup, Limits
-from rocketbroker.remoting.hubconnection import (
-    LARGE_FRAME,
-    RECEIVE_BYTES,
-)
+from rocketbroker.remoting.hubconnection import LARGE_FRAME
 from rocketbroker.remoting.interfaces import Answer, IConnection, ITurns
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.wire.command import ONEWAY, RESPONSE, Command, response_to
