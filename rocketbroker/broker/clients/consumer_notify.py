@@ -5,9 +5,13 @@ RocketMQ notifies every member at every change, so that 2,000 members that come 
 after the other are sent two million notices. Here the changes of a group are gathered.
 A group that has not changed lately is notified as soon as the turn is over that brought
 the change: within a millisecond, as by RocketMQ, and once for all that came or went in
-that turn. After that it is left alone for L{PAUSE_SECONDS}, or longer if it has more
-than 200 members; what changes meanwhile is one notice at the end of it. So a group of a
-few members that are started one by one sees no difference, and no change is lost.
+that turn. After that it is left alone for L{PAUSE_SECONDS}; what changes meanwhile is
+one notice at the end of it. So a group of a few members that are started one by one
+sees no difference, and no change is lost.
+
+Of a large group L{MAX_TOLD} members are notified each time, the others after them, and
+only then it begins anew: each asks for the list of members when it is notified, which
+is long, and others are not to wait for thousands of these answers.
 
 Rules: docs/facts/broker.md 21."""
 
@@ -32,10 +36,10 @@ LATE_SECONDS: Final = 15
 #: A group that was notified is not notified again for so long.
 PAUSE_SECONDS: Final = 0.1
 
-#: Nor for so long for each of its members: a notice takes ten microseconds, so that the
-#: notices of one group never take more than a fiftieth of the broker's time. Clients of
-#: 5.x rebalance once a second at most, however often they are notified.
-MEMBER_SECONDS: Final = 0.0005
+#: So many members of one group are notified at a time. A notice, the request that
+#: follows, and its answer take a hundred microseconds. Clients of 5.x rebalance once a
+#: second at most, however often they are notified.
+MAX_TOLD: Final = 200
 
 
 @final
@@ -65,40 +69,52 @@ class ConsumerNotify:
 
         @param member: the only one that has to rebalance.
         """
-        name = group.name
         if not self._enabled:
             return
         if not self._at_once:
-            self._late[name] = group
+            self._late[group.name] = group
         elif member is not None:
-            self._notify(group, [member])
+            self._send(notice(group.name), [member])
         else:
-            if name not in self._gathered:
-                self._clock.callLater(0, self._tell, name)
-            self._gathered[name] = group
+            self._gather(group)
 
     def deliver(self) -> None:
         """Notify the groups that wait for the next period, each once."""
         late, self._late = self._late, {}
         for group in late.values():
-            self._notify(group, group.members)
+            self._gather(group)
+
+    def _gather(self, group: ConsumerGroup) -> None:
+        """A group has changed: notify it as soon as it may be."""
+        if group.name not in self._gathered:
+            self._clock.callLater(0, self._tell, group.name)
+        self._gathered[group.name] = group
 
     def _tell(self, name: str) -> None:
         """Notify a group if it has changed since its last notice."""
         group = self._gathered.pop(name)
-        if group is None:
-            return
-        self._gathered[name] = None
-        pause = max(PAUSE_SECONDS, MEMBER_SECONDS * len(group.members))
-        self._clock.callLater(pause, self._tell, name)
-        self._notify(group, group.members)
+        if group is not None:
+            self._gathered[name] = None
+            self._tell_some(name, notice(name), list(group.members))
 
-    def _notify(self, group: ConsumerGroup, members: Iterable[IConnection]) -> None:
-        """Send members the same frame."""
-        header = NotifyConsumerIdsChangedRequestHeader(consumer_group=group.name)
-        code = RequestCode.NOTIFY_CONSUMER_IDS_CHANGED
-        frame = encode(Command(code, header.to_ext(), flag=ONEWAY))
-        for connection in list(members):
-            if not connection.congested:
+    def _tell_some(self, name: str, frame: bytes, members: list[IConnection]) -> None:
+        """Notify the first of these members, and the others after a pause."""
+        self._send(frame, members[:MAX_TOLD])
+        others = members[MAX_TOLD:]
+        if others:
+            self._clock.callLater(PAUSE_SECONDS, self._tell_some, name, frame, others)
+        else:
+            self._clock.callLater(PAUSE_SECONDS, self._tell, name)
+
+    def _send(self, frame: bytes, members: Iterable[IConnection]) -> None:
+        for connection in members:
+            if not (connection.closed or connection.congested):
                 self.sent += 1
                 connection.send(frame)
+
+
+def notice(group: str) -> bytes:
+    """The frame that all members of a group are sent."""
+    header = NotifyConsumerIdsChangedRequestHeader(consumer_group=group)
+    code = RequestCode.NOTIFY_CONSUMER_IDS_CHANGED
+    return encode(Command(code, header.to_ext(), flag=ONEWAY))
