@@ -16,6 +16,7 @@ FIGURES = {
     "idle": "CPU of a held pull's wake-up: ",
     "latency": "it needs --kit",
     "memory": "without pages of files: ",
+    "survival": "deaths, and other ends that must not be: ",
     "sql": "sends a second beside a reader: ",
 }
 
