@@ -39,6 +39,8 @@ from rocketbroker.store.shared_positions import MAX, MIN, NEXT, SharedPositions
 #: No topic may be longer (C{docs/facts/store.md} 3.7).
 MAX_TOPIC: Final = 255
 
+#: So many entries are read to see the last one; in a small queue the first is with it.
+NEARBY: Final = 64
 _NO_ENTRIES: Final = bytes(2 * SIZE)
 
 #: Where nothing is known of begin and end.
@@ -282,16 +284,16 @@ class Queue:
             return
         low = files[0].start // SIZE
         high = (files[-1].start + self.files.size) // SIZE
-        end, last = self._end_before(before, low, high, hint[1])
+        end, entries = self._end_before(before, low, high, hint[1])
         if cut:
             self.files.cut(end * SIZE)
         if self.extension is not None:
             self.extension.bound(self.read, low, end, cut)
         begin = low
-        if low + 1 != end or not is_there(last, lowest):
+        if len(entries) != (end - low) * SIZE or not is_there(entries[:SIZE], lowest):
             begin = first_from(partial(self._is_there, lowest), low, end, hint[0])
         if begin < end:
-            position, size, _ = ENTRY.unpack(last or self.read(end - 1, 1))
+            position, size, _ = ENTRY.unpack(entries[-SIZE:] or self.read(end - 1, 1))
             # A corrupt size must not hide records that follow.
             self.max_position = min(position + size, before)
         elif end == low:
@@ -347,16 +349,19 @@ class Queue:
         self, before: int, low: int, high: int, hint: int
     ) -> tuple[int, bytes]:
         """The offset behind the last entry of a record that starts before a position,
-        and that entry, if it was read."""
+        and some entries before it, if they were read."""
         if before <= 0:
             return low, b""
         if low < hint < high:
             # As a rule the hint is right, and one read shows it.
-            tail = self.read(hint - 1, 3)
-            if tail[SIZE:] == _NO_ENTRIES:
-                position, size, _ = ENTRY.unpack_from(tail)
-                if size > 0 and 0 <= position < before:
-                    return hint, tail[:SIZE]
+            per_file = self.files.size // SIZE
+            start = max(low, hint - NEARBY, (hint - 1) // per_file * per_file)
+            found = self.read(start, hint + 2 - start)
+            size = (hint - start) * SIZE
+            if found[size:] == _NO_ENTRIES:
+                at, length, _ = ENTRY.unpack_from(found, size - SIZE)
+                if length > 0 and 0 <= at < before:
+                    return hint, found[:size]
         is_behind = partial(self._is_not_before, before)
         return first_from(is_behind, low, high, hint), b""
 
