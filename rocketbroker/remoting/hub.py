@@ -346,11 +346,12 @@ class Hub:
                 break
         self._held = {}
         if buffers.is_short:
-            self._held = {
-                each: held_by(each)
-                for each in self._connections.values()
-                if each.unsent or each.partial
-            }
+            now = self._reactor.seconds()
+            for each in self._connections.values():
+                if each.paused:
+                    each.last_moved = now  # It is not idle: we are.
+                if each.unsent or each.partial:
+                    self._held[each] = held_by(each)
             self._watch = self._reactor.callLater(STALLED_SECONDS, self._look)
 
     # Called by connections.

@@ -262,6 +262,24 @@ class FrameTests(BufferCase):
         self.feed(2, self.frame[100_000:])
         self.assertEqual(self.sent, [400_000])
 
+    def test_notIdle(self) -> None:
+        """Who waits for memory is not closed for being idle."""
+        limits = Limits(idle_seconds=1.5 * STALLED_SECONDS)
+        self.group.limits = limits
+        self.group.left(self.connections[0])  # the timer of the old limit
+        for connection in self.connections[1:]:
+            self.group.left(connection)
+        for connection in self.connections:
+            self.group.joined(connection)
+        for number in range(3):
+            self.feed(number, self.frame[:100_000])
+        for at in range(4):
+            self.clock.advance(STALLED_SECONDS / 2)
+            for number in range(2):
+                self.feed(number, self.frame[100_000 + at * 70_000 :][:70_000])
+        self.assertEqual(self.closed(), [False] * 3)
+        self.assertTrue(self.connections[2].paused)
+
     def test_timerEnds(self) -> None:
         """When nobody waits any more, nobody is watched."""
         for number in range(3):
