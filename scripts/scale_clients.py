@@ -377,6 +377,8 @@ def idle(scale: Scale) -> Iterator[Figure | str]:
         for number in range(pulls // 4):
             create_topic(target.port, f"{TOPIC}-{number}")
         peers = [Peer(target.port) for _ in range(pulls)]
+        # The first messages make the files of their queues, and the first pulls groups.
+        sends(target, peers, pulls, 1)
         woken = sends(target, peers, pulls, rounds)
         sent = sends(target, [], pulls, rounds)
         cost = (woken - sent) / pulls / rounds
