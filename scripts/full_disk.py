@@ -183,11 +183,11 @@ class Run:
 
     def note(self, error: RocketbrokerError) -> None:
         """Count a refusal, and remember the kinds of them."""
-        said = getattr(error, "remark", "") or str(error)
+        reason = getattr(error, "remark", "") or str(error)
         with self._lock:
             self.refused += 1
-            kind = f"{type(error).__name__}: {FIGURES.sub('N', said)}"
-            self.remarks.setdefault(kind, said)
+            kind = f"{type(error).__name__}: {FIGURES.sub('N', reason)}"
+            self.remarks.setdefault(kind, reason)
 
     def send(
         self, producer: Producer, dice: random.Random, size: int | None = None

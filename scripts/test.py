@@ -219,7 +219,7 @@ def parts_of(python: Path, names: list[str], heavy: bool) -> list[Part]:
     @param heavy: each test is a part of its own.
     """
     command, variables = call(python, heavy)
-    said = subprocess.run(
+    listed = subprocess.run(
         [*command, __file__, "--list", *names],
         cwd=ROOT,
         env=variables,
@@ -228,7 +228,7 @@ def parts_of(python: Path, names: list[str], heavy: bool) -> list[Part]:
         check=True,
     )
     parts: dict[str, Part] = {}
-    for line in said.stdout.splitlines():
+    for line in listed.stdout.splitlines():
         part, name = line.split(" ", 1)
         part = name if heavy else part
         # A class that two modules know is run once.

@@ -102,8 +102,8 @@ def check(root: Path, megabytes: float) -> tuple[float, float]:
     wall = time.monotonic() - begun
     after = os.times()
     summary = json.loads(done.stdout.splitlines()[-1])
-    told = summary["records"], summary["index_entries"] // 2, summary["bytes"] / 1e6
-    if done.returncode or told[0] != told[1] or abs(told[2] - megabytes) > 0.1:
+    counted = summary["records"], summary["index_entries"] // 2, summary["bytes"] / 1e6
+    if done.returncode or counted[0] != counted[1] or abs(counted[2] - megabytes) > 0.1:
         sys.exit(f"exit status {done.returncode}: {summary}")
     used = sum(after[2:4]) - sum(before[2:4])
     return used, wall

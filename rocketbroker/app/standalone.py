@@ -190,10 +190,10 @@ class Standalone:
 
     def ready_line(self) -> str:
         """The line that scripts wait for."""
-        told = self.broker.settings.broker.broker_ip1
+        address = self.broker.settings.broker.broker_ip1
         return (
             f"ready: name server {self._host}:{self.namesrv.port}, "
-            f"broker {told}:{self.broker.port}"
+            f"broker {address}:{self.broker.port}"
         )
 
     async def stop(self) -> None:

@@ -119,9 +119,9 @@ class LagFamilies:
     L{add_ages}.
     """
 
-    def __init__(self, broker: Broker, most_times: int = MAX_TIMES) -> None:
+    def __init__(self, broker: Broker, max_times: int = MAX_TIMES) -> None:
         self._broker = broker
-        self._most_times = most_times
+        self._max_times = max_times
         # The store time of the oldest message of some places; -1: it cannot be read.
         self._oldest: dict[Places, int] = {}
         self._unread: dict[Places, list[Place]] = {}
@@ -135,7 +135,7 @@ class LagFamilies:
         broker, families = self._broker, _Families(samples)
         known, self._oldest = self._oldest, {}
         self._unread, self._waiting = {}, []
-        self._room = self._most_times
+        self._room = self._max_times
         online = broker.consumers.groups()
         for group in online:
             name = group.name

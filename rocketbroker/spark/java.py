@@ -58,7 +58,7 @@ ADVICE: Final = (
 def version_of(java: Path) -> int | None:
     """The feature release of a Java, None if it does not run."""
     try:
-        said = subprocess.run(
+        answer = subprocess.run(
             [str(java), "-version"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -68,7 +68,7 @@ def version_of(java: Path) -> int | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    match = re.search(rb'version "(\d+)(?:\.(\d+))?', said.stdout)
+    match = re.search(rb'version "(\d+)(?:\.(\d+))?', answer.stdout)
     if match is None:
         return None
     major = int(match[1])

@@ -118,21 +118,20 @@ def _frozen(value: object) -> object:
 MAX_LENIENT_BODY: Final = 1 << 20
 
 
-def loads(text: bytes | str, most_lenient: int | None = None) -> object:
+def loads(text: bytes | str, max_lenient: int | None = None) -> object:
     """The value of a text.
 
     @param text: UTF-8 if it is bytes; others become replacement characters.
-    @param most_lenient: how long a text may be that is not strict JSON; None: any. It
+    @param max_lenient: how long a text may be that is not strict JSON; None: any. It
         takes a hundred times as long to read, and whoever reads it waits.
     @raise RemoteProtocolError: fastjson would not take it either, or it is too long.
     """
     try:
         value = _STRICT.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        if most_lenient is not None and len(text) > most_lenient:
+        if max_lenient is not None and len(text) > max_lenient:
             raise RemoteProtocolError(
-                f"{len(text)} bytes that are not strict JSON, the most is "
-                f"{most_lenient}"
+                f"{len(text)} bytes that are not strict JSON, the most is {max_lenient}"
             ) from None
         if not isinstance(text, str):
             text = str(text, "utf-8", "replace")

@@ -133,8 +133,8 @@ class SettingsTests(SynchronousTestCase):
         for text in ("flushDiskType=NEVER", "listenPort=many", "brokerRole=SLAVE"):
             options = Options()
             options.parseOptions(["-c", self.file(text)])
-            said = io.StringIO()
-            with redirect_stderr(said), self.assertRaises(SystemExit) as caught:
+            output = io.StringIO()
+            with redirect_stderr(output), self.assertRaises(SystemExit) as caught:
                 makeService(options)
             self.assertEqual(caught.exception.code, 1)
-            self.assertEqual(said.getvalue().count("\n"), 1)
+            self.assertEqual(output.getvalue().count("\n"), 1)

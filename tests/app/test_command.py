@@ -25,14 +25,14 @@ class CommandTests(SynchronousTestCase):
 
     def test_help(self) -> None:
         """Each verb says what it does; -h is --help."""
-        for words, said in (
+        for words, printed in (
             (("-h",), "standalone"),
             (("standalone", "--help"), "--namesrv-port"),
             (("export", "run", "-h"), "3 nothing new, 4 data loss"),
         ):
             result = self.call(*words)
             self.assertEqual(result.exit_code, 0)
-            self.assertIn(said, result.output)
+            self.assertIn(printed, result.output)
 
     def test_version(self) -> None:
         """It says its version."""
@@ -40,7 +40,7 @@ class CommandTests(SynchronousTestCase):
 
     def test_wrongUse(self) -> None:
         """What makes no sense is refused before anything is done."""
-        for words, said in (
+        for words, printed in (
             (("bogus",), "No such command 'bogus'"),
             (("standalone", "--temporary", "--dir", "x"), "exclude each other"),
             (("standalone", "--port", "x"), "'x' is not a valid integer"),
@@ -53,7 +53,7 @@ class CommandTests(SynchronousTestCase):
         ):
             result = self.call(*words)
             self.assertEqual(result.exit_code, 2)
-            self.assertIn(said, result.output)
+            self.assertIn(printed, result.output)
 
     def test_severalTopics(self) -> None:
         """An export is of one topic."""
@@ -92,19 +92,19 @@ class MainTests(SynchronousTestCase):
 
     def test_sentence(self) -> None:
         """What goes wrong is said without a traceback."""
-        code, said = self.status("export", "run", "a,b", "--store", "s", "--to", "d")
+        code, printed = self.status("export", "run", "a,b", "--store", "s", "--to", "d")
         self.assertEqual(code, 1)
-        self.assertEqual(said, "rocketbroker: an export is of one topic\n")
+        self.assertEqual(printed, "rocketbroker: an export is of one topic\n")
 
     def test_rootIsAFile(self) -> None:
         """So is a directory that is none."""
         path = self.mktemp()
         with open(path, "w"):
             pass
-        code, said = self.status("export", "run", "a", "--store", "s", "--to", path)
+        code, printed = self.status("export", "run", "a", "--store", "s", "--to", path)
         self.assertEqual(code, 1)
         self.assertEqual(
-            said, f"rocketbroker: {os.path.abspath(path)} is not a directory\n"
+            printed, f"rocketbroker: {os.path.abspath(path)} is not a directory\n"
         )
 
     def test_refused(self) -> None:
@@ -114,12 +114,12 @@ class MainTests(SynchronousTestCase):
         assert isinstance(command, click.Group)
         command.add_command(refused)
         self.addCleanup(command.commands.pop, "refused")
-        code, said = self.status("refused")
+        code, printed = self.status("refused")
         self.assertEqual(code, 1)
-        self.assertEqual(said, f"rocketbroker: {path}: No such file or directory\n")
+        self.assertEqual(printed, f"rocketbroker: {path}: No such file or directory\n")
 
     def test_wrongUse(self) -> None:
         """Wrong use ends with 2, and says what is right."""
-        code, said = self.status("export", "run", "a")
+        code, printed = self.status("export", "run", "a")
         self.assertEqual(code, 2)
-        self.assertIn("Missing option '--to'", said)
+        self.assertIn("Missing option '--to'", printed)

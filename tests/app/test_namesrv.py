@@ -35,11 +35,11 @@ class CommandLineTests(SynchronousTestCase):
 
     def refused(self, *args: str) -> str:
         """What is said on standard error before exit status 1."""
-        said = io.StringIO()
-        with redirect_stderr(said), self.assertRaises(SystemExit) as caught:
+        output = io.StringIO()
+        with redirect_stderr(output), self.assertRaises(SystemExit) as caught:
             makeService(self.options(*args))
         self.assertEqual(caught.exception.code, 1)
-        return said.getvalue()
+        return output.getvalue()
 
     def test_defaults(self) -> None:
         """Without flags everything has its default."""
@@ -92,16 +92,16 @@ class CommandLineTests(SynchronousTestCase):
                 f"The key-value settings in {bad}/kv.json cannot be",
             ),
         ):
-            said = self.refused(*args)
-            self.assertTrue(said.startswith(sentence), said)
-            self.assertEqual(said.count("\n"), 1)
+            output = self.refused(*args)
+            self.assertTrue(output.startswith(sentence), output)
+            self.assertEqual(output.count("\n"), 1)
 
     def test_important(self) -> None:
         """-m is a broker's flag."""
-        said = io.StringIO()
-        with redirect_stderr(said), self.assertRaises(SystemExit):
+        output = io.StringIO()
+        with redirect_stderr(output), self.assertRaises(SystemExit):
             self.options("-m")
-        self.assertEqual(said.getvalue().count("\n"), 1)
+        self.assertEqual(output.getvalue().count("\n"), 1)
 
 
 class ClockTests(SynchronousTestCase):

@@ -51,11 +51,11 @@ class OptionsTests(SynchronousTestCase):
 
     def refused(self, *args: str) -> str:
         """What is said on standard error before exit status 1."""
-        said = io.StringIO()
-        with redirect_stderr(said), self.assertRaises(SystemExit) as caught:
+        printed = io.StringIO()
+        with redirect_stderr(printed), self.assertRaises(SystemExit) as caught:
             ServerOptions().parseOptions(args)
         self.assertEqual(caught.exception.code, 1)
-        return said.getvalue()
+        return printed.getvalue()
 
     def test_flags(self) -> None:
         """The flags are those of RocketMQ's scripts, short and long."""
@@ -70,8 +70,8 @@ class OptionsTests(SynchronousTestCase):
     def test_unknown(self) -> None:
         """A flag or a word that means nothing is one sentence."""
         for args in (["--nonsense"], ["-m"], ["-c"], ["word"]):
-            said = self.refused(*args)
-            self.assertEqual(said.count("\n"), 1, said)
+            printed = self.refused(*args)
+            self.assertEqual(printed.count("\n"), 1, printed)
 
     def test_help(self) -> None:
         """-h and --help show the flags and end well."""
@@ -166,11 +166,11 @@ class RefuseTests(SynchronousTestCase):
             def serve(error: Exception = error) -> Service:
                 raise error
 
-            said = io.StringIO()
-            with redirect_stderr(said), self.assertRaises(SystemExit) as caught:
+            printed = io.StringIO()
+            with redirect_stderr(printed), self.assertRaises(SystemExit) as caught:
                 serve()
             self.assertEqual(caught.exception.code, 1)
-            self.assertEqual(said.getvalue(), f"{error}\n")
+            self.assertEqual(printed.getvalue(), f"{error}\n")
 
     def test_otherErrors(self) -> None:
         """A mistake of ours is not hidden."""

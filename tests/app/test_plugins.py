@@ -49,8 +49,8 @@ class ChosenTests(SynchronousTestCase):
     def test_unknown(self) -> None:
         """A name that nothing has is refused in one sentence, classes of Java's too."""
         for key in ("messageStorePlugIn", "dispatchFollowers"):
-            said = {key: "org.apache.rocketmq.tieredstore.TieredMessageStore"}
-            settings = BrokerSettings.from_properties(said)
+            given = {key: "org.apache.rocketmq.tieredstore.TieredMessageStore"}
+            settings = BrokerSettings.from_properties(given)
             with self.assertRaises(ConfigurationError) as caught:
                 wrapped(self.store(), settings)
                 followers_of(settings, Reactor())

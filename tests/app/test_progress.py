@@ -30,31 +30,33 @@ class ProgressTests(SynchronousTestCase):
 
     def test_bytes(self) -> None:
         """How far, how fast, how long to the end."""
-        said: list[str] = []
-        progress = Progress(400 << 20, "bytes", said.append, self.clock)
+        printed: list[str] = []
+        progress = Progress(400 << 20, "bytes", printed.append, self.clock)
         self.now = 0.5
         progress.reach(50 << 20)
         self.now = 1.0
         progress.reach(100 << 20)
-        self.assertEqual(said, ["100 of 400 MiB, 25 %, 105 MB/s, 3 s left"])
+        self.assertEqual(printed, ["100 of 400 MiB, 25 %, 105 MB/s, 3 s left"])
 
     def test_messages(self) -> None:
         """Other things are counted one by one, and may become more than expected."""
-        said: list[str] = []
-        progress = Progress(100, "messages", said.append, self.clock)
+        printed: list[str] = []
+        progress = Progress(100, "messages", printed.append, self.clock)
         for _ in range(4):
             self.now += 1
             progress.add(30)
-        self.assertEqual(said[0], "30 of 100 messages, 30 %, 30 a second, 2 s left")
-        self.assertEqual(said[3], "120 of 120 messages, 100 %, 30 a second, 0 s left")
+        self.assertEqual(printed[0], "30 of 100 messages, 30 %, 30 a second, 2 s left")
+        self.assertEqual(
+            printed[3], "120 of 120 messages, 100 %, 30 a second, 0 s left"
+        )
 
     def test_nothing(self) -> None:
         """A walk of nothing has no rate."""
-        said: list[str] = []
-        progress = Progress(0, "bytes", said.append, self.clock)
+        printed: list[str] = []
+        progress = Progress(0, "bytes", printed.append, self.clock)
         self.now = 2.0
         progress.reach(0)
-        self.assertEqual(said, ["0 of 0 MiB, 0 %, 0 MB/s, 0 s left"])
+        self.assertEqual(printed, ["0 of 0 MiB, 0 %, 0 MB/s, 0 s left"])
 
     def test_terminal(self) -> None:
         """It is told on terminals only, and not among what a verb prints there."""

@@ -51,13 +51,13 @@ class RowsTests(SynchronousTestCase):
 
     def test_table(self) -> None:
         """Columns are aligned, numbers to the right; each kind is a table."""
-        said = self.written(
+        printed = self.written(
             "table",
             ("a", {"n": 5, "word": "x"}),
             ("a", {"n": 500, "word": ""}),
             ("b", {"z": None}),
         )
-        self.assertEqual(said, "  n  word\n  5  x\n500  -\n\nz\n-\n\n")
+        self.assertEqual(printed, "  n  word\n  5  x\n500  -\n\nz\n-\n\n")
 
     def test_json(self) -> None:
         """One array, or a line each, of objects with their kinds."""
@@ -77,8 +77,8 @@ class RowsTests(SynchronousTestCase):
     def test_many(self) -> None:
         """Only some rows are held at once."""
         row: dict[str, object] = {"n": 1}
-        said = self.written("table", *[("a", row)] * (ROW_BATCH_SIZE + 1))
-        self.assertEqual(said.count("n\n"), 2)
+        printed = self.written("table", *[("a", row)] * (ROW_BATCH_SIZE + 1))
+        self.assertEqual(printed.count("n\n"), 2)
 
     def test_full(self) -> None:
         """An output that takes no more is told as such; a reader who has gone is not

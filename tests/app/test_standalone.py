@@ -95,7 +95,7 @@ class RefusalTests(SynchronousTestCase):
 
     def refused(self, config: str, directory: str | None) -> str:
         """What is said on standard error before exit status 1."""
-        said = io.StringIO()
+        output = io.StringIO()
         self.addCleanup(gc.enable)  # off while a server starts
         flags = Flags(
             directory=directory,
@@ -105,11 +105,11 @@ class RefusalTests(SynchronousTestCase):
             metrics_port=0,
             config=config,
         )
-        with redirect_stderr(said), self.assertRaises(SystemExit) as caught:
+        with redirect_stderr(output), self.assertRaises(SystemExit) as caught:
             run_standalone(flags, LogOptions())
         self.assertEqual(caught.exception.code, 1)
-        self.assertEqual(said.getvalue().count("\n"), 1, said.getvalue())
-        return said.getvalue()
+        self.assertEqual(output.getvalue().count("\n"), 1, output.getvalue())
+        return output.getvalue()
 
     def test_noFile(self) -> None:
         """A settings file that is not there is one sentence."""

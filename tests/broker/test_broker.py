@@ -88,10 +88,10 @@ class BrokerTests(WeekCase):
         self.assertEqual(len(self.bodies()), 2)
         for _ in range(WINDOWS[0]):
             self.network.advance(SAMPLE_SECONDS)
-        said = loads(self.ask(28, {}).body)
-        assert isinstance(said, dict)
-        self.assertEqual(said["table"]["putTps"], "0.20  ")
-        self.assertEqual(said["table"]["getTransferredTps"], "0.20  ")
+        figures = loads(self.ask(28, {}).body)
+        assert isinstance(figures, dict)
+        self.assertEqual(figures["table"]["putTps"], "0.20  ")
+        self.assertEqual(figures["table"]["getTransferredTps"], "0.20  ")
 
     def test_newTopic(self) -> None:
         """A send that makes its topic is answered once the topic is on the disk, and
@@ -413,9 +413,9 @@ class BrokerTests(WeekCase):
         for _ in range(60):
             self.network.advance(0.1)
         self.assertEqual(self.bodies(), [b"later"])
-        said = loads(self.ask(28, {}).body)
-        assert isinstance(said, dict)
-        self.assertEqual(said["table"]["scheduleMessageOffset_2"], "1,1")
+        figures = loads(self.ask(28, {}).body)
+        assert isinstance(figures, dict)
+        self.assertEqual(figures["table"]["scheduleMessageOffset_2"], "1,1")
         self.stop(broker)
         file = self.disk.read("/store/config/delayOffset.json")
         self.assertIn(b'"offsetTable":{2:1}', file)

@@ -82,7 +82,7 @@ class WeekCase(SynchronousTestCase):
 
     def broker(self, **settings: str) -> Broker:
         """A broker that listens but does not work yet."""
-        said = {
+        given = {
             **SMALL,
             "brokerName": "b",
             "brokerClusterName": "C",
@@ -90,7 +90,7 @@ class WeekCase(SynchronousTestCase):
             "namesrvAddr": "127.0.0.1:9876",
             **settings,
         }
-        parsed = BrokerSettings.from_properties(said)
+        parsed = BrokerSettings.from_properties(given)
         turns = Turns()
         environment = BrokerEnvironment(
             self.network,

@@ -73,13 +73,13 @@ class AdvertisedTests(SynchronousTestCase):
 
     def test_bound(self) -> None:
         """A broker that listens on one address tells that one."""
-        for bind, told in (
+        for bind, expected in (
             ("10.1.1.1", "10.1.1.1"),
             ("127.0.0.1", "127.0.0.1"),
             ("::1", "[::1]"),
         ):
             self.assertEqual(
-                advertised_address(bind, "10.0.0.1", []), (told, "bindAddress")
+                advertised_address(bind, "10.0.0.1", []), (expected, "bindAddress")
             )
 
     def test_route(self) -> None:

@@ -108,7 +108,7 @@ class ParquetTests(SynchronousTestCase):
         """A file is as its row says, or the difference is named."""
         row = self.written()
         check_file(self.root, row)
-        for changed, said in (
+        for changed, sentence in (
             ({"bytes": 1}, "bytes, not 1"),
             ({"rows": 9}, "has 10 rows, not 9"),
             ({"until": 11}, "has 10 rows for the offsets from 0 to 11"),
@@ -118,7 +118,7 @@ class ParquetTests(SynchronousTestCase):
             error = self.assertRaises(
                 FileMismatch, check_file, self.root, {**row, **changed}
             )
-            self.assertIn(said, str(error))
+            self.assertIn(sentence, str(error))
 
     def test_holes(self) -> None:
         """Offsets that were gone are accounted for."""

@@ -42,8 +42,8 @@ class ObstaclesTests(SynchronousTestCase):
             self.assertEqual(clear_for_file(self.disk, self.path(name)), [])
         for name in ("folder", "link"):
             path = self.path(name)
-            said = clear_for_file(self.disk, path)
-            self.assertEqual(said, [f"{path} is no file; it is now {path}{ASIDE}."])
+            sentence = clear_for_file(self.disk, path)
+            self.assertEqual(sentence, [f"{path} is no file; it is now {path}{ASIDE}."])
         self.assertEqual(self.names(), {"file", "folder.aside", "link.aside"})
         self.assertTrue(os.path.isdir(self.path("folder.aside/within")))
         self.assertEqual(os.readlink(self.path("link.aside")), "nowhere")
@@ -56,9 +56,9 @@ class ObstaclesTests(SynchronousTestCase):
         self.assertEqual(clear_for_folder(self.disk, self.path("link"), False), [])
         for name in ("file", "link"):
             path = self.path(name)
-            said = clear_for_folder(self.disk, path)
+            sentence = clear_for_folder(self.disk, path)
             self.assertEqual(
-                said, [f"{path} is no directory; it is now {path}{ASIDE}."]
+                sentence, [f"{path} is no directory; it is now {path}{ASIDE}."]
             )
         self.assertEqual(self.names(), {"file.aside", "folder", "link.aside"})
 

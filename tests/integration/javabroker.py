@@ -107,7 +107,7 @@ class JavaBroker:
                 return time.monotonic() - begun
             time.sleep(0.005)
         self.stop(signal.SIGKILL)
-        raise RuntimeError(f"the Java broker is not ready:\n{self.said()[-4000:]}")
+        raise RuntimeError(f"the Java broker is not ready:\n{self.output()[-4000:]}")
 
     @property
     def pid(self) -> int:
@@ -115,7 +115,7 @@ class JavaBroker:
         assert self._process is not None
         return self._process.pid
 
-    def said(self) -> str:
+    def output(self) -> str:
         """Its console and its logs."""
         logs = sorted((self.home / "logs").rglob("*.log"))
         paths = [self.home / "console.log", *logs]

@@ -166,16 +166,16 @@ class Side:
         line.send(command_of(code, ext, b""))
         return line
 
-    def note(self, name: str, said: Command) -> None:
+    def note(self, name: str, answered: Command) -> None:
         """Compare that, too: what the broker has asked, say."""
         assert name not in self.answers, name
         remark = None
-        if said.code in SAYING:
-            remark = (said.remark or "")[:FIRST_CHARACTERS].rstrip()
-        ext = dict(said.ext or {})
-        if said.is_response and said.code:
+        if answered.code in SAYING:
+            remark = (answered.remark or "")[:FIRST_CHARACTERS].rstrip()
+        ext = dict(answered.ext or {})
+        if answered.is_response and answered.code:
             ext = {key: text for key, text in ext.items() if key not in ADDED}
-        self.answers[name] = (said.code, plain(ext), body_of(said), remark)
+        self.answers[name] = (answered.code, plain(ext), body_of(answered), remark)
 
     def oneways(self, name: str, codes: Sequence[int], ext: Ext, body: bytes) -> None:
         """Ask without wanting an answer; there is none."""
@@ -228,16 +228,16 @@ def answer_to(request: Command, body: object, code: int = 0) -> Command:
     return response_to(request, code, body=dumps(body))
 
 
-def body_of(said: Command) -> object:
+def body_of(answered: Command) -> object:
     """What a body says: messages, JSON, or how long it is."""
-    if not said.body:
+    if not answered.body:
         return None
     try:
-        return plain(loads(said.body))
+        return plain(loads(answered.body))
     except RemoteProtocolError:
         pass
     try:
-        return [message_of(each) for each in decode_all(said.body)]
+        return [message_of(each) for each in decode_all(answered.body)]
     except Malformed:
         return "bytes"
 

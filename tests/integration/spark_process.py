@@ -49,8 +49,8 @@ class SparkProcess:
         line = process.stdout.readline()
         if not line:
             raise RuntimeError(f"the process has ended: {process.wait()}")
-        code, said = json.loads(line)
-        return subprocess.CompletedProcess(words, code, said)
+        code, output = json.loads(line)
+        return subprocess.CompletedProcess(words, code, output)
 
     def stop(self) -> None:
         """End it."""
@@ -61,10 +61,10 @@ def carry_out(words: list[str]) -> tuple[int, str]:
     """Run one command; its exit status and what it printed."""
     from rocketbroker.app.command import main
 
-    said = io.StringIO()
+    output = io.StringIO()
     code: object = 0
     sys.argv = words
-    with redirect_stdout(said), redirect_stderr(said):
+    with redirect_stdout(output), redirect_stderr(output):
         try:
             (main if words[0] == "rocketbroker" else spark_reads.main)()
         except SystemExit as end:
@@ -72,7 +72,7 @@ def carry_out(words: list[str]) -> tuple[int, str]:
         except BaseException:
             code = 1
             traceback.print_exc()
-    return code if isinstance(code, int) else 1, said.getvalue()
+    return code if isinstance(code, int) else 1, output.getvalue()
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ class DiscrepanciesTests(SynchronousTestCase):
         self.assertIn("problem subscriptions with 'T' is over", self.cluster.logs())
         self.java("stop", name="one")
 
-    def said(self, what: str) -> int:
+    def logged(self, what: str) -> int:
         """How many lines of the log have it."""
         return sum(what in line for line in self.cluster.logs().splitlines())
 
@@ -93,7 +93,7 @@ class DiscrepanciesTests(SynchronousTestCase):
         )
         self.assertEqual(len({who["version"] for who in side["members"]}), 2)
         time.sleep(6)
-        self.assertEqual(self.said("problem client-id"), 1)
+        self.assertEqual(self.logged("problem client-id"), 1)
         older("stop", name="two")
         self.assertEqual(self.problems(0), [])
         self.java("stop", name="one")
@@ -131,5 +131,7 @@ class DiscrepanciesTests(SynchronousTestCase):
         self.permit(6, True)
         self.assertEqual(self.problems(0), [])
         for kind in kinds:
-            self.assertEqual(self.said(f"problem {kind} with"), 2, self.cluster.logs())
+            self.assertEqual(
+                self.logged(f"problem {kind} with"), 2, self.cluster.logs()
+            )
         self.java("stop", name="one")

@@ -131,9 +131,9 @@ class ExportTests(SynchronousTestCase):
         """The data source gives the columns, ranges and refusals that it promises."""
         log = str(Path(self.mktemp()).absolute())
         store = str(self.cluster.store)
-        said = SparkProcess.run("reads", self.cluster.names, store, TOPIC, log)
-        self.assertEqual(said.returncode, 0, said.stdout)
-        found: dict[str, Any] = json.loads(said.stdout.splitlines()[-1])
+        output = SparkProcess.run("reads", self.cluster.names, store, TOPIC, log)
+        self.assertEqual(output.returncode, 0, output.stdout)
+        found: dict[str, Any] = json.loads(output.stdout.splitlines()[-1])
         self.assertEqual(found["schema"], [list(pair) for pair in NATIVE.items()])
         self.assertEqual(found["numbers"], list(range(COUNT)))
         self.assertEqual(found["sizes"], sum(len(body(n)) for n in range(COUNT)))
@@ -154,9 +154,9 @@ class ExportTests(SynchronousTestCase):
             (("T", "--namesrv", "127.0.0.1:1"), "cannot connect to 127.0.0.1:1"),
             (("T", "--store", "/nowhere"), "There is no store in /nowhere"),
         ):
-            said = export(*words, "--to", str(self.folder()))
-            self.assertEqual(said.returncode, 1, said.stdout)
-            (line,) = said.stdout.splitlines()
+            output = export(*words, "--to", str(self.folder()))
+            self.assertEqual(output.returncode, 1, output.stdout)
+            (line,) = output.stdout.splitlines()
             self.assertIn(sentence, line)
 
 
@@ -166,14 +166,14 @@ class ImportTests(SynchronousTestCase):
     def imported(self, code: str) -> set[str]:
         """The top-level modules that a piece of code imports."""
         code = f"import sys; {code}; print(*sys.modules)"
-        said = subprocess.run(
+        output = subprocess.run(
             [sys.executable, "-c", code],
             env=environment(),
             stdout=subprocess.PIPE,
             text=True,
             check=True,
         )
-        return {name.split(".")[0] for name in said.stdout.split()}
+        return {name.split(".")[0] for name in output.stdout.split()}
 
     def test_command(self) -> None:
         """The command's help needs neither Twisted nor any extra."""

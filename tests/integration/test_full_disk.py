@@ -20,10 +20,10 @@ class FullDiskTests(SynchronousTestCase):
         after any stop, and takes messages again by itself."""
         if not sys.platform.startswith("linux") or os.geteuid() != 0:
             raise SkipTest("only root may mount a small tmpfs")
-        said = run("full_disk", "--inside", "--quick")
-        if said.returncode == 2:
-            raise SkipTest(said.stdout.strip())
-        self.assertEqual(said.returncode, 0, said.stdout)
-        self.assertEqual(said.stdout.count("sends refused"), 3, said.stdout)
-        self.assertIn("the disk is full: ", said.stdout)
-        self.assertIn("are free", said.stdout)
+        output = run("full_disk", "--inside", "--quick")
+        if output.returncode == 2:
+            raise SkipTest(output.stdout.strip())
+        self.assertEqual(output.returncode, 0, output.stdout)
+        self.assertEqual(output.stdout.count("sends refused"), 3, output.stdout)
+        self.assertIn("the disk is full: ", output.stdout)
+        self.assertIn("are free", output.stdout)

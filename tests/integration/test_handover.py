@@ -121,7 +121,7 @@ class HandOverTests(SynchronousTestCase):
         self.query(over, sample(start, end))
         self.say("Java has found all by key")
         over.java.stop(signal.SIGTERM)
-        log = over.java.said()
+        log = over.java.output()
         # It says so even if the log ends where the queues end, as it should; but not if
         # the queues are behind.
         ends = re.findall(

@@ -38,8 +38,10 @@ class OutputTests(SynchronousTestCase):
                         check=False,
                     )
                 self.assertEqual(done.returncode, 1)
-                said = "rocketbroker: the output cannot be written: No space left on"
-                self.assertEqual(done.stderr, f"{said} device\n")
+                sentence = (
+                    "rocketbroker: the output cannot be written: No space left on"
+                )
+                self.assertEqual(done.stderr, f"{sentence} device\n")
 
     def test_closed(self) -> None:
         """A closed output is no reason to fail; the exit status says what is found."""

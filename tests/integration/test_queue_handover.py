@@ -79,9 +79,9 @@ class QueueHandOverTests(SynchronousTestCase):
         self.write(ask, COUNT)
         self.read(ask, 2 * COUNT)
         over.cluster.broker.stop(how)
-        said = over.cluster.broker.log.read_text()
+        output = over.cluster.broker.log.read_text()
         for word in ("Traceback", "are missing", "is removed", "discarded"):
-            self.assertNotIn(word, said)
+            self.assertNotIn(word, output)
         self.extensions(over.cluster.store, self.killed)
         self.assertEqual(over.faults(), "")
 
@@ -99,7 +99,7 @@ class QueueHandOverTests(SynchronousTestCase):
         """The same with a CRC in each record, without which Java ends the log."""
         over = self.hand_over(how, **CRCS)
         for word in ("not found CRC", "failed to check message CRC"):
-            self.assertNotIn(word, over.java.said())
+            self.assertNotIn(word, over.java.output())
         records = 0
         for path in (over.cluster.store / "commitlog").iterdir():
             data = path.read_bytes()

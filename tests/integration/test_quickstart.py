@@ -17,13 +17,13 @@ class QuickstartTests(SynchronousTestCase):
     def test_small(self) -> None:
         """It sends, receives, exports and compares, and cleans up after itself."""
         folder = Path(self.mktemp()).absolute()
-        said = run(
+        output = run(
             "quickstart", "--no-install", "--messages", "3000", "--keep", str(folder)
         )
-        self.assertEqual(said.returncode, 0, said.stdout)
+        self.assertEqual(output.returncode, 0, output.stdout)
         self.assertIn(
             "all 3,000 messages were received and exported once, and equal",
-            said.stdout,
+            output.stdout,
         )
         self.assertTrue(list(folder.rglob("*.parquet")))
         # Whoever stopped cleanly has removed the mark.
@@ -35,6 +35,6 @@ class QuickstartTests(SynchronousTestCase):
         folder.mkdir()
         (folder / "file").touch()
         words = "--no-install", "--keep", str(folder.absolute())
-        said = run("quickstart", *words)
-        self.assertEqual(said.returncode, 2)
-        self.assertIn("is not empty", said.stdout)
+        output = run("quickstart", *words)
+        self.assertEqual(output.returncode, 2)
+        self.assertIn("is not empty", output.stdout)

@@ -12,7 +12,7 @@ class RecoveryTests(SynchronousTestCase):
 
     def test_quick(self) -> None:
         """Stores of both sizes are made, killed, and started again."""
-        said = run("recovery", "--inside", "--quick")
-        self.assertEqual(said.returncode, 0, said.stdout)
+        output = run("recovery", "--inside", "--quick")
+        self.assertEqual(output.returncode, 0, output.stdout)
         for size in (1024, 300):
-            self.assertIn(f"records of {size} bytes: ready after", said.stdout)
+            self.assertIn(f"records of {size} bytes: ready after", output.stdout)

@@ -51,11 +51,11 @@ class RefusedStarts(SynchronousTestCase):
             cwd=self.folder,
             env=environment(),
         )
-        said = done.stderr
-        self.assertEqual(done.returncode, 1, said + done.stdout)
-        self.assertEqual(len(said.strip().splitlines()), 1, said)
-        self.assertNotIn("Traceback", said + done.stdout)
-        return said
+        output = done.stderr
+        self.assertEqual(done.returncode, 1, output + done.stdout)
+        self.assertEqual(len(output.strip().splitlines()), 1, output)
+        self.assertNotIn("Traceback", output + done.stdout)
+        return output
 
     def settings(self, **pairs: object) -> str:
         """A settings file."""
@@ -94,9 +94,9 @@ class RefusedStarts(SynchronousTestCase):
     def test_badValue(self) -> None:
         """A value that does not fit its key is named with it."""
         for program in ("namesrv", "rocketbroker"):
-            said = self.start(program, "-c", self.settings(listenPort="many"))
-            self.assertIn("listenPort", said)
-            self.assertIn("many", said)
+            output = self.start(program, "-c", self.settings(listenPort="many"))
+            self.assertIn("listenPort", output)
+            self.assertIn("many", output)
 
     def test_portInUse(self) -> None:
         """A port that somebody has is named: main, VIP and metrics."""
@@ -108,8 +108,8 @@ class RefusedStarts(SynchronousTestCase):
             ("namesrv", self.port + 2, {"metricsPromExporterPort": self.port + 2}),
         ):
             with self.occupied(port):
-                said = self.start(program, "-c", self.settings(**more))
-            self.assertIn(str(port), said)
+                output = self.start(program, "-c", self.settings(**more))
+            self.assertIn(str(port), output)
 
     def test_unwritable(self) -> None:
         """A store that cannot be written is named."""

@@ -208,9 +208,11 @@ class RepairTests(SynchronousTestCase):
         store = over.cluster.store
         config = str(over.java.home / "broker.conf")
         (fault, _) = self.command("verify", store, "-c", config, status=1)
-        told = re.search(r"messages from position (\d+) to (\d+);", str(fault["text"]))
-        assert told is not None, fault
-        first, end = map(int, told.groups())
+        matched = re.search(
+            r"messages from position (\d+) to (\d+);", str(fault["text"])
+        )
+        assert matched is not None, fault
+        first, end = map(int, matched.groups())
         numbers = self.with_keys(store)
         lost = {n for position, n in numbers.items() if first <= position < end}
         self.assertGreater(len(lost), 50)

@@ -28,14 +28,14 @@ class ScaleTests(SynchronousTestCase):
 
     def test_quick(self) -> None:
         """Each row is measured with a small load; times are not judged."""
-        said = run("scale", "--inside", "--quick", *FIGURES)
-        self.assertEqual(said.returncode, 0, said.stdout)
+        output = run("scale", "--inside", "--quick", *FIGURES)
+        self.assertEqual(output.returncode, 0, output.stdout)
         for name, figure in FIGURES.items():
-            self.assertIn(f"\n{name}: holds", said.stdout)
-            self.assertIn(figure, said.stdout)
+            self.assertIn(f"\n{name}: holds", output.stdout)
+            self.assertIn(figure, output.stdout)
 
     def test_unknown(self) -> None:
         """A row that there is not is refused, with those there are."""
-        said = run("scale", "--inside", "nothing")
-        self.assertEqual(said.returncode, 2)
-        self.assertIn("no row nothing; they are descriptors, ", said.stdout)
+        output = run("scale", "--inside", "nothing")
+        self.assertEqual(output.returncode, 2)
+        self.assertIn("no row nothing; they are descriptors, ", output.stdout)

@@ -42,7 +42,7 @@ def status(version: str, address: str, folder: Path) -> dict[str, str]:
         "-b",
         address,
     ]
-    said = ""
+    output = ""
     for _ in range(MAX_TRIES):
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         found = {}
@@ -52,8 +52,8 @@ def status(version: str, address: str, folder: Path) -> dict[str, str]:
                 found[key.strip()] = value
         if "runtime" in found:
             return found
-        said = done.stdout + done.stderr
-    raise AssertionError(said)
+        output = done.stdout + done.stderr
+    raise AssertionError(output)
 
 
 def shape(key: str, value: str) -> str:

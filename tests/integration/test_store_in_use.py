@@ -201,9 +201,9 @@ class InUseTests(SynchronousTestCase):
         words = "repair", "--commit-log", str(log)
         for more in ((), ("--dry-run",)):
             done = self.call(copy, *words, *more)
-            said = f"rocketbroker: Process {process} uses {log}/"
+            sentence = f"rocketbroker: Process {process} uses {log}/"
             self.assertEqual(done.stderr.count("\n"), 1)
-            self.assertTrue(done.stderr.startswith(said), done.stderr)
+            self.assertTrue(done.stderr.startswith(sentence), done.stderr)
             self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertFalse([path for path in copy.iterdir() if "repair-" in path.name])
 

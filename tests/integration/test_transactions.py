@@ -12,7 +12,7 @@ class KillTests(SynchronousTestCase):
 
     def test_quick(self) -> None:
         """Five kills: each transaction ends as its producer has decided."""
-        said = run("transactions", "--inside", "--quick")
-        self.assertEqual(said.returncode, 0, said.stdout)
-        self.assertIn(" 0 of them missing", said.stdout)
-        self.assertIn(" 0 others visible", said.stdout)
+        output = run("transactions", "--inside", "--quick")
+        self.assertEqual(output.returncode, 0, output.stdout)
+        self.assertIn(" 0 of them missing", output.stdout)
+        self.assertIn(" 0 others visible", output.stdout)

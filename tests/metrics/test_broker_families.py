@@ -50,7 +50,7 @@ class BrokerFamiliesTests(SynchronousTestCase):
         self.clock.advance(1000)
         turns = Turns()
         self.turns = turns
-        said = {
+        given = {
             **SMALL,
             "brokerName": "b",
             "brokerClusterName": "c",
@@ -59,7 +59,7 @@ class BrokerFamiliesTests(SynchronousTestCase):
             "metricsLabel": "zone:z",
             **settings,
         }
-        parsed = BrokerSettings.from_properties(said)
+        parsed = BrokerSettings.from_properties(given)
         disk = MemoryDisk()
         store = Store(disk, parsed.store, self.wall_ms, HOST)
         environment = BrokerEnvironment(

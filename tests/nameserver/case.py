@@ -45,7 +45,7 @@ class NameServerTestCase(SynchronousTestCase):
         self.clock = Clock()
         self.clock.advance(1000)
         self.files = MemoryDisk()
-        self.told: list[tuple[str, Command]] = []
+        self.notified: list[tuple[str, Command]] = []
         self.connection = RecordedConnection()
         self.begin()
 
@@ -59,7 +59,7 @@ class NameServerTestCase(SynchronousTestCase):
             self.files,
             lambda: int(self.clock.seconds() * 1000),
             at_once,
-            lambda address, command: self.told.append((address, command)),
+            lambda address, command: self.notified.append((address, command)),
         )
         self.nameserver.load()
         self.nameserver.start()

@@ -325,10 +325,10 @@ class NotificationTests(NameServerTestCase):
 
     def fields(self) -> list[tuple[str, dict[str, str] | None]]:
         """Who was told what."""
-        for _, command in self.told:
+        for _, command in self.notified:
             self.assertEqual(command.code, RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE)
             self.assertEqual(command.flag, ONEWAY)
-        return [(address, command.ext) for address, command in self.told]
+        return [(address, command.ext) for address, command in self.notified]
 
     def test_came(self) -> None:
         """Whoever comes with a lower id is announced to the others."""
@@ -341,7 +341,7 @@ class NotificationTests(NameServerTestCase):
 
     def test_left(self) -> None:
         """When the least leaves, those who stay are told."""
-        self.told.clear()
+        self.notified.clear()
         self.ask(UNREGISTER, broker_header(broker_id=1))
         self.clock.advance(0)
         fields = {
@@ -353,13 +353,13 @@ class NotificationTests(NameServerTestCase):
 
     def test_off(self) -> None:
         """Nobody is told where it is switched off."""
-        self.told.clear()
+        self.notified.clear()
         body = b"notifyMinBrokerIdChanged=false"
         self.ask(RequestCode.UPDATE_NAMESRV_CONFIG, body=body)
         self.register(broker_id=0, enableActingMaster="true")
         self.ask(UNREGISTER, broker_header())
         self.clock.advance(0)
-        self.assertEqual(self.told, [])
+        self.assertEqual(self.notified, [])
 
 
 class OperatorTests(NameServerTestCase):

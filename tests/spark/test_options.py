@@ -38,8 +38,10 @@ class OptionTests(SynchronousTestCase):
 
     def test_unknown(self) -> None:
         """A misspelled option is refused, not passed over."""
-        said = self.refusal(**LEAST, endingOfsets="x")
-        self.assertTrue(said.startswith("unknown option 'endingofsets'; known are"))
+        refusal_text = self.refusal(**LEAST, endingOfsets="x")
+        self.assertTrue(
+            refusal_text.startswith("unknown option 'endingofsets'; known are")
+        )
 
     def test_needed(self) -> None:
         """One place to read from, and a topic."""
@@ -62,8 +64,8 @@ class OptionTests(SynchronousTestCase):
     def test_badOffsets(self) -> None:
         """What is none of these is refused with the option's name."""
         for text in ("first", "[1]", '{"T": 1}', '{"T": {"b": {"0": -1}}}', "{"):
-            said = self.refusal(**LEAST, startingOffsets=text)
-            self.assertTrue(said.startswith("startingOffsets="), said)
+            refusal_text = self.refusal(**LEAST, startingOffsets=text)
+            self.assertTrue(refusal_text.startswith("startingOffsets="), refusal_text)
         self.assertIn("cannot", self.refusal(**LEAST, endingOffsets="earliest"))
 
     def test_times(self) -> None:

@@ -33,12 +33,12 @@ class RecordedConnectionTests(SynchronousTestCase):
 
     def test_close(self) -> None:
         """Who asked is told of the end once, and at once if it is over already."""
-        told: list[IConnection] = []
-        self.connection.on_close(told.append)
+        closed: list[IConnection] = []
+        self.connection.on_close(closed.append)
         self.connection.close()
         self.connection.close()
-        self.connection.on_close(told.append)
-        self.assertEqual(told, [self.connection, self.connection])
+        self.connection.on_close(closed.append)
+        self.assertEqual(closed, [self.connection, self.connection])
 
     def test_host(self) -> None:
         """The other side's address is text for tables and bytes for records."""

@@ -299,17 +299,17 @@ class ConsumerRegistry:
         for name in sorted(self._groups_of.pop(connection, ())):
             self._leave(connection, name, True, "its connection was closed")
 
-    def scan(self, most_silent: float) -> None:
+    def scan(self, max_silent: float) -> None:
         """Remove and close members that have been silent for too long.
 
-        @param most_silent: in seconds.
+        @param max_silent: in seconds.
         """
-        oldest = self._seconds() - most_silent
+        oldest = self._seconds() - max_silent
         for group in self.groups():
             for member in list(group.members.values()):
                 if member.seen < oldest:
                     self.expired += 1
-                    reason = f"it was silent for {most_silent:.0f} s"
+                    reason = f"it was silent for {max_silent:.0f} s"
                     self._remove(member.connection, group.name, False, reason)
                     member.connection.close()
 

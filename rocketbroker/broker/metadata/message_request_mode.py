@@ -88,8 +88,8 @@ class MessageRequestModes:
         if self._pops or any(mode.mode == POP for mode in modes):
             file = "messageRequestMode.json"
             self._log.warn(
-                "Groups are to pop messages ({said}), which is not served: they pull.",
-                said="defaultMessageRequestMode" if self._pops else file,
+                "Groups are to pop messages ({key}), which is not served: they pull.",
+                key="defaultMessageRequestMode" if self._pops else file,
             )
 
     def _put(self, mode: RequestMode) -> None:

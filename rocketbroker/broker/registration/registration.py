@@ -349,17 +349,17 @@ class Registration:
         self._retry = None
         self._send_all(sorted(self.unreachable))
 
-    def announced(self, most_seconds: float) -> Deferred[None]:
+    def announced(self, max_seconds: float) -> Deferred[None]:
         """Fires once name servers know all changes so far, or failed.
 
-        @param most_seconds: it fires after so long in any case.
+        @param max_seconds: it fires after so long in any case.
         """
         last = self._announcements + bool(self._changed)
         if not self._waits(last):
             return succeed(None)
         done: Deferred[None] = Deferred()
         self._waiting.append((last, done))
-        return done.addTimeout(most_seconds, self._clock, lambda result, seconds: None)
+        return done.addTimeout(max_seconds, self._clock, lambda result, seconds: None)
 
     def _waits(self, last: int) -> bool:
         """Whether an announcement up to the one of that number has not ended."""

@@ -47,16 +47,16 @@ LIMITING_VERSION: Final = 121
 
 
 def max_reconsumed(
-    group: SubscriptionGroupConfig, version: int, said: int | None
+    group: SubscriptionGroupConfig, version: int, wanted: int | None
 ) -> int:
     """How often a group consumes a message again.
 
     @param version: the client's release, as its command says it.
-    @param said: what the client says; None if nothing.
+    @param wanted: what the client says; None if nothing.
     """
-    if said is None or version < LIMITING_VERSION:
+    if wanted is None or version < LIMITING_VERSION:
         return group.retry_max_times
-    return said
+    return wanted
 
 
 @final

@@ -133,11 +133,11 @@ class MembersTests(ResetCase):
         members = [self.join(), self.join()]
         self.assertEqual(self.ask(), {0: 1, 1: 0})
         for member in members:
-            (told,) = member.oneways
-            self.assertEqual(told.code, 220)
-            self.assertEqual((told.ext or {})["group"], "G")
+            (notified,) = member.oneways
+            self.assertEqual(notified.code, 220)
+            self.assertEqual((notified.ext or {})["group"], "G")
             self.assertEqual(
-                told.body,
+                notified.body,
                 b'{"offsetTable":{{"brokerName":"broker-a","queueId":0,"topic":"T"}:1,'
                 b'{"brokerName":"broker-a","queueId":1,"topic":"T"}:0}}',
             )
@@ -147,8 +147,8 @@ class MembersTests(ResetCase):
         """Administrators of the C++ client get a list sent instead of a table."""
         member = self.join()
         self.ask(language="CPP")
-        (told,) = member.oneways
-        content: Any = loads(told.body)
+        (notified,) = member.oneways
+        content: Any = loads(notified.body)
         queue = {"brokerName": "broker-a", "topic": "T"}
         self.assertEqual(
             content["offsetTable"],

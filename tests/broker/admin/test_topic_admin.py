@@ -84,9 +84,9 @@ class TopicAdminTests(SynchronousTestCase):
         )
         admin.register(rig.table)
 
-    def wait(self, most_seconds: float) -> Deferred[None]:
+    def wait(self, max_seconds: float) -> Deferred[None]:
         """Wait for name servers."""
-        self.waited = most_seconds
+        self.waited = max_seconds
         return self.announced
 
     def fields(self, topic: str, **changes: str) -> dict[str, str]:

@@ -68,9 +68,9 @@ class HeartbeatTests(SynchronousTestCase):
         self.announced: Deferred[None] = succeed(None)
         self.connection = RecordedConnection()
 
-    def wait(self, most_seconds: float) -> Deferred[None]:
+    def wait(self, max_seconds: float) -> Deferred[None]:
         """Wait for name servers."""
-        self.waited = most_seconds
+        self.waited = max_seconds
         return self.announced
 
     def begin(

@@ -30,7 +30,7 @@ class DiagnosisTests(SynchronousTestCase):
         self._events = self.enterContext(capturedLogs())
 
     @property
-    def said(self) -> list[str]:
+    def logged(self) -> list[str]:
         """The lines of the log that the diagnosis has written."""
         diagnosis = self.world.diagnosis
         return [
@@ -44,7 +44,7 @@ class DiagnosisTests(SynchronousTestCase):
         for connection in peers(3):
             self.world.beat(connection, {"T": "a||b", "%RETRY%G": "*"})
         self.assertEqual(self.world.kinds(), [])
-        self.assertEqual(self.said, [])
+        self.assertEqual(self.logged, [])
 
     def test_different(self) -> None:
         """It lists both sides, the time, and the consequence, and logs one line."""
@@ -80,7 +80,7 @@ class DiagnosisTests(SynchronousTestCase):
         )
         self.world.beat(one, {"T": "a", "U": "*"})
         self.world.problems()
-        (first, _) = self.said
+        (first, _) = self.logged
         self.assertIn("Group 'G': problem subscriptions with 'T': 'a': 1 mem", first)
         self.assertEqual(self.world.diagnosis.found["subscriptions"], 2)
 
@@ -93,7 +93,7 @@ class DiagnosisTests(SynchronousTestCase):
         self.world.beat(one, {"T": "b"})
         self.assertEqual(self.world.problems(), [])
         self.assertEqual(
-            self.said[1:], ["Group 'G': problem subscriptions with 'T' is over."]
+            self.logged[1:], ["Group 'G': problem subscriptions with 'T' is over."]
         )
         self.world.beat(one, {"T": "a"})
         self.assertEqual(len(self.world.problems()), 1)
@@ -252,15 +252,15 @@ class DiagnosisTests(SynchronousTestCase):
             self.assertEqual(len(self.world.problems()), 1)
             self.world.beat(two, {"T": "a"})
             self.assertEqual(self.world.problems(), [])
-        self.assertEqual(len(self.said), 2)
+        self.assertEqual(len(self.logged), 2)
         self.assertEqual(self.world.diagnosis.found["subscriptions"], 10)
         self.world.beat(two, {"T": "b"})
         self.world.problems()
-        self.assertEqual(len(self.said), 2)
+        self.assertEqual(len(self.logged), 2)
         self.world.clock.advance(SILENT_SECONDS)
         self.world.problems()
         self.world.problems()
-        self.assertEqual(len(self.said), 3)
+        self.assertEqual(len(self.logged), 3)
 
     def test_mostLogged(self) -> None:
         """Of very many problems the first are logged, and that there are more; the
@@ -272,12 +272,12 @@ class DiagnosisTests(SynchronousTestCase):
             self.world.beat(two, {"T": "b"}, group=f"G{number}")
         self.world.problems()
         self.world.problems()
-        *_, last = self.said
-        self.assertEqual(len(self.said), 4)
+        *_, last = self.logged
+        self.assertEqual(len(self.logged), 4)
         self.assertIn("not all logged for 300 s", last)
         self.world.clock.advance(SILENT_SECONDS)
         self.world.problems()
-        self.assertEqual(len(self.said), 8)
+        self.assertEqual(len(self.logged), 8)
 
     def test_line(self) -> None:
         """A line of the log is bounded, and has no line break of a client's in it."""
@@ -286,7 +286,7 @@ class DiagnosisTests(SynchronousTestCase):
             client = f"\n\x1b[31m{number}" + "x" * 200
             self.world.beat(connection, {"T": f"{number}" * 90}, client=client)
         self.world.problems()
-        (line,) = self.said
+        (line,) = self.logged
         self.assertLess(len(line), MAX_LINE + 500)
         self.assertTrue(line.isprintable(), line)
 

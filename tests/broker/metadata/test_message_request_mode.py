@@ -50,18 +50,18 @@ class RequestModesTests(SynchronousTestCase):
     def test_pops(self) -> None:
         """A start that finds groups that are to pop says that they pull."""
 
-        def said(**options: str) -> list[object]:
+        def given(**options: str) -> list[object]:
             with capturedLogs() as events:
                 self.made(**options)
-            return [event["said"] for event in events]
+            return [event["key"] for event in events]
 
         pull = RequestMode(topic="T", consumer_group="H")
         self.successResultOf(self.modes.put(pull))
-        self.assertEqual(said(), [])
-        default = said(default_message_request_mode=POP)
+        self.assertEqual(given(), [])
+        default = given(default_message_request_mode=POP)
         self.assertEqual(default, ["defaultMessageRequestMode"])
         self.successResultOf(self.modes.put(MODE))
-        self.assertEqual(said(), ["messageRequestMode.json"])
+        self.assertEqual(given(), ["messageRequestMode.json"])
 
     def test_nonsense(self) -> None:
         """What makes no sense in the file is left out."""

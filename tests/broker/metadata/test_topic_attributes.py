@@ -92,8 +92,8 @@ class AlteredTests(SynchronousTestCase):
 
     def test_compaction(self) -> None:
         """No topic is made that would have to be compacted."""
-        said = self.refused(True, {}, {"+cleanup.policy": "COMPACTION"})
-        self.assertIn("no compaction topics", said)
+        reason = self.refused(True, {}, {"+cleanup.policy": "COMPACTION"})
+        self.assertIn("no compaction topics", reason)
         self.assertEqual(
             altered(True, {}, {"+cleanup.policy": "DELETE"}),
             {"cleanup.policy": "DELETE"},

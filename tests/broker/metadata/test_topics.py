@@ -188,26 +188,26 @@ class TopicTableTests(SynchronousTestCase):
 
     def test_version(self) -> None:
         """Each change makes the version newer and tells caches and watchers."""
-        told: list[list[str]] = []
-        self.topics.watch(told.append)
+        changes: list[list[str]] = []
+        self.topics.watch(changes.append)
         before, generation = self.topics.version, self.topics.generation
         self.now = 2000
         self.topics.put([TopicConfig(topic_name="A"), TopicConfig(topic_name="B")])
         after = self.topics.version
         self.assertEqual((after.counter, after.timestamp), (before.counter + 1, 2000))
         self.assertGreater(self.topics.generation, generation)
-        self.assertEqual(told, [["A", "B"]])
+        self.assertEqual(changes, [["A", "B"]])
 
     def test_delete(self) -> None:
         """A deleted topic is gone, from the file too; name servers hear of it later."""
-        told: list[list[str]] = []
+        changes: list[list[str]] = []
         self.topics.put([TopicConfig(topic_name="A")])
-        self.topics.watch(told.append)
+        self.topics.watch(changes.append)
         version = self.topics.version
         self.assertTrue(self.topics.delete("A"))
         self.assertFalse(self.topics.delete("A"))
         self.assertGreater(self.topics.version.counter, version.counter)
-        self.assertEqual(told, [])
+        self.assertEqual(changes, [])
         self.assertIsNone(self.table().config("A"))
 
     def test_kept(self) -> None:

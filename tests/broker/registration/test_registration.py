@@ -137,7 +137,7 @@ class RegistrationTests(SynchronousTestCase):
         """A broker of the same name and id at the name servers is logged once for each
         address; this broker itself and its slaves are not."""
         self.started()
-        told = []
+        answers = []
         for master in ("1.2.3.4:5", "6.6.6.6:6", "6.6.6.6:6", "7.7.7.7:7"):
             data = BrokerData(
                 cluster="C", broker_name="b", broker_addrs={0: master, 1: "8.8.8.8:8"}
@@ -151,8 +151,8 @@ class RegistrationTests(SynchronousTestCase):
             self.assertEqual((asked.command.ext or {})["topic"], "b")
             with capturedLogs() as events:
                 self.answer_all(dumps(route.to_json()))
-            told.append([event["address"] for event in events])
-        self.assertEqual(told, [[], ["6.6.6.6:6"], [], ["7.7.7.7:7"]])
+            answers.append([event["address"] for event in events])
+        self.assertEqual(answers, [[], ["6.6.6.6:6"], [], ["7.7.7.7:7"]])
 
     def test_noRoute(self) -> None:
         """A name server without an answer about this broker is no reason to warn."""

@@ -32,8 +32,8 @@ class LimitTests(SynchronousTestCase):
     def test_clientWins(self) -> None:
         """What a client says counts before what its group says, even 0 and less."""
         group = SubscriptionGroupConfig(group_name="G", retry_max_times=5)
-        for said in (3, 0, -1, 1 << 30):
-            self.assertEqual(max_reconsumed(group, 479, said), said)
+        for asked in (3, 0, -1, 1 << 30):
+            self.assertEqual(max_reconsumed(group, 479, asked), asked)
         self.assertEqual(max_reconsumed(group, 479, None), 5)
 
     def test_oldClient(self) -> None:

@@ -178,10 +178,12 @@ class LookTests(SynchronousTestCase):
         """A full disk is told once, with the figures, and once when it is over."""
         self.assertEqual(self.look(), [])
         self.ballast.allocate(0, 100 * BLOCK)
-        ((level, said),) = self.look()
+        ((level, warnings),) = self.look()
         self.assertEqual(level, LogLevel.error)
-        self.assertIn("Nothing is stored: the disk is full: /store/commitlog:", said)
-        self.assertIn("100 %", said)
+        self.assertIn(
+            "Nothing is stored: the disk is full: /store/commitlog:", warnings
+        )
+        self.assertIn("100 %", warnings)
         self.assertEqual(self.look(), [])
         self.assertTrue(self.rig.store.flags.has(DISK_FULL))
         self.ballast.truncate(0)

@@ -57,17 +57,17 @@ class SlowThreads:
 
     def __call__(self, function: Callable[[], T], /) -> Deferred[T]:
         """Run C{function} later."""
-        told: Deferred[T] = Deferred()
+        answered: Deferred[T] = Deferred()
 
         def work() -> Callable[[], None]:
             try:
                 result = function()
             except OSError as error:
-                return partial(told.errback, error)
-            return partial(told.callback, result)
+                return partial(answered.errback, error)
+            return partial(answered.callback, result)
 
         self.waiting.append(work)
-        return told
+        return answered
 
     def run(self) -> None:
         """Tell what has been done, then do what waits."""
@@ -91,7 +91,7 @@ class Promise:
         self.is_stored = False
         self.is_heard = False
 
-    def told(self, draft: Draft, code: int) -> None:
+    def answered(self, draft: Draft, code: int) -> None:
         """The producer gets its answer."""
         self.is_heard = draft.status == PUT_OK and code == 0
 
@@ -176,7 +176,7 @@ class Machine:
             promise = Promise(b"%d " % self.count * luck.choice((1, 10, 800, 4000)))
             queue = self.store.queue("T", luck.randrange(3))
             one = draft(queue, promise.body, wait=luck.random() < 0.8)
-            one.context = promise.told
+            one.context = promise.answered
             self.batcher.drafts.append(one)
             sent.append((promise, one))
         self.batcher.flush()

@@ -149,14 +149,14 @@ class DurabilityTests(SynchronousTestCase):
 
     def test_observers(self) -> None:
         """Who asked is told after each flush that succeeded."""
-        told: list[int] = []
-        self.group_commit.on_flush(lambda: told.append(self.group_commit.flushes))
+        answered: list[int] = []
+        self.group_commit.on_flush(lambda: answered.append(self.group_commit.flushes))
         self.group_commit.flush()
         self.group_commit.flush()
-        self.assertEqual(told, [])
+        self.assertEqual(answered, [])
         self.thread.tell()
         self.thread.tell()
-        self.assertEqual(told, [1, 2])
+        self.assertEqual(answered, [1, 2])
 
     def test_settled(self) -> None:
         """Who asks hears when all who wait by then are answered, in a later turn."""

@@ -150,8 +150,8 @@ class EndTests(TransactionCase):
         }
         for name, (value, remark) in wrong.items():
             for outcome in (COMMIT, ROLLBACK):
-                said = self.refused(SystemFailure, half, outcome, **{name: value})
-                self.assertEqual(said, remark)
+                reason = self.refused(SystemFailure, half, outcome, **{name: value})
+                self.assertEqual(reason, remark)
         self.assertEqual((self.bodies(), self.marks()), ([], []))
 
     def test_noHalf(self) -> None:
