@@ -8,7 +8,7 @@ Rules: docs/facts/broker.md 15.4."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias, final
 
 from rocketbroker.broker.clients.members import Member, MemberLog
@@ -135,7 +135,8 @@ class ConsumerRegistry:
         self._changed = changed
         self._seconds = seconds
         self._groups: dict[str, ConsumerGroup] = {}
-        self._groups_of: dict[IConnection, set[str]] = {}
+        # A tuple is a quarter of a set, and most connections are in one group.
+        self._groups_of: dict[IConnection, tuple[str, ...]] = {}
 
     def group(self, name: str) -> ConsumerGroup | None:
         """The group if it has members."""
@@ -171,9 +172,9 @@ class ConsumerRegistry:
                 return member
         return None
 
-    def groups_on(self, connection: IConnection) -> Set[str]:
+    def groups_on(self, connection: IConnection) -> Sequence[str]:
         """The groups that a connection is a member of."""
-        return self._groups_of.get(connection, frozenset())
+        return self._groups_of.get(connection, ())
 
     def register(
         self,
@@ -240,10 +241,10 @@ class ConsumerRegistry:
         self.touched.add(group.name)
         groups = self._groups_of.get(connection)
         if groups is None:
-            self._groups_of[connection] = {group.name}
+            self._groups_of[connection] = (group.name,)
             connection.on_close(self._closed)
-        else:
-            groups.add(group.name)
+        elif group.name not in groups:
+            self._groups_of[connection] = (*groups, group.name)
         self._log.joined("consumer", group.name, joined, len(group.members))
         return member is None
 
@@ -276,9 +277,10 @@ class ConsumerRegistry:
         self, connection: IConnection, name: str, notify: bool, reason: str
     ) -> None:
         self._leave(connection, name, notify, reason)
-        groups = self._groups_of.get(connection)
-        if groups is not None:
-            groups.discard(name)
+        groups = self._groups_of.get(connection, ())
+        if name in groups:
+            others = tuple(each for each in groups if each != name)
+            self._groups_of[connection] = others
 
     def _leave(
         self, connection: IConnection, name: str, notify: bool, reason: str

@@ -21,7 +21,7 @@ failed would come again only after that time. Two rules make it faster:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Sequence
 from typing import Final, final
 
 from twisted.internet.defer import Deferred
@@ -68,14 +68,14 @@ MAX_GROUPS: Final = 1024
 ANNOUNCE_SECONDS: Final = 2.0
 
 
-def check_groups(known: Set[str], named: set[str]) -> None:
+def check_groups(known: Sequence[str], named: set[str]) -> None:
     """Refuse more groups than one connection may be in.
 
     @param known: those that it is in.
     @param named: those that a heartbeat names.
     @raise InvalidParameter: together they are too many.
     """
-    count = len(named | known)
+    count = len(named.union(known))
     if count > MAX_GROUPS:
         raise InvalidParameter(
             f"a connection in {count} groups, the most is {MAX_GROUPS}"

@@ -5,7 +5,7 @@ Rules: docs/facts/broker.md 15.4."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Sequence
 from typing import final
 
 from rocketbroker.broker.clients.members import Member, MemberLog
@@ -27,7 +27,8 @@ class ProducerRegistry:
         self._log = log
         self._seconds = seconds
         self._groups: dict[str, dict[IConnection, Member]] = {}
-        self._groups_of: dict[IConnection, set[str]] = {}
+        # A tuple is a quarter of a set, and most connections are in one group.
+        self._groups_of: dict[IConnection, tuple[str, ...]] = {}
         # Of each client its connections, the newest last.
         self._clients: dict[str, dict[IConnection, None]] = {}
 
@@ -43,9 +44,9 @@ class ProducerRegistry:
         """The newest connection of a client that is in any group; None for none."""
         return next(reversed(self._clients.get(client_id, {})), None)
 
-    def groups_on(self, connection: IConnection) -> Set[str]:
+    def groups_on(self, connection: IConnection) -> Sequence[str]:
         """The groups that a connection is a member of."""
-        return self._groups_of.get(connection, frozenset())
+        return self._groups_of.get(connection, ())
 
     def register(
         self,
@@ -70,10 +71,10 @@ class ProducerRegistry:
             self._forget(member)
         groups = self._groups_of.get(connection)
         if groups is None:
-            self._groups_of[connection] = {group}
+            self._groups_of[connection] = (group,)
             connection.on_close(self._closed)
-        else:
-            groups.add(group)
+        elif group not in groups:
+            self._groups_of[connection] = (*groups, group)
 
     def unregister(self, connection: IConnection, group: str) -> None:
         """A member says that it leaves."""
@@ -81,9 +82,10 @@ class ProducerRegistry:
 
     def _remove(self, connection: IConnection, group: str, reason: str) -> None:
         self._leave(connection, group, reason)
-        groups = self._groups_of.get(connection)
-        if groups is not None:
-            groups.discard(group)
+        groups = self._groups_of.get(connection, ())
+        if group in groups:
+            others = tuple(each for each in groups if each != group)
+            self._groups_of[connection] = others
 
     def _leave(self, connection: IConnection, group: str, reason: str) -> None:
         members = self._groups.get(group)

@@ -286,7 +286,7 @@ class HeartbeatTests(SynchronousTestCase):
         self.assertIsNone(self.consumers.group("G"))
         fewer = heartbeat(producerDataSet=producers[:1])
         self.beat(fewer)
-        self.assertEqual(self.consumers.groups_on(self.connection), {"G"})
+        self.assertEqual(self.consumers.groups_on(self.connection), ("G",))
 
     def test_mostConsumers(self) -> None:
         """The same number of groups of consumers; then none of them is taken."""
