@@ -183,9 +183,11 @@ class Store:
             )
         self._flushing.flush()
         with contextlib.suppress(OSError):
-            # On a full disk the checkpoint stays as it was; it is tried again.
-            at_once = self.recovered.trust is Trust.BEFORE_START and self._table.sync()
-            self.flush_queues(NEVER_DUE if at_once else 0)
+            # On a full disk the checkpoint stays as it was; it is tried again. Where a
+            # checkpoint was believed, it stays, too, until the first regular flush: the
+            # next start would read the same part of the log.
+            is_bounded = self.recovered.trust is Trust.BEFORE_START
+            self.flush_queues(NEVER_DUE if is_bounded else 0)
         store_lock.mark(self._positions, recovery.zeroed)
         self.allocate_ahead(alone=True)
         self._positions.started()

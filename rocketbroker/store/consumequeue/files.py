@@ -362,6 +362,11 @@ class QueueFiles:
         made them may have been killed before it did."""
         self._dir_unsynced = True
 
+    @property
+    def is_unsynced(self) -> bool:
+        """Whether something may not be on the disk."""
+        return self._dir_unsynced or any(file.unsynced for file in self.all)
+
     def flush(self, least_pages: int = 0, end: int = 0) -> int:
         """I{Blocking.} Put them on the disk.
 

@@ -413,6 +413,11 @@ class Queue:
         if self.batch is not None:
             self.batch.files.mark_dir_unsynced()
 
+    @property
+    def is_unsynced(self) -> bool:
+        """Whether something of its files may not be on the disk."""
+        return (self.files if self.batch is None else self.batch.files).is_unsynced
+
     def flush(self, least_pages: int = 0) -> None:
         """I{Blocking.} Put all files on the disk.
 

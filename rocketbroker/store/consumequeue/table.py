@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from typing import final
+from typing import Final, final
 
 from rocketbroker.errors import SystemFailure
 from rocketbroker.files.directories import make_lasting
@@ -37,6 +37,9 @@ FOLDER = "consumequeue"
 
 #: Beside each directory of queues: those of topics that were deleted.
 DELETED = "deleted"
+
+#: From so many queues on that wait for a flush the file system is flushed first.
+MANY: Final = 1000
 
 
 @final
@@ -299,14 +302,23 @@ class QueueTable:
                     found.append(self.get(topic, int(name)))
         return found
 
-    def sync(self) -> bool:
-        """I{Blocking.} Put all files on the disk at once, as far as the system can do
-        that. Errors are found by the next flush, which the checkpoint waits for.
+    def flush(self, least_pages: int = 0, many: int = MANY) -> None:
+        """I{Blocking.} Put all queues on the disk.
 
-        @return: whether it can.
-        @raise OSError: a directory cannot be opened.
+        Thousands take tens of seconds, one by one. So where many wait, the whole file
+        system is put on the disk first, in large pieces. The sync of each file, which
+        alone tells errors, finds nothing left to write then.
+
+        @param least_pages: only those to which so many pages came since the last flush.
+        @param many: so many are many.
+        @raise OSError: the disk refused.
         """
-        return all(map(self._files.sync, sorted(self._present)))
+        queues = self.all()
+        if not least_pages and sum(each.is_unsynced for each in queues) >= many:
+            for folder in sorted(self._present):
+                self._files.sync(folder)
+        for queue in queues:
+            queue.flush(least_pages)
 
     def of_topic(self, topic: str) -> list[Queue]:
         """All handles of a topic."""

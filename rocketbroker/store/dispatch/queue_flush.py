@@ -59,8 +59,7 @@ class QueueFlushing:
         # Before the queues: later records wait for the next pass.
         dispatched_ms = self._dispatcher.dispatched_ms
         position: int = self._positions.view[DISPATCHED]
-        for queue in self._table.all():
-            queue.flush(least_pages)
+        self._table.flush(least_pages)
         if least_pages:
             dispatched_ms, position = checkpoint.logics_ms, checkpoint.position
         else:

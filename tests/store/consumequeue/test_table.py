@@ -43,6 +43,29 @@ class QueueTableTests(SynchronousTestCase):
         self.assertIsNone(self.table.get_by_bytes(b"T", -1))
         self.assertEqual(len(self.table.all()), 1)
 
+    def test_flush(self) -> None:
+        """Where many queues wait for a flush, the file system is flushed as a whole
+        before each of them, and where the system cannot do that, each all the same."""
+        self.disk.make_dirs(FOLDER)
+        for can in (True, False):
+            self.disk.syncs = can
+            table = self.make(2000)
+            for number in range(3):
+                table.get(f"T{number}{can}", 0).files.write(0, ENTRY.pack(5, 100, 0))
+            self.disk.calls.clear()
+            table.flush(many=4)
+            self.assertNotIn("sync", self.disk.calls)
+            for queue in table.all():
+                queue.files.write(0, ENTRY.pack(6, 100, 0))
+            table.flush(least_pages=1, many=3)
+            self.assertNotIn("sync", self.disk.calls)
+            table.flush(many=3)
+            self.assertEqual(self.disk.calls["sync"], 1)
+            self.assertEqual(self.disk.calls["datasync"], 6)
+            path = f"{FOLDER}/T2{can}/0/{segment_name(0)}"
+            found = self.disk.image().read(path)
+            self.assertEqual(found[: ENTRY.size], ENTRY.pack(6, 100, 0))
+
     def test_unusable(self) -> None:
         """The handle of a topic that cannot be stored leads nowhere outside."""
         queue = self.table.get("../../etc", 0)
