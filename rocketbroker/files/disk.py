@@ -39,6 +39,10 @@ _CANNOT_RESERVE = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 #: libraries do the same by themselves.
 _ZEROS = 1 << 20
 
+#: Reading does not write the time of the reading to the disk: a start that reads once
+#: in each of thousands of files would change them all.
+_NO_ACCESS_TIME: int = getattr(os, "O_NOATIME", 0)
+
 #: A hole is at least as large as the block of a file system.
 _BLOCK = 4096
 
@@ -191,7 +195,12 @@ class Disk:
     def open(self, path: str, create: bool = False) -> DiskFile:
         """See L{IFiles.open}."""
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
-        return DiskFile(os.open(path, flags, 0o644), path, self._reserve)
+        try:
+            fd = os.open(path, flags | _NO_ACCESS_TIME, 0o644)
+        except PermissionError:
+            # As for a file of another owner.
+            fd = os.open(path, flags, 0o644)
+        return DiskFile(fd, path, self._reserve)
 
     def open_readonly(self, path: str) -> DiskFile:
         """See L{IFiles.open_readonly}."""

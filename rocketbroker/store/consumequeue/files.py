@@ -362,6 +362,14 @@ class QueueFiles:
         made them may have been killed before it did."""
         self._dir_unsynced = True
 
+    def forget_names(self) -> bool:
+        """Take the names of the files for ones that are on the disk.
+
+        @return: whether they were not, for certain.
+        """
+        were_unsynced, self._dir_unsynced = self._dir_unsynced, False
+        return were_unsynced
+
     @property
     def is_unsynced(self) -> bool:
         """Whether something may not be on the disk."""

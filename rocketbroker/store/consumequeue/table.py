@@ -315,10 +315,20 @@ class QueueTable:
         """
         queues = self.all()
         if not least_pages and sum(each.is_unsynced for each in queues) >= many:
-            for folder in sorted(self._present):
-                self._files.sync(folder)
+            self._sync(queues)
         for queue in queues:
             queue.flush(least_pages)
+
+    def _sync(self, queues: list[Queue]) -> None:
+        """Put the file system on the disk; then the names of files are there, too."""
+        rows = [each.files for each in queues if each.files.forget_names()]
+        done = False
+        try:
+            done = all(map(self._files.sync, sorted(self._present)))
+        finally:
+            if not done:
+                for row in rows:
+                    row.mark_dir_unsynced()
 
     def of_topic(self, topic: str) -> list[Queue]:
         """All handles of a topic."""

@@ -62,6 +62,8 @@ class QueueTableTests(SynchronousTestCase):
             table.flush(many=3)
             self.assertEqual(self.disk.calls["sync"], 1)
             self.assertEqual(self.disk.calls["datasync"], 6)
+            # For the first three files each; then nothing was new.
+            self.assertEqual(self.disk.calls["sync_dir"], 9)
             path = f"{FOLDER}/T2{can}/0/{segment_name(0)}"
             found = self.disk.image().read(path)
             self.assertEqual(found[: ENTRY.size], ENTRY.pack(6, 100, 0))
