@@ -30,8 +30,8 @@ COUNT = 20
 #: So long a broker has for its questions, and for the marks of what has ended.
 SECONDS = 8.0
 
-#: So long nobody asks about what is ended at once: longer than the test takes, also on a
-#: machine that does much else. A killed broker may not have written the mark of an end.
+#: So long nobody asks about what is ended at once: longer than the test takes, also
+#: where much else is done. A killed broker may not have written the mark of an end.
 IMMUNE_SECONDS = 600
 
 
