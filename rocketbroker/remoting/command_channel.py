@@ -46,6 +46,7 @@ from rocketbroker.remoting.table import LARGE_ANSWERS, NOT_SERVED
 from rocketbroker.wire.command import ONEWAY, RESPONSE, Command, response_to
 from rocketbroker.wire.foreign import ForeignProtocol
 from rocketbroker.wire.frames import decode, encode
+from rocketbroker.wire.proxy_header import proxy_header
 
 #: Remarks are cut here, so that no exception's words make an answer of megabytes.
 MAX_REMARK: Final = 1024
@@ -70,6 +71,7 @@ class CommandChannel(ABC):
     """The half of a connection that knows commands; the other half moves bytes.
 
     @ivar group: all connections of its server or client, and what they share.
+    @ivar is_new: whether a header of a proxy may stand at the beginning of its bytes.
     @ivar last_code: of the last request, -1 before the first and for a response.
     @ivar under_way: general requests whose Deferred has not fired yet.
     @ivar last_moved: when a byte went in or out, by the group's clock.
@@ -85,6 +87,7 @@ class CommandChannel(ABC):
         self.group = group
         self.peer: str = address_text(host, port)
         self.peer_host: bytes = host_bytes(host, port)
+        self.is_new: bool = True
         self.closed: bool = False
         self.congested: bool = False
         self.last_code = NOT_SERVED
@@ -110,6 +113,23 @@ class CommandChannel(ABC):
     @abstractmethod
     def abort(self) -> None:
         """Close it at once; unsent bytes are lost."""
+
+    def after_proxy(self, data: bytes) -> bytes | None:
+        """The first bytes of the connection, behind a proxy's header if there is one.
+
+        The header's address becomes C{peer}, for logs and tables of clients. In
+        messages stays the proxy's, as in RocketMQ.
+
+        @return: L{None} while more bytes are needed to tell.
+        @raise RemoteProtocolError: it begins as such a header and is none.
+        """
+        found = proxy_header(data)
+        if found is None:
+            return None
+        self.is_new = False
+        if found.host:
+            self.peer = address_text(found.host, found.port)
+        return data[found.size :]
 
     # Errors.
 

@@ -11,9 +11,11 @@ from socket import socket
 from struct import Struct
 from typing import Final, Protocol, cast, final
 
+from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.remoting.buffers import LARGE_ANSWER_BYTES, RECEIVE_BYTES, Buffers
 from rocketbroker.remoting.command_channel import CommandChannel
 from rocketbroker.remoting.connection_group import ConnectionGroup
+from rocketbroker.remoting.table import NOT_SERVED
 from rocketbroker.wire.foreign import wrong_length
 from rocketbroker.wire.frames import MAX_HEADER_BYTES, MAX_READ_BYTES, long_header
 
@@ -386,15 +388,18 @@ def take_frames(connection: HubConnection, data: bytes) -> bool:
     group.counts.frames_in += frames
     if start == size or connection.closed:
         return False
-    keep(connection, data[start:] if start else data)
-    return not connection.halted and size - start >= connection.wanted
+    rest = data[start:] if start else data
+    return keep(connection, rest) and not connection.halted
 
 
-def keep(connection: HubConnection, rest: bytes) -> None:
+def keep(connection: HubConnection, rest: bytes) -> bool:
     """Keep part of a frame, or the frames with which a congested connection waits.
 
-    Here, off the fast path, lengths that cannot be are found. Frames with longer
-    headers than are read here all come by, because no reading brings a whole one.
+    Here, off the fast path, lengths that cannot be are found; the header of a proxy has
+    one. Frames with longer headers than are read here all come by, because no reading
+    brings a whole one.
+
+    @return: whether a whole frame is kept.
     """
     size = len(rest)
     connection.wanted = 8
@@ -402,12 +407,35 @@ def keep(connection: HubConnection, rest: bytes) -> None:
         (length,) = _LENGTH.unpack_from(rest)
         most = connection.group.limits.frame_bytes
         if length < 4 or length + 4 > most:
-            connection.break_off(wrong_length(length, most))
-            return
+            return _keep_proxied(connection, rest, wrong_length(length, most))
     if size >= 8:
         connection.wanted = length + 4
         header = _WORDS.unpack_from(rest)[1] & MAX_HEADER_BYTES
         if header > MAX_READ_BYTES:
             connection.break_off(long_header(header))
-            return
+            return False
     connection.keep(rest)
+    return size >= connection.wanted
+
+
+def _keep_proxied(
+    connection: HubConnection, rest: bytes, error: RemoteProtocolError
+) -> bool:
+    """Keep what is behind the header of a proxy; bytes that are none break off.
+
+    @return: whether a whole frame is kept.
+    """
+    behind: bytes | None = rest
+    if connection.is_new and connection.last_code == NOT_SERVED:
+        try:
+            behind = connection.after_proxy(rest)
+        except RemoteProtocolError as wrong:
+            error = wrong
+    if behind is None:
+        connection.wanted = len(rest) + 1
+        connection.keep(rest)
+        return False
+    if behind == rest:
+        connection.break_off(error)
+        return False
+    return bool(behind) and keep(connection, behind)

@@ -54,6 +54,7 @@ class StreamConnection(CommandChannel):
         super().__init__(group, *place(transport.getPeer()))
         self._transport = transport
         self._incoming = Connection(group.limits.frame_bytes)
+        self._first = b""
         self._commands: deque[Command] = deque()
         self._error: RemoteProtocolError | None = None
         self._out: list[bytes] = []
@@ -74,6 +75,12 @@ class StreamConnection(CommandChannel):
         group.counts.bytes_in += len(data)
         self.last_moved = group.clock.seconds()
         try:
+            if self.is_new:
+                self._first += data
+                behind = self.after_proxy(self._first)
+                if behind is None:
+                    return
+                data, self._first = behind, b""
             self._commands.extend(self._incoming.receive(data))
         except RemoteProtocolError as error:
             self._error = error

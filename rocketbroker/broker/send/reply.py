@@ -225,7 +225,7 @@ class Replies:
             properties=properties.to_text({**own, PUSH_REPLY_TIME: str(now)}),
             reconsume_times=header.reconsume_times,
             unit_mode=header.unit_mode,
-            born_host=connection.peer,
+            born_host=host_text(connection.peer_host),
             store_host=host_text(self._store_host),
             store_timestamp=now,
         )

@@ -81,7 +81,8 @@ class ReplyTests(SynchronousTestCase):
 
     def test_pushed(self) -> None:
         """A reply goes to the client that asked, with all that it carries; the one who
-        replied is answered when it was taken."""
+        replied is answered when it was taken. The address in it is the proxy's."""
+        self.rig.connection.peer = "203.0.113.7:56324"
         answer = self.reply(h="3", j="2")
         ((command, _),) = self.asker.requests
         self.assertEqual((command.code, command.body), (326, b"pong"))
