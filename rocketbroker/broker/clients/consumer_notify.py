@@ -9,9 +9,9 @@ that turn. After that it is left alone for L{PAUSE_SECONDS}; what changes meanwh
 one notice at the end of it. So a group of a few members that are started one by one
 sees no difference, and no change is lost.
 
-Of a large group L{MAX_TOLD} members are notified each time, the others after them, and
-only then it begins anew: each asks for the list of members when it is notified, which
-is long, and others are not to wait for thousands of these answers.
+Of a large group L{MAX_NOTIFIED} members are notified each time, the others after them,
+and only then it begins anew: each asks for the list of members when it is notified,
+which is long, and others are not to wait for thousands of these answers.
 
 Rules: docs/facts/broker.md 21."""
 
@@ -39,7 +39,7 @@ PAUSE_SECONDS: Final = 0.1
 #: So many members of one group are notified at a time. A notice, the request that
 #: follows, and its answer take a hundred microseconds. Clients of 5.x rebalance once a
 #: second at most, however often they are notified.
-MAX_TOLD: Final = 200
+MAX_NOTIFIED: Final = 200
 
 
 @final
@@ -87,24 +87,24 @@ class ConsumerNotify:
     def _gather(self, group: ConsumerGroup) -> None:
         """A group has changed: notify it as soon as it may be."""
         if group.name not in self._gathered:
-            self._clock.callLater(0, self._tell, group.name)
+            self._clock.callLater(0, self._notify, group.name)
         self._gathered[group.name] = group
 
-    def _tell(self, name: str) -> None:
+    def _notify(self, name: str) -> None:
         """Notify a group if it has changed since its last notice."""
         group = self._gathered.pop(name)
         if group is not None:
             self._gathered[name] = None
-            self._tell_some(name, notice(name), list(group.members))
+            self._notify_some(name, notice(name), list(group.members))
 
-    def _tell_some(self, name: str, frame: bytes, members: list[IConnection]) -> None:
+    def _notify_some(self, name: str, frame: bytes, members: list[IConnection]) -> None:
         """Notify the first of these members, and the others after a pause."""
-        self._send(frame, members[:MAX_TOLD])
-        others = members[MAX_TOLD:]
+        self._send(frame, members[:MAX_NOTIFIED])
+        others = members[MAX_NOTIFIED:]
         if others:
-            self._clock.callLater(PAUSE_SECONDS, self._tell_some, name, frame, others)
+            self._clock.callLater(PAUSE_SECONDS, self._notify_some, name, frame, others)
         else:
-            self._clock.callLater(PAUSE_SECONDS, self._tell, name)
+            self._clock.callLater(PAUSE_SECONDS, self._notify, name)
 
     def _send(self, frame: bytes, members: Iterable[IConnection]) -> None:
         for connection in members:

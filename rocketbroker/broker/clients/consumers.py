@@ -83,7 +83,7 @@ class ConsumerGroup:
         """
         if self._list is None:
             ids = ",".join(map(quoted, self.client_ids()))
-            self._list = dumps({"consumerIdList": Written(f"[{ids}]")})
+            self._list = dumps({"consumerIdList": Written(["[", ids, "]"])})
         return self._list
 
     def subscribe(self, wanted: list[SubscriptionData]) -> bool:

@@ -76,7 +76,7 @@ class ConsumerRequestTests(SynchronousTestCase):
         self.assertEqual(loads(answer.body), {"consumerIdList": ["b", "a"]})
 
     def test_membersOfNew(self) -> None:
-        """A member whose retry topic was made for it is told to rebalance once more
+        """A member whose retry topic was made for it is notified once more
         when it asks for the members: it has not found the topic's queues yet."""
         connection = RecordedConnection()
         self.rig.connection = connection

@@ -31,7 +31,7 @@ class NoticesTests(SynchronousTestCase):
         """Notices as options have them."""
         return ConsumerNotify(self.clock, options or BrokerOptions())
 
-    def told(self) -> list[int]:
+    def notified(self) -> list[int]:
         """How many notices each connection was sent."""
         return [len(sent.frames) for sent in self.connections]
 
@@ -40,7 +40,7 @@ class NoticesTests(SynchronousTestCase):
         oneway, when the turn that brought the change is over; all the same bytes."""
         notices = self.make()
         notices.consumer_ids_changed(self.group)
-        self.assertEqual(self.told(), [0, 0])
+        self.assertEqual(self.notified(), [0, 0])
         self.clock.advance(0)
         one, two = (connection.frames[0] for connection in self.connections)
         self.assertIs(one, two)
@@ -48,7 +48,7 @@ class NoticesTests(SynchronousTestCase):
         self.assertEqual(command.code, 40)
         self.assertEqual(command.ext, {"consumerGroup": "G"})
         self.assertTrue(command.is_oneway)
-        self.assertEqual((self.told(), notices.sent), ([1, 1], 2))
+        self.assertEqual((self.notified(), notices.sent), ([1, 1], 2))
 
     def test_oneTurn(self) -> None:
         """All changes of one turn are one notice, and a group without a change after
@@ -57,7 +57,7 @@ class NoticesTests(SynchronousTestCase):
         for _ in range(100):
             notices.consumer_ids_changed(self.group)
         self.clock.pump([0.0, 0.05, 0.05, 10.0])
-        self.assertEqual(self.told(), [1, 1])
+        self.assertEqual(self.notified(), [1, 1])
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
     def test_gathered(self) -> None:
@@ -67,13 +67,13 @@ class NoticesTests(SynchronousTestCase):
         for _ in range(60):
             notices.consumer_ids_changed(self.group)
             self.clock.advance(0.005)
-        self.assertEqual(self.told(), [3, 3])
+        self.assertEqual(self.notified(), [3, 3])
         self.clock.advance(0.1)
-        self.assertEqual(self.told(), [4, 4])
+        self.assertEqual(self.notified(), [4, 4])
         self.clock.advance(0.1)
         notices.consumer_ids_changed(self.group)
         self.clock.advance(0)
-        self.assertEqual(self.told(), [5, 5])
+        self.assertEqual(self.notified(), [5, 5])
 
     def test_groups(self) -> None:
         """No group waits for another."""
@@ -84,32 +84,33 @@ class NoticesTests(SynchronousTestCase):
         other.members = self.group.members
         notices.consumer_ids_changed(other)
         self.clock.advance(0)
-        self.assertEqual(self.told(), [2, 2])
+        self.assertEqual(self.notified(), [2, 2])
 
     def test_largeGroup(self) -> None:
-        """Of a large group some members are told at a time, and who has joined since
-        when all others are: what they ask for then leaves time for everything else."""
+        """Of a large group some members are notified at a time, and who has joined
+        since when all others are: what they ask for then leaves time for everything
+        else."""
         self.connections += [self.join(port) for port in range(3, 501)]
         notices = self.make()
         notices.consumer_ids_changed(self.group)
         self.clock.advance(0)
-        self.assertEqual(self.told(), [1] * 200 + [0] * 300)
+        self.assertEqual(self.notified(), [1] * 200 + [0] * 300)
         self.connections.append(self.join(501))
         notices.consumer_ids_changed(self.group)
         self.clock.advance(0.1)
-        self.assertEqual(self.told(), [1] * 400 + [0] * 101)
+        self.assertEqual(self.notified(), [1] * 400 + [0] * 101)
         self.connections[450].close()
         self.clock.advance(0.1)
-        self.assertEqual(self.told(), [1] * 450 + [0] + [1] * 49 + [0])
+        self.assertEqual(self.notified(), [1] * 450 + [0] + [1] * 49 + [0])
         self.assertEqual(notices.sent, 499)
         self.clock.advance(0.1)
-        self.assertEqual(self.told(), [2] * 200 + [1] * 250 + [0] + [1] * 49 + [0])
+        self.assertEqual(self.notified(), [2] * 200 + [1] * 250 + [0] + [1] * 49 + [0])
         self.clock.pump([0.1] * 3)
-        self.assertEqual(self.told(), [2] * 450 + [0] + [2] * 49 + [1])
+        self.assertEqual(self.notified(), [2] * 450 + [0] + [2] * 49 + [1])
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
     def test_newGroup(self) -> None:
-        """Who is told are the members of the group as it is then, even if all others
+        """Notified are the members of the group as it is then, even if all others
         have left and it was begun anew."""
         notices = self.make()
         notices.consumer_ids_changed(self.group)
@@ -119,39 +120,39 @@ class NoticesTests(SynchronousTestCase):
         third = self.join(3)
         notices.consumer_ids_changed(self.group)
         self.clock.advance(0.1)
-        self.assertEqual((self.told(), len(third.frames)), ([1, 1], 1))
+        self.assertEqual((self.notified(), len(third.frames)), ([1, 1], 1))
 
     def test_oneMember(self) -> None:
-        """One member can be told alone, at once."""
+        """One member can be notified alone, at once."""
         notices = self.make()
         notices.consumer_ids_changed(self.group, self.connections[1])
-        self.assertEqual(self.told(), [0, 1])
+        self.assertEqual(self.notified(), [0, 1])
 
     def test_congested(self) -> None:
-        """A member that does not read is not told: that would pile up."""
+        """A member that does not read is not notified: that would pile up."""
         self.connections[0].congested = True
         notices = self.make()
         notices.consumer_ids_changed(self.group)
         self.clock.advance(0)
-        self.assertEqual((self.told(), notices.sent), ([0, 1], 1))
+        self.assertEqual((self.notified(), notices.sent), ([0, 1], 1))
 
     def test_late(self) -> None:
-        """Without realTimeNotifyConsumerChange each group is told once in a while."""
+        """Without realTimeNotifyConsumerChange a group is notified once in a while."""
         notices = self.make(BrokerOptions(real_time_notify_consumer_change=False))
         notices.consumer_ids_changed(self.group)
         notices.consumer_ids_changed(self.group, self.connections[0])
         self.clock.advance(1)
-        self.assertEqual(self.told(), [0, 0])
+        self.assertEqual(self.notified(), [0, 0])
         for _ in range(2):
             notices.deliver()
             self.clock.advance(15)
-            self.assertEqual(self.told(), [1, 1])
+            self.assertEqual(self.notified(), [1, 1])
 
     def test_never(self) -> None:
-        """Without notifyConsumerIdsChangedEnable nobody is told."""
+        """Without notifyConsumerIdsChangedEnable nobody is notified."""
         notices = self.make(BrokerOptions(notify_consumer_ids_changed_enable=False))
         notices.consumer_ids_changed(self.group)
         notices.consumer_ids_changed(self.group, self.connections[0])
         self.clock.advance(1)
         notices.deliver()
-        self.assertEqual(self.told(), [0, 0])
+        self.assertEqual(self.notified(), [0, 0])

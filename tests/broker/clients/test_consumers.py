@@ -25,7 +25,7 @@ class ConsumerRegistryTests(SynchronousTestCase):
     def setUp(self) -> None:
         """An empty registry and two connections."""
         self.clock = Clock()
-        self.told: list[str] = []
+        self.notified: list[str] = []
         self.members: list[IConnection] = []
         log = MemberLog(Slices(self.clock))
         self.registry = ConsumerRegistry(self.clock.seconds, log, self.tell)
@@ -34,7 +34,7 @@ class ConsumerRegistryTests(SynchronousTestCase):
 
     def tell(self, group: ConsumerGroup, member: IConnection | None) -> None:
         """Remember which group had to rebalance, and who of the last one."""
-        self.told.append(group.name)
+        self.notified.append(group.name)
         self.members = list(group.members) if member is None else [member]
 
     def beat(
@@ -64,7 +64,7 @@ class ConsumerRegistryTests(SynchronousTestCase):
         self.beat(self.one, subscription("T"), client="a")
         self.beat(self.one, subscription("T"), client="a")
         self.beat(self.two, subscription("T"), client="b")
-        self.assertEqual(self.told, ["G", "G"])
+        self.assertEqual(self.notified, ["G", "G"])
         group = self.registry.group("G")
         assert group is not None
         self.assertEqual(group.client_ids(), ["a", "b"])
@@ -116,36 +116,37 @@ class ConsumerRegistryTests(SynchronousTestCase):
         )
 
     def test_retryTopicMade(self) -> None:
-        """When the retry topic of a new group is there, its members are told; each is
-        told again, alone, when it asks for the members for the first time; so is one
-        that comes later, which may have looked for the topic before."""
+        """When the retry topic of a new group is there, its members are notified; each
+        is again, alone, when it asks for the members for the first time; so is one that
+        comes later, which may have looked for the topic before."""
         group = self.beat(self.one, notify=False)
         self.registry.rebalances(group, self.one)
-        self.assertEqual(self.told, [])
+        self.assertEqual(self.notified, [])
         self.registry.retry_topic_made("G")
-        self.assertEqual((self.told, self.members), (["G"], [self.one]))
+        self.assertEqual((self.notified, self.members), (["G"], [self.one]))
         self.beat(self.two, client="d")
         self.assertEqual(self.members, [self.one, self.two])
         for connection in (self.two, self.one):
             self.registry.rebalances(group, connection)
             self.assertEqual(self.members, [connection])
-        self.assertEqual(len(self.told), 4)
+        self.assertEqual(len(self.notified), 4)
         for connection in (self.two, self.one, RecordedConnection(port=3)):
             self.registry.rebalances(group, connection)
-        self.assertEqual(len(self.told), 4)
+        self.assertEqual(len(self.notified), 4)
 
     def test_retryTopicKnown(self) -> None:
-        """Members of a group whose retry topic was there are not told again."""
+        """Members of a group whose retry topic was there are not notified again."""
         group = self.beat(self.one)
         self.registry.rebalances(group, self.one)
-        self.assertEqual(self.told, ["G"])
+        self.assertEqual(self.notified, ["G"])
 
     def test_retryTopicOfNobody(self) -> None:
-        """Nobody is told whose members have left meanwhile, nor who broadcasts."""
+        """A group whose members have left meanwhile is not notified, nor one that
+        broadcasts."""
         self.registry.retry_topic_made("G")
         self.beat(self.one, model="BROADCASTING")
         self.registry.retry_topic_made("G")
-        self.assertEqual(self.told, [])
+        self.assertEqual(self.notified, [])
 
     def test_sameClientTwice(self) -> None:
         """A client with two connections is one client, found by the newer one."""
@@ -167,13 +168,13 @@ class ConsumerRegistryTests(SynchronousTestCase):
         self.beat(self.one, newer)
         self.beat(self.one, subscription("T", 1, "c"))
         self.assertIs(self.registry.subscription("G", "T"), newer)
-        self.assertEqual(self.told, ["G"])
+        self.assertEqual(self.notified, ["G"])
         self.beat(self.one, newer, subscription("U"))
         self.assertEqual(self.registry.groups_of_topic("U"), ["G"])
         self.beat(self.one, subscription("U"))
         self.assertIsNone(self.registry.subscription("G", "T"))
         self.assertIsNone(self.registry.subscription("H", "T"))
-        self.assertEqual(self.told, ["G"] * 3)
+        self.assertEqual(self.notified, ["G"] * 3)
 
     def test_withoutSubscriptions(self) -> None:
         """A heartbeat that leaves them out leaves them as they are."""
@@ -182,25 +183,25 @@ class ConsumerRegistryTests(SynchronousTestCase):
         self.assertIsNotNone(self.registry.subscription("G", "T"))
 
     def test_quiet(self) -> None:
-        """Nobody is told where the group does not want it, or broadcasts."""
+        """Nobody is notified where the group does not want it, or broadcasts."""
         self.beat(self.one, notify=False)
         self.beat(self.two, group="B", model="BROADCASTING")
         self.beat(self.one, group="B", model="BROADCASTING")
         self.one.close()
-        self.assertEqual(self.told, [])
+        self.assertEqual(self.notified, [])
 
     def test_unregister(self) -> None:
         """A member that leaves makes the others rebalance; the last removes the
         group."""
         self.beat(self.one)
         self.beat(self.two)
-        self.told.clear()
+        self.notified.clear()
         self.registry.unregister(self.one, "G", notify=True)
         self.registry.unregister(self.one, "G", notify=True)
         self.registry.unregister(self.one, "H", notify=True)
-        self.assertEqual(self.told, ["G"])
+        self.assertEqual(self.notified, ["G"])
         self.registry.unregister(self.two, "G", notify=True)
-        self.assertEqual(self.told, ["G"])
+        self.assertEqual(self.notified, ["G"])
         self.assertEqual(self.registry.groups(), [])
 
     def test_closed(self) -> None:
@@ -209,7 +210,7 @@ class ConsumerRegistryTests(SynchronousTestCase):
             self.beat(self.one, group=name, notify=False)
             self.beat(self.two, group=name, notify=False)
         self.one.close()
-        self.assertEqual(self.told, ["G", "H"])
+        self.assertEqual(self.notified, ["G", "H"])
         group = self.registry.group("G")
         assert group is not None
         self.assertEqual(list(group.members), [self.two])
@@ -220,9 +221,9 @@ class ConsumerRegistryTests(SynchronousTestCase):
         self.beat(self.two)
         self.registry.unregister(self.one, "G", notify=False)
         self.beat(self.one)
-        self.told.clear()
+        self.notified.clear()
         self.one.close()
-        self.assertEqual(self.told, ["G"])
+        self.assertEqual(self.notified, ["G"])
 
     def test_scan(self) -> None:
         """A member that is silent for too long is removed and closed, without
@@ -231,11 +232,11 @@ class ConsumerRegistryTests(SynchronousTestCase):
         self.clock.advance(100)
         self.beat(self.two)
         self.clock.advance(20.5)
-        self.told.clear()
+        self.notified.clear()
         self.registry.scan(120.0)
         self.assertTrue(self.one.closed)
         self.assertFalse(self.two.closed)
-        self.assertEqual((self.told, self.registry.expired), ([], 1))
+        self.assertEqual((self.notified, self.registry.expired), ([], 1))
         group = self.registry.group("G")
         assert group is not None
         self.assertEqual(list(group.members), [self.two])
@@ -245,4 +246,4 @@ class ConsumerRegistryTests(SynchronousTestCase):
         group = self.beat(self.one, client="a")
         self.beat(self.one, client="b")
         self.assertEqual(group.client_ids(), ["b"])
-        self.assertEqual(self.told, ["G"])
+        self.assertEqual(self.notified, ["G"])

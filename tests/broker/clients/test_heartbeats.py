@@ -126,9 +126,9 @@ class HeartbeatTests(SynchronousTestCase):
         self.assertFalse(retry.order)
 
     def test_retryTopicAwaited(self) -> None:
-        """A member of a new group is answered and told to rebalance when name servers
-        know its retry topic, but no longer than clients wait. Its next heartbeat is
-        answered at once, and tells nobody."""
+        """A member of a new group is answered and notified when name servers know its
+        retry topic, but no longer than clients wait. Its next heartbeat is answered at
+        once, and nobody is notified."""
         self.announced = Deferred()
         answer = self.begin()
         assert isinstance(answer, Deferred)
