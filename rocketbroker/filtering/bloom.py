@@ -63,7 +63,6 @@ def _signed(value: int) -> int:
 class BloomFilter:
     """The form of all maps of a broker.
 
-    @ivar error_percent: how often a filter that did not match seems to have.
     @ivar groups: for how many filters of one topic that holds.
     @ivar hashes: how many positions each filter has.
     @ivar bits: the size of a map, a multiple of 8.
@@ -71,11 +70,11 @@ class BloomFilter:
 
     def __init__(self, error_percent: int = 20, groups: int = 32) -> None:
         """
-        @param error_percent: 1 to 99.
+        @param error_percent: how often a filter that did not match seems to have, 1
+            to 99.
         @param groups: 1 or more.
         """
         assert 0 < error_percent < 100 and groups > 0, (error_percent, groups)
-        self.error_percent = error_percent
         self.groups = groups
         share = error_percent / 100
         self.hashes = math.ceil(math.log(share) / math.log(0.5))

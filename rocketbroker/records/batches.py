@@ -26,7 +26,7 @@ import struct
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from rocketbroker.records import hashing, properties, sysflags
+from rocketbroker.records import properties, sysflags
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.record import StoredMessage, body_crc
 
@@ -96,23 +96,6 @@ def decode(data: bytes) -> list[Part]:
     if not parts:
         raise Malformed("a batch without a message")
     return parts
-
-
-def expand(data: bytes, shared: bytes = b"") -> list[tuple[int, bytes, bytes, int]]:
-    """An outer batch as the store takes it.
-
-    @param shared: the properties of the request, which each message gets behind its
-        own, so that they count where both have a name.
-    @return: flag, body, properties and tag code of each message.
-    @raise Malformed: as L{decode}.
-    """
-    expanded = []
-    shared_tags = properties.find(shared, b"TAGS")
-    for flag, body, own in decode(data):
-        tags = shared_tags or properties.find(own, b"TAGS")
-        code = hashing.tag_code(tags.decode("utf-8", "replace")) if tags else 0
-        expanded.append((flag, body, properties.joined(own, shared), code))
-    return expanded
 
 
 def is_inner_batch(message: StoredMessage) -> bool:

@@ -21,8 +21,6 @@ LZ4: Final = 1
 ZSTD: Final = 2
 ZLIB: Final = 3
 
-NAMES: Final = {"LZ4": LZ4, "ZSTD": ZSTD, "ZLIB": ZLIB}
-
 #: The level that clients use unless told otherwise.
 DEFAULT_LEVEL: Final = 5
 

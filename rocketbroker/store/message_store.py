@@ -293,11 +293,6 @@ class Store:
         """See L{IStore}."""
         return self._index.failures if self._was_open else 0
 
-    @property
-    def dispatch_failures(self) -> int:
-        """How many dispatch steps the disk has refused."""
-        return self._dispatcher.failures
-
     # Steps.
 
     def calculate_bit_maps(self, bit_maps: BitMaps) -> None:

@@ -122,13 +122,13 @@ class Fields:
         texts = [text_of(item, wrong) for item in self.items(name)]
         return [text for text in texts if text is not None]
 
-    def integers(self, name: str, bits: int = 32) -> list[int]:
-        """The elements of an array of whole numbers, which may stand in quotes."""
+    def integers(self, name: str) -> list[int]:
+        """The elements of an array of numbers of 32 bits, which may stand in quotes."""
         numbers = []
         for item in self.items(name):
             number = integer_of(item)
-            if number is None or not -(1 << bits - 1) <= number < 1 << bits - 1:
-                raise self._wrong(name, f"an array of numbers of {bits} bits")
+            if number is None or not -(1 << 31) <= number < 1 << 31:
+                raise self._wrong(name, "an array of numbers of 32 bits")
             numbers.append(number)
         return numbers
 

@@ -185,9 +185,9 @@ def head_of(size: int) -> bytes:
     return struct.pack(">II", size + 4, size)
 
 
-def frame_of(header: bytes, body: bytes = b"") -> bytes:
-    """A whole frame with a JSON header."""
+def frame_of(header: bytes) -> bytes:
+    """A whole frame with a JSON header, and without a body."""
     size = len(header)
-    if not body and size < MAX_READY_HEADS:
+    if size < MAX_READY_HEADS:
         return HEADS[size] + header
-    return b"".join([struct.pack(">II", size + 4 + len(body), size), header, body])
+    return head_of(size) + header

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.records import batches, compression, hashing, record, sysflags
+from rocketbroker.records import batches, compression, record, sysflags
 from rocketbroker.records.malformed import Malformed
 from tests.examples import examples
 from tests.records.samples import VECTOR, example
@@ -63,23 +63,6 @@ class OuterBatchTests(SynchronousTestCase):
         data[start : start + len(patch)] = patch
         with contextlib.suppress(Malformed):
             batches.decode(bytes(data))
-
-    def test_expand(self) -> None:
-        """Each message gets the request's properties behind its own, and a code."""
-        shared = b"UNIQ_KEY\1U\2"
-        self.assertEqual(
-            batches.expand(BODY, shared),
-            [
-                (5, b"one", b"TAGS\1a\2" + shared, hashing.tag_code("a")),
-                (0, b"", shared, 0),
-                (-1, b"three", b"k\1v\2" + shared, 0),
-            ],
-        )
-
-    def test_expandSharedTags(self) -> None:
-        """Where the request has tags they count, because they come last."""
-        codes = [part[3] for part in batches.expand(BODY, b"TAGS\1b\2")]
-        self.assertEqual(codes, [hashing.tag_code("b")] * 3)
 
 
 class InnerBatchTests(SynchronousTestCase):

@@ -229,7 +229,7 @@ class AnswerTests(SynchronousTestCase):
     def test_pull(self) -> None:
         """The answer to a pull decodes to its fields, remark and body."""
         text = PULL_ANSWER % (0, 1, 74, 5, 99, 1, 2, 8, b"FOUND")
-        answer = decode(frame_of(text, b"records")[4:])
+        answer = decode(frame_of(text)[4:] + b"records")
         self.assertEqual(
             (answer.code, answer.opaque, answer.remark, answer.body),
             (0, 8, "FOUND", b"records"),

@@ -61,12 +61,9 @@ class Dispatcher:
     @ivar multi_dispatch: whether messages get entries in LMQs.
     @ivar bit_maps: gives the bit maps of these units, if a plug-in does.
     @ivar dispatched_ms: the store time of the last record entered.
-    @ivar repeated: how many records were in their queue already.
     @ivar gaps: how often the batches before one were not in its queue.
-    @ivar unplaced: how many records fit no queue of their topic's kind.
     @ivar offset_sequence: decides, during a start, on records whose queue offset is not
         the next; else they are entered at their own offset.
-    @ivar failures: how many steps the disk has refused.
     """
 
     def __init__(
@@ -105,11 +102,8 @@ class Dispatcher:
         self.multi_dispatch = False
         self.bit_maps: BitMaps | None = None
         self.dispatched_ms = 0
-        self.repeated = 0
         self.gaps = 0
-        self.unplaced = 0
         self.offset_sequence: OffsetSequence | None = None
-        self.failures = 0
 
     def dispatch(self, max_records: int) -> list[Arrival]:
         """See L{rocketbroker.store.interfaces.IStore.dispatch}.
@@ -148,7 +142,6 @@ class Dispatcher:
             arrivals = self.enter()
         except OSError as error:
             self._forget()
-            self.failures += 1
             self._refuse(error)
             raise
         if self._flags.bits & WRITE_LOGICS_QUEUE_ERROR:
@@ -228,7 +221,6 @@ class Dispatcher:
         if position < queue.from_position:
             return
         if position + size <= queue.max_position:
-            self.repeated += 1
             return
         if sys_flag & INNER_BATCH or queue.batch is not None:
             self._add_batch(queue, found)
@@ -270,7 +262,6 @@ class Dispatcher:
         """
         batch, place = queue.batch, place_of(found)
         if batch is None or place is None:
-            self.unplaced += 1
             return
         expected = batch.pending_next if batch.pending else queue.max_offset
         if self.offset_sequence is None or place[0] == expected:
