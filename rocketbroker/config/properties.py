@@ -16,12 +16,14 @@ Source: C{docs/facts/broker.md 1.2}.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from rocketbroker.errors import ConfigurationError
 
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
+#: A line with its end, and a last one without.
+_LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 _BLANKS: Final = " \t\f"
 _KEY: Final = re.compile(
     r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*(?:[=:][ \t\f]*)?(.*)\Z", re.S
@@ -31,11 +33,15 @@ _LETTERS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _NAMES: Final = {char: letter for letter, char in _LETTERS.items()}
 
 
-def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """The lines that say something, joined; each with the number of its first."""
+def _logical_lines(lines: Iterable[str]) -> Iterator[tuple[int, int, str]]:
+    """The lines that say something, joined; each with the numbers of its first line
+    and of the last one, from 1.
+
+    @param lines: without their ends.
+    """
     pending: list[str] = []
-    first = 0
-    for number, raw in enumerate(_LINE_END.split(text), 1):
+    first = number = 0
+    for number, raw in enumerate(lines, 1):
         line = raw.lstrip(_BLANKS)
         if not pending:
             if not line or line[0] in "#!":
@@ -44,10 +50,10 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
         if _goes_on(line):
             pending.append(line[:-1])
             continue
-        yield first, "".join([*pending, line])
+        yield first, number, "".join([*pending, line])
         pending = []
     if pending:
-        yield first, "".join(pending)
+        yield first, number, "".join(pending)
 
 
 def _unescaped(text: str, where: str) -> str:
@@ -81,12 +87,18 @@ def parse(text: str, source: str = "properties") -> dict[str, str]:
     @raise ConfigurationError: a backslash C{u} without four digits.
     """
     found: dict[str, str] = {}
-    for number, line in _logical_lines(text):
-        match = _KEY.match(line)
-        assert match is not None, "matches anything"
+    for number, _, line in _logical_lines(_LINE_END.split(text)):
         where = f"{source}, line {number}"
-        found[_unescaped(match[1], where)] = _unescaped(match[2], where)
+        key, value = _key_and_value(line)
+        found[_unescaped(key, where)] = _unescaped(value, where)
     return found
+
+
+def _key_and_value(line: str) -> tuple[str, str]:
+    """The two parts of a logical line, with their backslashes."""
+    match = _KEY.match(line)
+    assert match is not None, "matches anything"
+    return match[1], match[2]
 
 
 def render(properties: Mapping[str, str]) -> str:
@@ -104,6 +116,44 @@ def written(properties: Mapping[str, str]) -> bytes:
         for key in sorted(properties)
     )
     return "".join(lines).encode("ascii")
+
+
+def edited(
+    content: bytes, changes: Mapping[str, str], source: str = "properties"
+) -> bytes:
+    """A file's content with other values, and all else as it is.
+
+    A key that is there gets its value in its place, in one line; of two equal keys the
+    later one, which counts. A key that is not there comes at the end. No value can make
+    a second key: what would end its line is escaped.
+
+    @param source: the file's path, for an error.
+    @raise ConfigurationError: the content is not well formed.
+    """
+    pieces = _LINE.findall(content.decode("iso-8859-1"))
+    lines = [_LINE_END.sub("", piece) for piece in pieces]
+    spans: dict[str, tuple[int, int]] = {}
+    open_end = False
+    for first, last, line in _logical_lines(lines):
+        key = _unescaped(_key_and_value(line)[0], f"{source}, line {first}")
+        spans[key] = (first - 1, last)
+        open_end = last == len(lines) and _goes_on(lines[-1])
+    end = "\n"
+    if pieces and pieces[0] != lines[0]:
+        end = pieces[0][len(lines[0]) :]
+    if pieces and pieces[-1] == lines[-1]:
+        pieces[-1] += end
+    if open_end:
+        # What is appended must not become part of it.
+        pieces.append(end)
+    for key, value in changes.items():
+        line = f"{_escaped(key, True)}={_escaped(value, False)}{end}"
+        if key not in spans:
+            pieces.append(line)
+            continue
+        first, last = spans[key]
+        pieces[first:last] = [line, *[""] * (last - first - 1)]
+    return "".join(pieces).encode("iso-8859-1")
 
 
 def _escaped(text: str, whole: bool) -> str:

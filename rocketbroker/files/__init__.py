@@ -10,6 +10,7 @@
 - L{rocketbroker.files.directories}: directories that outlast a crash.
 - L{rocketbroker.files.obstacles}: something else in the place of a file or directory.
 - L{rocketbroker.files.jsonfile}: a small file that is replaced whole, with C{.bak}.
+- L{rocketbroker.files.settings_file}: a file of settings that is changed in its place.
 
 The memory double, which tears, loses and fills up, is L{rocketbroker.testing.files}.
 """

@@ -11,6 +11,7 @@ import os
 import stat
 import struct
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TypeAlias, final
 
 from zope.interface import implementer
@@ -265,6 +266,14 @@ class Disk:
     def rename(self, old: str, new: str) -> None:
         """See L{IFiles.rename}."""
         os.replace(old, new)
+
+    def copy_mode(self, path: str, other: str) -> None:
+        """See L{IFiles.copy_mode}."""
+        found = os.stat(path)
+        # The owner first: another one's file may not get its permissions.
+        with suppress(PermissionError):
+            os.chown(other, found.st_uid, found.st_gid)
+        os.chmod(other, stat.S_IMODE(found.st_mode))
 
     def sync_dir(self, path: str) -> None:
         """See L{IFiles.sync_dir}."""

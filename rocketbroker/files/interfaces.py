@@ -96,6 +96,10 @@ class IFiles(Interface):
     def rename(old: str, new: str) -> None:
         """Rename, replacing C{new}."""
 
+    def copy_mode(path: str, other: str) -> None:
+        """Give C{other} the permissions of the file C{path}, and its owner where that
+        is allowed."""
+
     def sync_dir(path: str) -> None:
         """Wait until the directory's entries are on the disk."""
 

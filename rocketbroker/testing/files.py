@@ -407,6 +407,12 @@ class MemoryDisk:
             self._names[new + path[len(old) :]] = self._names.pop(path)
         self._removed_dirs.setdefault(parent(old), set()).add(old)
 
+    def copy_mode(self, path: str, other: str) -> None:
+        """See L{IFiles.copy_mode}; there are no permissions here."""
+        self.count("copy_mode")
+        self._file(path)
+        self._file(other)
+
     def sync_dir(self, path: str) -> None:
         """See L{IFiles.sync_dir}."""
         self.count("sync_dir")

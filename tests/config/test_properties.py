@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis.strategies import dictionaries, text
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.config.properties import parse, read, render, written
+from rocketbroker.config.properties import edited, parse, read, render, written
 from rocketbroker.errors import ConfigurationError
 from tests.examples import examples
 
@@ -154,3 +154,65 @@ class WrittenTests(SynchronousTestCase):
             parse(text)
         except ConfigurationError as error:
             self.assertIn("hexadecimal", str(error))
+
+
+class EditedTests(SynchronousTestCase):
+    """L{edited} changes values, and nothing else."""
+
+    def test_inPlace(self) -> None:
+        """A value changes in its place; comments, order and other lines stay."""
+        before = b"# Ours\n\nb : 2\n! k=1\n  a=1\n\tc\td e\n"
+        after = b"# Ours\n\nb=7\n! k=1\n  a=1\nc=x y\nk=v\n"
+        self.assertEqual(edited(before, {"k": "v", "c": "x y", "b": "7"}), after)
+
+    def test_continued(self) -> None:
+        """A value of several lines becomes one line."""
+        before = b"a=1,\\\r\n  2,\\\r\n  3\r\nb=1\r\n"
+        self.assertEqual(edited(before, {"a": "4"}), b"a=4\r\nb=1\r\n")
+
+    def test_ends(self) -> None:
+        """New lines end as the others; a last line without an end gets one."""
+        for end in (b"\n", b"\r\n", b"\r"):
+            after = b"a=1" + end + b"c=3" + end + b"b=2" + end
+            self.assertEqual(edited(b"a=1" + end + b"c=3", {"b": "2"}), after)
+        self.assertEqual(edited(b"", {"b": "2"}), b"b=2\n")
+        self.assertEqual(edited(b"a=1", {"a": "2"}), b"a=2\n")
+
+    def test_twice(self) -> None:
+        """Of two equal keys the later one changes, which counts."""
+        self.assertEqual(edited(b"a=1\na=2\nb=3\n", {"a": "9"}), b"a=1\na=9\nb=3\n")
+
+    def test_openEnd(self) -> None:
+        """A last line that would go on does not take in what comes behind it."""
+        for before in (b"a=1\\", b"a=1\\\n", b"b=2\na=1\\\r\n"):
+            found = parse(edited(before, {"c": "3"}).decode("ascii"))
+            self.assertEqual((found["a"], found["c"]), ("1", "3"))
+
+    def test_otherBytes(self) -> None:
+        """Bytes that are no ASCII stay as they are, UTF-8 in comments for instance."""
+        before = "# käse\nä=ö\n".encode()
+        self.assertEqual(edited(before, {"a": "ü"}), before + b"a=\\u00fc\n")
+
+    def test_noSecondKey(self) -> None:
+        """A value cannot make a second line, nor a key a second value."""
+        for evil in ("x\nb=2", "x\rb=2", "x\\", "x\\\nb=2", "\u0085b=2", "x\fb=2"):
+            found = parse(edited(b"a=1\nc=1\n", {"a": evil}).decode("ascii"))
+            self.assertEqual(found, {"a": evil, "c": "1"})
+            found = parse(edited(b"a=1\n", {evil: "3"}).decode("ascii"))
+            self.assertEqual(found, {"a": "1", evil: "3"})
+
+    def test_malformed(self) -> None:
+        """A file with a key that makes no sense is refused with the line."""
+        error = self.assertRaises(
+            ConfigurationError, edited, b"a=1\n\\u12=1\n", {"a": "2"}, "f"
+        )
+        self.assertIn("f, line 2", str(error))
+
+    @examples()
+    @given(
+        text(alphabet="ab\\=: \t#!\n\r"), dictionaries(text(alphabet="ab= \n"), text())
+    )
+    def test_anything(self, before: str, changes: dict[str, str]) -> None:
+        """Whatever a file holds, afterwards it says the same, and the changes."""
+        after = edited(before.encode("ascii"), changes).decode("iso-8859-1")
+        self.assertEqual(parse(after), {**parse(before), **changes})

@@ -187,6 +187,17 @@ class FilesContract:
         files.remove_dir(f"{root}/d/e")
         self.case().assertFalse(files.exists(f"{root}/d/e"))
 
+    def test_copyMode(self) -> None:
+        """A file can be given the permissions of another; both have to be there."""
+        files, root = self.make()
+        for name in "ab":
+            files.open(f"{root}/{name}", create=True).close()
+        files.copy_mode(f"{root}/a", f"{root}/b")
+        for pair in ("ac", "ca"):
+            self.case().assertRaises(
+                FileNotFoundError, files.copy_mode, *(f"{root}/{name}" for name in pair)
+            )
+
     def test_rename(self) -> None:
         """A file takes another name, and the place of what had it."""
         files, root = self.make()
