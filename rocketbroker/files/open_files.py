@@ -28,14 +28,17 @@ from typing import Final, final
 from rocketbroker.files.interfaces import IFile, IFiles
 
 #: The bound where nobody gives one: for tools, and what else opens a store for a while.
-MAX_OPEN: Final = 256
+DEFAULT_BOUND: Final = 256
 
 #: Of so many descriptors of a process one is for these files; connections have three
 #: of four, and what is left is for mapped segments and all else.
 SHARE: Final = 8
 
+#: With fewer, each use of a queue would open a file.
+MIN_BOUND: Final = 16
+
 #: With more nothing is faster, and each costs the kernel a kilobyte.
-MOST: Final = 16384
+MAX_BOUND: Final = 16384
 
 _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE)
 
@@ -45,7 +48,9 @@ def bound_of(limit: int) -> int:
 
     @param limit: the limit of descriptors; negative for none.
     """
-    return max(16, min(limit // SHARE, MOST)) if limit >= 0 else MOST
+    if limit < 0:
+        return MAX_BOUND
+    return max(MIN_BOUND, min(limit // SHARE, MAX_BOUND))
 
 
 @final
@@ -56,7 +61,7 @@ class OpenFiles:
     @ivar bound: how many are open at once.
     """
 
-    def __init__(self, files: IFiles, bound: int = MAX_OPEN) -> None:
+    def __init__(self, files: IFiles, bound: int = DEFAULT_BOUND) -> None:
         self.files = files
         self.bound = bound
         self._open: OrderedDict[object, IFile] = OrderedDict()

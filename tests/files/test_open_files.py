@@ -6,7 +6,7 @@ import errno
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.files.open_files import MOST, OpenFiles, bound_of
+from rocketbroker.files.open_files import MAX_BOUND, MIN_BOUND, OpenFiles, bound_of
 from rocketbroker.testing.files import MemoryDisk
 
 
@@ -110,6 +110,6 @@ class BoundTests(SynchronousTestCase):
         """It is an eighth, and neither so few that each use opens a file, nor more than
         help."""
         self.assertEqual(bound_of(1024), 128)
-        self.assertEqual(bound_of(64), 16)
-        self.assertEqual(bound_of(1 << 30), MOST)
-        self.assertEqual(bound_of(-1), MOST)
+        self.assertEqual(bound_of(64), MIN_BOUND)
+        self.assertEqual(bound_of(1 << 30), MAX_BOUND)
+        self.assertEqual(bound_of(-1), MAX_BOUND)

@@ -69,7 +69,7 @@ def load_segments(files: IFiles, segments: Segments) -> list[str]:
         if opened and opened[-1].end != start:
             opened = _bridge(segments, opened, start, report)
         segment = Segment(start, segments.size, path, segments.open_files)
-        file = _open(segment, segments, path)
+        file = _open(segment, segments)
         if length < segments.size:
             file.truncate(segments.size)
             report.append(f"{path} had {length} bytes; it has {segments.size} now.")
@@ -127,14 +127,14 @@ def _is_none(files: IFiles, path: str, is_ours: bool, report: list[str]) -> bool
     return False
 
 
-def _open(segment: Segment, segments: Segments, path: str) -> IFile:
+def _open(segment: Segment, segments: Segments) -> IFile:
     """Open a segment.
 
     Nothing is written to an old one; its file system may be one that cannot be.
     """
-    if os.path.dirname(path) in segments.read_only:
+    if os.path.dirname(segment.path) in segments.read_only:
         return segment.file
-    return segments.open_files.get(segment, path)
+    return segments.open_files.get(segment, segment.path)
 
 
 # Missing segments.
@@ -143,11 +143,6 @@ def _open(segment: Segment, segments: Segments, path: str) -> IFile:
 def _stand_in(size: int) -> bytes:
     """How a stand-in begins; the rest is zeros."""
     return FILLER.pack(size, MAGIC_BLANK)
-
-
-def is_stand_in(segment: Segment) -> bool:
-    """Whether a segment is not there."""
-    return segment.is_missing
 
 
 def _bridge(

@@ -17,7 +17,6 @@ import os
 from typing import Final, final
 
 from rocketbroker.files.interfaces import IFiles
-from rocketbroker.store.commitlog.loading import is_stand_in
 from rocketbroker.store.commitlog.scanner import NOTHING, Scan
 from rocketbroker.store.commitlog.segments import Segment, Segments
 from rocketbroker.store.quarantine import set_aside
@@ -118,7 +117,7 @@ class LogEnd:
         """Remove a segment behind the end, or keep it elsewhere if it has records."""
         content, refused = self._segments.before_bad(segment, 8, 0)
         segment.close()
-        if is_stand_in(segment):
+        if segment.is_missing:
             return
         if not any(content) and not refused:
             self._files.remove(segment.path)

@@ -365,7 +365,7 @@ class QueueFiles:
     def forget_names(self) -> bool:
         """Take the names of the files for ones that are on the disk.
 
-        @return: whether they were not, for certain.
+        @return: whether a flush would have put them there.
         """
         were_unsynced, self._dir_unsynced = self._dir_unsynced, False
         return were_unsynced

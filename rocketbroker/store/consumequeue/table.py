@@ -81,12 +81,12 @@ class QueueTable:
         self._quarantine = quarantine
         self._open_files = open_files
         self._files = open_files.files
-        #: Directories that are there; they stay.
-        self._present: set[str] = set()
         self._folder = os.path.join(root, FOLDER)
         self._extension_folder = os.path.join(root, EXTENSION_FOLDER)
         self._batch_folder = os.path.join(root, BATCH_FOLDER)
         self._parents = self._folder, self._batch_folder, self._extension_folder
+        #: Those of them that are there; they stay.
+        self._present = set(filter(self._files.is_dir, self._parents))
         self._extension_size = extension_size
         self._extends = extends
         self._max_lmqs = max_lmqs
@@ -99,7 +99,6 @@ class QueueTable:
         self._store_host_v6 = store_host_v6
         self._allow_v2 = allow_v2
         self._queues: dict[tuple[str, int], Queue] = {}
-        self._present.update(filter(self._files.is_dir, self._parents))
         #: Held by the one thread that removes discarded files.
         self._removing = threading.Lock()
 

@@ -63,7 +63,6 @@ from rocketbroker.store.commitlog.checkpoint import Checkpoint
 from rocketbroker.store.commitlog.loading import (
     MAX_MISSING_BEHIND,
     extend,
-    is_stand_in,
     load_segments,
 )
 from rocketbroker.store.commitlog.scanner import Blank, Broken, Scan, parse
@@ -375,7 +374,7 @@ class Recovery:
         replaced = self._table.replaced
         sequence = self._dispatcher.offset_sequence = self._sequence
         sequence.begin()
-        stand_ins = sum(map(is_stand_in, self._segments.all))
+        stand_ins = sum(each.is_missing for each in self._segments.all)
         sequence.lost_bytes = self._segments.size * stand_ins
         scan = LogScan(
             self._segments,
