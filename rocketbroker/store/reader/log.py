@@ -105,7 +105,7 @@ class LogSegment:
         self._unread = unread
 
     def pread(self, size: int, at: int) -> bytes:
-        """Bytes from one of the file on."""
+        """Bytes from a position of the file on, to its end at the most."""
         size = max(0, min(size, self.end - self.start - at))
         return self._unread.pread(self.path, self._file, size, at).ljust(size, b"\0")
 

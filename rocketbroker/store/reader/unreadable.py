@@ -46,7 +46,8 @@ class Unreadable:
 
     @contextlib.contextmanager
     def naming(self, path: str) -> Iterator[None]:
-        """Read a file that is no file of the log; once refused, it is not tried again.
+        """Open a file, or read one that is no file of the log; once refused, it is not
+        tried again.
 
         @raise StoreError: it cannot be read; one sentence.
         @raise FileNotFoundError: it is gone.

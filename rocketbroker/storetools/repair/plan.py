@@ -140,6 +140,7 @@ class Plan:
         reader = self._reader
         found = []
         for topic in reader.topics():
+            name = topic.encode()
             for queue_id in reader.queues(topic):
                 with contextlib.suppress(StoreError):
                     where = topic, queue_id, start, end
@@ -148,8 +149,7 @@ class Plan:
                             # Another topic's record, which may become shorter.
                             self.damaged.add((topic, queue_id))
                             continue
-                        where_is = topic.encode(), queue_id, offset
-                        found.append(Slot(position, size, *where_is))
+                        found.append(Slot(position, size, name, queue_id, offset))
         for topic, queue_id in self._batches:
             for unit in units_between(reader, topic, queue_id, start, end):
                 place = topic.encode(), queue_id, unit.base, unit.messages

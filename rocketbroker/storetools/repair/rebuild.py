@@ -66,10 +66,10 @@ class Rebuild:
         """The approximate number of bytes that the new files will have."""
         total = 0
         for path in self._paths:
-            is_dir = self._files.is_dir(path)
-            names = self._files.list(path) if is_dir else [""]
-            for each in [os.path.join(path, name) if name else path for name in names]:
-                total += 0 if self._files.is_dir(each) else self._files.size(each)
+            if self._files.is_dir(path):
+                total += sum(max(size, 0) for _, size in self._files.lengths(path))
+            else:
+                total += self._files.size(path)
         return total
 
     def expected(self) -> list[Done]:

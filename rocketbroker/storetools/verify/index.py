@@ -310,10 +310,8 @@ class IndexVerification:
     def _why(self, code: int, position: int) -> str:
         """The fault of an entry's position; empty if there is none, or its record is
         not in the log any more."""
-        for segment in self._reader.segments:
-            if segment.start <= position < segment.end:
-                break
-        else:
+        segment = self._reader.log.find(position)
+        if segment is None:
             gone = position < self._reader.lowest
             return "" if gone else f"the log has no position {position}"
         at = position - segment.start

@@ -50,10 +50,14 @@ def file_size_in(files: IFiles, folder: str, setting: int, unit: int) -> int:
 
 
 def segment_at(reader: StoreReader, position: int) -> LogSegment:
-    for segment in reader.segments:
-        if segment.start <= position < segment.end:
-            return segment
-    raise StoreError(f"The log has no position {position}.")
+    """The segment of a position.
+
+    @raise StoreError: there is none; one sentence.
+    """
+    segment = reader.log.find(position)
+    if segment is None:
+        raise StoreError(f"The log has no position {position}.")
+    return segment
 
 
 def written_from(reader: StoreReader, position: int) -> int:
@@ -63,8 +67,6 @@ def written_from(reader: StoreReader, position: int) -> int:
     last = position
     while at < segment.end:
         data = segment.pread(min(READ_SIZE, segment.end - at), at - segment.start)
-        if not data:
-            break
         kept = len(data.rstrip(b"\0"))
         last = at + kept if kept else last
         at += len(data)
