@@ -290,5 +290,5 @@ def makeService(options: Options) -> BrokerService:
     process = ServerProcess(reactor, log)
     service = BrokerService(reactor, settings)
     service.log = log
-    process.opened()
+    process.opened(service.ready)
     return service

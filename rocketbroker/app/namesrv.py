@@ -76,6 +76,7 @@ class NameServerService(LoggedService):
     @ivar server: its port, with counters.
     @ivar port: where it listens.
     @ivar metrics: the port of /metrics.
+    @ivar ready: fires when it serves.
     """
 
     name = "namesrv"
@@ -90,6 +91,7 @@ class NameServerService(LoggedService):
             port cannot be had; one sentence.
         """
         self.settings = settings
+        self.ready: Deferred[None] = Deferred()
         self._reactor = reactor
         self._oneways: Callable[[str, Command], None] | None = None
         self._stop_client: Callable[[], Deferred[None]] | None = None
@@ -152,6 +154,7 @@ class NameServerService(LoggedService):
             host=self.settings.server.bind_address,
             port=self.port,
         )
+        self.ready.callback(None)
 
     async def _stopped(self) -> None:
         await self.metrics.stop()
@@ -179,5 +182,5 @@ def makeService(options: Options) -> NameServerService:
     process = ServerProcess(reactor, log)
     service = NameServerService(reactor, settings)
     service.log = log
-    process.opened()
+    process.opened(service.ready)
     return service

@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import faulthandler
 import gc
+import os
 import resource
 import sys
 from typing import Any, final
+
+from twisted.internet.defer import Deferred
 
 from rocketbroker.app.crashes import trace_crashes
 from rocketbroker.app.descriptors import raise_descriptor_limit
@@ -15,11 +18,12 @@ from rocketbroker.app.garbage import Garbage
 from rocketbroker.app.logs import Log
 from rocketbroker.app.signals import handle_signals
 from rocketbroker.app.steadiness import make_steady
+from rocketbroker.app.systemd import Notifier
 
 
 @final
 class ServerProcess:
-    """Time, limits, signals, traces of crashes and garbage of this process."""
+    """Time, limits, signals, systemd, traces of crashes and garbage of this process."""
 
     def __init__(self, reactor: Any, log: Log | None) -> None:
         """
@@ -37,7 +41,11 @@ class ServerProcess:
         self._garbage = Garbage(reactor, gc, sys.getallocatedblocks)
         self._garbage.starting()
 
-    def opened(self) -> None:
-        """Everything is open; the reactor is about to run."""
+    def opened(self, ready: Deferred[None]) -> None:
+        """Everything is open; the reactor is about to run.
+
+        @param ready: fires when clients find the server.
+        """
+        Notifier(os.environ).follow(self._reactor, ready)
         self._reactor.callWhenRunning(self._garbage.started)
         self._reactor.callWhenRunning(handle_signals, self._reactor, self._output)

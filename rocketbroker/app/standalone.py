@@ -218,7 +218,7 @@ def run_standalone(flags: Flags, log_options: LogOptions) -> int:
         log = log_options.open(sys.stderr)
         process = ServerProcess(reactor, log)
         standalone = Standalone(reactor, given, flags)
-        process.opened()
+        process.opened(standalone.broker.ready)
         run(reactor, standalone, sys.stdout, log)
     except (ConfigurationError, StoreError) as error:
         refuse(str(error))

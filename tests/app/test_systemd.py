@@ -1,0 +1,65 @@
+"""What systemd is told."""
+
+from __future__ import annotations
+
+import socket
+import tempfile
+from pathlib import Path
+
+from twisted.internet.defer import Deferred
+from twisted.internet.testing import MemoryReactorClock
+from twisted.logger import capturedLogs
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.app.systemd import Notifier
+
+
+class SystemdTests(SynchronousTestCase):
+    """L{Notifier}, with a socket of the test as systemd's."""
+
+    def setUp(self) -> None:
+        """A folder whose path is short enough for a socket's."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = str(Path(folder.name, "notify"))
+        self.reactor = MemoryReactorClock()
+
+    def listening(self, name: str) -> socket.socket:
+        """systemd's socket."""
+        listening = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.addCleanup(listening.close)
+        listening.setblocking(False)
+        listening.bind(name)
+        return listening
+
+    def test_states(self) -> None:
+        """It is ready when its Deferred fires, and stops before the reactor does; the
+        socket may have a name in the file system or an abstract one."""
+        for path, name in (
+            (self.path, self.path),
+            (f"@{self.path}", f"\0{self.path}"),
+        ):
+            listening = self.listening(name)
+            ready: Deferred[None] = Deferred()
+            Notifier({"NOTIFY_SOCKET": path}).follow(self.reactor, ready)
+            self.assertRaises(BlockingIOError, listening.recv, 100)
+            ready.callback(None)
+            self.assertEqual(listening.recv(100), b"READY=1")
+            self.assertRaises(BlockingIOError, listening.recv, 100)
+            ((function, args, _),) = self.reactor.triggers["before"].pop("shutdown")
+            function(*args)
+            self.assertEqual(listening.recv(100), b"STOPPING=1")
+
+    def test_nobody(self) -> None:
+        """Without systemd nothing is told."""
+        ready: Deferred[None] = Deferred()
+        Notifier({}).follow(self.reactor, ready)
+        ready.callback(None)
+        self.assertEqual(self.reactor.triggers, {})
+
+    def test_gone(self) -> None:
+        """A socket that is not there is logged; the server goes on."""
+        with capturedLogs() as logs:
+            Notifier({"NOTIFY_SOCKET": self.path}).notify("READY=1")
+        (event,) = logs
+        self.assertEqual(event["reason"], "No such file or directory")
