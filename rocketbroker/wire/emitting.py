@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import re
 from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Final, Protocol, final, runtime_checkable
 
@@ -77,7 +77,7 @@ def dumps(value: object) -> bytes:
     @param value: plain values, lists, dicts, and values with C{to_json}.
     @raise LocalProtocolError: no such value can be written.
     """
-    return _bytes(_text(value, quoted, False, MAX_DEPTH))
+    return _bytes(_text(value, False, MAX_DEPTH))
 
 
 def member_text(name: str, members: Mapping[str, object]) -> str:
@@ -94,9 +94,9 @@ def member_text(name: str, members: Mapping[str, object]) -> str:
     try:
         text = _PLAIN.encode({name: there}).decode("ascii")
     except (UnicodeError, TypeError):
-        text = "\\"
+        text = ""
     # Other escapes, and members that are null and left out.
-    if "\\" in text or "\x7f" in text or ":null" in text:
+    if not text or "\\" in text or "\x7f" in text or ":null" in text:
         text = dumps({name: there}).decode()
     return text[1:-1]
 
@@ -120,7 +120,7 @@ def dumps_standard(value: object) -> bytes:
 
     @raise LocalProtocolError: no such value can be written.
     """
-    return _bytes(_text(value, _quoted_standard, True, MAX_DEPTH))
+    return _bytes(_text(value, True, MAX_DEPTH))
 
 
 def quoted(text: str) -> str:
@@ -155,98 +155,97 @@ def _bytes(text: str) -> bytes:
         raise LocalProtocolError(f"a string that is not Unicode: {e.reason}") from e
 
 
-def _text(value: object, quote: Callable[[str], str], standard: bool, room: int) -> str:
+def _text(value: object, standard: bool, room: int) -> str:
     """The text of any value that nests no deeper than C{room}."""
-    out: list[str] = []
-    _emit(value, quote, standard, room, out)
-    return "".join(out)
+    emitter = _Emitter(standard)
+    emitter.emit(value, room)
+    return "".join(emitter.pieces)
 
 
-def _emit(
-    value: object,
-    quote: Callable[[str], str],
-    standard: bool,
-    room: int,
-    out: list[str],
-) -> None:
-    """Append the pieces of its text: what is large is joined once, at the end."""
-    if isinstance(value, str):
-        out.append(quote(value))
-    elif value is None or isinstance(value, bool):
-        out.append(_WORDS[value])
-    elif isinstance(value, int):
-        exact = not standard or -_MAX_EXACT <= value <= _MAX_EXACT
-        out.append(str(int(value)) if exact else f'"{int(value)}"')
-    elif isinstance(value, float):
-        out.append(java_double(value))
-    elif isinstance(value, bytes):
-        out.append(quote(b64encode(value).decode("ascii")))
-    elif isinstance(value, Written):
-        out += value.pieces
-    else:
-        _emit_nested(value, quote, standard, room, out)
+@final
+class _Emitter:
+    """The writer of one text.
 
+    @ivar pieces: the text so far: what is large is joined once, at the end.
+    """
 
-def _emit_nested(
-    value: object,
-    quote: Callable[[str], str],
-    standard: bool,
-    room: int,
-    out: list[str],
-) -> None:
-    """The same of what holds other values."""
-    if isinstance(value, ObjectKey):
-        value = value.members()
-    elif isinstance(value, Emitted):
-        value = value.to_json()
-        if not isinstance(value, Mapping | list | tuple | set | frozenset):
-            _emit(value, quote, standard, room, out)
-            return
-    if room == 0:
-        raise LocalProtocolError("a value that nests too deep to be read again")
-    if isinstance(value, Mapping):
-        _emit_object(value, quote, standard, room - 1, out)
-    elif isinstance(value, list | tuple):
-        before = "["
-        for item in value:
-            out.append(before)
-            _emit(item, quote, standard, room - 1, out)
-            before = ","
-        out.append("]" if value else "[]")
-    elif isinstance(value, set | frozenset):
-        items = sorted(_text(item, quote, standard, room - 1) for item in value)
-        out.append(f"[{','.join(items)}]")
-    else:
-        raise LocalProtocolError(f"JSON has no {type(value).__name__}")
+    __slots__ = ("_quote", "_standard", "pieces")
 
+    def __init__(self, standard: bool) -> None:
+        """
+        @param standard: whether it is standard JSON in ASCII.
+        """
+        self._standard = standard
+        self._quote = _quoted_standard if standard else quoted
+        self.pieces: list[str] = []
 
-def _emit_object(
-    members: Mapping[object, object],
-    quote: Callable[[str], str],
-    standard: bool,
-    room: int,
-    out: list[str],
-) -> None:
-    """An object with its members sorted: numbers first, in their order."""
-    pairs: list[tuple[tuple[int, int, str], str, object]] = []
-    for key, value in members.items():
-        if value is None:
-            continue
-        if isinstance(key, str):
-            pairs.append(((1, 0, key), quote(key), value))
-        elif isinstance(key, int):
-            text = f'"{int(key)}"' if standard else str(int(key))
-            pairs.append(((0, key, ""), text, value))
+    def emit(self, value: object, room: int) -> None:
+        """Add a value."""
+        add = self.pieces.append
+        if isinstance(value, str):
+            add(self._quote(value))
+        elif value is None or isinstance(value, bool):
+            add(_WORDS[value])
+        elif isinstance(value, int):
+            exact = not self._standard or -_MAX_EXACT <= value <= _MAX_EXACT
+            add(str(int(value)) if exact else f'"{int(value)}"')
+        elif isinstance(value, float):
+            add(java_double(value))
+        elif isinstance(value, bytes):
+            add(self._quote(b64encode(value).decode("ascii")))
+        elif isinstance(value, Written):
+            self.pieces += value.pieces
         else:
-            text = _text(key, quote, standard, room)
-            pairs.append(((2, 0, text), quote(text) if standard else text, value))
-    pairs.sort(key=lambda pair: pair[0])
-    before = "{"
-    for _, text, value in pairs:
-        out.append(f"{before}{text}:")
-        _emit(value, quote, standard, room, out)
-        before = ","
-    out.append("}" if pairs else "{}")
+            self._nested(value, room)
+
+    def _nested(self, value: object, room: int) -> None:
+        """Add what holds other values."""
+        if isinstance(value, ObjectKey):
+            value = value.members()
+        elif isinstance(value, Emitted):
+            value = value.to_json()
+            if not isinstance(value, Mapping | list | tuple | set | frozenset):
+                self.emit(value, room)
+                return
+        if room == 0:
+            raise LocalProtocolError("a value that nests too deep to be read again")
+        if isinstance(value, Mapping):
+            self._object(value, room - 1)
+        elif isinstance(value, list | tuple):
+            before = "["
+            for item in value:
+                self.pieces.append(before)
+                self.emit(item, room - 1)
+                before = ","
+            self.pieces.append("]" if value else "[]")
+        elif isinstance(value, set | frozenset):
+            items = sorted(_text(item, self._standard, room - 1) for item in value)
+            self.pieces.append(f"[{','.join(items)}]")
+        else:
+            raise LocalProtocolError(f"JSON has no {type(value).__name__}")
+
+    def _object(self, members: Mapping[object, object], room: int) -> None:
+        """Add an object with its members sorted: numbers first, in their order."""
+        quote, standard = self._quote, self._standard
+        pairs: list[tuple[tuple[int, int, str], str, object]] = []
+        for key, value in members.items():
+            if value is None:
+                continue
+            if isinstance(key, str):
+                pairs.append(((1, 0, key), quote(key), value))
+            elif isinstance(key, int):
+                text = f'"{int(key)}"' if standard else str(int(key))
+                pairs.append(((0, key, ""), text, value))
+            else:
+                text = _text(key, standard, room)
+                pairs.append(((2, 0, text), quote(text) if standard else text, value))
+        pairs.sort(key=lambda pair: pair[0])
+        before = "{"
+        for _, text, value in pairs:
+            self.pieces.append(f"{before}{text}:")
+            self.emit(value, room)
+            before = ","
+        self.pieces.append("}" if pairs else "{}")
 
 
 def java_double(value: float) -> str:
