@@ -16,6 +16,7 @@ from rocketbroker.errors import ConfigurationError, ConnectionLost
 from rocketbroker.remoting.client import RemotingClient
 from rocketbroker.remoting.hub import Hub
 from rocketbroker.remoting.interfaces import Answer, IConnection
+from rocketbroker.remoting.listener import connections_of, descriptor_limit
 from rocketbroker.remoting.server import RemotingServer
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.remoting.turns import Turns
@@ -137,3 +138,8 @@ class HubTests(TransportTests):
     def hub(self) -> Hub | Turns:
         """One epoll for all."""
         return Hub(reactor)
+
+    def test_connectionsLimit(self) -> None:
+        """Its port says how many connections there may be."""
+        limit = connections_of(descriptor_limit())
+        self.assertEqual(self.server.group.max_connections, limit)

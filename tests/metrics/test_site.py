@@ -215,6 +215,7 @@ class ManyScrapersTests(SynchronousTestCase):
         anew."""
         scrapers = [self.scraper() for _ in range(3)]
         self.end()
+        self.assertEqual(self.under_way, [])
         bodies = {scraper.answer()[1] for scraper in scrapers}
         self.assertEqual(len(bodies), 1)
         self.assertIn(b'g{number="0"} 7\n', bodies.pop())

@@ -127,6 +127,17 @@ class LargeTests(NameServerTestCase):
         self.assertEqual(self.nameserver.brokers.registered, 1)
         self.assertGreater(self.nameserver.slices.steps, 10)
 
+    def test_dropMissing(self) -> None:
+        """Where topics that a broker does not name are deleted, all are looked at for
+        the sake of a few."""
+        self.begin(deleteTopicWithBrokerRegistration="true")
+        self.began()
+        self.clock.advance(0)
+        one = registration_body(("one",), counter=2).encode()
+        self.asked(RequestCode.REGISTER_BROKER, broker_header(), one)
+        self.clock.advance(0)
+        self.assertEqual(set(self.nameserver.routes.topics), {"one"})
+
     def test_order(self) -> None:
         """What changes the table is done in the order in which it came."""
         first = self.began()

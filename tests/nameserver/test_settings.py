@@ -95,17 +95,23 @@ class SettingsTests(NameServerTestCase):
         """A request cannot take the name server out of service for long, by either key;
         a shorter wait, and a long one that is not waited, may be set."""
         self.begin(needWaitForService="true")
-        self.ask(UPDATE, body=b"waitSecondsForService=300")
+        change = b"waitSecondsForService=300"
+        self.assertEqual(self.ask(UPDATE, body=change).code, 0)
         code, remark = self.refusal(UPDATE, body=b"waitSecondsForService=86400")
         self.assertEqual(code, 1)
         self.assertIn("waitSecondsForService would be 86400", remark or "")
         self.assertEqual(self.nameserver.settings.options.wait_seconds_for_service, 300)
         off = b"needWaitForService=false\nwaitSecondsForService=86400"
-        self.ask(UPDATE, body=off)
+        self.assertEqual(self.ask(UPDATE, body=off).code, 0)
         on = b"needWaitForService=true"
         self.assertEqual(self.refusal(UPDATE, body=on)[0], 1)
         self.assertFalse(self.nameserver.settings.options.need_wait_for_service)
-        self.ask(UPDATE, body=b"enableTopicList=false")
+        self.assertEqual(self.ask(UPDATE, body=b"enableTopicList=false").code, 0)
+
+    def test_longWaitInFile(self) -> None:
+        """Where the file says that it waits for long, other keys can be changed."""
+        self.begin(needWaitForService="true", waitSecondsForService="86400")
+        self.assertEqual(self.ask(UPDATE, body=b"enableTopicList=false").code, 0)
 
     def test_notAllowed(self) -> None:
         """Known keys that are not on the allow-list are refused by name."""

@@ -10,6 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.remoting.buffers import (
     LARGE_FRAME_BYTES,
+    RECEIVE_BYTES,
     STALLED_SECONDS,
     TIGHT_RECEIVE_BYTES,
 )
@@ -148,16 +149,18 @@ class FrameTests(BufferCase):
         self.assertEqual((self.buffers.frames, self.closed()), (0, [False] * 3))
 
     def test_order(self) -> None:
-        """Who waits longest goes on first, and somebody else's frame does not pass."""
-        self.many(4)
+        """Who waits longest goes on first; a frame that fits does not pass one that
+        does not."""
         large = encode(Command(SEND, body=bytes(900_000)))
         start = LARGE_FRAME_BYTES + 1
-        self.feed(0, large[:start])
+        self.feed(0, self.frame[:start])
         self.feed(1, large[:start])
         self.feed(2, self.frame[:start])
-        self.feed(0, large[start:])
         paused = [connection.paused for connection in self.connections]
-        self.assertEqual(paused, [False, False, True, False])
+        self.assertEqual(paused, [False, True, True])
+        self.feed(0, self.frame[start:])
+        paused = [connection.paused for connection in self.connections]
+        self.assertEqual(paused, [False, False, True])
 
     def test_beyondBudget(self) -> None:
         """A frame longer than the budget is read when no other is."""
@@ -262,6 +265,50 @@ class FrameTests(BufferCase):
         self.feed(2, self.frame[100_000:])
         self.assertEqual(self.sent, [400_000])
 
+    def test_stalledEnough(self) -> None:
+        """Of those who stall only as many are closed as others need, the largest
+        first."""
+        longer = encode(Command(SEND, body=bytes(450_000)))
+        self.feed(0, self.frame[:100_000])
+        self.feed(1, longer[:100_000])
+        self.feed(2, self.frame[:100_000])
+        self.clock.advance(STALLED_SECONDS)
+        self.assertEqual(self.closed(), [False, True, False])
+        self.assertFalse(self.connections[2].paused)
+
+    def test_nextFrame(self) -> None:
+        """Who has ended a frame has moved, however little there is of the next."""
+        self.many(4)
+        small = encode(Command(SEND, body=bytes(60_000)))
+        self.feed(3, small[:50_000])
+        for number in range(3):
+            self.feed(number, self.frame[:100_000])
+        self.clock.advance(STALLED_SECONDS / 2)
+        self.feed(0, self.frame[100_000:200_000])
+        self.feed(1, self.frame[100_000:200_000])
+        self.feed(3, small[50_000:] + small[:1000])
+        self.clock.advance(STALLED_SECONDS / 2)
+        self.assertEqual(self.closed(), [False] * 4)
+
+    def test_notServed(self) -> None:
+        """Who has sent what a long turn has left for the next does not stall: it waits
+        for us."""
+        self.many(4)
+
+        def slow(connection: IConnection, command: Command) -> Answer:
+            self.clock.rightNow += STALLED_SECONDS
+            return response_to(command)
+
+        self.group.table.register(RequestCode.VIEW_MESSAGE_BY_ID, slow)
+        for number in range(3):
+            self.feed(number, self.frame[:100_000])
+        self.peers[3].sendall(encode(Command(RequestCode.VIEW_MESSAGE_BY_ID)))
+        self.peers[0].send(self.frame[100_000:])
+        self.hub.turn()
+        self.assertTrue(self.connections[0].queued)
+        self.clock.advance(0)
+        self.assertEqual(self.closed(), [False, True, False, False])
+
     def test_notIdle(self) -> None:
         """Who waits for memory is not closed for being idle."""
         limits = Limits(idle_seconds=1.5 * STALLED_SECONDS)
@@ -281,11 +328,12 @@ class FrameTests(BufferCase):
         self.assertTrue(self.connections[2].paused)
 
     def test_timerEnds(self) -> None:
-        """When nobody waits any more, nobody is watched."""
+        """When nobody waits any more, nobody is watched, and all is received again."""
         for number in range(3):
             self.feed(number, self.frame[:100_000])
         for number in range(3):
             self.feed(number, self.frame[100_000:])
+        self.assertEqual(self.buffers.receive_bytes, RECEIVE_BYTES)
         self.clock.advance(STALLED_SECONDS)
         self.clock.advance(STALLED_SECONDS)
         (idle,) = self.clock.getDelayedCalls()
@@ -371,6 +419,33 @@ class AnswerTests(BufferCase):
         self.assertLess(self.buffers.answers, 2 * connection.unsent + 1)
         self.read(0, ANSWER_BYTES)
         self.assertEqual((self.buffers.answers, connection.unsent), (0, 0))
+
+    def congest(self) -> None:
+        """A pull of connection 2 waits; then it is congested by an older answer."""
+        self.group.limits = Limits(idle_seconds=1e6, high_water=200_000)
+        self.pull_all(3)
+        self.connections[2].send(encode(Command(0, body=bytes(300_000))))
+        self.step()
+        self.assertTrue(self.connections[2].congested)
+
+    def test_pausedAfterCongested(self) -> None:
+        """Who has read enough waits for memory all the same, and is left alone."""
+        self.congest()
+        self.read(2, 300_000)
+        self.assertFalse(self.connections[2].congested)
+        self.assertEqual((len(self.pulled), self.buffers.pauses), (2, 1))
+        self.read(0, ANSWER_BYTES)
+        self.assertEqual(len(self.pulled), 3)
+
+    def test_congestedAfterPaused(self) -> None:
+        """When there is memory again, who does not read its answers waits for that."""
+        self.congest()
+        self.read(0, ANSWER_BYTES)
+        self.read(1, ANSWER_BYTES)
+        self.assertFalse(self.connections[2].paused)
+        self.assertEqual(len(self.pulled), 2)
+        self.read(2, 300_000)
+        self.assertEqual(len(self.pulled), 3)
 
     def test_outsideTurn(self) -> None:
         """Answers that are sent outside turns count at once."""

@@ -120,6 +120,16 @@ class SlicesTests(SynchronousTestCase):
         self.assertEqual(self.done, ["a0", "b0"])
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
+    def test_onePass(self) -> None:
+        """Work that begins when another ends asks for no pass of its own."""
+        ended = self.slices.run(self, self.work("a", 0))
+        ended.addCallback(lambda _: self.slices.run(self, self.work("b", 1)))
+        self.slices.run(object(), self.work("c", 2, PASS_SECONDS))
+        due: list[int] = []
+        self.clock.callLater(0, lambda: due.append(len(self.clock.getDelayedCalls())))
+        self.clock.advance(0)
+        self.assertEqual((due, self.done), ([1], ["c0", "b0", "c1"]))
+
     def test_plainIterator(self) -> None:
         """Any iterator is work, also one that cannot be closed."""
         ended = self.slices.run(self, iter([None, None]))

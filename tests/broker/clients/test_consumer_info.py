@@ -66,18 +66,23 @@ class ConsumerRequestTests(SynchronousTestCase):
         self.consumers.register(connection, client, "JAVA", 479, data, notify=False)
 
     def test_members(self) -> None:
-        """The client ids of a group that has members; an error for one without."""
+        """The client ids of the members that a group has now; an error for a group
+        without."""
         with self.assertRaises(SystemFailure) as caught:
             self.rig.ask(38, {"consumerGroup": "G"})
         self.assertEqual(caught.exception.remark, "no consumer for this group, G")
-        for number, client in enumerate(("b", "a")):
-            self.join(RecordedConnection(port=number), client)
+        members = [RecordedConnection(port=number) for number in range(2)]
+        for member, client in zip(members, ("b", "a"), strict=True):
+            self.join(member, client)
         answer = self.rig.ask(38, {"consumerGroup": "G"})
         self.assertEqual(loads(answer.body), {"consumerIdList": ["b", "a"]})
+        members[0].close()
+        answer = self.rig.ask(38, {"consumerGroup": "G"})
+        self.assertEqual(loads(answer.body), {"consumerIdList": ["a"]})
 
     def test_membersOfNew(self) -> None:
-        """A member whose retry topic was made for it is notified once more
-        when it asks for the members: it has not found the topic's queues yet."""
+        """A member whose retry topic was made for it is notified once more when it
+        asks for the members: it has not found the topic's queues yet."""
         connection = RecordedConnection()
         self.rig.connection = connection
         self.join(connection, "a")

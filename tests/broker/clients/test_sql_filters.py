@@ -118,7 +118,7 @@ class RegisterTests(FilterCase):
         self.assertEqual(self.filters.all(), [])
         self.assertEqual(len(self.flushLoggedErrors()), 0)
 
-    def test_toldOnce(self) -> None:
+    def test_loggedOnce(self) -> None:
         """The log says so once while the group is there, on one line, and no more than
         so much of it."""
         events = self.enterContext(capturedLogs())

@@ -15,6 +15,7 @@ from rocketbroker.errors import (
     SystemFailure,
 )
 from rocketbroker.store.running_flags import DISK_FULL
+from rocketbroker.wire.bodies.topics import TopicConfig
 from rocketbroker.wire.command import Command
 from tests.broker.rig import HOST_TEXT, answered, send_ext
 from tests.broker.send.sent_back import BACK, DEAD, SEND, SendBackCase
@@ -302,6 +303,20 @@ class SafetyTests(SendBackCase):
         self.assertEqual(got, [])
         self.rig.threads.run()
         self.assertEqual(len(got), 1)
+
+    def test_newTopic(self) -> None:
+        """It comes when the retry topic is in the file, and that of dead letters, which
+        is made later, for one of these."""
+        for level, writes in ((0, 2), (-1, 3)):
+            self.begin(threads=True)
+            position = self.send()
+            self.rig.topics.put([TopicConfig(topic_name="U")])
+            done = self.rig.begin(BACK, self.header(position, level))
+            assert isinstance(done, Deferred)
+            for _ in range(writes):
+                self.assertNoResult(done)
+                self.rig.threads.run()
+            self.assertEqual(answered(done).code, 0)
 
     def test_disk(self) -> None:
         """With SYNC_FLUSH it comes when the disk has the copy."""
