@@ -17,6 +17,8 @@ Pure: bytes and values in, bytes and values out; time and chance are arguments.
   - L{hashing<rocketbroker.records.hashing>}: Java's hash of a string: tags, index keys.
   - L{bulkhashing<rocketbroker.records.bulkhashing>}: the same of many keys at once.
   - L{entries<rocketbroker.records.entries>}: the 20 bytes of a consume queue's entry.
+  - L{queueunits<rocketbroker.records.queueunits>}: the units of batch queues and
+    extensions.
   - L{names<rocketbroker.records.names>}: names of topics and groups, and which are
     allowed.
   - L{malformed<rocketbroker.records.malformed>}: the one error that decoding raises.

@@ -1,2 +1,9 @@
 # -*- test-case-name: tests.testing -*-
-"""Doubles that users and our own tests share: network, files, contract suites."""
+"""Doubles that users and our own tests share.
+
+- L{network}: servers and clients without ports and time; L{connections}: a connection
+  that keeps what is sent; L{scripted}: servers for the blocking client.
+- L{files}: a disk in memory, of which L{node} is one file, and L{spoiled} what cannot
+  be read; L{users}: which processes use files.
+- L{threads}: work of threads, done when a test says so.
+"""

@@ -6,6 +6,7 @@ Bytes become a command, and a command becomes bytes:
   - L{rocketbroker.wire.connection}: bytes of one connection, cut into commands.
   - L{rocketbroker.wire.proxy_header}: what a proxy puts before the first frame.
   - L{rocketbroker.wire.frames}: one frame, both header serializations, its limits.
+  - L{rocketbroker.wire.foreign}: first bytes of other protocols, and what to say then.
   - L{rocketbroker.wire.command}: a request or a response, however it is written.
   - L{rocketbroker.wire.hot}: the few codes that make the load, without a command.
   - L{rocketbroker.wire.codes}: request and response codes, languages.

@@ -102,10 +102,10 @@ class _StoreCase(SynchronousTestCase):
         """Whatever the stop was, all messages are there and others can be stored; what
         was odd is reported, and moved away.
 
-        @param told: how much is reported by each later start.
+        @param sentences: how much is reported by each later start.
         @param stops: nothing tells after a clean stop of Java's broker that the
             directory of a topic is gone.
-        @return: what the first start has told after our own stop.
+        @return: what the first start reports after our own stop.
         """
         reports = []
         for stop in stops:

@@ -14,7 +14,6 @@ from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.bodies.topics import TopicConfig
 from rocketbroker.wire.codes import RequestCode
-from rocketbroker.wire.fastjson import dumps, loads
 from tests.broker.rig import Rig, send_ext
 from tests.sweeps.corpus import Place, handed
 from tests.sweeps.power import Figures, before
@@ -172,11 +171,11 @@ def contents(rig: Rig) -> dict[str, object]:
     """What the tables of a broker say."""
     topics = {config.topic_name: config.to_json() for config in rig.topics.configs()}
     groups = {config.group_name: config.to_json() for config in rig.groups.configs()}
-    return {
-        "topics": topics,
-        "groups": groups,
-        "offsets": loads(dumps(rig.offsets.to_json()["offsetTable"])),
+    offsets = {
+        key: rig.offsets.queues(*reversed(key.split("@")))
+        for key in rig.offsets.keys()  # noqa: SIM118  # it is no dict
     }
+    return {"topics": topics, "groups": groups, "offsets": offsets}
 
 
 def sweep(figures: Figures, seeds: range, steps: int, rate: float) -> None:

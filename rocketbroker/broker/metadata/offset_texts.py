@@ -65,7 +65,8 @@ class OffsetTexts:
 
     def steps(self, offsets: Offsets) -> Iterator[None]:
         """Make the texts of what is stale now, some at each step."""
-        self._begin()
+        self._begun += self.stale
+        self.stale.clear()
         while self._begun:
             for key in self._begun[-STEP_KEYS:]:
                 self._make(key, offsets.get(key))
@@ -80,10 +81,6 @@ class OffsetTexts:
     def waiting(self) -> int:
         """How many texts are to be made."""
         return len(self.stale) + len(self._begun)
-
-    def _begin(self) -> None:
-        self._begun += self.stale
-        self.stale.clear()
 
     def _make(self, key: str, queues: dict[int, int] | None) -> None:
         if queues is None:

@@ -207,8 +207,8 @@ class OffsetTable:
         """Forget the progress of all groups in a topic.
 
         A reset or a pull offset of a topic that is gone would apply to the next topic
-        of that name, and so would the progress of broadcasting groups, which the
-        reference keeps; so they go too.
+        of that name, and so would the progress of broadcasting groups, which RocketMQ
+        keeps; so they go too.
         """
         for table in (self._offsets, self._pull_offsets, self.resets):
             self._forget(table, 0, topic)
@@ -221,13 +221,8 @@ class OffsetTable:
                 self._stale.add(key)
                 self._changes += 1
 
-    def to_json(self) -> dict[str, object]:
-        """The file: all offsets, as they are now."""
-        self._texts.make(self._offsets)
-        return self._made()
-
     def made(self, owner: object) -> Deferred[dict[str, object]]:
-        """The answer to request 43: the same, made in slices.
+        """The answer to request 43: what the file has, as it is now, made in slices.
 
         @param owner: who asks for it.
         """

@@ -103,7 +103,8 @@ class TopicTable:
         #: The names in each of the last changes: one for each generation.
         self._changes: deque[list[str]] = deque(maxlen=MAX_CHANGES)
         self._built_in = frozenset(self._configs)
-        #: The topics whose last change is not in the file yet, and which change.
+        #: The topics whose last change is not in the file yet, each with the generation
+        #: of that change.
         self._unsaved: dict[str, int] = {}
         #: Who waits for topics to be in the file.
         self._waiting: list[tuple[tuple[str, ...], Deferred[None]]] = []

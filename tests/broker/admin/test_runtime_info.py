@@ -47,9 +47,9 @@ class RuntimeInfoTests(SynchronousTestCase):
         """A broker that waits for the disk."""
         self.rig = self.make({})
 
-    def make(self, figures: dict[str, str], threads: bool = False) -> Rig:
+    def make(self, settings: dict[str, str], threads: bool = False) -> Rig:
         """A rig that answers request 28."""
-        rig = Rig(figures, threads)
+        rig = Rig(settings, threads)
         self.addCleanup(rig.close)
         if threads:
             # The figures are read at once although other reads wait.

@@ -215,8 +215,8 @@ class SegmentsTests(SynchronousTestCase):
         self.assertFalse(self.disk.exists(segment.path))
 
     def test_removeFirst(self) -> None:
-        """Who is reported where the log begins is reported before the segment is
-        gone: nobody asks for what cannot be found."""
+        """The new begin of the log is announced before the segment is gone: nobody asks
+        for what cannot be found."""
         first, second = self.segments.roll(), self.segments.roll()
         begins: list[tuple[int, Segment | None]] = []
         self.segments.remove_first(

@@ -43,7 +43,7 @@ class DeferredWritesTests(SynchronousTestCase):
 
     def test_owed(self) -> None:
         """What cannot be written is read as if it were, over several files, and is
-        reported of; later writes stand behind it."""
+        counted; later writes stand behind it."""
         self.full()
         self.files.write(60, b"b" * 60)
         self.files.write(120, b"c" * 10)

@@ -224,8 +224,7 @@ class StoreTests(SynchronousTestCase):
         return self.disk.open(f"{ROOT}/consumequeue/T/{number}/{segment_name(0)}")
 
     def check(self, queues: int, count: int) -> None:
-        """All is there, and goes on, and something is reported of the first start
-        only."""
+        """All is there, and goes on, and only the first start reports something."""
         store = opened(self.disk)
         self.assertTrue(store.report)
         for number in range(queues):

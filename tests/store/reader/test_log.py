@@ -94,8 +94,8 @@ class LogFilesTests(SynchronousTestCase):
         self.assertEqual(starts, [None, 0, 0, None, None, 300, 400, None])
 
     def test_astray(self) -> None:
-        """One that begins within another is not read, and reported; so is a directory,
-        but for the telling."""
+        """One that begins within another is not read, and reported; a directory is not
+        read either."""
         self.disk.make_dirs(os.path.join("/log", segment_name(300)))
         log = self.make(at0=100, at100=100, at200=100, at150=100)
         self.assertEqual([each.start for each in log.segments], [0, 100, 200])

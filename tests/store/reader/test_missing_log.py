@@ -85,7 +85,7 @@ class EmptinessTests(SynchronousTestCase):
     def repair(self, setting: int = SEGMENT, dry: bool = False) -> tuple[int, int, str]:
         """Repair it: faults, those left, and the directory of copies.
 
-        @param said: the setting mappedFileSizeCommitLog; 0: not given.
+        @param setting: the setting mappedFileSizeCommitLog; 0: not given.
         """
         given = options(mapped_file_size_commit_log=setting)
         repair = repair_of(self.disk, self.steps.append, given=given)

@@ -226,8 +226,8 @@ class HangingTests(CleaningCase):
         super().begin(messages, delete_when=NOW, file_reserved_time=0, **changes)
 
     def test_retry(self) -> None:
-        """Such a file stays readable, keeps those behind it, is reported of, and is
-        tried again after redeleteHangedFileInterval."""
+        """Such a file stays readable, keeps those behind it, is reported, and is tried
+        again after redeleteHangedFileInterval."""
         self.begin(redelete_hanged_file_interval=5000)
         self.disk.fail("remove", errno.EPERM)
         self.round()
