@@ -33,7 +33,6 @@ from rocketbroker.errors import (
     ConnectionLost,
     LocalProtocolError,
     RemoteProtocolError,
-    RequestCodeNotSupported,
     RocketbrokerError,
     SystemBusy,
     SystemFailure,
@@ -223,8 +222,8 @@ class CommandChannel(ABC):
         started = self.group.clock.seconds()
         responder = self.group.table.responders.get(command.code)
         if responder is None:
-            words = f" request type {command.code} not supported"
-            self._respond_error(command, started, RequestCodeNotSupported(words))
+            error = self.group.table.refusal(command.code)
+            self._respond_error(command, started, error)
             return
         self.last_code = command.code
         if self.crowded and command.code in LARGE_ANSWERS:

@@ -26,9 +26,12 @@ from rocketbroker.wire.codes import RequestCode
 #: How many bytes of a JSON header name a hot responder.
 KEY_BYTES: Final = 12
 
-#: Counts for all request codes without a responder: a peer can send four billion,
-#: and each would stay in memory and in every scrape.
+#: Counts for all request codes that have neither a responder nor a name: a peer can
+#: send four billion, and each would stay in memory and in every scrape.
 NOT_SERVED: Final = -1
+
+#: The codes that have a name, served or not.
+NAMED: Final = frozenset(RequestCode)
 
 
 #: After so many quick requests the clock is looked at; a power of two.
@@ -83,8 +86,8 @@ class ResponderTable:
     @ivar responders: the general ones, by code.
     @ivar hot: the hot ones, by the first L{KEY_BYTES} of the header.
     @ivar latencies: by request code and response code; each hot request counts as
-        answered with 0 within the turn that brought it, and codes without a responder
-        as L{NOT_SERVED}.
+        answered with 0 within the turn that brought it, and codes without a name as
+        L{NOT_SERVED}.
     """
 
     __slots__ = ("hot", "latencies", "responders")
@@ -123,12 +126,19 @@ class ResponderTable:
         if (
             response_code == RequestCodeNotSupported.code
             and code not in self.responders
+            and code not in NAMED
         ):
             code = NOT_SERVED
         latencies = self.latencies.get((code, response_code))
         if latencies is None:
             latencies = self.latencies[code, response_code] = Latencies()
         latencies.add(elapsed_s * 1000, count)
+
+    def refusal(self, code: int) -> RequestCodeNotSupported:
+        """The error for a request without a responder: RocketMQ's words, and its
+        name."""
+        name = f" ({RequestCode(code).name})" if code in NAMED else ""
+        return RequestCodeNotSupported(f" request type {code}{name} not supported")
 
     def turn_ended(self, elapsed_s: float) -> None:
         """Count the requests of hot responders in a turn of C{elapsed_s} seconds."""

@@ -119,7 +119,8 @@ class NameServerTests(SynchronousTestCase):
         """A code that a name server does not know is refused with that code."""
         response = self.ask(self.client, Command(310))
         self.assertEqual(
-            (response.code, response.remark), (3, " request type 310 not supported")
+            (response.code, response.remark),
+            (3, " request type 310 (SEND_MESSAGE_V2) not supported"),
         )
 
     def test_silentBrokerIsClosed(self) -> None:

@@ -50,14 +50,25 @@ class TableTests(SynchronousTestCase):
         self.assertEqual((latencies.count, latencies.total_ms), (3, 6.0))
 
     def test_notServed(self) -> None:
-        """All codes that nobody answers are counted as one: peers invent them."""
+        """Codes that nobody knows are counted as one: peers invent them."""
         table = ResponderTable()
         table.register(34, lambda connection, command: None)
-        for code in range(1000, 1100):
+        for code in range(5000, 5100):
             table.answered(code, 3, 0.001)
         table.answered(34, 3, 0.001)
         self.assertEqual(sorted(table.latencies), [(NOT_SERVED, 3), (34, 3)])
         self.assertEqual(table.latencies[NOT_SERVED, 3].count, 100)
+
+    def test_namedNotServed(self) -> None:
+        """A code that has a name is counted and refused by it."""
+        table = ResponderTable()
+        table.answered(1007, 3, 0.001)
+        self.assertEqual(list(table.latencies), [(1007, 3)])
+        self.assertEqual(
+            table.refusal(1007).remark,
+            " request type 1007 (GET_BROKER_EPOCH_CACHE) not supported",
+        )
+        self.assertEqual(table.refusal(4711).remark, " request type 4711 not supported")
 
 
 class LatenciesTests(SynchronousTestCase):
