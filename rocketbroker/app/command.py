@@ -26,19 +26,11 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 
 
-def own_version() -> str:
-    """The version of this package; of a checkout that is not installed, unknown."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("rocketbroker")
-    except PackageNotFoundError:
-        return "unknown"
-
-
 def print_version(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> None:
     """Say the version, and end."""
     if is_wanted and not ctx.resilient_parsing:
+        from rocketbroker.metrics.versions import own_version
+
         click.echo(f"rocketbroker, version {own_version()}")
         ctx.exit()
 

@@ -31,6 +31,9 @@ PROMETHEUS: Final = "PROM"
 #: The key of its port.
 PORT_KEY: Final = "metricsPromExporterPort"
 
+#: Why a name server is not ready.
+NOT_READY: Final = "It waits for brokers to register (waitSecondsForService)."
+
 
 class MetricsOptions(Protocol):
     """The settings that matter here, of a broker or of a name server."""
@@ -155,6 +158,7 @@ def broker_site(
             in_thread,
             broker.store.refusal,
             broker.problems,
+            broker.not_ready,
             {b"problems": ProblemsResource(broker.diagnosis.to_json)},
         )
 
@@ -170,7 +174,13 @@ def namesrv_site(
         from rocketbroker.metrics.namesrv_families import NameServerFamilies
         from rocketbroker.metrics.site import metrics_site
 
-        families = NameServerFamilies(server, ports)
-        return metrics_site(families.collect, in_thread, lambda: None, tuple)
+        families = NameServerFamilies(server, ports, in_thread)
+        return metrics_site(
+            families.collect,
+            in_thread,
+            lambda: None,
+            tuple,
+            lambda: None if server.lookups.is_ready else NOT_READY,
+        )
 
     return make

@@ -161,6 +161,12 @@ class Broker(Parts):
         found.append(self.groups.limit.problem(len(self.groups)))
         return [sentence for sentence in found if sentence]
 
+    def not_ready(self) -> str | None:
+        """Why clients cannot use this broker, for C{/healthz/ready}."""
+        if not self.registration.is_known:
+            return "No name server knows this broker."
+        return self.store.refusal()
+
     def stop(self) -> Deferred[None]:
         """Stop: see the head of this module; fires when all is on the disk."""
         return Deferred.fromCoroutine(self._stop())

@@ -12,5 +12,6 @@ L{rocketbroker.metrics.failures}: of those periodic work and limits.
 L{rocketbroker.metrics.lag}: how far consumer groups are behind.
 L{rocketbroker.metrics.namesrv_families}: the metrics of a name server.
 L{rocketbroker.metrics.remoting_families}: the metrics of a port, of either.
-L{rocketbroker.metrics.versions}: the names of clients' releases.
+L{rocketbroker.metrics.process_families}: process and build, of either.
+L{rocketbroker.metrics.versions}: the names of clients' releases, and of this one.
 """

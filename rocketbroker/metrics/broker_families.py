@@ -24,6 +24,7 @@ from rocketbroker.broker.clients.consumers import ConsumerGroup
 from rocketbroker.broker.send.append_batcher import SIZE_BOUNDS, QueueSends
 from rocketbroker.metrics.failures import add_limits, add_periodic, periodic_calls
 from rocketbroker.metrics.lag import LagFamilies, first_store_time
+from rocketbroker.metrics.process_families import add_process, read_process
 from rocketbroker.metrics.remoting_families import add_longest_turns, add_port
 from rocketbroker.metrics.retries import add_dead_letters, add_sent_back
 from rocketbroker.metrics.samples import Samples, Values, constant_labels
@@ -141,8 +142,10 @@ class BrokerFamilies:
         oldest = -1
         if options.enable_message_store_metrics:
             oldest = await self._in_thread(partial(first_store_time, broker.store))
+        process = await self._in_thread(read_process)
         await run(self._add_topics_and_groups(samples))
         self._add_totals(samples, oldest)
+        add_process(samples, process)
         return samples
 
     def _add_topics_and_groups(self, samples: Samples) -> Iterator[None]:

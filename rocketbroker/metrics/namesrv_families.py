@@ -5,8 +5,11 @@ from __future__ import annotations
 
 from typing import final
 
-from twisted.internet.defer import Deferred, succeed
+from prometheus_client import Metric
+from twisted.internet.defer import Deferred
 
+from rocketbroker.broker.background_work import InThread
+from rocketbroker.metrics.process_families import add_process, read_process
 from rocketbroker.metrics.remoting_families import add_longest_turns, add_port
 from rocketbroker.metrics.samples import Samples
 from rocketbroker.nameserver.nameserver import NameServer
@@ -17,18 +20,28 @@ from rocketbroker.remoting.connection_group import ConnectionGroup
 class NameServerFamilies:
     """The families of one name server."""
 
-    def __init__(self, server: NameServer, ports: dict[str, ConnectionGroup]) -> None:
+    def __init__(
+        self,
+        server: NameServer,
+        ports: dict[str, ConnectionGroup],
+        in_thread: InThread,
+    ) -> None:
         """
         @param ports: the connections of each port, by its name.
+        @param in_thread: runs what asks the system.
         """
         self._server = server
         self._ports = ports
+        self._in_thread = in_thread
 
     def collect(self, names: frozenset[str]) -> Deferred[Samples]:
         """The families as they are now: all totals, however many topics there are.
 
         @param names: the samples that are wanted, by their final names; empty: all.
         """
+        return self._in_thread(read_process).addCallback(self._collected, names)
+
+    def _collected(self, process: list[Metric], names: frozenset[str]) -> Samples:
         server = self._server
         table, brokers, lookups = server.routes, server.brokers, server.lookups
         samples = Samples({"node_type": "nameserver"}, names)
@@ -83,4 +96,5 @@ class NameServerFamilies:
         for port, group in self._ports.items():
             add_port(samples, port, group)
         add_longest_turns(samples, self._ports, server.slices, [server.scan])
-        return succeed(samples)
+        add_process(samples, process)
+        return samples

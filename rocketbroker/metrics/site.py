@@ -1,6 +1,9 @@
 # -*- test-case-name: tests.metrics.test_site -*-
 """The site of the metrics port: `/metrics`, `/healthz` and other pages.
 
+`/healthz/live` fails only where nothing answers any more: a supervisor may start the
+server again. `/healthz/ready` says whether clients can use it.
+
 A large broker's text takes a while and some megabytes. So one scrape is made at a time:
 those who ask for the same meanwhile share it, others wait. The answer is sent piece by
 piece, as fast as it is read, and beyond some answers that nobody reads the oldest is
@@ -228,18 +231,20 @@ def wanted_names(request: Request) -> frozenset[str]:
 
 @final
 class HealthResource(Resource):
-    """`/healthz`: 200 `ok`, or 503 and the reason.
+    """`/healthz` and what is below it: 200 `ok`, or 503 and the reason.
 
     A server that works may still have something to mend: a line for each such thing
     follows, and the status stays 200, so that nobody takes the server away.
     """
 
-    isLeaf = True
-
     def __init__(self, health: Health, troubles: Troubles) -> None:
         super().__init__()
         self._health = health
         self._troubles = troubles
+
+    def getChild(self, path: bytes, request: AnyRequest) -> IResource:
+        """Any other path: 404."""
+        return notFound()
 
     def render_GET(self, request: Request) -> bytes:
         """One look."""
@@ -278,16 +283,21 @@ def metrics_site(
     in_thread: InThread,
     health: Health,
     troubles: Troubles,
+    ready: Health,
     pages: Mapping[bytes, IResource] | None = None,
 ) -> Site:
     """The site to listen with on the metrics port.
 
     @param in_thread: runs what takes long, or waits for the disk.
+    @param ready: why clients cannot use the server, though it may be well itself.
     @param pages: other pages, by name.
     """
     root = _Root()
     root.putChild(b"metrics", MetricsResource(collect, in_thread))
-    root.putChild(b"healthz", HealthResource(health, troubles))
+    healthz = HealthResource(health, troubles)
+    healthz.putChild(b"live", HealthResource(lambda: None, tuple))
+    healthz.putChild(b"ready", HealthResource(ready, tuple))
+    root.putChild(b"healthz", healthz)
     for name, resource in (pages or {}).items():
         root.putChild(name, resource)
     site = _QuietSite(root)

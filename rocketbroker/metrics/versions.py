@@ -1,5 +1,8 @@
 # -*- test-case-name: tests.metrics.test_versions -*-
-"""The names of releases, as metrics show them: C{docs/facts/remoting.md 4.4}."""
+"""The names of clients' releases, as metrics show them, and of this one.
+
+Those of clients are in C{docs/facts/remoting.md 4.4}.
+"""
 
 from __future__ import annotations
 
@@ -27,3 +30,13 @@ def version_name(ordinal: int) -> str:
     minor, patch = divmod(rest, 10)
     name = f"v{major + 4}_{minor}_{patch}"
     return name if released else f"{name}_snapshot"
+
+
+def own_version() -> str:
+    """The version of this package; of a checkout that is not installed, unknown."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("rocketbroker")
+    except PackageNotFoundError:
+        return "unknown"

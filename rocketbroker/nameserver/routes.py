@@ -89,14 +89,20 @@ class Routes:
         ):
             table.register(code, self._lister(query))
 
-    def route(self, connection: IConnection, request: Command) -> Command:
-        """The route of a topic (105)."""
+    @property
+    def is_ready(self) -> bool:
+        """Whether routes are answered; after a start, brokers may register first."""
         options = self._settings.options
         wait_ms = options.wait_seconds_for_service * 1000
-        if options.need_wait_for_service and (
-            self._now_ms() - self._started_ms < wait_ms
-        ):
+        return not options.need_wait_for_service or (
+            self._now_ms() - self._started_ms >= wait_ms
+        )
+
+    def route(self, connection: IConnection, request: Command) -> Command:
+        """The route of a topic (105)."""
+        if not self.is_ready:
             raise SystemFailure("name server not ready")
+        options = self._settings.options
         ext = request.ext or {}
         header = GetRouteInfoRequestHeader.from_ext(ext)
         topic = ext.get("topic")

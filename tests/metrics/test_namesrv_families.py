@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rocketbroker.metrics.namesrv_families import NameServerFamilies
+from rocketbroker.testing.threads import at_once
 from rocketbroker.wire.codes import RequestCode
 from tests.metrics.scraped import parsed
 from tests.nameserver.case import NameServerTestCase
@@ -13,7 +14,7 @@ class NameServerFamiliesTests(NameServerTestCase):
 
     def values(self) -> dict[str, float]:
         """Name to value of all samples."""
-        families = NameServerFamilies(self.nameserver, {})
+        families = NameServerFamilies(self.nameserver, {}, at_once)
         samples = self.successResultOf(families.collect(frozenset()))
         return {s.name: s.value for f in parsed(samples) for s in f.samples}
 

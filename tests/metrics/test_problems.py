@@ -53,6 +53,7 @@ class ProblemsTests(SynchronousTestCase):
             at_once,
             lambda: None,
             list,
+            lambda: None,
             {b"problems": resource},
         )
         site.startFactory()

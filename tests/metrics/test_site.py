@@ -70,6 +70,7 @@ class SiteTests(SynchronousTestCase):
     """Requests as Prometheus and load balancers send them."""
 
     reason: str | None = None
+    not_ready: str | None = None
     troubles: Sequence[str] = ()
     collected: Deferred[Samples] | None = None
 
@@ -82,7 +83,11 @@ class SiteTests(SynchronousTestCase):
     ) -> tuple[bytes, bytes]:
         """Head and body of the answer to a request."""
         site = metrics_site(
-            self.collect, at_once, lambda: self.reason, lambda: self.troubles
+            self.collect,
+            at_once,
+            lambda: self.reason,
+            lambda: self.troubles,
+            lambda: self.not_ready,
         )
         site.startFactory()
         self.addCleanup(site.stopFactory)
@@ -150,6 +155,20 @@ class SiteTests(SynchronousTestCase):
         self.assertIn(b"503", head)
         self.assertTrue(body.startswith(b"disk full\na table"))
 
+    def test_live(self) -> None:
+        """A server that answers lives, whatever else; one that clients cannot use is
+        not ready."""
+        self.reason, self.not_ready = "disk full", "no name server knows it"
+        head, body = self.get("/healthz/live")
+        self.assertIn(b"200 OK", head)
+        self.assertEqual(body, b"ok\n")
+        head, body = self.get("/healthz/ready")
+        self.assertIn(b"503", head)
+        self.assertEqual(body, b"no name server knows it\n")
+        self.not_ready = None
+        self.assertIn(b"200 OK", self.get("/healthz/ready")[0])
+        self.assertIn(b"404", self.get("/healthz/other")[0])
+
     def test_head(self) -> None:
         """A probe with HEAD gets the status alone, and nothing is logged."""
         for reason, status in ((None, b"200 OK"), ("disk full", b"503")):
@@ -185,7 +204,9 @@ class ManyScrapersTests(SynchronousTestCase):
     def setUp(self) -> None:
         """A site whose scrapes take a while, and are larger than one piece."""
         self.under_way: list[Deferred[Samples]] = []
-        self.site = metrics_site(self.collect, at_once, lambda: None, tuple)
+        self.site = metrics_site(
+            self.collect, at_once, lambda: None, tuple, lambda: None
+        )
         self.site.startFactory()
         self.addCleanup(self.site.stopFactory)
 
@@ -287,7 +308,11 @@ class ManyScrapersTests(SynchronousTestCase):
         """What a scraper accepts and the compression are worked out in threads."""
         threads = Threads()
         site = metrics_site(
-            lambda names: succeed(filled(Samples({}))), threads, lambda: None, tuple
+            lambda names: succeed(filled(Samples({}))),
+            threads,
+            lambda: None,
+            tuple,
+            lambda: None,
         )
         site.startFactory()
         self.addCleanup(site.stopFactory)

@@ -127,7 +127,9 @@ class RouteTests(NameServerTestCase):
         self.assertEqual(
             self.refusal(ROUTE, {"topic": "T1"}), (1, "name server not ready")
         )
+        self.assertFalse(self.nameserver.lookups.is_ready)
         self.clock.advance(0.001)
+        self.assertTrue(self.nameserver.lookups.is_ready)
         self.assertEqual(self.ask(ROUTE, {"topic": "T1"}).code, 0)
         self.assertEqual(self.nameserver.lookups.found, 1)
 

@@ -109,6 +109,13 @@ class Registration:
         #: By name server: the version of the table that it has whole.
         self._registered: dict[str, DataVersion] = {}
 
+    @property
+    def is_known(self) -> bool:
+        """Whether a name server knows this broker, or there is none to know it."""
+        return not self._name_servers or (
+            self.registered > 0 and len(self.unreachable) < len(self._name_servers)
+        )
+
     def start(self) -> Deferred[None]:
         """Register now.
 

@@ -95,6 +95,7 @@ class RegistrationTests(SynchronousTestCase):
         """A broker without name servers is ready at once and calls nobody."""
         self.make(())
         self.successResultOf(self.registration.start())
+        self.assertTrue(self.registration.is_known)
         self.topics.put([TopicConfig(topic_name="T")])
         self.clock.advance(60)
         self.successResultOf(self.registration.announced(3.0))
@@ -107,10 +108,12 @@ class RegistrationTests(SynchronousTestCase):
         with capturedLogs() as events:
             done = self.registration.start()
             first, second = self.caller.take()
+            self.assertFalse(self.registration.is_known)
             first.answer()
             second.fail()
             self.successResultOf(done)
             self.assertEqual(self.registration.unreachable, {"two:2"})
+            self.assertTrue(self.registration.is_known)
             self.clock.advance(2)
             (again,) = self.caller.take()
             self.assertEqual(again.address, "two:2")
