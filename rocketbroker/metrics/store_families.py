@@ -105,15 +105,18 @@ def add_positions(samples: Samples, store: IStore) -> None:
 def add_store(samples: Samples, broker: Broker) -> None:
     """Add what the store did, and its failures."""
     store, group_commit = broker.store, broker.group_commit
+    for reason, count in broker.batcher.refused.items():
+        samples.counter(
+            "rocketbroker_sends_refused_total",
+            "sends refused: too many wait, the message is too long, or the store takes "
+            "none",
+            count,
+            reason=reason,
+        )
     for name, words, value in (
         (
-            "rocketbroker_sends_refused_total",
-            "sends refused because too many wait",
-            broker.batcher.refused,
-        ),
-        (
             "rocketbroker_sends_failed_total",
-            "sends that were not stored",
+            "sends that could not be written",
             broker.batcher.failed,
         ),
         (

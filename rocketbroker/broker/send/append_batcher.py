@@ -141,6 +141,18 @@ class QueueSends:
             self.sizes[bisect_left(SIZE_BOUNDS, each)] += 1
 
 
+#: Why a send is turned away: too many wait; the message is too long; the store takes
+#: none, as its disk is full, say.
+OVERLOADED: Final = "overloaded"
+ILLEGAL: Final = "illegal"
+UNAVAILABLE: Final = "unavailable"
+REASONS: Final = (OVERLOADED, ILLEGAL, UNAVAILABLE)
+_REASONS: Final = {
+    MESSAGE_ILLEGAL: ILLEGAL,
+    PROPERTIES_SIZE_EXCEEDED: ILLEGAL,
+    SERVICE_NOT_AVAILABLE: UNAVAILABLE,
+}
+
 #: Connection (None: a oneway send), opaque, its id as JSON, queue.
 Quick: TypeAlias = tuple[IConnection | None, int, bytes, QueueSends]
 
@@ -185,8 +197,8 @@ class AppendBatcher:
     @ivar drafts: those of this turn. Senders append to it themselves.
     @ivar synchronous: whether answers may have to wait for the disk.
     @ivar bounded: whether L{is_full} may be true at all.
-    @ivar refused: how many sends were turned away for being too many.
-    @ivar failed: how many drafts the store did not take.
+    @ivar refused: how many sends were turned away, by reason: C{REASONS}.
+    @ivar failed: how many drafts could not be written.
     @ivar put_times: how long it took until they could be answered.
     """
 
@@ -208,7 +220,7 @@ class AppendBatcher:
         """
         self.drafts: list[Draft] = []
         self.synchronous = group_commit.synchronous
-        self.refused = 0
+        self.refused = dict.fromkeys(REASONS, 0)
         self.failed = 0
         self.put_times = StoreLatency()
         self._store = store
@@ -228,10 +240,18 @@ class AppendBatcher:
 
     def overload(self) -> SystemBusy:
         """What a send is answered with while L{is_full}; counts it."""
-        self.refused += 1
+        self.refused[OVERLOADED] += 1
         if self._group_commit.waiting_bytes >= MAX_WAITING_BYTES:
             return SystemBusy(BROKER_BUSY)
         return SystemBusy(OVERLOAD)
+
+    def not_stored(self, draft: Draft) -> None:
+        """Count a draft that the store did not take."""
+        reason = _REASONS.get(draft.status)
+        if reason is None:
+            self.failed += 1
+        else:
+            self.refused[reason] += 1
 
     def flush(self) -> None:
         """Append all drafts; answer those that need not wait."""
@@ -339,7 +359,7 @@ class AppendBatcher:
             )
             connection.send(frame_of(header))
             return
-        self.failed += 1
+        self.not_stored(draft)
         if connection is not None:
             refuse(connection, opaque, problem_of(draft, self._store, self._max_bytes))
 

@@ -30,7 +30,11 @@ from rocketbroker.broker.messages.lmq import Lmq
 from rocketbroker.broker.messages.message_types import message_type_of
 from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.topics import TopicTable
-from rocketbroker.broker.send.append_batcher import AppendBatcher, QueueSends
+from rocketbroker.broker.send.append_batcher import (
+    UNAVAILABLE,
+    AppendBatcher,
+    QueueSends,
+)
 from rocketbroker.broker.send.send import NOT_FOR_CLIENTS, wants_disk
 from rocketbroker.broker.send.send_checks import SendChecks, fields_of, header_of
 from rocketbroker.config.broker import BrokerOptions
@@ -152,7 +156,7 @@ class Replies:
                 stored = self._keep(draft, message_type_of(own), ext)
             except BrokerError:
                 # The disk is full, say: the reply is pushed all the same.
-                self._batcher.failed += 1
+                self._batcher.refused[UNAVAILABLE] += 1
         header.queue_id, header.sys_flag = queue_id, sys_flag
         pushed = self._push(connection, header, own, request.body)
 
@@ -178,7 +182,7 @@ class Replies:
 
         def settled(draft: Draft, code: int) -> None:
             if draft.status != PUT_OK:
-                self._batcher.failed += 1
+                self._batcher.not_stored(draft)
                 done.callback(None)
                 return
             sends = self._counter(topic, queue_id, kind)

@@ -284,7 +284,7 @@ class Sending:
         code: int,
     ) -> None:
         if draft.status != PUT_OK:
-            self._batcher.failed += 1
+            self._batcher.not_stored(draft)
             if connection is not None:
                 problem = problem_of(draft, self._store, self._max_bytes)
                 refuse(connection, opaque, problem)
@@ -398,7 +398,7 @@ class Sending:
         code: int,
     ) -> None:
         if draft.status != PUT_OK:
-            self._batcher.failed += 1
+            self._batcher.not_stored(draft)
             problem = problem_of(draft, self._store, self._max_bytes)
             done.callback(Command(problem.code, remark=problem.remark))
             return

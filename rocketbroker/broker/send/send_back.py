@@ -38,7 +38,11 @@ from rocketbroker.broker.metadata.topics import (
     WRITE,
     TopicTable,
 )
-from rocketbroker.broker.send.append_batcher import OVERLOAD, AppendBatcher
+from rocketbroker.broker.send.append_batcher import (
+    OVERLOAD,
+    OVERLOADED,
+    AppendBatcher,
+)
 from rocketbroker.broker.send.dead_letters import (
     DeadLetters,
     FailureCounts,
@@ -163,7 +167,7 @@ class SendBack:
             raise self._batcher.overload()
         if len(self._reading.waiting) >= self._max_waiting:
             # RocketMQ keeps as many in its queue of sends.
-            self._batcher.refused += 1
+            self._batcher.refused[OVERLOADED] += 1
             raise SystemBusy(OVERLOAD)
 
     def _retry_queue(
@@ -244,7 +248,7 @@ class SendBack:
     ) -> None:
         problem = ""
         if draft.status != PUT_OK:
-            self._batcher.failed += 1
+            self._batcher.not_stored(draft)
             problem = STATUS_NAMES.get(draft.status, "UNKNOWN_ERROR")
         else:
             self.counts.count(group, topic)

@@ -148,7 +148,7 @@ class IntakeTests(SynchronousTestCase):
             str(caught.exception),
             "[OVERLOAD]system busy, start flow control for a while",
         )
-        self.assertEqual(rig.batcher.refused, 1)
+        self.assertEqual(rig.batcher.refused["overloaded"], 1)
         rig.batcher.flush()
         rig.threads.run()
         self.send(rig, 4)
@@ -182,7 +182,7 @@ class IntakeTests(SynchronousTestCase):
         self.assertEqual((bad.opaque, bad.code), (1, ResponseCode.MESSAGE_ILLEGAL))
         self.assertIn("msg body length limit 1000B", bad.remark or "")
         self.assertEqual((good.opaque, good.code), (2, 0))
-        self.assertEqual(rig.batcher.failed, 1)
+        self.assertEqual(rig.batcher.refused["illegal"], 1)
 
     def test_longestBody(self) -> None:
         """One that is just as long as allowed is stored."""

@@ -209,7 +209,7 @@ class ReplyTests(SynchronousTestCase):
             answer = self.reply()
             self.answer_push()
             self.check(answer, 0, None)
-            self.assertEqual(self.rig.batcher.failed, 1)
+            self.assertEqual(self.rig.batcher.refused["unavailable"], 1)
 
     def test_checks(self) -> None:
         """What a send is refused for, a reply is refused for, and is not pushed."""
@@ -228,7 +228,7 @@ class ReplyTests(SynchronousTestCase):
         self.make(flushDiskType="SYNC_FLUSH", sendThreadPoolQueueCapacity="0")
         with self.assertRaises(SystemBusy):
             self.reply()
-        self.assertEqual(self.rig.batcher.refused, 1)
+        self.assertEqual(self.rig.batcher.refused["overloaded"], 1)
         self.assertEqual(self.asker.requests, [])
 
     def test_batch(self) -> None:

@@ -265,7 +265,7 @@ class RefusedTests(SendBackCase):
         self.rig.store.flags.set(DISK_FULL)
         answer = self.back(position)
         self.assertEqual((answer.code, answer.remark), (1, "SERVICE_NOT_AVAILABLE"))
-        self.assertEqual(self.rig.batcher.failed, 1)
+        self.assertEqual(self.rig.batcher.refused["unavailable"], 1)
 
     def test_closed(self) -> None:
         """A store that was closed meanwhile has no message."""
@@ -374,7 +374,7 @@ class SafetyTests(SendBackCase):
         self.many(MAX_READ + 2)
         with self.assertRaises(SystemBusy):
             self.rig.begin(BACK, self.header(0))
-        self.assertEqual(self.rig.batcher.refused, 1)
+        self.assertEqual(self.rig.batcher.refused["overloaded"], 1)
 
     def test_overloadOfDisk(self) -> None:
         """While too many wait for the disk no more are taken, and none of those that
