@@ -16,9 +16,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final, final
 
-from twisted.internet.defer import CancelledError, Deferred, gatherResults
+from twisted.internet.defer import Deferred, gatherResults
 from twisted.logger import Logger
-from twisted.python.failure import Failure
 
 from rocketbroker.broker.admin.administration import administration
 from rocketbroker.broker.clients.consumer_notify import LATE_SECONDS
@@ -27,6 +26,7 @@ from rocketbroker.broker.environment import BrokerEnvironment, Server
 from rocketbroker.broker.parts import Parts
 from rocketbroker.broker.stats.rates import SAMPLE_SECONDS
 from rocketbroker.config.broker_settings import BrokerSettings
+from rocketbroker.remoting.slices import only_stopped
 from rocketbroker.remoting.table import ResponderTable
 
 #: The VIP port is so far below the main port.
@@ -127,11 +127,7 @@ class Broker(Parts):
 
     def _in_slices(self, work: Callable[[], Iterator[None]]) -> Deferred[None]:
         """Do regular work over all topics or groups; the stop drops it."""
-
-        def dropped(failure: Failure) -> None:
-            failure.trap(CancelledError)  # type: ignore[no-untyped-call]
-
-        return self.slices.run(work, work()).addErrback(dropped)
+        return self.slices.run(work, work()).addErrback(only_stopped)
 
     def _scan(self) -> None:
         self.consumers.scan(self.settings.broker.channel_expired_timeout / 1000)
@@ -209,7 +205,7 @@ class Broker(Parts):
         return self._environment.in_thread(self.store.flush)
 
     def _save_now(self) -> Deferred[list[None]]:
-        """The same, without pauses between writes or turns."""
+        """L{_save} without pauses between writes, and without slices."""
         self.offsets.save_now()
         saved = self._save()
         for file in self.files:

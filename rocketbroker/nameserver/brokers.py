@@ -17,10 +17,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias, TypeVar, final
 
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
-from twisted.python.failure import Failure
 
 from rocketbroker.errors import BrokerError, RemoteProtocolError, SystemFailure
 from rocketbroker.nameserver.incoming import registration
@@ -36,6 +35,7 @@ from rocketbroker.remoting.interfaces import (
     IResponderTable,
     ISlices,
 )
+from rocketbroker.remoting.slices import only_stopped
 from rocketbroker.routing.registration import (
     MinBrokerChange,
     Registered,
@@ -49,6 +49,7 @@ from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import ONEWAY, Command, response_to
 from rocketbroker.wire.fastjson import dumps
 from rocketbroker.wire.fields import object_of
+from rocketbroker.wire.headers.header import Header
 from rocketbroker.wire.headers.namesrv import (
     AddWritePermOfBrokerRequestHeader,
     AddWritePermOfBrokerResponseHeader,
@@ -151,10 +152,12 @@ class Brokers:
             raise
         drop_missing = options.delete_topic_with_broker_registration
         steps = self.table.registering(new, self._now_ms(), drop_missing)
-        topics = len(self.table.topics) if drop_missing else len(new.topics)
+        topics = len(new.topics)
+        if drop_missing:
+            topics += len(self.table.topics)
         return self._do(
             steps,
-            max(topics, len(new.topics)),
+            topics,
             lambda result: self._registered(connection, request, new, result),
         )
 
@@ -317,7 +320,7 @@ class Brokers:
         steps = self.table.unregistering(leaving)
         done = self._do(steps, len(self.table.topics), self._removed)
         if done is not None:
-            # The name server stops: the table is not kept anyway.
+            # The table is not kept when the name server stops.
             done.addErrback(only_stopped)
 
     def _removed(self, changes: list[MinBrokerChange]) -> None:
@@ -344,39 +347,49 @@ class Brokers:
 
     def wipe_write(self, connection: IConnection, request: Command) -> Answer:
         """Clients are to send to a broker no more (205)."""
-        header = WipeWritePermOfBrokerRequestHeader.from_ext(request.ext)
-        name = header.broker_name
-
-        def done(count: int) -> Command:
-            self._log.info(
-                "{peer} took the write permission of broker {name!r} "
-                "for {count} topics.",
-                peer=connection.peer,
-                name=name,
-                count=count,
-            )
-            answer = WipeWritePermOfBrokerResponseHeader(wipe_topic_count=count)
-            return response_to(request, ext=answer.to_ext())
-
-        steps = self.table.wiping_write(name)
-        return self._do(steps, len(self.table.topics), done)
+        name = WipeWritePermOfBrokerRequestHeader.from_ext(request.ext).broker_name
+        return self._permit(
+            connection,
+            request,
+            self.table.wiping_write(name),
+            f"took the write permission of broker {name!r}",
+            lambda count: WipeWritePermOfBrokerResponseHeader(wipe_topic_count=count),
+        )
 
     def add_write(self, connection: IConnection, request: Command) -> Answer:
         """Clients may send to a broker again (327)."""
-        header = AddWritePermOfBrokerRequestHeader.from_ext(request.ext)
-        name = header.broker_name
+        name = AddWritePermOfBrokerRequestHeader.from_ext(request.ext).broker_name
+        return self._permit(
+            connection,
+            request,
+            self.table.adding_write(name),
+            f"gave broker {name!r} the write permission",
+            lambda count: AddWritePermOfBrokerResponseHeader(add_topic_count=count),
+        )
+
+    def _permit(
+        self,
+        connection: IConnection,
+        request: Command,
+        steps: Steps[int],
+        action: str,
+        header: Callable[[int], Header],
+    ) -> Answer:
+        """Change the permission of a broker's topics.
+
+        @param action: what was done, for the log.
+        @param header: of the answer, by the number of topics.
+        """
 
         def done(count: int) -> Command:
             self._log.info(
-                "{peer} gave broker {name!r} the write permission for {count} topics.",
+                "{peer} {action} for {count} topics.",
                 peer=connection.peer,
-                name=name,
+                action=action,
                 count=count,
             )
-            answer = AddWritePermOfBrokerResponseHeader(add_topic_count=count)
-            return response_to(request, ext=answer.to_ext())
+            return response_to(request, ext=header(count).to_ext())
 
-        steps = self.table.adding_write(name)
         return self._do(steps, len(self.table.topics), done)
 
     def delete_topic(self, connection: IConnection, request: Command) -> Command:
@@ -405,11 +418,6 @@ class Brokers:
                 count=len(route.queue_datas),
             )
         return response_to(request)
-
-
-def only_stopped(failure: Failure) -> None:
-    """Pass over the end of work because its server stops."""
-    failure.trap(CancelledError)  # type: ignore[no-untyped-call]
 
 
 def _read(read: Callable[[object], T], body: bytes) -> T:

@@ -27,8 +27,9 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final, final
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
+from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from rocketbroker.remoting.counts import Longest
@@ -173,3 +174,8 @@ class Slices:
             for work in works:
                 if not work.ended.called:
                     work.ended.cancel()
+
+
+def only_stopped(failure: Failure) -> None:
+    """Pass over that work was dropped because its server stops."""
+    failure.trap(CancelledError)  # type: ignore[no-untyped-call]

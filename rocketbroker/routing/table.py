@@ -85,12 +85,6 @@ class RouteTable:
 
     # Registration: section 5; the numbers are its steps.
 
-    def register(
-        self, new: Registration, now_ms: int, drop_missing: bool = False
-    ) -> Registered | None:
-        """Register a broker and its topics, at once: see L{registering}."""
-        return finished(self.registering(new, now_ms, drop_missing))
-
     def registering(
         self, new: Registration, now_ms: int, drop_missing: bool = False
     ) -> Steps[Registered | None]:
@@ -237,10 +231,6 @@ class RouteTable:
 
     # Unregistration: section 6.
 
-    def unregister(self, leaving: Iterable[Unregistration]) -> list[MinBrokerChange]:
-        """Brokers go, at once: see L{unregistering}."""
-        return finished(self.unregistering(leaving))
-
     def unregistering(
         self, leaving: Iterable[Unregistration]
     ) -> Steps[list[MinBrokerChange]]:
@@ -298,7 +288,8 @@ class RouteTable:
             for topic in some:
                 there = self.topics.get(topic, {})
                 for name in masterless & there.keys():
-                    there[name] = with_perm(there[name], there[name].perm & ~WRITE)
+                    queues = there[name]
+                    there[name] = attrs.evolve(queues, perm=queues.perm & ~WRITE)
                 for name in removed & there.keys():
                     self._drop_queue(topic, name)
             yield
@@ -375,7 +366,8 @@ class RouteTable:
             for topic in some:
                 queues = self.topics.get(topic, {}).get(name)
                 if queues is not None:
-                    self.topics[topic][name] = with_perm(queues, change(queues.perm))
+                    perm = change(queues.perm)
+                    self.topics[topic][name] = attrs.evolve(queues, perm=perm)
                     count += 1
             yield
         return count
@@ -409,11 +401,6 @@ class RouteTable:
         if entered:
             self.topics[topic] = entered
         return True
-
-
-def with_perm(queues: QueueData, perm: int) -> QueueData:
-    """The same queues with another permission."""
-    return attrs.evolve(queues, perm=perm)
 
 
 def few_at_a_time(items: Iterable[T]) -> Iterator[list[T]]:

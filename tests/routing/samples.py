@@ -9,7 +9,7 @@ from rocketbroker.routing.registration import (
     Registration,
     Unregistration,
 )
-from rocketbroker.routing.table import RouteTable
+from rocketbroker.routing.table import RouteTable, finished
 from rocketbroker.wire.bodies.mappings import TopicQueueMappingInfo
 from rocketbroker.wire.bodies.topics import DataVersion, TopicConfig
 
@@ -66,7 +66,7 @@ def registered(
     table: RouteTable, new: Registration, now_ms: int = 0, drop_missing: bool = False
 ) -> Registered:
     """Register, which must be accepted."""
-    result = table.register(new, now_ms, drop_missing)
+    result = finished(table.registering(new, now_ms, drop_missing))
     assert result is not None
     return result
 

@@ -83,7 +83,7 @@ class ActingMasterTests(SynchronousTestCase):
                     has=topics("T1", lookup.MEMBER_TOPIC_PREFIX + "b1"),
                 ),
             )
-        self.table.unregister([leaving()])
+        finished(self.table.unregistering([leaving()]))
 
     def addresses(self, topic: str = "T1", acting_master: bool = True) -> list[int]:
         """The ids that a route shows."""

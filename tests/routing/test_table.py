@@ -50,7 +50,7 @@ class RegistrationTests(SynchronousTestCase):
     def test_oneTopic(self) -> None:
         """An unknown broker with exactly one topic is refused, and leaves traces."""
         one = registration(has=topics("T1"))
-        self.assertIsNone(self.table.register(one, 0))
+        self.assertIsNone(finished(self.table.registering(one, 0)))
         self.assertEqual(list(self.table.clusters["c1"]), ["b1"])
         self.assertEqual(self.table.groups["b1"].addresses, {})
         self.assertEqual((self.table.topics, self.table.live), ({}, {}))
@@ -265,7 +265,7 @@ class UnregistrationTests(SynchronousTestCase):
         """With the last of a name go the name, its topics and its cluster."""
         table = RouteTable()
         registered(table, registration(filters=("f",)))
-        self.assertEqual(table.unregister([leaving()]), [])
+        self.assertEqual(finished(table.unregistering([leaving()])), [])
         for left in (
             table.live,
             table.groups,
@@ -277,13 +277,15 @@ class UnregistrationTests(SynchronousTestCase):
 
     def test_othersStay(self) -> None:
         """Topics stay with the brokers that still have them."""
-        self.table.unregister([leaving("b1", number) for number in (0, 1, 2)])
+        finished(
+            self.table.unregistering([leaving("b1", number) for number in (0, 1, 2)])
+        )
         self.assertEqual(set(self.table.topics), {"T2", "T3"})
         self.assertEqual(set(self.table.topics["T2"]), {"b2"})
 
     def test_masterLeaves(self) -> None:
         """A group that may act without master becomes read-only, and is told."""
-        changes = self.table.unregister([leaving()])
+        changes = finished(self.table.unregistering([leaving()]))
         self.assertEqual(permissions(self.table, "T2"), {"b1": 4, "b2": 6})
         self.assertEqual(
             changes,
@@ -304,42 +306,43 @@ class UnregistrationTests(SynchronousTestCase):
         table = RouteTable()
         registered(table, registration())
         registered(table, registration(broker_id=1))
-        self.assertEqual(table.unregister([leaving()]), [])
+        self.assertEqual(finished(table.unregistering([leaving()])), [])
         self.assertEqual(permissions(table, "T1"), {"b1": 6})
 
     def test_slaveLeaves(self) -> None:
         """A slave leaves without consequences."""
-        self.assertEqual(self.table.unregister([leaving(broker_id=2)]), [])
+        self.assertEqual(finished(self.table.unregistering([leaving(broker_id=2)])), [])
         self.assertEqual(self.table.groups["b1"].addresses.keys(), {0, 1})
         self.assertEqual(permissions(self.table, "T1"), {"b1": 6})
 
     def test_byAddress(self) -> None:
         """What counts is the address, not the id."""
-        self.table.unregister([leaving(broker_id=7, address="b1-2:1")])
+        finished(self.table.unregistering([leaving(broker_id=7, address="b1-2:1")]))
         self.assertEqual(self.table.groups["b1"].addresses.keys(), {0, 1})
 
     def test_withoutId(self) -> None:
         """Without an id the address goes too, and those after it as well."""
-        self.table.unregister(
-            [leaving(broker_id=None, address="b1-0:1"), leaving("b2")]
-        )
+        both = [leaving(broker_id=None, address="b1-0:1"), leaving("b2")]
+        finished(self.table.unregistering(both))
         self.assertEqual(self.table.groups["b1"].addresses.keys(), {1, 2})
         self.assertNotIn("b2", self.table.groups)
 
     def test_unknown(self) -> None:
         """Unknown names change nothing."""
-        self.assertEqual(self.table.unregister([leaving("b9")]), [])
+        self.assertEqual(finished(self.table.unregistering([leaving("b9")])), [])
         self.assertEqual(set(self.table.groups), {"b1", "b2"})
 
     def test_otherCluster(self) -> None:
         """A name leaves the set of the cluster that the request names."""
-        self.table.unregister([leaving("b2", cluster="c9")])
+        finished(self.table.unregistering([leaving("b2", cluster="c9")]))
         self.assertNotIn("b2", self.table.groups)
         self.assertIn("b2", self.table.clusters["c1"])
 
     def test_allAtOnce(self) -> None:
         """A group whose last member leaves in the same batch is told nothing."""
-        changes = self.table.unregister([leaving("b1", number) for number in (0, 1, 2)])
+        changes = finished(
+            self.table.unregistering([leaving("b1", number) for number in (0, 1, 2)])
+        )
         self.assertEqual(changes, [])
 
 

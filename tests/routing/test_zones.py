@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.routing import lookup
-from rocketbroker.routing.table import RouteTable
+from rocketbroker.routing.table import RouteTable, finished
 from rocketbroker.routing.zones import in_zone
 from tests.routing.samples import leaving, registered, registration
 
@@ -21,7 +21,7 @@ class ZoneTests(SynchronousTestCase):
         registered(table, registration("b3", filters=("f",)))
         registered(table, registration("b4", zone="west"))
         registered(table, registration("b4", 1, zone="west"))
-        table.unregister([leaving("b4")])
+        finished(table.unregistering([leaving("b4")]))
         route = lookup.route(table, "T1")
         assert route is not None
         kept = in_zone(route, "EAST")

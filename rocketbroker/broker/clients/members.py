@@ -7,11 +7,11 @@ from collections import deque
 from collections.abc import Iterator
 from typing import final
 
-from twisted.internet.defer import CancelledError
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from rocketbroker.remoting.interfaces import IConnection, ISlices
+from rocketbroker.remoting.slices import only_stopped
 
 
 @final
@@ -108,6 +108,6 @@ class MemberLog:
 
     def _dropped(self, failure: Failure) -> None:
         """The broker stops: log the rest."""
-        failure.trap(CancelledError)  # type: ignore[no-untyped-call]
+        only_stopped(failure)
         for _ in self._write():
             pass

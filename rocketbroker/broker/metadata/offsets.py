@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, final
 
-from twisted.internet.defer import CancelledError, Deferred, succeed
+from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
@@ -22,6 +22,7 @@ from rocketbroker.broker.metadata.offset_texts import Offsets, OffsetTexts
 from rocketbroker.broker.metadata.topics import loaded_version
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.remoting.interfaces import IConnection, ISlices
+from rocketbroker.remoting.slices import only_stopped
 from rocketbroker.wire.bodies.topics import DataVersion
 from rocketbroker.wire.fields import integer_of
 
@@ -253,7 +254,7 @@ class OffsetTable:
 
     def _not_made(self, failure: Failure) -> None:
         """The broker stops: what is left is written at its end."""
-        failure.trap(CancelledError)  # type: ignore[no-untyped-call]
+        only_stopped(failure)
         self._saved_at = -1
 
     def save_now(self) -> Deferred[None]:
