@@ -165,7 +165,8 @@ class BrokerTests(WeekCase):
         for port in (10911, 10909):
             answer = self.ask(50, {}, port=port)
             self.assertEqual(answer.code, 3)
-            self.assertEqual(answer.remark, " request type 50 not supported")
+            name = "UPDATE_AND_CREATE_ACL_CONFIG"
+            self.assertEqual(answer.remark, f" request type 50 ({name}) not supported")
 
     def test_offsetsSaved(self) -> None:
         """Offsets reach the disk some seconds after they were committed."""
