@@ -68,7 +68,8 @@ _COUNTS: Final = (
     (
         "overloaded",
         "rocketbroker_requests_overloaded_total",
-        "requests refused because too many were under way",
+        "requests refused because too many were under way, or unread answers took too "
+        "much memory",
     ),
     (
         "congestions",

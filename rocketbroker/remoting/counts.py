@@ -99,7 +99,7 @@ class Counts:
     @ivar stray: responses to no request that waits; dropped.
     @ivar failed: requests whose responder failed in a way it does not know.
     @ivar overloaded: requests answered SYSTEM_BUSY because too many were under way on
-        their connection.
+        their connection, or because unread answers took too much memory.
     @ivar congestions: how often a connection was not read because its peer did not.
     """
 

@@ -366,7 +366,7 @@ def take_frames(connection: HubConnection, data: bytes) -> bool:
         if entry is None:
             connection.frame_received(data[head - 4 : end])
         else:
-            if buffers.is_crowded and not entry.unwatched:
+            if buffers.is_crowded and entry.is_large:
                 start = head - 8
                 frames -= 1
                 buffers.wait_to_ask(connection)

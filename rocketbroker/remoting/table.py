@@ -33,13 +33,11 @@ NOT_SERVED: Final = -1
 #: The codes that have a name, served or not.
 NAMED: Final = frozenset(RequestCode)
 
-
 #: After so many quick requests the clock is looked at; a power of two.
 QUICK_REQUESTS: Final = 16
 
-
-#: Requests with answers that may take megabytes: none is begun on the general way while
-#: unread answers take too much memory.
+#: Requests with answers that may take megabytes: while unread answers take too much
+#: memory, a hot one waits and any other is refused.
 LARGE_ANSWERS: Final = frozenset(
     {
         RequestCode.PULL_MESSAGE,
@@ -65,16 +63,18 @@ class HotEntry:
     @ivar responder: answers it.
     @ivar unwatched: after a frame whose number in its reading has any of these bits the
         clock is not looked at: looking costs a fiftieth of a quick request.
+    @ivar is_large: whether its answers may take megabytes.
     @ivar taken: how many requests it took so far.
     @ivar timed: how many of those the latencies know.
     """
 
-    __slots__ = ("code", "responder", "taken", "timed", "unwatched")
+    __slots__ = ("code", "is_large", "responder", "taken", "timed", "unwatched")
 
     def __init__(self, code: int, responder: HotResponder, quick: bool) -> None:
         self.code = code
         self.responder = responder
         self.unwatched = QUICK_REQUESTS - 1 if quick else 0
+        self.is_large = code in LARGE_ANSWERS
         self.taken = 0
         self.timed = 0
 

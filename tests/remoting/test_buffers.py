@@ -24,6 +24,7 @@ from rocketbroker.wire.command import Command, response_to
 from rocketbroker.wire.frames import decode, encode
 
 SEND = 310
+BATCH = 320
 PULL = 11
 ANSWER_BYTES = 400_000
 BUDGET = 1_000_000
@@ -42,6 +43,7 @@ class BufferCase(SynchronousTestCase):
         self.pulled: list[IConnection] = []
         table = ResponderTable()
         table.register_hot(SEND, self.send, quick=True)
+        table.register_hot(BATCH, self.send)
         table.register_hot(PULL, self.pull)
         table.register(RequestCode.VIEW_MESSAGE_BY_ID, self.general)
         table.register(RequestCode.HEART_BEAT, self.general)
@@ -365,11 +367,12 @@ class AnswerTests(BufferCase):
         self.assertEqual(self.closed(), [False] * 5)
 
     def test_sendsGoOn(self) -> None:
-        """Sends, and requests with small answers, go on meanwhile."""
+        """Sends, also of batches, and others with small answers go on meanwhile."""
         self.pull_all(2)
         self.feed(4, encode(Command(SEND, body=b"x")))
+        self.feed(4, encode(Command(BATCH, body=b"xx")))
         self.feed(4, encode(Command(RequestCode.HEART_BEAT)))
-        self.assertEqual(self.sent, [1])
+        self.assertEqual(self.sent, [1, 2])
         answer = decode(self.peers[4].recv(1000)[4:])
         self.assertEqual(answer.code, ResponseCode.SUCCESS)
 
