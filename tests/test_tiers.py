@@ -73,6 +73,17 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "admin",
         "broker",
     ),
+    "admin": (
+        "formats",
+        "rows",
+        "lazycommands",
+        "statuses",
+        "contexts",
+        "cluster",
+        "options",
+        "requests",
+        "verbs",
+    ),
 }
 
 #: What each package may import of ours, besides itself and errors.
@@ -131,6 +142,7 @@ WITHOUT_TWISTED = {
     "arrow",
     "spark",
     "export",
+    "admin",
 }
 
 #: What pure packages may not touch: the outside world and the time.

@@ -16,9 +16,9 @@ The only package that imports the reactor.
   - L{descriptors}: how many connections the process may have.
   - L{steadiness}: a reactor whose time only goes forward.
   - L{metricsport}: C{/metrics} and C{/healthz} of either.
-  - L{command}: the C{rocketbroker} command; L{lazycommands}: verbs that are imported
-    when they are wanted.
+  - L{command}: the C{rocketbroker} command; its verbs for a cluster are in
+    L{rocketbroker.admin}.
   - L{storecommands}: its verbs for a store's directory; L{storeverify},
-    L{storerepair}: two of them; L{storeoptions}: their options; L{rows}: their output;
-    L{progress}: their progress.
+    L{storerepair}: two of them; L{storeoptions}: their options; L{progress}: their
+    progress.
 """

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocketbroker.app.lazycommands import CUT_OFF, LazyCommands, drop_output
-from rocketbroker.app.rows import OutputError, flush
+from rocketbroker.admin.lazycommands import CUT_OFF, LazyCommands, Place, drop_output
+from rocketbroker.admin.rows import OutputError, flush
 from rocketbroker.errors import ConfigurationError, RocketbrokerError
 
 if TYPE_CHECKING:
@@ -37,7 +37,16 @@ def print_version(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> No
 
 @click.group(
     cls=LazyCommands,
-    places={"store": "rocketbroker.app.storecommands:store"},
+    places={
+        "store": Place(
+            "rocketbroker.app.storecommands:store",
+            "Look at a store's directory, without a broker.",
+        ),
+        "topic": Place(
+            "rocketbroker.admin.verbs.topic:topic",
+            "Topics: list, show, create, update, delete.",
+        ),
+    },
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.option(

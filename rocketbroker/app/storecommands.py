@@ -20,9 +20,9 @@ from typing import Final, TextIO
 
 import click
 
-from rocketbroker.app.lazycommands import LazyCommands
+from rocketbroker.admin.lazycommands import LazyCommands, Place
+from rocketbroker.admin.rows import Rows
 from rocketbroker.app.progress import on_terminal
-from rocketbroker.app.rows import Rows
 from rocketbroker.app.storeoptions import COMMIT_LOG, DIRECTORY, OUTPUT
 from rocketbroker.errors import StoreError
 from rocketbroker.files.disk import Disk
@@ -45,8 +45,13 @@ _FIRST_BYTE: Final = struct.Struct(
 @click.group(
     cls=LazyCommands,
     places={
-        "repair": "rocketbroker.app.storerepair:store_repair",
-        "verify": "rocketbroker.app.storeverify:store_verify",
+        "repair": Place(
+            "rocketbroker.app.storerepair:store_repair", "Repair the store in DIR."
+        ),
+        "verify": Place(
+            "rocketbroker.app.storeverify:store_verify",
+            "Check every record and entry of DIR.",
+        ),
     },
 )
 def store() -> None:

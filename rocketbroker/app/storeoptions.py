@@ -7,7 +7,7 @@ import os
 
 import click
 
-from rocketbroker.app.rows import FORMATS
+from rocketbroker.admin.rows import FORMATS
 from rocketbroker.config.properties import read
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import ConfigurationError, StoreError

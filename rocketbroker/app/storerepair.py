@@ -16,8 +16,8 @@ from typing import final
 import attrs
 import click
 
+from rocketbroker.admin.rows import Rows
 from rocketbroker.app.progress import Progress, of_bytes
-from rocketbroker.app.rows import Rows
 from rocketbroker.app.storeoptions import (
     COMMIT_LOG,
     CONFIG,

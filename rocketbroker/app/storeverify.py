@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import click
 
+from rocketbroker.admin.rows import Rows
 from rocketbroker.app.progress import of_bytes
-from rocketbroker.app.rows import Rows
 from rocketbroker.app.storeoptions import (
     COMMIT_LOG,
     CONFIG,

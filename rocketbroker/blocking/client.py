@@ -90,7 +90,7 @@ class Client:
         ext = header.to_ext()
         for left in reversed(range(self.settings.attempts)):
             try:
-                return self._ask_once(self.routes.address(queue), code, ext)
+                return self.ask_server(self.routes.address(queue), code, ext)
             except (*PASSING, BrokerError) as problem:
                 if left == 0 or not may_pass(problem):
                     raise
@@ -98,9 +98,26 @@ class Client:
             self.settings.machine.sleep(self.settings.pause)
         raise AssertionError("unreachable: the last try returns or raises")
 
-    def _ask_once(self, address: str, code: int, ext: dict[str, str]) -> Command:
+    def ask_server(
+        self,
+        address: str,
+        code: int,
+        ext: dict[str, str] | None = None,
+        body: bytes = b"",
+        seconds: float | None = None,
+    ) -> Command:
+        """Ask a broker or a name server, once: what tools ask.
+
+        @param address: C{host:port}.
+        @param ext: the fields of the header.
+        @param seconds: how long it may take; unless given, as the settings say.
+        @return: the successful answer.
+        @raise BrokerError: it refused the request.
+        @raise ConnectionLost: it could not be reached, or got lost.
+        @raise RequestTimeout: it did not answer in time.
+        """
         answer = self.connections.to(address).invoke(
-            Command(code, ext), self.settings.seconds
+            Command(code, ext, body), seconds or self.settings.seconds
         )
         if answer.code != ResponseCode.SUCCESS:
             raise error_of_response(answer.code, answer.remark)
@@ -169,7 +186,7 @@ class Client:
         @raise Malformed: what it sent is no message.
         """
         header = ViewMessageRequestHeader(topic=topic, offset=position)
-        answer = self._ask_once(
+        answer = self.ask_server(
             address, RequestCode.VIEW_MESSAGE_BY_ID, header.to_ext()
         )
         return decode(answer.body)
@@ -217,12 +234,16 @@ class Client:
         if not masters:
             raise TopicNotExist(f"there is no broker on which to create {topic}")
         for address in masters.values():
-            self._ask_once(
+            self.ask_server(
                 address, RequestCode.UPDATE_AND_CREATE_TOPIC, header.to_ext()
             )
-        self._wait_for_topic(topic, set(masters), wait)
+        self.wait_for_topic(topic, set(masters), wait)
 
-    def _wait_for_topic(self, topic: str, brokers: set[str], seconds: float) -> None:
+    def wait_for_topic(self, topic: str, brokers: set[str], seconds: float) -> None:
+        """Wait until the name servers know a topic on these brokers.
+
+        @raise TopicNotExist: they do not within that time.
+        """
         machine = self.settings.machine
         deadline = machine.monotonic() + seconds
         while True:

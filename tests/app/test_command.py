@@ -11,6 +11,7 @@ import click
 from click.testing import CliRunner, Result
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.admin.lazycommands import LazyCommands
 from rocketbroker.app.command import command, display, main, run_export
 from rocketbroker.errors import ConfigurationError
 from rocketbroker.export.progress import LineDisplay
@@ -33,6 +34,14 @@ class CommandTests(SynchronousTestCase):
             result = self.call(*words)
             self.assertEqual(result.exit_code, 0)
             self.assertIn(printed, result.output)
+
+    def test_sentences(self) -> None:
+        """What stands beside the name of a verb is the beginning of its help."""
+        assert isinstance(command, LazyCommands)
+        for name, place in command.places.items():
+            found = command.get_command(click.Context(command), name)
+            assert found is not None
+            self.assertEqual(place.help, found.get_short_help_str(200), name)
 
     def test_version(self) -> None:
         """It says its version."""

@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.app.test_rows -*-
+# -*- test-case-name: tests.admin.test_rows -*-
 """Rows for people and for programs: a table, one JSON array, or a line of JSON each."""
 
 from __future__ import annotations
@@ -33,6 +33,12 @@ def cell(value: object) -> str:
     return text if len(text) <= MAX_WIDTH else text[: MAX_WIDTH - 3] + "..."
 
 
+def is_numeric(column: list[object]) -> bool:
+    """Whether a column stands to the right: numbers, and places without one."""
+    numbers = {type(value) for value in column if value is not None} - {bool}
+    return bool(numbers) and all(issubclass(kind, int | float) for kind in numbers)
+
+
 def flush(out: TextIO) -> None:
     """Write the buffered part of an output.
 
@@ -62,6 +68,7 @@ class Rows:
         self._kind = ""
         self._held: list[dict[str, object]] = []
         self._count = 0
+        self._tables = 0
 
     def add(self, kind: str, row: dict[str, object]) -> None:
         """One row."""
@@ -78,6 +85,14 @@ class Rows:
             self._flush()
             self._kind = kind
         self._held.append(row)
+
+    def line(self, kind: str, row: dict[str, object]) -> None:
+        """One row of which people want only the values, without names of columns."""
+        if self._output != "table":
+            self.add(kind, row)
+            return
+        self._flush()
+        self._write("  ".join(cell(value) for value in row.values()) + "\n")
 
     def close(self) -> None:
         """Write the buffered part, and the end."""
@@ -97,15 +112,17 @@ class Rows:
     def _flush(self) -> None:
         if not self._held:
             return
+        if self._tables:
+            self._write("\n")
+        self._tables += 1
         names = list(self._held[0])
         lines = [names, *([cell(row[name]) for name in names] for row in self._held)]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        numeric = [isinstance(self._held[0][name], int) for name in names]
+        numeric = [is_numeric([row[name] for row in self._held]) for name in names]
         for line in lines:
             text = "  ".join(
                 each.rjust(width) if is_number else each.ljust(width)
                 for each, width, is_number in zip(line, widths, numeric, strict=True)
             )
             self._write(text.rstrip() + "\n")
-        self._write("\n")
         self._held.clear()

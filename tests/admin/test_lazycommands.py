@@ -6,9 +6,9 @@ import click
 from click.testing import CliRunner
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.app.lazycommands import LazyCommands
+from rocketbroker.admin.lazycommands import LazyCommands, Place
 
-PLACE = "tests.app.test_lazycommands:away"
+PLACE = "tests.admin.test_lazycommands:away"
 
 
 @click.command("away")
@@ -17,7 +17,7 @@ def away() -> None:
     click.echo("gone")
 
 
-@click.group(cls=LazyCommands, places={"away": PLACE})
+@click.group(cls=LazyCommands, places={"away": Place(PLACE, "Stands elsewhere.")})
 def group() -> None:
     """Two verbs."""
 
@@ -53,8 +53,18 @@ class LazyCommandsTests(SynchronousTestCase):
 
     def test_late(self) -> None:
         """What another verb needs is not imported."""
-        places = {"away": "tests.app.nowhere:away"}
+        places = {"away": Place("tests.admin.nowhere:away", "Away.")}
         lazy = LazyCommands("lazy", commands=[here], places=places)
         self.assertEqual(CliRunner().invoke(lazy, ["here"]).output, "stayed\n")
         result = CliRunner().invoke(lazy, ["away"])
         self.assertIsInstance(result.exception, ModuleNotFoundError)
+
+    def test_nothingImported(self) -> None:
+        """Help and completion need none of them."""
+        places = {"away": Place("tests.admin.nowhere:away", "Stands elsewhere.")}
+        lazy = LazyCommands("lazy", commands=[here], places=places)
+        self.assertIn("Stands elsewhere.", CliRunner().invoke(lazy, ["--help"]).output)
+        found = lazy.shell_complete(click.Context(lazy), "aw")
+        self.assertEqual(
+            [(item.value, item.help) for item in found], [("away", "Stands elsewhere.")]
+        )

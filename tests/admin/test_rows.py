@@ -8,7 +8,7 @@ import json
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.app.rows import (
+from rocketbroker.admin.rows import (
     FORMATS,
     MAX_WIDTH,
     ROW_BATCH_SIZE,
@@ -57,7 +57,14 @@ class RowsTests(SynchronousTestCase):
             ("a", {"n": 500, "word": ""}),
             ("b", {"z": None}),
         )
-        self.assertEqual(printed, "  n  word\n  5  x\n500  -\n\nz\n-\n\n")
+        self.assertEqual(printed, "  n  word\n  5  x\n500  -\n\nz\n-\n")
+
+    def test_numbers(self) -> None:
+        """A column of numbers stands to the right where some are missing, too."""
+        printed = self.written("table", ("a", {"n": None}), ("a", {"n": 10}))
+        self.assertEqual(printed, " n\n -\n10\n")
+        printed = self.written("table", ("a", {"n": None}), ("a", {"n": "10"}))
+        self.assertEqual(printed, "n\n-\n10\n")
 
     def test_json(self) -> None:
         """One array, or a line each, of objects with their kinds."""

@@ -1,0 +1,8 @@
+# -*- test-case-name: tests.admin.verbs -*-
+"""What verbs ask name servers and brokers, a module for each noun.
+
+Functions of a L{Cluster<rocketbroker.admin.cluster>}; each is one request, or says
+which. Their results are values of L{rocketbroker.wire.bodies}.
+
+  - L{topics}: settings, queues, creating, deleting.
+"""

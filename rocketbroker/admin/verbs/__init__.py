@@ -1,0 +1,5 @@
+# -*- test-case-name: tests.admin.verbs -*-
+"""The nouns of the command C{rocketbroker} and their verbs, a module for each noun.
+
+- L{topic}: ls, show, create, update, delete.
+"""

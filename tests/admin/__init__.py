@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.admin -*-
+"""Tests of rocketbroker.admin."""

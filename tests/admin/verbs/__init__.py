@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.admin.verbs -*-
+"""Tests of rocketbroker.admin.verbs."""
