@@ -59,6 +59,7 @@ SUBSCRIBERS: Final = "dispatchFollowers.json"
 class Parts:
     """The parts of a broker, as attributes: tests and metrics look at them.
 
+    @ivar address: where clients reach the main port.
     @ivar periodic: the work that is done again and again.
     @ivar slices: does long work in bounded slices.
     @ivar files: the files of all tables; their C{problem} belongs to the health.
@@ -72,6 +73,7 @@ class Parts:
         """
         self.settings = settings
         self.port = port
+        self.address = f"{settings.broker.broker_ip1}:{port}"
         self.store = env.store
         self.slices = env.slices
         self._environment = env
@@ -338,7 +340,7 @@ class Parts:
         calls = self.name_server_api = NameServerApi(
             self._environment.client,
             options,
-            f"{options.broker_ip1}:{self.port}",
+            self.address,
             f"{options.broker_ip2}:{settings.store.ha_listen_port}",
         )
         self.registration = Registration(

@@ -35,6 +35,9 @@ def administration(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
             parts.consumers,
             parts.producers,
             parts.slices,
+            parts.address,
+            environment.clock.seconds,
+            environment.wall_ms,
         ),
         RuntimeInfo(
             settings,

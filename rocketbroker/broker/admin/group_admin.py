@@ -1,12 +1,13 @@
 # -*- test-case-name: tests.broker.admin.test_group_admin -*-
-"""Groups created, changed, listed and deleted on request: 200, 201, 207, 225, 300, 352,
-43; and the connections of clients: 203, 204.
+"""Groups created, changed, listed and deleted on request: 200, 201, 207, 225, 352; what
+they may read and do read: 43, 300, 343, 345, 353; and the connections of clients: 203,
+204, 328.
 
 Rules: docs/facts/admin.md 2.3."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, final
 
 from twisted.internet.defer import Deferred
@@ -37,7 +38,10 @@ from rocketbroker.wire.headers.admin import (
     GetConsumerConnectionListRequestHeader,
     GetProducerConnectionListRequestHeader,
     GetSubscriptionGroupConfigRequestHeader,
+    QuerySubscriptionByConsumerRequestHeader,
     QueryTopicConsumeByWhoRequestHeader,
+    QueryTopicsByConsumerRequestHeader,
+    UpdateGroupForbiddenRequestHeader,
 )
 
 #: How many members of a group are written in one step: half a millisecond.
@@ -57,8 +61,19 @@ class GroupAdmin:
         consumers: ConsumerRegistry,
         producers: ProducerRegistry,
         slices: ISlices,
+        address: str,
+        seconds: Callable[[], float],
+        wall_ms: Callable[[], int],
     ) -> None:
+        """
+        @param address: this broker's, for answers.
+        @param seconds: the monotonic time, in which members are L{seen
+            <rocketbroker.broker.clients.members.Member>}.
+        """
         self._slices = slices
+        self._address = address
+        self._seconds = seconds
+        self._wall_ms = wall_ms
         self._groups = groups
         self._offsets = offsets
         self._consumers = consumers
@@ -75,7 +90,11 @@ class GroupAdmin:
             (RequestCode.GET_ALL_CONSUMER_OFFSET, self.all_offsets),
             (RequestCode.GET_CONSUMER_CONNECTION_LIST, self.consumer_connections),
             (RequestCode.GET_PRODUCER_CONNECTION_LIST, self.producer_connections),
+            (RequestCode.GET_ALL_PRODUCER_INFO, self.all_producers),
             (RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, self.groups_of_topic),
+            (RequestCode.QUERY_TOPICS_BY_CONSUMER, self.topics_of_group),
+            (RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER, self.subscription),
+            (RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN, self.forbidden),
         ):
             table.register(code, responder)
 
@@ -219,6 +238,82 @@ class GroupAdmin:
         }
         return with_body(request, {"groupList": sorted(groups)})
 
+    def all_producers(
+        self, connection: IConnection, request: Command
+    ) -> Deferred[Command | None]:
+        """Request 328: the members of all producer groups."""
+        texts: dict[str, list[str]] = {}
+        written = self._slices.run(connection, self._producer_texts(texts))
+
+        def answer(_: None) -> Command:
+            groups = {
+                group: Written(["[", ",".join(members), "]"])
+                for group, members in texts.items()
+            }
+            return with_body(request, {"data": groups})
+
+        return written.addCallback(answer)
+
+    def _producer_texts(self, texts: dict[str, list[str]]) -> Iterator[None]:
+        """Write the members of all producer groups.
+
+        @param texts: gets the texts, by group.
+        """
+        for group in self._producers.names():
+            written = texts[group] = []
+            yield from member_texts(
+                self._producers.members(group), written, self._producer_json
+            )
+            yield
+
+    def _producer_json(self, member: Member) -> dict[str, object]:
+        """A producer; its host is written as Java writes an address."""
+        silent_ms = (self._seconds() - member.seen) * 1000
+        return {
+            "clientId": member.client_id,
+            "language": member.language,
+            "lastUpdateTimestamp": self._wall_ms() - int(silent_ms),
+            "remoteIP": f"/{member.connection.peer}",
+            "version": member.version,
+        }
+
+    def topics_of_group(self, connection: IConnection, request: Command) -> Command:
+        """Request 343: the topics in which a group has offsets."""
+        group = QueryTopicsByConsumerRequestHeader.complete(request.ext).group
+        topics = sorted(self._offsets.topics_of(group))
+        return with_body(request, {"brokerAddr": self._address, "topicList": topics})
+
+    def subscription(self, connection: IConnection, request: Command) -> Command:
+        """Request 345: to what of a topic a group with members subscribes."""
+        header = QuerySubscriptionByConsumerRequestHeader.complete(request.ext)
+        value: dict[str, object] = {"group": header.group}
+        if header.topic is not None:
+            value["topic"] = header.topic
+            found = self._consumers.subscription(header.group, header.topic)
+            if found is not None:
+                value["subscriptionData"] = found.to_json()
+        return with_body(request, value)
+
+    def forbidden(
+        self, connection: IConnection, request: Command
+    ) -> Deferred[Command | None]:
+        """Request 353: forbid a group to read a topic, or allow it; and whether it may
+        read it."""
+        header = UpdateGroupForbiddenRequestHeader.complete(request.ext)
+        group, topic = header.group, header.topic
+        if header.readable is not None:
+            self._groups.forbid_read(group, topic, not header.readable)
+            self._log.info(
+                "{peer} {verb} group {group!r:.300} to read topic {topic!r:.300}",
+                peer=connection.peer,
+                verb="allowed" if header.readable else "forbade",
+                group=group,
+                topic=topic,
+            )
+        readable = not self._groups.read_forbidden(group, topic)
+        value = {"group": group, "readable": readable, "topic": topic}
+        return self._groups.kept().addCallback(lambda _: with_body(request, value))
+
 
 def connection_json(member: Member) -> dict[str, object]:
     """A client as tools see it."""
@@ -230,14 +325,18 @@ def connection_json(member: Member) -> dict[str, object]:
     }
 
 
-def member_texts(members: list[Member], texts: list[str]) -> Iterator[None]:
+def member_texts(
+    members: list[Member],
+    texts: list[str],
+    to_json: Callable[[Member], dict[str, object]] = connection_json,
+) -> Iterator[None]:
     """Write members as tools see them, some at each step.
 
     @param texts: gets the texts.
     """
     for at in range(0, len(members), STEP_MEMBERS):
         for member in members[at : at + STEP_MEMBERS]:
-            texts.append(dumps(connection_json(member)).decode())
+            texts.append(dumps(to_json(member)).decode())
         yield
 
 

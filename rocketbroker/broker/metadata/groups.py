@@ -159,6 +159,25 @@ class GroupTable:
             return False
         return bool(self._forbidden.get(group, {}).get(topic, 0) & READ)
 
+    def forbid_read(self, group: str, topic: str, forbidden: bool) -> None:
+        """Forbid the group to read the topic, or allow it again.
+
+        RocketMQ allows the group all topics again, and forgets to write that.
+        """
+        if forbidden == self.read_forbidden(group, topic):
+            return
+        topics = dict(self._forbidden.get(group, {}))
+        mask = topics.pop(topic, 0) & ~READ
+        if forbidden:
+            mask |= READ
+        if mask:
+            topics[topic] = mask
+        if topics:
+            self._forbidden[group] = topics
+        else:
+            self._forbidden.pop(group, None)
+        self._changed()
+
     def _changed(self) -> None:
         self.generation += 1
         self.version = self.version.next(self._wall_ms())

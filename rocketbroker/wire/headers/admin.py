@@ -158,6 +158,66 @@ class CloneGroupOffsetRequestHeader(RpcRequestHeader, kw_only=True):
     offline: bool = False
 
 
+class GetConsumeStatsInBrokerHeader(Header, kw_only=True):
+    """GET_BROKER_CONSUME_STATS (317)."""
+
+    is_order: bool
+
+
+class QueryConsumeQueueRequestHeader(TopicRequestHeader, kw_only=True):
+    """QUERY_CONSUME_QUEUE (321)."""
+
+    topic: str | None = None
+    queue_id: Int = 0
+    index: Long = 0
+    count: Int = 0
+    consumer_group: str | None = None
+
+
+class ResumeCheckHalfMessageRequestHeader(Header, kw_only=True):
+    """RESUME_CHECK_HALF_MESSAGE (323); the id is that of a place in the log."""
+
+    topic: str | None = None
+    msg_id: str | None = None
+
+
+class QueryTopicsByConsumerRequestHeader(RpcRequestHeader, kw_only=True):
+    """QUERY_TOPICS_BY_CONSUMER (343)."""
+
+    group: str
+
+
+class QuerySubscriptionByConsumerRequestHeader(TopicRequestHeader, kw_only=True):
+    """QUERY_SUBSCRIPTION_BY_CONSUMER (345)."""
+
+    group: str
+    topic: str | None = None
+
+
+class UpdateGroupForbiddenRequestHeader(TopicRequestHeader, kw_only=True):
+    """UPDATE_AND_GET_GROUP_FORBIDDEN (353).
+
+    @ivar readable: L{None} asks, and changes nothing.
+    """
+
+    group: str
+    topic: str
+    readable: bool | None = None
+
+
+class CheckRocksdbCqWriteProgressRequestHeader(Header, kw_only=True):
+    """CHECK_ROCKSDB_CQ_WRITE_PROGRESS (354)."""
+
+    topic: str
+    check_store_time: Long = 0
+
+
+class ExportRocksDBConfigToJsonRequestHeader(Header, kw_only=True):
+    """EXPORT_ROCKSDB_CONFIG_TO_JSON (355); the list is separated by semicolons."""
+
+    config_type: str
+
+
 class GetTopicConfigRequestHeader(TopicRequestHeader, kw_only=True):
     """GET_TOPIC_CONFIG (351)."""
 

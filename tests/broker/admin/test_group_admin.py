@@ -20,11 +20,11 @@ from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.bodies.heartbeats import ConsumerData, SubscriptionData
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import dumps, loads
-from tests.broker.rig import Rig, answered, logged
+from tests.broker.rig import WALL_MS, Rig, answered, logged
 
 
 class GroupAdminTests(SynchronousTestCase):
-    """Requests 43, 200, 201, 203, 204, 207, 225, 300 and 352."""
+    """Requests 43, 200 to 204, 207, 225, 300, 328, 343, 345, 352 and 353."""
 
     def setUp(self) -> None:
         """A broker."""
@@ -211,3 +211,68 @@ class GroupAdminTests(SynchronousTestCase):
         value = self.sliced(204, {"producerGroup": "P"})
         self.assertEqual(len(value["connectionSet"]), 10 * STEP_MEMBERS + 1)
         self.assertGreater(self.rig.broker.slices.steps, before + 10)
+
+    def test_allProducers(self) -> None:
+        """All groups of producers, with the time of each one's last heartbeat."""
+        for number in range(STEP_MEMBERS + 1):
+            connection = RecordedConnection(port=number)
+            self.rig.producers.register(connection, f"c{number}", "GO", 317, "P")
+        self.rig.clock.advance(2)
+        self.rig.producers.register(self.rig.connection, "c", "JAVA", 479, "Q")
+        self.rig.clock.advance(1)
+        before = self.rig.broker.slices.steps
+        found = self.sliced(328, {})["data"]
+        self.assertGreaterEqual(self.rig.broker.slices.steps, before + 3)
+        self.assertEqual(len(found["P"]), STEP_MEMBERS + 1)
+        self.assertEqual(found["P"][0]["lastUpdateTimestamp"], WALL_MS)
+        self.assertEqual(
+            found["Q"],
+            [
+                {
+                    "clientId": "c",
+                    "language": "JAVA",
+                    "lastUpdateTimestamp": WALL_MS + 2000,
+                    "remoteIP": "/10.0.0.2:4711",
+                    "version": 479,
+                }
+            ],
+        )
+
+    def test_topicsOfGroup(self) -> None:
+        """The topics of a group are those in which it has offsets."""
+        for topic in ("U", "T"):
+            self.rig.offsets.commit("G", topic, 0, 1)
+        for group, topics in (("G", ["T", "U"]), ("H", [])):
+            answer = loads(self.rig.ask(343, {"group": group}).body)
+            wanted = {"brokerAddr": "10.0.0.1:10911", "topicList": topics}
+            self.assertEqual(answer, wanted)
+
+    def test_subscription(self) -> None:
+        """To what of a topic a group subscribes, if it has members that do."""
+        data = ConsumerData(
+            group_name="G",
+            subscription_data_set=[SubscriptionData(topic="T", sub_string="a")],
+        )
+        self.rig.consumers.register(self.rig.connection, "c", "JAVA", 479, data, True)
+        for topic, expression in (("T", "a"), ("U", None)):
+            ext = {"group": "G", "topic": topic}
+            value = loads(self.rig.ask(345, ext).body)
+            assert isinstance(value, dict)
+            found = value.pop("subscriptionData", {})
+            assert isinstance(found, dict)
+            self.assertEqual(found.get("subString"), expression)
+            self.assertEqual(value, ext)
+
+    def test_forbidden(self) -> None:
+        """A group is forbidden a topic and allowed it again; asking changes nothing."""
+        ext = {"group": "G", "topic": "T"}
+        for change, readable in (("", True), ("false", False), ("", False)):
+            more = {"readable": change} if change else {}
+            value = loads(self.rig.ask(353, {**ext, **more}).body)
+            self.assertEqual(value, {**ext, "readable": readable})
+            self.assertEqual(self.rig.groups.read_forbidden("G", "T"), not readable)
+        (line,) = logged(lambda: self.rig.ask(353, {**ext, "readable": "true"}))
+        self.assertEqual(line, "10.0.0.2:4711 allowed group 'G' to read topic 'T'")
+        self.assertFalse(self.rig.groups.read_forbidden("G", "T"))
+        with self.assertRaises(SystemFailure):
+            self.rig.ask(353, {"group": "G", "readable": "false"})

@@ -108,6 +108,21 @@ class GroupTableTests(SynchronousTestCase):
         assert isinstance(value, dict)
         self.assertEqual(value["forbiddenTable"], {"G": {"T": 4, "U": 2}})
 
+    def test_forbid(self) -> None:
+        """A topic is forbidden and allowed alone, in memory and in the file."""
+        for topic in ("T", "U"):
+            self.groups.forbid_read("G", topic, True)
+        generation = self.groups.generation
+        self.groups.forbid_read("G", "U", True)
+        self.assertEqual(self.groups.generation, generation)
+        self.groups.forbid_read("G", "T", False)
+        self.assertGreater(self.groups.generation, generation)
+        for groups in (self.groups, self.table()):
+            self.assertFalse(groups.read_forbidden("G", "T"))
+            self.assertTrue(groups.read_forbidden("G", "U"))
+        self.groups.forbid_read("G", "U", False)
+        self.assertEqual(self.table().to_json()["forbiddenTable"], {})
+
     def test_text(self) -> None:
         """The text of a table that changed in parts is that of all of it, sorted."""
         for name in ("b", "a", "gone"):

@@ -112,6 +112,14 @@ QueryCorrectionOffsetHeader filterGroups:S compareGroup:S! topic:S! +topic
 ConsumeMessageDirectlyResultRequestHeader consumerGroup:S! clientId:S msgId:S
  brokerName:S topic:S topicSysFlag:I groupSysFlag:I +topic
 CloneGroupOffsetRequestHeader srcGroup:S! destGroup:S! topic:S offline:B +rpc
+GetConsumeStatsInBrokerHeader isOrder:B!
+QueryConsumeQueueRequestHeader topic:S queueId:I index:L count:I consumerGroup:S +topic
+ResumeCheckHalfMessageRequestHeader topic:S msgId:S
+QueryTopicsByConsumerRequestHeader group:S! +rpc
+QuerySubscriptionByConsumerRequestHeader group:S! topic:S +topic
+UpdateGroupForbiddenRequestHeader group:S! topic:S! readable:B +topic
+CheckRocksdbCqWriteProgressRequestHeader topic:S! checkStoreTime:L
+ExportRocksDBConfigToJsonRequestHeader configType:S!
 GetTopicConfigRequestHeader topic:S! +topic
 GetSubscriptionGroupConfigRequestHeader group:S! +rpc
 PutKVConfigRequestHeader namespace:S! key:S! value:S!
@@ -221,9 +229,15 @@ class TableTests(SynchronousTestCase):
         self.assertEqual(
             left,
             {
+                "CheckRocksdbCqWriteProgressRequestHeader": {"checkStoreTime": "0"},
                 "CloneGroupOffsetRequestHeader": {"offline": "false"},
                 "DeleteSubscriptionGroupRequestHeader": {"cleanOffset": "false"},
                 "GetMaxOffsetRequestHeader": {"committed": "true"},
+                "QueryConsumeQueueRequestHeader": {
+                    "queueId": "0",
+                    "index": "0",
+                    "count": "0",
+                },
                 "RegisterBrokerRequestHeader": {
                     "compressed": "false",
                     "bodyCrc32": "0",
