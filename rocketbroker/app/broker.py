@@ -9,7 +9,6 @@ Flags and settings: C{docs/facts/broker.md 1}.
 from __future__ import annotations
 
 import os
-import select
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, Final, TypeVar, final
@@ -36,10 +35,9 @@ from rocketbroker.files.open_files import OpenFiles, bound_of
 from rocketbroker.records.ids import UniqueKeys
 from rocketbroker.remoting.addresses import host_bytes, packed_address
 from rocketbroker.remoting.client import RemotingClient
-from rocketbroker.remoting.hub import Hub
+from rocketbroker.remoting.hub import hub_of
 from rocketbroker.remoting.listener import descriptor_limit
 from rocketbroker.remoting.server import RemotingServer
-from rocketbroker.remoting.turns import Turns
 from rocketbroker.store.message_store import Store
 from rocketbroker.store.reader.takeover import not_taken_over
 from rocketbroker.store.recovery.outcome import RecoveryOutcome
@@ -186,11 +184,7 @@ class BrokerService(LoggedService):
         self.ready: Deferred[None] = Deferred()
         self._reactor = reactor
         options = settings.broker
-        hub = (
-            Hub(reactor, settings.server.rocketbroker_max_buffered_bytes)
-            if hasattr(select, "epoll")
-            else Turns()
-        )
+        hub = hub_of(reactor, settings.server)
         self.client = RemotingClient(reactor, settings.client)
         self._files = files = Disk()
         self.store = store = Store(

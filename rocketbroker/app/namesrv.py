@@ -9,7 +9,6 @@ Flags and settings: C{docs/facts/namesrv.md 1} and C{2}.
 from __future__ import annotations
 
 import os
-import select
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar, final
@@ -28,7 +27,7 @@ from rocketbroker.config.keyed import text_of
 from rocketbroker.config.namesrv import NamesrvSettings
 from rocketbroker.files.disk import Disk
 from rocketbroker.nameserver.nameserver import NameServer
-from rocketbroker.remoting.hub import Hub
+from rocketbroker.remoting.hub import hub_of
 from rocketbroker.remoting.server import RemotingServer
 from rocketbroker.wire.command import Command
 
@@ -99,13 +98,11 @@ class NameServerService(LoggedService):
             reactor, settings, Disk(), steady_ms, self._in_thread, self._oneway
         )
         self.nameserver.load()
-        hub = (
-            Hub(reactor, settings.server.rocketbroker_max_buffered_bytes)
-            if hasattr(select, "epoll")
-            else None
-        )
         self.server = RemotingServer(
-            reactor, settings.server, self.nameserver.responders, hub
+            reactor,
+            settings.server,
+            self.nameserver.responders,
+            hub_of(reactor, settings.server),
         )
         time_timers(reactor, self.server.turns)
         self.metrics = MetricsPort(

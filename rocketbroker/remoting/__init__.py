@@ -3,7 +3,7 @@
 
 Serving::
 
-    hub = Hub(reactor)                  # or Turns(), where there is no epoll
+    hub = hub_of(reactor, options)
     server = RemotingServer(reactor, options, table, hub)
     port = server.listen(10911)         # ConfigurationError: one sentence
     ...

@@ -62,7 +62,7 @@ TIGHT_RECEIVE_BYTES: Final = 4096
 
 #: So many pulls that waited are begun in one turn, at most; and so many small frames
 #: are read on.
-AT_ONCE: Final = 16
+BATCH_SIZE: Final = 16
 
 
 class Holder(Protocol):
@@ -239,7 +239,7 @@ class Buffers:
 
     def _some_go_on(self, waiting: deque[Holder]) -> None:
         """Let the first of them go on; what they bring is not known yet."""
-        for _ in range(min(AT_ONCE, len(waiting))):
+        for _ in range(min(BATCH_SIZE, len(waiting))):
             holder = waiting.popleft()
             if not holder.closed:
                 holder.go_on()

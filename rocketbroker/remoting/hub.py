@@ -65,7 +65,7 @@ from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 from zope.interface import classImplements
 
-from rocketbroker.config.remoting import MAX_BUFFERED_BYTES
+from rocketbroker.config.remoting import MAX_BUFFERED_BYTES, RemotingServerOptions
 from rocketbroker.remoting.buffers import (
     STALLED_SECONDS,
     Buffers,
@@ -395,3 +395,10 @@ class Hub:
 
 
 classImplements(Hub, ITurns)
+
+
+def hub_of(reactor: HubReactor, options: RemotingServerOptions) -> Hub | Turns:
+    """The hub for the ports of a server; where there is no epoll, only their turns."""
+    if hasattr(select, "epoll"):
+        return Hub(reactor, options.rocketbroker_max_buffered_bytes)
+    return Turns()

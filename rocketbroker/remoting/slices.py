@@ -23,7 +23,7 @@ About a hundred microseconds is right; a step costs one or two itself.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterator
 from typing import Final, final
 
@@ -80,7 +80,7 @@ class Slices:
         """
         self.steps = 0
         self.passes = 0
-        self.longest: dict[str, Longest] = {}
+        self.longest: defaultdict[str, Longest] = defaultdict(Longest)
         self._clock = clock
         self._owners: dict[object, deque[_Work]] = {}
         self._order: deque[object] = deque()
@@ -122,10 +122,7 @@ class Slices:
             if now - before >= most:
                 most, name = now - before, work.name
             before = now
-        longest = self.longest.get(name)
-        if longest is None:
-            longest = self.longest[name] = Longest()
-        longest.note(before - begin, before)
+        self.longest[name].note(before - begin, before)
         # A work that ended may have asked for the next pass by running another.
         if order and self._call is None:
             self._call = self._clock.callLater(0, self._pass)

@@ -7,6 +7,7 @@ end the same turns, so that a broker registers once and does not know which it i
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Final, final
 
@@ -30,13 +31,13 @@ class Turns:
     """The callbacks at the end of each turn.
 
     @ivar longest: the longest turns, by what took most of each: a request code, or one
-        of the names below.
+        of the names above.
     """
 
     _log = Logger()
 
     def __init__(self) -> None:
-        self.longest: dict[int | str, Longest] = {}
+        self.longest: defaultdict[int | str, Longest] = defaultdict(Longest)
         self._callbacks: list[Callable[[], None]] = []
 
     def at_turn_end(self, callback: Callable[[], None]) -> None:
@@ -55,10 +56,7 @@ class Turns:
 
         @param now: monotonic time.
         """
-        longest = self.longest.get(work)
-        if longest is None:
-            longest = self.longest[work] = Longest()
-        longest.note(seconds, now)
+        self.longest[work].note(seconds, now)
 
     def end(self) -> None:
         """The turn is over: call all; one that fails does not keep the others."""
