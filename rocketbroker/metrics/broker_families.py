@@ -211,6 +211,13 @@ class BrokerFamilies:
             "brokerPermission",
             self._options.broker_permission,
         )
+        name_servers = len(broker.settings.name_servers)
+        gauge("rocketbroker_name_servers", "name servers of the settings", name_servers)
+        gauge(
+            "rocketbroker_name_servers_unreachable",
+            "name servers whose last registration failed",
+            len(broker.registration.unreachable),
+        )
         gauge("rocketmq_topic_number", "topics", len(broker.topics))
         gauge(
             "rocketmq_consumer_group_number",

@@ -9,18 +9,26 @@ import subprocess
 import time
 import urllib.parse
 import urllib.request
+from pathlib import Path
 from typing import Any
 
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
+from rocketbroker.blocking import connect
 from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.messages import Message
 from rocketbroker.blocking.producer import Producer
 from rocketbroker.blocking.settings import Settings
 from tests.integration.servers import Cluster
 
+ETC = Path(__file__).resolve().parent.parent.parent / "etc"
+
+#: Parts of the names of metrics of which there is none while nothing fails.
+QUIET = ("dlq", "sent_back", "half_messages")
+
 CONFIGURATION = """
-global: {{scrape_interval: 1s}}
+global: {{scrape_interval: 1s, evaluation_interval: 1s}}
+rule_files: ['{etc}/prometheus/rocketbroker.rules.yml']
 scrape_configs:
   - job_name: rocketbroker
     static_configs: [{{targets: ['127.0.0.1:{broker}', '127.0.0.1:{namesrv}']}}]
@@ -39,7 +47,7 @@ class PrometheusTests(SynchronousTestCase):
         self.addCleanup(cluster.stop)
         self.cluster = cluster
         text = CONFIGURATION.format(
-            broker=cluster.broker_metrics, namesrv=cluster.namesrv_metrics
+            broker=cluster.broker_metrics, namesrv=cluster.namesrv_metrics, etc=ETC
         )
         (cluster.folder / "prometheus.yml").write_text(text)
         with socket.socket() as probe:
@@ -60,15 +68,22 @@ class PrometheusTests(SynchronousTestCase):
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
 
+    def ask(self, path: str, **words: str) -> dict[str, Any]:
+        """What Prometheus answers."""
+        query = urllib.parse.urlencode(words)
+        url = f"http://127.0.0.1:{self.port}/api/v1/{path}?{query}"
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            data: dict[str, Any] = json.load(answer)["data"]
+            return data
+
     def query(self, expression: str, seconds: float = 60.0) -> list[dict[str, Any]]:
         """The series of an expression, once there are any."""
-        words = urllib.parse.urlencode({"query": expression})
-        url = f"http://127.0.0.1:{self.port}/api/v1/query?{words}"
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             try:
-                with urllib.request.urlopen(url, timeout=10) as answer:
-                    found: list[dict[str, Any]] = json.load(answer)["data"]["result"]
+                found: list[dict[str, Any]] = self.ask("query", query=expression)[
+                    "result"
+                ]
             except OSError:
                 found = []
             if found:
@@ -89,6 +104,30 @@ class PrometheusTests(SynchronousTestCase):
         self.assertEqual(labels["node_id"], "broker-a")
         self.query("rocketmq_storage_dispatch_behind_bytes == 0")
         self.query("rocketbroker_namesrv_brokers == 1")
+
+    def test_dashboard(self) -> None:
+        """Each query of the dashboard finds something where something happened; each
+        alert rule can be evaluated. The group has gone; no other alert is near."""
+        with connect(self.cluster.names) as session:
+            for number in range(7):
+                session.send("Shown", b"%d" % number)
+            session.send("Shown", b"late", delay_level=18)
+            next(iter(session.receive("Shown", group="G", wait=5))).ack()
+        dashboard = json.loads((ETC / "grafana" / "rocketbroker.json").read_text())
+        for panel in dashboard["panels"]:
+            for target in panel.get("targets", ()):
+                expression = target["expr"].replace("$instance", ".*")
+                expression = expression.replace("$__rate_interval", "1m")
+                if any(quiet in expression for quiet in QUIET):
+                    continue
+                self.assertTrue(self.query(expression), expression)
+        groups = self.ask("rules")["groups"]
+        rules = [rule for group in groups for rule in group["rules"]]
+        self.assertGreater(len(rules), 10)
+        for rule in rules:
+            self.assertEqual(rule["health"], "ok", rule)
+            if rule["name"] != "RocketbrokerGroupGone":
+                self.assertEqual(rule["state"], "inactive", rule)
 
     def test_text(self) -> None:
         """Prometheus asks for OpenMetrics; its tool reads the older format, too."""
@@ -114,3 +153,19 @@ class PrometheusTests(SynchronousTestCase):
             url = f"http://127.0.0.1:{port}/healthz"
             with urllib.request.urlopen(url, timeout=10) as answer:
                 self.assertEqual((answer.status, answer.read()), (200, b"ok\n"))
+
+
+class RuleTests(SynchronousTestCase):
+    """The alert rules alone."""
+
+    def test_rules(self) -> None:
+        """The alerts fire when they are to, by promtool's own tests."""
+        program = shutil.which("promtool")
+        if program is None:
+            raise SkipTest("needs promtool")
+        checked = subprocess.run(
+            [program, "test", "rules", "rocketbroker.tests.yml"],
+            cwd=ETC / "prometheus",
+            capture_output=True,
+        )
+        self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)

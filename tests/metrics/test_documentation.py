@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,3 +52,21 @@ class DocumentationTests(SynchronousTestCase):
         self.assertGreater(len(rows), 50)
         for name, kind in rows:
             self.assertEqual(kind == "counter", name.endswith("_total"), name)
+
+    def test_used(self) -> None:
+        """Rules and dashboard use metrics that there are."""
+        text = (ROOT / "docs" / "metrics.rst").read_text("utf-8")
+        listed = set(re.findall(r"^   \* - ``(\w+)``$", text, re.M))
+        rules = (ROOT / "etc" / "prometheus" / "rocketbroker.rules.yml").read_text()
+        used = set(re.findall(r"\b(?:rocketmq|rocketbroker)_\w+", rules))
+        dashboard = json.loads(
+            (ROOT / "etc" / "grafana" / "rocketbroker.json").read_text()
+        )
+        for panel in dashboard["panels"]:
+            for target in panel.get("targets", ()):
+                used.update(
+                    re.findall(r"\b(?:rocketmq|rocketbroker)_\w+", target["expr"])
+                )
+        names = {name.removesuffix("_bucket") for name in used}
+        self.assertGreater(len(names), 30)
+        self.assertEqual(names - listed, set())
