@@ -12,7 +12,8 @@ what went in and out, and the sizes of messages at the end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Final, final
 
@@ -21,9 +22,11 @@ from twisted.internet.defer import Deferred
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.broker import Broker
 from rocketbroker.broker.clients.consumers import ConsumerGroup
+from rocketbroker.broker.clients.members import Member
 from rocketbroker.broker.send.append_batcher import SIZE_BOUNDS, QueueSends
+from rocketbroker.config.keyed import text_of
 from rocketbroker.metrics.failures import add_limits, add_periodic, periodic_calls
-from rocketbroker.metrics.lag import LagFamilies, first_store_time
+from rocketbroker.metrics.lag import LagFamilies
 from rocketbroker.metrics.process_families import add_process, read_process
 from rocketbroker.metrics.remoting_families import add_longest_turns, add_port
 from rocketbroker.metrics.retries import add_dead_letters, add_sent_back
@@ -34,6 +37,7 @@ from rocketbroker.metrics.store_families import (
     add_oldest,
     add_positions,
     add_store,
+    first_store_time,
 )
 from rocketbroker.metrics.transactions import add_transactions
 from rocketbroker.metrics.versions import version_name
@@ -57,11 +61,6 @@ CONSUME_MODES: Final = {
 #: written: some fifty microseconds.
 QUEUES_A_STEP: Final = 32
 TOPICS_A_STEP: Final = 8
-
-
-def text_of(value: bool) -> str:
-    """A boolean as a label."""
-    return "true" if value else "false"
 
 
 @final
@@ -337,13 +336,11 @@ class BrokerFamilies:
 
     def _add_producers(self, samples: Samples) -> Iterator[None]:
         producers = self._broker.producers
-        found: dict[tuple[str, str], int] = {}
+        found: Counter[tuple[str, str]] = Counter()
         for at, name in enumerate(producers.names()):
             if at % TOPICS_A_STEP == 0:
                 yield
-            for member in producers.members(name):
-                kind = (member.language or "").lower(), version_name(member.version)
-                found[kind] = found.get(kind, 0) + 1
+            found.update(releases(producers.members(name)))
         connections = samples.gauges(
             "rocketmq_producer_connections",
             "producers that are connected, once per group",
@@ -366,10 +363,7 @@ class BrokerFamilies:
     def _add_group(
         self, samples: Samples, connections: Values, group: ConsumerGroup
     ) -> None:
-        found: dict[tuple[str, str], int] = {}
-        for member in group.members.values():
-            kind = (member.language or "").lower(), version_name(member.version)
-            found[kind] = found.get(kind, 0) + 1
+        found = Counter(releases(group.members.values()))
         for (language, version), count in found.items():
             labels = samples.labels(
                 consumer_group=group.name,
@@ -404,3 +398,9 @@ class BrokerFamilies:
             "pulls refused because the group or the topic may not be read",
             diagnosis.refusals.count,
         )
+
+
+def releases(members: Iterable[Member]) -> Iterator[tuple[str, str]]:
+    """The language and the release of each client."""
+    for member in members:
+        yield (member.language or "").lower(), version_name(member.version)

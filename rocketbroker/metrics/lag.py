@@ -18,10 +18,10 @@ from typing import Final, TypeAlias, final
 from rocketbroker.broker.broker import Broker
 from rocketbroker.broker.metadata.offsets import NONE
 from rocketbroker.broker.metadata.topics import READ, WRITE
+from rocketbroker.config.keyed import text_of
 from rocketbroker.metrics.samples import Samples, Values
 from rocketbroker.records.names import is_retry_topic, is_system_group
-from rocketbroker.records.record import decode
-from rocketbroker.store.interfaces import IQueue, IStore
+from rocketbroker.store.interfaces import IQueue
 
 #: How many store times one scrape reads. Each may cost a read of the disk, and a
 #: scraper waits ten seconds at most; what is beyond it has its turn in a later scrape.
@@ -151,7 +151,7 @@ class LagFamilies:
             if at % PASSED == 0:
                 yield
             topic, _, name = key.partition("@")
-            if name in names or "@" in name or not self._is_offline_group(name):
+            if name in names or not self._is_offline_group(name):
                 continue
             if name not in shown:
                 shown.add(name)
@@ -200,7 +200,7 @@ class LagFamilies:
             consumer_group=name,
             topic=topic,
             is_retry="false",
-            is_system="true" if is_system else "false",
+            is_system=text_of(is_system),
         )
         families.behind.add(labels, lag.behind)
         families.in_flight.add(labels, lag.in_flight)
@@ -263,9 +263,3 @@ class LagFamilies:
 def age(stored: int, now: int) -> int:
     """The age in ms of a message; 0 if its store time is not known."""
     return max(0, now - stored) if stored > 0 else 0
-
-
-def first_store_time(store: IStore) -> int:
-    """I{Blocking.} When the oldest record was stored; -1 if there is none."""
-    record = store.record_at(store.min_position)
-    return -1 if record is None else decode(record).store_ms

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.broker.send.dead_letters import FailureCounts
 from rocketbroker.broker.send.send_back import SendBack
+from rocketbroker.config.keyed import text_of
 from rocketbroker.metrics.samples import Samples
 from rocketbroker.records.names import is_system_group
 
@@ -30,7 +31,7 @@ def add_dead_letters(
         labels = samples.labels(
             consumer_group=group,
             topic=topic,
-            is_system="true" if system else "false",
+            is_system=text_of(system),
         )
         letters.add(labels, count)
         yield

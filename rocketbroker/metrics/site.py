@@ -156,7 +156,6 @@ class Answer:
     def stopProducing(self) -> None:
         """The scraper has left."""
         self._is_paused = True
-        self._pieces = iter(())
 
     def cut(self) -> None:
         """Give the scraper up."""

@@ -7,6 +7,7 @@ from typing import Final
 
 from rocketbroker.broker.broker import Broker
 from rocketbroker.metrics.samples import Samples
+from rocketbroker.records.record import decode
 from rocketbroker.store.interfaces import IStore
 
 #: The labels that all samples of the store have.
@@ -161,6 +162,12 @@ def add_store(samples: Samples, broker: Broker) -> None:
         ),
     ):
         samples.counter(name, words, value)
+
+
+def first_store_time(store: IStore) -> int:
+    """I{Blocking.} When the oldest record was stored; -1 if there is none."""
+    record = store.record_at(store.min_position)
+    return -1 if record is None else decode(record).store_ms
 
 
 def add_oldest(samples: Samples, oldest: int, now: int) -> None:

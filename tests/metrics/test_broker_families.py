@@ -273,7 +273,10 @@ class BrokerFamiliesTests(SynchronousTestCase):
         self.assertEqual(self.value("rocketbroker_sql_filters_refused_total"), 1)
 
     def test_store(self) -> None:
-        """How far the disk and the queues are behind, and how full the disk is."""
+        """How far the disk and the queues are behind, how full the disk is, and how old
+        the oldest message, if there is one."""
+        reserved = "rocketmq_storage_message_reserve_time_milliseconds"
+        self.assertEqual(self.samples(reserved), [])
         self.send(10)
         behind = self.value("rocketmq_storage_flush_behind_bytes", storage_type="local")
         self.assertGreater(behind, 100)
@@ -291,7 +294,6 @@ class BrokerFamiliesTests(SynchronousTestCase):
         self.assertEqual(self.value("rocketbroker_storage_open_files_limit"), 256)
         self.assertGreater(self.value("rocketbroker_storage_open_files"), 0)
         self.clock.advance(7)
-        reserved = "rocketmq_storage_message_reserve_time_milliseconds"
         self.assertEqual(self.value(reserved), 7000)
 
     def test_index(self) -> None:

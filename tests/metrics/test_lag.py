@@ -7,7 +7,6 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.metrics import lag
 from rocketbroker.metrics.samples import Samples
 from rocketbroker.store.consumequeue.queue import Queue
-from rocketbroker.store.message_store import Store
 from rocketbroker.wire.bodies.heartbeats import ConsumerData, SubscriptionData
 from rocketbroker.wire.codes import RequestCode
 from tests.broker.rig import Rig, send_ext
@@ -53,14 +52,6 @@ class LagTests(SynchronousTestCase):
         self.assertEqual(lag.age(1000, 5000), 4000)
         self.assertEqual(lag.age(-1, 5000), 0)
         self.assertEqual(lag.age(6000, 5000), 0)
-
-    def test_firstStoreTime(self) -> None:
-        """The oldest record's time; none in an empty log."""
-        self.assertEqual(lag.first_store_time(self.rig.store), self.rig.wall_ms())
-        empty = Rig({})
-        self.addCleanup(empty.close)
-        self.assertIsInstance(empty.store, Store)
-        self.assertEqual(lag.first_store_time(empty.store), -1)
 
 
 class LagFamiliesTests(SynchronousTestCase):
