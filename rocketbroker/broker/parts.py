@@ -363,6 +363,7 @@ class Parts:
             self.locks,
             self.diagnosis,
             self.cleanup,
+            self._delay_offsets,
             QueueAssignment(
                 self.settings.broker,
                 self.topics,

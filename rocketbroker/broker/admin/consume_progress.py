@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.admin.test_consume_progress -*-
-"""The progress of groups: request 208 in offsets, 303 in times.
+"""The progress of groups: requests 208 and 317 in offsets, 303 in times.
 
 The times at which messages were stored are read in a thread.
 
@@ -7,60 +7,112 @@ Rules: docs/facts/admin.md 2.2 and 3."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import final
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Final, TypeAlias, final
+
+from twisted.internet.defer import Deferred
 
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.clients.consumers import ConsumerRegistry
 from rocketbroker.broker.json_bodies import with_body
+from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.offsets import OffsetTable
 from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.errors import TopicNotExist
-from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
+from rocketbroker.remoting.interfaces import (
+    Answer,
+    IConnection,
+    IResponderTable,
+    ISlices,
+)
 from rocketbroker.store.interfaces import IQueue, IStore
 from rocketbroker.wire.bodies.queues import MessageQueue
+from rocketbroker.wire.bodies.topics import TopicConfig
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
+from rocketbroker.wire.fastjson import Written, dumps
 from rocketbroker.wire.headers.admin import (
+    GetConsumeStatsInBrokerHeader,
     GetConsumeStatsRequestHeader,
     QueryConsumeTimeSpanRequestHeader,
 )
 
+#: A thread reads and writes about so many queues of request 317 at once: one or two
+#: milliseconds, in which it may keep the reactor from its work.
+STEP_QUEUES: Final = 64
+
+#: A queue, a group's offset in it, and where it pulls next.
+Place: TypeAlias = tuple[IQueue, int, int]
+
+#: A group, one of its topics, how many messages of it the group gets a second, and the
+#: topic's queues.
+Share: TypeAlias = tuple[str, str, float, list[Place]]
+
+
+@final
+class _Written:
+    """What the answer to request 317 says of a group, or of its share in a topic.
+
+    @ivar texts: its topics.
+    @ivar behind: how many messages it has not consumed.
+    @ivar inflight: how many it has pulled and not consumed.
+    """
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.behind = 0
+        self.inflight = 0
+
+    def add(self, other: _Written) -> None:
+        """Take in a share."""
+        self.texts += other.texts
+        self.behind += other.behind
+        self.inflight += other.inflight
+
 
 @final
 class ConsumeProgress:
-    """Answers requests 208 and 303."""
+    """Answers requests 208, 303 and 317."""
 
     def __init__(
         self,
         store: IStore,
         broker_name: str,
+        address: str,
         topics: TopicTable,
+        groups: GroupTable,
         offsets: OffsetTable,
         consumers: ConsumerRegistry,
         taken_tps: Callable[[str, str], float],
         dispatch: Callable[[], None],
         wall_ms: Callable[[], int],
+        slices: ISlices,
         in_thread: InThread,
     ) -> None:
         """
+        @param address: this broker's, for answers.
         @param taken_tps: how many messages of a topic a group has got a second, in the
             last minute.
         @param dispatch: enters all appended messages into the queues, now.
         """
         self._store = store
         self._broker_name = broker_name
+        self._address = address
         self._topics = topics
+        self._groups = groups
         self._offsets = offsets
         self._consumers = consumers
         self._taken_tps = taken_tps
         self._dispatch = dispatch
         self._wall_ms = wall_ms
+        self._slices = slices
         self._in_thread = in_thread
 
     def register(self, table: IResponderTable) -> None:
         """Answer on a port."""
         table.register(RequestCode.GET_CONSUME_STATS, self.statistics)
+        table.register(RequestCode.GET_BROKER_CONSUME_STATS, self.of_broker)
         table.register(RequestCode.QUERY_CONSUME_TIME_SPAN, self.times)
 
     def statistics(self, connection: IConnection, request: Command) -> Answer:
@@ -69,7 +121,11 @@ class ConsumeProgress:
         group = header.consumer_group
         names = self._asked(header)
         self._dispatch()
-        queues = [queue for name in names for queue in self._queues(name, group)]
+        queues = [
+            queue
+            for name in names
+            for queue in self._queues(name, group, self._known(name).read_queue_nums)
+        ]
         tps = sum(self._taken_tps(group, name) for name in names)
         return self._in_thread(lambda: dict(map(self._entry, queues))).addCallback(
             lambda table: with_body(request, {"consumeTps": tps, "offsetTable": table})
@@ -93,22 +149,23 @@ class ConsumeProgress:
                 names = [name for name in names if name in online.subscriptions]
         return [name for name in names if self._topics.config(name) is not None]
 
-    def _queues(self, topic: str, group: str) -> list[tuple[IQueue, int, int]]:
-        """The queues of a topic, each with the group's offsets in it."""
+    def _known(self, topic: str) -> TopicConfig:
         config = self._topics.config(topic)
         assert config is not None
+        return config
+
+    def _queues(self, topic: str, group: str, count: int) -> list[Place]:
+        """The first queues of a topic, each with the group's offsets in it."""
         found = []
-        for number in range(config.read_queue_nums):
+        for number in range(count):
             committed = max(0, self._offsets.query(group, topic, number))
             pulled = self._offsets.pull_offset(group, topic, number)
             queue = self._store.queue(topic, number)
             found.append((queue, committed, max(committed, pulled)))
         return found
 
-    def _entry(
-        self, place: tuple[IQueue, int, int]
-    ) -> tuple[MessageQueue, dict[str, int]]:
-        """I{Blocking.} One queue of request 208."""
+    def _entry(self, place: Place) -> tuple[MessageQueue, dict[str, int]]:
+        """I{Blocking.} One queue of requests 208 and 317."""
         queue, committed, pulled = place
         at = self._store.store_time(queue, committed - 1) if committed > 0 else 0
         return self._key(queue), {
@@ -120,6 +177,87 @@ class ConsumeProgress:
 
     def _key(self, queue: IQueue) -> MessageQueue:
         return MessageQueue(queue.topic, self._broker_name, queue.queue_id)
+
+    def of_broker(
+        self, connection: IConnection, request: Command
+    ) -> Deferred[Command | None]:
+        """Request 317: what 208 tells of a group, of all groups there are.
+
+        Unlike RocketMQ's, the answer has the offsets of pulls.
+        """
+        ordered = GetConsumeStatsInBrokerHeader.from_ext(request.ext).is_order
+        return Deferred.fromCoroutine(self._of_broker(connection, request, ordered))
+
+    async def _of_broker(
+        self, connection: IConnection, request: Command, ordered: bool
+    ) -> Command:
+        """Places are looked up in slices, and as many as make L{STEP_QUEUES} read and
+        written in a thread at once."""
+        self._dispatch()
+        shares: list[Share] = []
+        await self._slices.run(connection, self._shares(ordered, shares))
+        groups = {config.group_name: _Written() for config in self._groups.configs()}
+        begin, count = 0, 0
+        for at, share in enumerate(shares, 1):
+            count += len(share[3])
+            if count >= STEP_QUEUES or at == len(shares):
+                step = shares[begin:at]
+                for group, one in await self._in_thread(partial(self._written, step)):
+                    if group in groups:
+                        groups[group].add(one)
+                begin, count = at, 0
+        return with_body(
+            request,
+            {
+                "brokerAddr": self._address,
+                "consumeStatsList": [
+                    {name: Written(["[", ",".join(group.texts), "]"])}
+                    for name, group in groups.items()
+                ],
+                "totalDiff": sum(group.behind for group in groups.values()),
+                "totalInflightDiff": sum(group.inflight for group in groups.values()),
+            },
+        )
+
+    def _shares(self, ordered: bool, found: list[Share]) -> Iterator[None]:
+        """Find all topics of all groups.
+
+        @param ordered: only ordered topics.
+        @param found: gets them.
+        """
+        keys = self._offsets.keys()
+        for key in keys:
+            topic, _, group = key.partition("@")
+            config = self._topics.config(topic)
+            if (
+                config is None
+                or (ordered and not config.order)
+                or self._groups.config(group) is None
+            ):
+                continue
+            online = self._consumers.group(group)
+            if (
+                online is None
+                or not online.subscriptions
+                or topic in online.subscriptions
+            ):
+                places = self._queues(topic, group, config.write_queue_nums)
+                found.append((group, topic, self._taken_tps(group, topic), places))
+            yield
+
+    def _written(self, shares: list[Share]) -> list[tuple[str, _Written]]:
+        """I{Blocking.} What the answer says of each group's share in a topic."""
+        found = []
+        for group, _, tps, places in shares:
+            table = dict(map(self._entry, places))
+            written = _Written()
+            for entry in table.values():
+                written.behind += entry["brokerOffset"] - entry["consumerOffset"]
+                written.inflight += entry["pullOffset"] - entry["consumerOffset"]
+            text = dumps({"consumeTps": tps, "offsetTable": table})
+            written.texts.append(text.decode())
+            found.append((group, written))
+        return found
 
     def times(self, connection: IConnection, request: Command) -> Answer:
         """Request 303: by queue, when its messages were stored, and the group's."""

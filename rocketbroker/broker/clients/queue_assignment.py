@@ -1,5 +1,6 @@
 # -*- test-case-name: tests.broker.clients.test_queue_assignment -*-
-"""Queues assigned to the members of a group by the broker (400), and the mode (401).
+"""Queues assigned to the members of a group by the broker (400), and the mode (401,
+402).
 
 Clients that leave the allocation to the broker ask every 20 seconds. The queues are
 those of all brokers that have the topic, as name servers know them; a broker without
@@ -70,7 +71,7 @@ class Question:
 
 @final
 class QueueAssignment:
-    """Answers requests 400 and 401."""
+    """Answers requests 400, 401 and 402."""
 
     _log = Logger()
 
@@ -98,6 +99,7 @@ class QueueAssignment:
         """Answer on a port."""
         table.register(RequestCode.QUERY_ASSIGNMENT, self.assign)
         table.register(RequestCode.SET_MESSAGE_REQUEST_MODE, self.set_mode)
+        table.register(RequestCode.GET_ALL_MESSAGE_REQUEST_MODE, self.all_modes)
 
     def set_mode(
         self, connection: IConnection, request: Command
@@ -130,6 +132,10 @@ class QueueAssignment:
             mode=mode.mode,
         )
         return self._modes.put(mode).addCallback(lambda _: response_to(request))
+
+    def all_modes(self, connection: IConnection, request: Command) -> Command:
+        """Request 402: all modes that were set, in the form of their file."""
+        return with_body(request, self._modes.to_json())
 
     def assign(
         self, connection: IConnection, request: Command

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.schedule.test_delay_offsets -*-
-"""C{delayOffset.json}: the offset of each delay level.
+"""C{delayOffset.json}: the offset of each delay level; request 45 asks for it.
 
 The file is RocketMQ's, read and written: level to queue offset
 (C{docs/facts/store.md} 18, 21).
@@ -12,10 +12,14 @@ from typing import final
 
 from twisted.internet.defer import Deferred
 
+from rocketbroker.broker.json_bodies import with_body
 from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.broker.metadata.topics import loaded_version
 from rocketbroker.config.levels import MAX_LEVELS
+from rocketbroker.remoting.interfaces import IConnection, IResponderTable
 from rocketbroker.wire.bodies.topics import DataVersion
+from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.command import Command
 from rocketbroker.wire.fields import integer_of
 
 
@@ -37,6 +41,14 @@ class DelayOffsets:
         self._offsets: dict[int, int] = {}
         self._changes = 0
         self._changed = False
+
+    def register(self, table: IResponderTable) -> None:
+        """Answer on a port."""
+        table.register(RequestCode.GET_ALL_DELAY_OFFSET, self.all_offsets)
+
+    def all_offsets(self, connection: IConnection, request: Command) -> Command:
+        """Request 45: the table in the form of its file."""
+        return with_body(request, self.to_json())
 
     def load(self) -> None:
         """I{Blocking.} Read the file; what makes no sense in it is left out."""

@@ -6,18 +6,18 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.admin.consume_progress import ConsumeProgress
+from rocketbroker.broker.admin.consume_progress import STEP_QUEUES, ConsumeProgress
 from rocketbroker.errors import TopicNotExist
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.testing.threads import at_once
 from rocketbroker.wire.bodies.heartbeats import ConsumerData, SubscriptionData
 from rocketbroker.wire.bodies.queues import MessageQueue
 from rocketbroker.wire.fastjson import loads
-from tests.broker.rig import WALL_MS, Rig
+from tests.broker.rig import WALL_MS, Rig, answered
 
 
 class ProgressTests(SynchronousTestCase):
-    """Requests 208 and 303."""
+    """Requests 208, 303 and 317."""
 
     def setUp(self) -> None:
         """Topic T with two queues; three messages in the first, a second apart."""
@@ -28,12 +28,15 @@ class ProgressTests(SynchronousTestCase):
         requests = ConsumeProgress(
             rig.store,
             "broker-a",
+            "10.0.0.1:10911",
             rig.topics,
+            rig.groups,
             rig.offsets,
             rig.consumers,
-            lambda group, topic: {"T": 1.5, "U": 2.0}[topic],
+            lambda group, topic: {"T": 1.5, "U": 2.0, "O": 0.0}[topic],
             rig.scheduler.dispatch,
             rig.wall_ms,
+            rig.broker.slices,
             at_once,
         )
         requests.register(rig.table)
@@ -102,6 +105,80 @@ class ProgressTests(SynchronousTestCase):
         self.assertEqual(self.statistics(topic="T")["offsetTable"], {})
         listed = self.statistics(topicList="T;;gone;T")["offsetTable"]
         self.assertEqual(set(listed), {("T", 0), ("T", 1)})
+
+    def of_broker(self, **ext: str) -> dict[str, Any]:
+        """The answer to request 317; groups by name, their topics by name."""
+        begun = self.rig.begin(317, {"isOrder": "false", **ext})
+        self.rig.clock.advance(0)
+        found: Any = loads(answered(begun).body)
+        groups: dict[str, dict[str, Any]] = {}
+        for entry in found["consumeStatsList"]:
+            ((group, topics),) = entry.items()
+            groups[group] = {
+                MessageQueue.from_json(next(iter(each["offsetTable"]))).topic: each
+                for each in topics
+            }
+        return {**found, "consumeStatsList": groups}
+
+    def test_ofBroker(self) -> None:
+        """All groups, those without offsets too, and how far behind all of them are."""
+        rig = self.rig
+        rig.groups.find("G")
+        rig.groups.find("H")
+        for group, offset in (("G", 1), ("H", 2), ("unknown", 0)):
+            rig.offsets.commit(group, "T", 0, offset)
+        rig.offsets.commit("G", "U", 0, 0)
+        rig.offsets.commit("G", "gone", 0, 1)
+        rig.offsets.commit_pull("G", "T", 0, 3)
+        found = self.of_broker()
+        groups = found["consumeStatsList"]
+        self.assertEqual(set(groups["G"]), {"T", "U"})
+        self.assertEqual(set(groups["H"]), {"T"})
+        self.assertEqual(groups["TOOLS_CONSUMER"], {})
+        self.assertNotIn("unknown", groups)
+        self.assertEqual(groups["G"]["T"]["consumeTps"], 1.5)
+        entries = list(groups["G"]["T"]["offsetTable"].values())
+        self.assertEqual(len(entries), 2)
+        self.assertEqual(
+            entries[0],
+            {
+                "brokerOffset": 3,
+                "consumerOffset": 1,
+                "lastTimestamp": WALL_MS + 1000,
+                "pullOffset": 3,
+            },
+        )
+        totals = found["totalDiff"], found["totalInflightDiff"], found["brokerAddr"]
+        self.assertEqual(totals, (3, 2, "10.0.0.1:10911"))
+
+    def test_ofBrokerChosen(self) -> None:
+        """Only ordered topics if they are asked for; none that an online group does
+        not subscribe to."""
+        self.rig.groups.find("G")
+        self.rig.topic("O", queues=1, order=True)
+        for topic in ("T", "U", "O"):
+            self.rig.offsets.commit("G", topic, 0, 1)
+        ordered = self.of_broker(isOrder="true")["consumeStatsList"]["G"]
+        self.assertEqual(set(ordered), {"O"})
+        self.subscribe("U")
+        self.assertEqual(set(self.of_broker()["consumeStatsList"]["G"]), {"U"})
+
+    def test_ofBrokerManyTopics(self) -> None:
+        """Thousands of queues are looked up in slices, and read a few at a time."""
+        rig = Rig({}, threads=True)
+        self.addCleanup(rig.close)
+        rig.groups.find("G")
+        for number in range(2 * STEP_QUEUES):
+            rig.topic(f"T{number}", queues=2)
+            rig.offsets.commit("G", f"T{number}", 0, 0)
+        steps = rig.broker.slices.steps
+        begun = rig.begin(317, {"isOrder": "false"})
+        rig.clock.advance(0)
+        self.assertEqual(rig.broker.slices.steps, steps + 2 * STEP_QUEUES + 1)
+        for _ in range(4):
+            self.assertEqual(len(rig.threads.waiting), 1)
+            rig.threads.run()
+        self.assertEqual(answered(begun).body.count(b'"consumeTps"'), 2 * STEP_QUEUES)
 
     def spans(self) -> list[dict[str, Any]]:
         """The answer to request 303, in the order of queues."""

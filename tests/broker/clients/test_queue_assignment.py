@@ -159,6 +159,14 @@ class ModeTests(AssignmentCase):
         table: Any = self.modes.to_json()["messageRequestModeMap"]
         self.assertEqual(table["T"]["G"]["mode"], "PULL")
 
+    def test_allModes(self) -> None:
+        """Request 402 is answered with all modes, in the form of the file."""
+        self.assertEqual(
+            loads(self.rig.ask(402, {}).body), {"messageRequestModeMap": {}}
+        )
+        self.set_mode(mode="PULL")
+        self.assertEqual(loads(self.rig.ask(402, {}).body), self.modes.to_json())
+
     def test_pop(self) -> None:
         """That they are to pop is refused, as nobody would answer them."""
         with self.assertRaises(RequestCodeNotSupported) as caught:

@@ -7,8 +7,12 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.broker.schedule.delay_offsets import DelayOffsets
+from rocketbroker.remoting.table import ResponderTable
+from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.threads import at_once
+from rocketbroker.wire.command import Command
+from rocketbroker.wire.fastjson import loads
 
 PATH = "/store/config/delayOffset.json"
 
@@ -50,6 +54,15 @@ class DelayOffsetTests(SynchronousTestCase):
         table = self.table(JAVAS)
         self.assertEqual([table.get(level) for level in (1, 2, 3, 18)], [5, 0, None, 3])
         self.assertEqual(table.version.counter, 7)
+
+    def test_all(self) -> None:
+        """Request 45 is answered with the table in the form of the file."""
+        table = self.table(JAVAS)
+        responders = ResponderTable()
+        table.register(responders)
+        answer = responders.responders[45](RecordedConnection(), Command(45))
+        assert isinstance(answer, Command)
+        self.assertEqual(loads(answer.body), table.to_json())
 
     def test_roundTrip(self) -> None:
         """What is written has the keys that RocketMQ reads, and is read back."""
