@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.store.message_store import Store
 from rocketbroker.testing.files import MemoryDisk
-from tests.store.stores import ROOT, STORE_HOST, Wall, bodies, options, put
+from tests.store.stores import ROOT, STORE_HOST, Wall, bodies, draft, options, put
 
 TOPICS = [f"T{number}" for number in range(20)]
 BOUND = 8
@@ -98,6 +98,18 @@ class ManyQueuesTests(SynchronousTestCase):
         self.disk.crash()
         self.store = self.start()
         self.assertEqual(self.found(), {(b"1",)})
+
+    def test_lastSegment(self) -> None:
+        """The segment that messages are appended to stays open after a start, however
+        many files of queues are used."""
+        self.send(b"1")
+        self.store.close()
+        self.store = self.start()
+        for topic in TOPICS:
+            self.store.entries(self.store.queue(topic, 0), 0, 1)
+        opens = self.disk.calls["open"]
+        self.store.append([draft(self.store.queue("T0", 0), b"2")])
+        self.assertEqual(self.disk.calls["open"], opens)
 
     def test_flush(self) -> None:
         """A flush puts on the disk what was written before the files were let go, and

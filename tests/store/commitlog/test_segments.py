@@ -99,6 +99,20 @@ class SegmentsTests(SynchronousTestCase):
         for cold in (True, False):
             self.assertEqual(self.segments.read(100, 5, cold), b"")
 
+    def test_keepOpen(self) -> None:
+        """The last one, which a start has found, stays open, however many others are
+        used; not in a directory in which nothing is written."""
+        self.segments.roll()
+        for read_only, is_kept in ((["/log"], False), ([], True)):
+            open_files = OpenFiles(self.disk)
+            segments = Segments(open_files, ["/log"], SIZE, read_only)
+            segment = Segment(0, SIZE, f"/log/{segment_name(0)}", open_files)
+            segments.all = [segment]
+            file = segment.file
+            segments.keep_last_open()
+            open_files.drop(segment)
+            self.assertEqual(segment.file is file, is_kept)
+
     def test_prepare(self) -> None:
         """The next segment is made where nobody looks, and moved when needed."""
         self.segments.roll()
@@ -207,6 +221,8 @@ class SegmentsTests(SynchronousTestCase):
         self.assertEqual(segment.file.size(), SIZE)
         self.assertRaises(OSError, segment.file.pwrite, b"x", 0)
         segment.cut(2 * SIZE)
+        segment.let_go()
+        self.assertTrue(segment.is_missing)
         self.assertTrue(segment.allocate(3 * SIZE))
         self.assertTrue(segment.file.lock())
         segment.file.datasync()

@@ -6,6 +6,7 @@ import errno
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.files.blocks import BLOCK
 from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.store.consumequeue.files import QueueFiles
 from rocketbroker.store.file_names import segment_name
@@ -77,3 +78,22 @@ class DropTests(SynchronousTestCase):
         self.assertEqual(self.files.drop_before(100 * SIZE), 3)
         self.assertEqual(self.disk.list(FOLDER), [segment_name(3 * SIZE)])
         self.assertEqual(self.files.drop_before(100 * SIZE), 0)
+
+    def test_cut(self) -> None:
+        """Nothing follows a position, however far behind it something stands, and in
+        the rest of its block."""
+        size = 4 * BLOCK
+        for behind in (30, BLOCK - 1, BLOCK, 3 * BLOCK):
+            files = QueueFiles(OpenFiles(self.disk), f"/s/cut/{behind}", size)
+            files.write(0, b"x" * 20)
+            files.write(behind, b"y")
+            files.cut(20)
+            self.assertEqual(files.read(0, size), (b"x" * 20).ljust(size, b"\0"))
+
+    def test_removed(self) -> None:
+        """One that is removed before its flush, as its topic is deleted, keeps no other
+        from it."""
+        self.files.all[0].close()
+        self.disk.remove(self.files.all[0].path)
+        self.assertEqual(self.files.flush(0, 4 * SIZE), 4)
+        self.assertEqual(self.disk.calls["datasync"], 3)

@@ -237,6 +237,36 @@ class SearchTests(SynchronousTestCase):
             self.assertEqual(len(asked), count)
 
 
+class BoundTests(QueueCase):
+    """The search for the begin and the end of a queue."""
+
+    def test_hints(self) -> None:
+        """Wherever the log begins and ends, and whatever the hint, right or wrong, the
+        same is found."""
+        self.enter(0, *range(15))
+        places = [-1, 0, 100, 350, 900, 1000, 1400, 1500]
+        for before in places:
+            for lowest in places:
+                self.queue.bound(before, lowest, cut=False)
+                expected = *self.offsets(), self.queue.max_position
+                for end in range(-1, 22):
+                    hint = max(-1, end - 7), end
+                    self.queue.bound(before, lowest, False, hint)
+                    found = *self.offsets(), self.queue.max_position
+                    self.assertEqual(found, expected, (before, lowest, hint))
+
+    def test_right(self) -> None:
+        """With a right hint one read is enough in a queue of one file, and two more
+        show the begin of another."""
+        for count, reads in ((7, 1), (15, 2)):
+            self.start_over()
+            self.enter(0, *range(count))
+            self.disk.calls.clear()
+            self.queue.bound(2000, 0, False, (0, count))
+            self.assertEqual(self.disk.calls["pread"], reads)
+            self.assertEqual(self.offsets(), (0, count, count))
+
+
 class BeginTests(QueueCase):
     """Queues whose first records are gone."""
 

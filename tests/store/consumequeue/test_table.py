@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.files.open_files import OpenFiles
@@ -45,7 +47,8 @@ class QueueTableTests(SynchronousTestCase):
 
     def test_flush(self) -> None:
         """Where many queues wait for a flush, the file system is flushed as a whole
-        before each of them, and where the system cannot do that, each all the same."""
+        before each of them, with the names of their files; where the system cannot do
+        that, or does not, each is flushed all the same."""
         self.disk.make_dirs(FOLDER)
         for can in (True, False):
             self.disk.syncs = can
@@ -55,16 +58,21 @@ class QueueTableTests(SynchronousTestCase):
             self.disk.calls.clear()
             table.flush(many=4)
             self.assertNotIn("sync", self.disk.calls)
+            # For each file its directory and two above it.
+            self.assertEqual(self.disk.calls["sync_dir"], 9)
             for queue in table.all():
-                queue.files.write(0, ENTRY.pack(6, 100, 0))
+                queue.files.write(2000, ENTRY.pack(6, 100, 0))
             table.flush(least_pages=1, many=3)
             self.assertNotIn("sync", self.disk.calls)
+            if can:
+                self.disk.fail("sync", errno.EIO)
+                self.assertRaises(OSError, table.flush, many=3)
+                self.disk.heal()
             table.flush(many=3)
-            self.assertEqual(self.disk.calls["sync"], 1)
+            self.assertEqual(self.disk.calls["sync"], 2 if can else 1)
             self.assertEqual(self.disk.calls["datasync"], 6)
-            # For the first three files each; then nothing was new.
-            self.assertEqual(self.disk.calls["sync_dir"], 9)
-            path = f"{FOLDER}/T2{can}/0/{segment_name(0)}"
+            self.assertEqual(self.disk.calls["sync_dir"], 9 if can else 18)
+            path = f"{FOLDER}/T2{can}/0/{segment_name(2000)}"
             found = self.disk.image().read(path)
             self.assertEqual(found[: ENTRY.size], ENTRY.pack(6, 100, 0))
 
