@@ -30,12 +30,12 @@ from rocketbroker.store.interfaces import MessageFilter, ReadResult
 from rocketbroker.store.reading.checked_read import CheckedRead
 
 #: How long one read may take for the filter, about, in ns: this and what filters say
-#: that they cost are estimates. It is enough for some 500 messages, if the expression
+#: that they cost are estimates. It is enough for some 700 messages, if the expression
 #: is an ordinary one, and sends wait for it. RocketMQ filters 800 at once.
 MAX_SPENT: Final = 1_000_000
 
 #: What it takes to find the properties of a record, and to read records from a file.
-RECORD_NS: Final = 700
+RECORD_NS: Final = 600
 READ_NS: Final = 3_000
 
 #: What it takes to look at the bit map of a message.
@@ -124,20 +124,24 @@ class EntryFilter:
 
         @param code: its tag code, or the address of its unit; None if it is not known.
         """
-        return any(True for _ in self.taken([(position, size, code)]))
+        return any(True for _ in self.taken([(position, size, code)], 1))
 
-    def taken(self, entries: Sequence[_Entry]) -> Iterator[int]:
+    def taken(self, entries: Iterable[_Entry], count: int) -> Iterator[int]:
         """The numbers of the entries whose messages match, or may match if that is not
         known. It ends early when the limit is spent.
 
         @param entries: position, size, and code as for L{takes}.
+        @param count: how many they are.
         """
+        ahead: Sequence[_Entry] = ()
+        if self._cold:
+            entries = ahead = list(entries)
         wanted = self._wanted
         matches, cost = wanted.matches, wanted.cost + RECORD_NS
         numbered: Iterable[tuple[int, _Entry]] = enumerate(entries)
         if self._units is not None or wanted.codes is not None:
             numbered = (each for each in numbered if self._may_match(each[1][2]))
-        self.passed = len(entries)
+        self.passed = count
         if matches is None:
             yield from (number for number, _ in numbered)
             return
@@ -152,7 +156,7 @@ class EntryFilter:
             properties = None
             try:
                 if position < low or position + size > high:
-                    view, low, high = self._window(entries, number)
+                    view, low, high = self._window(position, size, ahead, number)
                 if low == high:
                     properties = self._of_long(position, size)
                 else:
@@ -197,14 +201,17 @@ class EntryFilter:
             code = unit.tag_code
         return code is None or wanted.codes is None or wanted.codes(code)
 
-    def _window(self, entries: Sequence[_Entry], number: int) -> _Window:
+    def _window(
+        self, position: int, size: int, entries: Sequence[_Entry], number: int
+    ) -> _Window:
         """A part of the log that holds the record of an entry, and those of many behind
         it.
 
+        @param entries: all, if records are read from the file.
+        @param number: of the entry.
         @return: nothing if there can be no such record, or it is a long one in a file.
         @raise OSError: the disk did not read it.
         """
-        position, size, _ = entries[number]
         segment = self._segments.find(position)
         end = position + size
         if segment is None or position < self._lowest:
@@ -342,7 +349,7 @@ class FilteredRead:
         @return: how many of them were passed.
         """
         entry_filter, found = self._filter, self._found
-        for number in entry_filter.taken(list(ENTRY.iter_unpack(blob))):
+        for number in entry_filter.taken(ENTRY.iter_unpack(blob), entries):
             found.offset = self._offset + number
             at = number * SIZE
             passed = number + found.collect(blob[at : at + SIZE], 1, None)

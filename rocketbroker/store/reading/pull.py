@@ -226,8 +226,9 @@ class Reading:
         """See L{rocketbroker.store.interfaces.IStore.has_wanted}."""
         entry_filter = self.entry_filter(queue, offset < queue.trusted_from, wanted)
         blob = queue.read(offset, min(max_messages, queue.max_offset - offset))
-        entries = list(ENTRY.iter_unpack(blob[: len(blob) // SIZE * SIZE]))
-        found = any(True for _ in entry_filter.taken(entries))
+        count = len(blob) // SIZE
+        entries = ENTRY.iter_unpack(blob[: count * SIZE])
+        found = any(True for _ in entry_filter.taken(entries, count))
         return found or entry_filter.is_spent, entry_filter.spent
 
     def read_warm(

@@ -198,6 +198,14 @@ class PropertyTests(WantedCase):
             result = self.read(colour_is(b"red"), first)
             self.assertEqual((result.count, result.next_offset), (2, first + 100))
 
+    def test_oneRun(self) -> None:
+        """Of records that follow each other many cost one read of the file."""
+        self.put(*["blue"] * 10)
+        self.store.close()
+        self.open()
+        found = self.store.has_wanted(self.queue, 0, 10, colour_is(b"red"))
+        self.assertEqual(found, (False, 10 * looks.RECORD_NS + looks.READ_NS))
+
     def test_look(self) -> None:
         """One can ask whether something wanted has come, and what asking took."""
         self.put("red", "blue", "red")
