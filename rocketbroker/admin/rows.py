@@ -25,6 +25,8 @@ class OutputError(RocketbrokerError):
 
 def cell(value: object) -> str:
     """A value in a table. Control characters are escaped."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     text = "-" if value is None or value == "" else str(value)
     if not text.isprintable():
         text = "".join(

@@ -38,6 +38,10 @@ def print_version(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> No
 @click.group(
     cls=LazyCommands,
     places={
+        "group": Place(
+            "rocketbroker.admin.verbs.group:group",
+            "Consumer groups: list, show lags, create, update, reset, delete.",
+        ),
         "store": Place(
             "rocketbroker.app.storecommands:store",
             "Look at a store's directory, without a broker.",

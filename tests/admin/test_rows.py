@@ -80,6 +80,7 @@ class RowsTests(SynchronousTestCase):
         """Control characters are escaped; what is too long is cut."""
         self.assertEqual(cell("a\x1b[2Jb\n"), "a\\x1b[2Jb\\n")
         self.assertEqual(len(cell("x" * 1000)), MAX_WIDTH)
+        self.assertEqual((cell(True), cell(False)), ("yes", "no"))
 
     def test_many(self) -> None:
         """Only some rows are held at once."""

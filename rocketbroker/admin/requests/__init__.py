@@ -5,4 +5,5 @@ Functions of a L{Cluster<rocketbroker.admin.cluster>}; each is one request, or s
 which. Their results are values of L{rocketbroker.wire.bodies}.
 
   - L{topics}: settings, queues, creating, deleting.
+  - L{groups}: settings, members, progress, resets.
 """

@@ -188,7 +188,7 @@ def topic_create(
     problem = topic_problem(topic)
     if problem is not None:
         raise Failure(problem, USAGE)
-    masters = _masters(cluster, in_cluster, broker)
+    masters = masters_of_one(cluster, in_cluster, broker)
     for master in masters:
         if topics.config_of(cluster, master, topic) is not None:
             raise Failure(
@@ -284,7 +284,7 @@ def topic_delete(
         topics.forget(cluster, name_server, topic, in_cluster)
 
 
-def _masters(
+def masters_of_one(
     cluster: Cluster, in_cluster: str | None, broker: str | None
 ) -> list[Broker]:
     """Where a topic or group is to be created.

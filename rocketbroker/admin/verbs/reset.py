@@ -1,0 +1,135 @@
+# -*- test-case-name: tests.admin.verbs.test_reset -*-
+"""C{rocketbroker group reset}."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import click
+
+from rocketbroker.admin.cluster import Broker, Cluster
+from rocketbroker.admin.formats import parse_moment
+from rocketbroker.admin.options import DRY_RUN, TOPIC, YES, changing, confirm
+from rocketbroker.admin.requests import groups
+from rocketbroker.admin.rows import Rows
+from rocketbroker.blocking.routes import MASTER, MessageQueue
+from rocketbroker.errors import SubscriptionGroupNotExist
+
+EARLIEST: Final = "earliest"
+LATEST: Final = "latest"
+
+
+class Step(NamedTuple):
+    """One queue of a reset.
+
+    @ivar before: where the group is; None if it has no offset there.
+    @ivar after: where it is to go on.
+    @ivar end: one more than the queue's last offset.
+    """
+
+    queue: MessageQueue
+    before: int | None
+    after: int
+    end: int
+
+
+@click.command("reset")
+@click.argument("group")
+@TOPIC
+@click.option(
+    "--to",
+    required=True,
+    metavar="earliest|latest|TIME",
+    help="The first message, the end, or the first message stored at a time or "
+    "later: 2026-11-23T07:30, or 2h for two hours ago.",
+)
+@YES
+@DRY_RUN
+@changing
+def group_reset(
+    cluster: Cluster,
+    rows: Rows,
+    group: str,
+    topic: str,
+    to: str,
+    yes: bool,
+    dry_run: bool,
+) -> None:
+    """Let a group go on at another place of a topic.
+
+    Going back, messages come again; going forward, those between are never consumed.
+    Members may be online: the broker tells them. (Brokers before 5.0 tell only push
+    consumers.) --dry-run shows where each queue would go. 'rocketbroker offset set'
+    changes one queue.
+    """
+    moment = _moment(cluster, to)
+    masters = [one for one in cluster.brokers_of(topic) if one.broker_id == MASTER]
+    if not any(group in groups.all_configs(cluster, one) for one in masters):
+        raise SubscriptionGroupNotExist(f"There is no group {group}")
+    plan = [
+        (master, _steps(cluster, group, topic, master, moment)) for master in masters
+    ]
+    if not dry_run:
+        moved = [
+            step for _, steps in plan for step in steps if step.before != step.after
+        ]
+        skipped = sum(max(0, step.after - (step.before or 0)) for step in moved)
+        again = sum(max(0, (step.before or 0) - step.after) for step in moved)
+        confirm(
+            f"Reset {group} in {len(moved)} queues of {topic}: {skipped} messages are "
+            f"skipped, {again} come again",
+            yes,
+        )
+    for master, steps in plan:
+        done = None if dry_run else groups.reset(cluster, master, group, topic, moment)
+        for step in steps:
+            after = step.after
+            if done is not None:
+                after = {q.queue_id: n for q, n in done.items()}.get(
+                    step.queue.queue_id, after
+                )
+            elif not dry_run:
+                cluster.client.commit_offset(step.queue, group, after)
+            rows.add("queue", _row(step, after, dry_run))
+
+
+def _moment(cluster: Cluster, to: str) -> int:
+    """The time that a broker is given: 0 is before all messages, -1 is the end."""
+    if to == EARLIEST:
+        return 0
+    if to == LATEST:
+        return -1
+    return parse_moment(to, cluster.client.settings.machine.wall_ms())
+
+
+def _steps(
+    cluster: Cluster, group: str, topic: str, master: Broker, moment: int
+) -> list[Step]:
+    """Where the group would go on in the queues of one broker."""
+    client = cluster.client
+    steps = []
+    for queue in client.queues(topic):
+        if queue.broker != master.name:
+            continue
+        end = client.max_offset(queue)
+        if moment < 0:
+            after = end
+        elif moment == 0:
+            after = client.min_offset(queue)
+        else:
+            after = client.offset_by_time(queue, moment)
+        before = client.committed_offset(queue, group)
+        steps.append(Step(queue, before, after, end))
+    return steps
+
+
+def _row(step: Step, after: int, dry_run: bool) -> dict[str, object]:
+    return {
+        "topic": step.queue.topic,
+        "broker": step.queue.broker,
+        "queue": step.queue.queue_id,
+        "before": step.before,
+        "after": after,
+        "lag": max(0, step.end - after),
+        "outcome": "to be reset" if dry_run else "reset",
+    }
