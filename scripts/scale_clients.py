@@ -122,15 +122,15 @@ def members(scale: Scale) -> Iterator[Figure | str]:
         count = scale.of(2000, 60)
         create_topic(target.port, TOPIC)
         create_topic(target.port, f"{TOPIC}-others")
-        beside = Beside(steady(target, f"{TOPIC}-others"))
-        try:
+        work = steady(target, f"{TOPIC}-others")
+        with Beside(work) as beside:
             time.sleep(0.5)
             begin, before = time.monotonic(), cpu(target.pid)
             time.sleep(scale.of(3, 1))
             share = (cpu(target.pid) - before) / (time.monotonic() - begin)
-            # The steady client begins anew, with the members.
             beside.end()
-            beside = Beside(steady(target, f"{TOPIC}-others"))
+        # The steady client begins anew, with the members.
+        with Beside(work) as beside:
             begin, before = time.monotonic(), cpu(target.pid)
             group = Members(target.port)
             for number in range(count):
@@ -146,9 +146,6 @@ def members(scale: Scale) -> Iterator[Figure | str]:
             seconds = time.monotonic() - begin
             spent = cpu(target.pid) - before - share * seconds
             waits = beside.end()
-        except BaseException:
-            beside.kill()
-            raise
         return [
             Figure("CPU of the server, joins", joined, "s"),
             Figure("CPU of the server, all", spent, "s", 1.5),
@@ -208,8 +205,7 @@ def fairness(scale: Scale) -> Iterator[Figure | str]:
         frame = encode(Command(RequestCode.PULL_MESSAGE, ext))
         worst = 0.0
         for _ in range(scale.of(3, 1)):
-            beside = Beside(pulls(target.port))
-            try:
+            with Beside(pulls(target.port)) as beside:
                 time.sleep(0.3)
                 begin = time.monotonic()
                 greedy.socket.sendall(frame * flood)
@@ -217,9 +213,6 @@ def fairness(scale: Scale) -> Iterator[Figure | str]:
                     greedy.answer()
                 seconds = time.monotonic() - begin
                 worst = max(worst, beside.end())
-            except BaseException:
-                beside.kill()
-                raise
         return [
             Figure("longest pull of another client", worst * 1000, "ms", 100),
             Figure("all SQL pulls", seconds, "s"),
@@ -250,9 +243,9 @@ def sql(scale: Scale) -> Iterator[Figure | str]:
         reader = subscribed(target.port)
 
         def rate() -> float:
-            sender = Beside(offered(target.port, TOPIC, 3000))
-            time.sleep(seconds)
-            found: float = sender.end()
+            with Beside(offered(target.port, TOPIC, 3000)) as sender:
+                time.sleep(seconds)
+                found: float = sender.end()
             return found
 
         rate()
@@ -261,13 +254,9 @@ def sql(scale: Scale) -> Iterator[Figure | str]:
         scanned = read_all(reader, count, lambda: time.monotonic() > until)
         cost = (cpu(target.pid) - before) / scanned
         alone = rate()
-        beside = Beside(lambda stopped: read_all(reader, count, stopped))
-        try:
+        with Beside(lambda stopped: read_all(reader, count, stopped)) as beside:
             shared = rate()
             read = beside.end()
-        except BaseException:
-            beside.kill()
-            raise
         return [
             Figure("CPU of a scanned message", cost * 1e6, "us", 2),
             Figure("sends a second alone", alone, ""),
@@ -353,22 +342,18 @@ def idle(scale: Scale) -> Iterator[Figure | str]:
         time.sleep(1)
         before = memory(target.pid)
         each = count // HOLDERS
-        beside = [
-            Beside(holding(target.port, range(at, at + each), HEARTBEAT_SECONDS))
-            for at in range(0, count, each)
-        ]
-        try:
-            wait_for(lambda: connections(target.pid) >= count)
+        with contextlib.ExitStack() as stack:
+            holders = []
+            for at in range(0, count, each):
+                work = holding(target.port, range(at, at + each), HEARTBEAT_SECONDS)
+                holders.append(stack.enter_context(Beside(work)))
+            assert wait_for(lambda: open_files(target.pid) >= count), "not connected"
             time.sleep(seconds / 2)
             used = memory(target.pid) - before
             begin, spent = time.monotonic(), cpu(target.pid)
             time.sleep(seconds)
             spent = (cpu(target.pid) - spent) / (time.monotonic() - begin)
-            answered = sum(holder.end() for holder in beside)
-        except BaseException:
-            for holder in beside:
-                holder.kill()
-            raise
+            answered = sum(holder.end() for holder in holders)
         yield Figure("CPU of the server", spent * 100, "%", 5.6)
         yield Figure("memory of a connection", used * 1024 / count, "KiB", 2.8)
         yield Figure("heartbeats answered", answered, "")
@@ -386,6 +371,6 @@ def idle(scale: Scale) -> Iterator[Figure | str]:
         yield Figure("CPU of its send", sent / pulls / rounds * 1e6, "us")
 
 
-def connections(pid: int) -> int:
+def open_files(pid: int) -> int:
     """How many descriptors a process has open."""
     return len(os.listdir(f"/proc/{pid}/fd"))

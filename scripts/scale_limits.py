@@ -154,8 +154,7 @@ def kept(scale: Scale) -> Iterator[Figure | str]:
                 peer.socket.sendall(frame)
                 assert peer.answer().code == ResponseCode.SUCCESS
         before = memory(found.pid, "VmHWM")
-        beside = Beside(steady(found, f"{TOPIC}-others"))
-        try:
+        with Beside(steady(found, f"{TOPIC}-others")) as beside:
             readers = [Reader(port) for _ in range(scale.of(40, 4))]
             # Nobody ever reads what these are answered.
             unread = [Reader(port) for _ in range(scale.of(400, 20))]
@@ -164,9 +163,6 @@ def kept(scale: Scale) -> Iterator[Figure | str]:
             highest = outcomes(found.pid, senders, readers, pause)
             used = memory(found.pid, "VmHWM")
             waits = beside.end()
-        except BaseException:
-            beside.kill()
-            raise
         del unread
         honest = [each.outcome for each in senders]
         honest += [each.outcome for each in readers]

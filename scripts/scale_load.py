@@ -315,7 +315,9 @@ def percentile(values: Sequence[float], part: float) -> float:
 
 
 class Beside:
-    """A function in a process of its own, until it is told to end."""
+    """A function in a process of its own, until it is told to end; it is killed with
+    the end of the context.
+    """
 
     def __init__(self, work: Callable[[Stopped], Any]) -> None:
         context = multiprocessing.get_context("fork")
@@ -342,8 +344,10 @@ class Beside:
             raise found
         return found
 
-    def kill(self) -> None:
-        """End it where it stands."""
+    def __enter__(self) -> Beside:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self._process.kill()
         self._process.join()
 

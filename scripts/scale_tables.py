@@ -26,6 +26,7 @@ from scripts.scale_load import (
     send_frame,
     steady,
     target,
+    wait_for,
     waited,
 )
 from tests.integration.servers import READY_SECONDS, Cluster, Server
@@ -195,15 +196,14 @@ def start(scale: Scale) -> Iterator[Figure | str]:
 
 def registered(port: int, name: str) -> None:
     """Wait until a name server has a topic's route."""
-    peer = Peer(port)
-    end = time.monotonic() + READY_SECONDS
-    while time.monotonic() < end:
-        ext = {"topic": name}
-        if not peer.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, ext).code:
-            peer.close()
-            return
-        time.sleep(0.1)
-    raise RuntimeError(f"{name} is not registered in {READY_SECONDS:.0f} s")
+    with contextlib.closing(Peer(port)) as peer:
+
+        def is_there() -> bool:
+            answer = peer.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": name})
+            return answer.code == ResponseCode.SUCCESS
+
+        if not wait_for(is_there):
+            raise RuntimeError(f"{name} is not registered in {READY_SECONDS:.0f} s")
 
 
 def write_groups(store: Path, count: int, topics: int) -> None:
@@ -237,6 +237,13 @@ def changes(port: int, seconds: float) -> Callable[[Stopped], list[float]]:
     return work
 
 
+def scrape(port: int) -> str:
+    """The text of one scrape."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as page:
+        text: str = page.read().decode()
+    return text
+
+
 def scrapes(port: int, seconds: float) -> Callable[[Stopped], list[str]]:
     """What is scraped so often."""
 
@@ -245,8 +252,7 @@ def scrapes(port: int, seconds: float) -> Callable[[Stopped], list[str]]:
         begin = time.monotonic()
         while not stopped():
             if time.monotonic() - begin >= len(texts) * seconds:
-                page = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics")
-                texts.append(page.read().decode())
+                texts.append(scrape(port))
             time.sleep(0.05)
         return texts
 
@@ -258,8 +264,8 @@ def turns(scale: Scale) -> Iterator[Figure | str]:
     topics, groups = scale.of(10_000, 200), scale.of(5_000, 100)
     every = scale.of(100, 10) / 100
     cluster = Cluster()
-    beside: list[Beside] = []
-    try:
+    with contextlib.ExitStack() as stack:
+        stack.callback(cluster.stop)
         write_topics(cluster.store, topics)
         write_groups(cluster.store, groups, topics)
         cluster.start()
@@ -267,23 +273,19 @@ def turns(scale: Scale) -> Iterator[Figure | str]:
         # So that there is a lag.
         send_to_all(port, topics // 10)
         # The first scrape of all loads modules, and takes longer than any other.
-        scrapes(metrics, 0)(iter((False, True)).__next__)
+        scrape(metrics)
         time.sleep(scale.of(SETTLE_SECONDS, 1))
-        for work in (
-            steady(target(cluster), topic(0)),
-            changes(port, CHANGE_SECONDS * every),
-            scrapes(metrics, SCRAPE_SECONDS * every),
-        ):
-            beside.append(Beside(work))
+        beside = [
+            stack.enter_context(Beside(work))
+            for work in (
+                steady(target(cluster), topic(0)),
+                changes(port, CHANGE_SECONDS * every),
+                scrapes(metrics, SCRAPE_SECONDS * every),
+            )
+        ]
         time.sleep(TURNS_SECONDS * every / scale.of(1, 3))
         waits, changed, texts = (each.end() for each in beside)
-        last = scrapes(metrics, 0)(iter((False, True)).__next__)[0]
-    except BaseException:
-        for each in beside:
-            each.kill()
-        raise
-    finally:
-        cluster.stop()
+        last = scrape(metrics)
     yield from waited(waits, 20)
     yield Figure("longest change of a topic", max(changed) * 1000, "ms")
     yield Figure("size of a scrape", max(map(len, texts)) / (1 << 20), "MiB")
