@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.app -*-
+# -*- test-case-name: tests.app.test_process -*-
 """What the process of every server is set up with."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rocketbroker.app.descriptors import raise_descriptor_limit
 from rocketbroker.app.garbage import Garbage
 from rocketbroker.app.logs import Log
 from rocketbroker.app.signals import handle_signals
-from rocketbroker.app.steadiness import make_steady
+from rocketbroker.app.steadiness import make_steady, switch_soon
 from rocketbroker.app.systemd import Notifier
 
 
@@ -37,6 +37,7 @@ class ServerProcess:
         if sys.__stderr__ is not None:
             trace_crashes(faulthandler, self._output, sys.__stderr__)
         make_steady(reactor)
+        switch_soon(sys)
         raise_descriptor_limit(resource)
         self._garbage = Garbage(reactor, gc, sys.getallocatedblocks)
         self._garbage.starting()

@@ -7,7 +7,12 @@ from collections.abc import Callable
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.app.steadiness import make_steady, time_timers
+from rocketbroker.app.steadiness import (
+    SWITCH_SECONDS,
+    make_steady,
+    switch_soon,
+    time_timers,
+)
 from rocketbroker.remoting.turns import TIMERS, Turns
 
 
@@ -37,6 +42,28 @@ class SteadinessTests(SynchronousTestCase):
         reactor = Timed(1)
         make_steady(reactor)
         self.assertIs(reactor.seconds, time.time)
+
+
+class Interpreter:
+    """Tells how long a thread may hold it."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.005
+
+    def setswitchinterval(self, seconds: float, /) -> None:
+        """See C{sys.setswitchinterval}."""
+        self.seconds = seconds
+
+
+class SwitchTests(SynchronousTestCase):
+    """L{switch_soon}."""
+
+    def test_set(self) -> None:
+        """Threads hold the interpreter for a part of a millisecond only."""
+        interpreter = Interpreter()
+        switch_soon(interpreter)
+        self.assertEqual(interpreter.seconds, SWITCH_SECONDS)
+        self.assertLess(SWITCH_SECONDS, 0.001)
 
 
 class Rounds:
